@@ -1,0 +1,1 @@
+"""One file per action of the cycle; an action never imports another."""

@@ -1,0 +1,1 @@
+"""What a plan is carried out on: the cluster port and its adapters."""

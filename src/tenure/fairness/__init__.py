@@ -1,0 +1,1 @@
+"""Fair share: how much of the cluster each queue is due."""

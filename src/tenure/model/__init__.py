@@ -1,0 +1,1 @@
+"""Plain data: quantities, durations, nodes, queues, workloads, settings and the cluster file, with their validation."""

@@ -1,0 +1,53 @@
+"""A cluster at one moment: the content of a cluster file, of a snapshot, and the start of a simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tenure.model.node import Node
+from tenure.model.queue import Queue
+from tenure.model.resources import Labels
+from tenure.model.selectors import LabelSelector
+from tenure.model.settings import Settings
+from tenure.model.workload import Workload
+
+DEFAULT_QUEUE = "default"
+"""The queue of workloads that name none; it exists without being written down when no queue is configured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisruptionBudget:
+    """A PodDisruptionBudget. One of ``min_available`` and ``max_unavailable`` is set: a count, or a percentage as text."""
+
+    name: str
+    namespace: str = "default"
+    selector: LabelSelector = field(default_factory=LabelSelector)
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eviction:
+    """One line of the eviction log. ``at`` in µs since the epoch; workloads as namespace/name; ``to`` where it was moved."""
+
+    at: int
+    workload: str
+    task: str
+    cause: str
+    beneficiary: str | None = None
+    from_node: str | None = None
+    to_node: str | None = None
+    labels: Labels = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Everything that a decision depends on. ``now`` in µs since the epoch."""
+
+    now: int
+    settings: Settings = field(default_factory=Settings)
+    nodes: tuple[Node, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    disruption_budgets: tuple[DisruptionBudget, ...] = ()
+    evictions: tuple[Eviction, ...] = ()

@@ -1,0 +1,65 @@
+"""Queues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tenure.model.resources import Resources
+
+PreemptionPolicy = Literal["default", "fence", "disabled"]
+
+DEFAULT_QUEUE_PRIORITY = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaStatus:
+    """The armed deadline of quota preemption, with what it belongs to. Times in µs since the epoch, ``delay`` in µs."""
+
+    armed_at: int
+    delay: int
+    deadline: int
+    max: Resources = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatus:
+    """What the scheduler wrote. ``usage``: decayed resource-seconds by resource, for time-based fairness."""
+
+    quota_preemption: QuotaStatus | None = None
+    usage: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A node of the queue tree; workloads live in leaf queues only.
+
+    Amounts are in the units of `tenure.model.resources`, GPUs in milli-GPU. A resource that is missing in ``max``
+    is unlimited, one missing in ``guaranteed`` is not guaranteed. Durations are in µs; ``None`` means unset, which
+    is not the same as 0. ``weight`` is a number, or a map by resource.
+    """
+
+    name: str
+    parent: str | None = None
+    guaranteed: Resources = field(default_factory=dict)
+    max: Resources = field(default_factory=dict)
+    weight: float | dict[str, float] = 1.0
+    priority: int = DEFAULT_QUEUE_PRIORITY
+    preempt_min_runtime: int | None = None
+    reclaim_min_runtime: int | None = None
+    expected_runtime: int | None = None
+    requeue_delay: int | None = None
+    quota_preemption_delay: int | None = None
+    preemption_policy: PreemptionPolicy = "default"
+    max_eviction_notice: int | None = None
+    eviction_notice: int | None = None
+    max_opt_out: int | None = None
+    dynamic: bool = False
+    created_at: int | None = None
+    status: QueueStatus | None = None
+
+    def weight_of(self, resource: str) -> float:
+        """Give the weight for one resource."""
+        if isinstance(self.weight, dict):
+            return self.weight.get(resource, 1.0)
+        return self.weight

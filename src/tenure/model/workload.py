@@ -1,0 +1,173 @@
+"""Workloads, their subgroups and tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tenure.model.resources import Amounts, Labels, Pairs, Resources
+from tenure.model.selectors import Affinity, HostPort, SpreadConstraint, Toleration, Topology
+
+PREEMPTIBLE_BELOW = 100
+"""A workload of lower priority is preemptible unless it says otherwise."""
+
+DEFAULT_GRACE_PERIOD = 30_000_000
+"""µs that a terminating task has, where it names no grace period."""
+
+
+class Phase(StrEnum):
+    """Phase of a task."""
+
+    PENDING = "Pending"
+    GATED = "Gated"
+    BOUND = "Bound"
+    RUNNING = "Running"
+    TERMINATING = "Terminating"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuShare:
+    """A part of a GPU, of each of ``devices`` devices of one node.
+
+    Either ``milli`` (1 to 1000 milli-GPU) or ``memory`` (bytes of the device's memory) is positive.
+    """
+
+    milli: int = 0
+    memory: int = 0
+    devices: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """What a task asks for. Tasks with equal specs are interchangeable.
+
+    ``requests`` holds whole GPUs; a part of a GPU stands in ``gpu_share`` instead. ``unsupported`` names
+    constraints that are not evaluated (volumes, resource claims): such a task is never placed.
+    """
+
+    requests: Amounts = ()
+    gpu_share: GpuShare | None = None
+    labels: Pairs = ()
+    node_selector: Pairs = ()
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    unsupported: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nomination:
+    """A hole promised to a task since ``at`` (µs since the epoch)."""
+
+    node: str
+    devices: tuple[int, ...] = ()
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """An announced eviction: until ``deadline`` (µs since the epoch), why, and for whom (namespace/name)."""
+
+    deadline: int
+    cause: str
+    beneficiary: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A pod. Times are µs since the epoch, durations µs. ``order``: lower starts first and leaves last."""
+
+    name: str
+    spec: TaskSpec = field(default_factory=TaskSpec)
+    phase: Phase = Phase.PENDING
+    node: str | None = None
+    devices: tuple[int, ...] = ()
+    sub_group: str | None = None
+    order: int | None = None
+    created_at: int | None = None
+    started_at: int | None = None
+    terminating_since: int | None = None
+    grace_period: int | None = None
+    nominated: Nomination | None = None
+    notice: Notice | None = None
+    ready: bool = True
+    role: str | None = None
+    never_terminates: bool = False
+    usage: Resources | None = None
+    usage_for: int | None = None
+    annotations: Labels = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubGroup:
+    """A node of the tree of subgroups: a leaf has ``min_member``, an inner one ``sub_groups`` and ``min_sub_group``.
+
+    ``min_member`` ``None`` means all tasks of the group, ``min_sub_group`` ``None`` all of its subgroups.
+    """
+
+    name: str
+    min_member: int | None = None
+    sub_groups: tuple[SubGroup, ...] = ()
+    min_sub_group: int | None = None
+    topology: Topology | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What a workload says of its checkpoints. ``interval`` and ``restart_overhead`` in µs, ``last_at`` µs since the epoch."""
+
+    interval: int | None = None
+    last_at: int | None = None
+    restart_overhead: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """The unit of scheduling: tasks that start together, identified by namespace and name.
+
+    Times are µs since the epoch, durations µs; ``None`` means unset. ``tasks`` are in the order in which they start.
+    ``min_member`` ``None`` means all tasks. ``scheduler_name`` other than ``tenure`` marks pods of another scheduler:
+    they hold room on their nodes, belong to no queue and are never touched.
+    """
+
+    name: str
+    namespace: str = "default"
+    uid: str = ""
+    queue: str = ""
+    priority: int = 0
+    preemptible: bool | None = None
+    min_member: int | None = None
+    tasks: tuple[Task, ...] = ()
+    sub_groups: tuple[SubGroup, ...] = ()
+    min_sub_group: int | None = None
+    topology: Topology | None = None
+    staleness_grace_period: int | None = None
+    created_at: int = 0
+    started_at: int | None = None
+    last_evicted_at: int | None = None
+    stale_since: int | None = None
+    expected_runtime: int | None = None
+    requeue_delay: int | None = None
+    requeue_not_before: int | None = None
+    preemption_delay: int | None = None
+    checkpoint: Checkpoint | None = None
+    allow_preemption: bool = True
+    allow_preemption_until: int | None = None
+    eviction_notice: int | None = None
+    owner_kind: str | None = None
+    scheduler_name: str = "tenure"
+    labels: Labels = field(default_factory=dict)
+    annotations: Labels = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Namespace and name, the workload's identity."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def is_preemptible(self) -> bool:
+        """Whether it says that it may be evicted, else whether its priority does."""
+        return self.priority < PREEMPTIBLE_BELOW if self.preemptible is None else self.preemptible

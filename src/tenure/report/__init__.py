@@ -1,0 +1,1 @@
+"""Pictures and self-contained pages about plans and simulations."""

@@ -1,0 +1,1 @@
+"""Replays traces on virtual time with the same engine that decides for a live cluster."""
