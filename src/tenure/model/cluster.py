@@ -28,7 +28,7 @@ class DisruptionBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """One line of the eviction log. ``at`` in µs since the epoch; workloads as namespace/name; ``to`` where it was moved."""
+    """One line of the eviction log. ``at`` in µs since the epoch; workloads as namespace/name."""
 
     at: int
     workload: str

@@ -13,9 +13,7 @@ MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 
 Cause = Literal["stale-gang", "quota", "reclaim", "preempt", "requeue", "consolidate", "reschedule"]
-Action = Literal[
-    "stale-gang", "quota", "allocate", "consolidate", "reclaim", "preempt", "requeue", "reschedule"
-]
+Action = Literal["stale-gang", "quota", "allocate", "consolidate", "reclaim", "preempt", "requeue", "reschedule"]
 Mode = Literal["enforce", "shadow", "off"]
 Policy = Literal["binpack", "spread", "fragmentation"]
 

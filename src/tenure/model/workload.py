@@ -117,7 +117,7 @@ class SubGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """What a workload says of its checkpoints. ``interval`` and ``restart_overhead`` in µs, ``last_at`` µs since the epoch."""
+    """What a workload says of its checkpoints. Durations in µs, ``last_at`` in µs since the epoch."""
 
     interval: int | None = None
     last_at: int | None = None
