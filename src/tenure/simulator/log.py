@@ -1,0 +1,110 @@
+"""The event log of a simulation: what happened, in the order in which it happened.
+
+The simulator appends to it in its innermost loop, so an event is one plain tuple of six fields:
+
+``(kind, at, job, task, x, extra)``
+
+========  =================================  ==================================================
+kind      ``x``                              ``extra``
+========  =================================  ==================================================
+SUBMIT    0                                  ``None``
+BIND      node                               devices, a tuple of indices on the node
+END       0                                  ``None``
+EVICT     beneficiary's job, or -1           `Evicted`
+DROP      0                                  the reason, as text
+========  =================================  ==================================================
+
+``at`` is in µs on the simulation's time axis. Jobs, tasks and nodes are indices: ``job`` into the log's
+``workloads``, ``task`` into that workload's ``tasks`` and ``node`` into the cluster's nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
+
+from tenure.model.workload import Workload
+
+SUBMIT = 0
+BIND = 1
+END = 2
+EVICT = 3
+DROP = 4
+
+Event: TypeAlias = tuple[int, int, int, int, int, object]
+"""``(kind, at, job, task, x, extra)``, as the module describes."""
+
+
+class Evicted(NamedTuple):
+    """What an eviction carries beside job, task and beneficiary. Times and durations in µs, -1 for not given.
+
+    ``leaves_at`` is when the task stops occupying its node (-1: at once). ``lost`` is how much of the task's time
+    the eviction destroyed, restart overhead included (-1: derived from the workload's checkpoints).
+    ``protected_until`` is the end of the minimum runtime that applied to this cause and beneficiary (-1: none).
+    """
+
+    cause: str
+    leaves_at: int = -1
+    lost: int = -1
+    protected_until: int = -1
+
+
+class EventLog:
+    """Append-only log. At one instant the order of appending is the order of events.
+
+    Parameters
+    ----------
+    workloads
+        What the job indices of the events refer to: first the workloads that the cluster file starts with, then
+        those of the trace in its order. The list is kept, not copied, and may be extended with `add`.
+    initial
+        How many of ``workloads`` come from the cluster file.
+    """
+
+    __slots__ = ("_append", "events", "initial", "workloads")
+
+    def __init__(self, workloads: Iterable[Workload] = (), *, initial: int = 0) -> None:
+        self.workloads: list[Workload] = workloads if isinstance(workloads, list) else list(workloads)
+        self.initial = initial
+        self.events: list[Event] = []
+        self._append = self.events.append
+
+    def __len__(self) -> int:
+        """Count the events."""
+        return len(self.events)
+
+    def add(self, workload: Workload) -> int:
+        """Register one more workload and give its job index."""
+        self.workloads.append(workload)
+        return len(self.workloads) - 1
+
+    def submit(self, at: int, job: int) -> None:
+        """Record that a job arrived."""
+        self._append((SUBMIT, at, job, 0, 0, None))
+
+    def bind(self, at: int, job: int, task: int, node: int, devices: tuple[int, ...] = ()) -> None:
+        """Record that a task was bound to a node, and to which of its GPUs (always given for a part of a GPU)."""
+        self._append((BIND, at, job, task, node, devices))
+
+    def end(self, at: int, job: int, task: int) -> None:
+        """Record that a task finished and left its node."""
+        self._append((END, at, job, task, 0, None))
+
+    def evict(
+        self,
+        at: int,
+        job: int,
+        task: int,
+        cause: str,
+        beneficiary: int = -1,
+        *,
+        leaves_at: int = -1,
+        lost: int = -1,
+        protected_until: int = -1,
+    ) -> None:
+        """Record an eviction; `Evicted` says what the keywords mean. No `end` follows for this run of the task."""
+        self._append((EVICT, at, job, task, beneficiary, Evicted(cause, leaves_at, lost, protected_until)))
+
+    def drop(self, at: int, job: int, reason: str) -> None:
+        """Record that a job left without ever having started, and why."""
+        self._append((DROP, at, job, 0, 0, reason))

@@ -1,0 +1,1 @@
+"""Trace readers, one file per format, and their registry."""

@@ -1,0 +1,65 @@
+"""What every trace reader produces, and what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tenure.model.node import Node
+from tenure.model.workload import Workload
+from tenure.simulator.traces.source import Source
+
+SECOND = 1_000_000
+"""µs."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceJob:
+    """One job of a trace.
+
+    ``workload.created_at`` is the submit time in µs on the trace's own time axis (the trace's second *s* is
+    ``s * 1_000_000``), ``runtime`` the µs from start to end (``None``: it never ends), ``record`` the trace's own
+    number or name.
+    """
+
+    workload: Workload
+    runtime: int | None
+    record: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A workload over time.
+
+    ``jobs`` are sorted by submit time, then record; ``records`` counts what the file holds, of which ``dropped``
+    became no job, for the reasons counted in ``drop_reasons``. ``nodes`` is the machine as far as the trace itself
+    implies it.
+    """
+
+    format: str
+    jobs: tuple[TraceJob, ...] = ()
+    dropped: int = 0
+    drop_reasons: dict[str, int] = field(default_factory=dict)
+    nodes: tuple[Node, ...] = ()
+    records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What a reader may be told. ``processors`` replaces the machine size of a header, ``nodes_file`` is a node list."""
+
+    processors: int | None = None
+    nodes_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A trace format: its name, how it is recognised, and its reader.
+
+    ``recognises`` is given the file's name in lower case and the beginning of its content as text.
+    """
+
+    name: str
+    recognises: Callable[[str, str], bool]
+    read: Callable[[Source, ReadOptions], Trace]

@@ -1,0 +1,42 @@
+"""The known trace formats. A new one is one file and one line in `FORMATS`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tenure.model.problems import InvalidInputError, Problem
+from tenure.simulator.traces import openb, philly, swf, tenure_csv
+from tenure.simulator.traces.records import Format, ReadOptions, Trace
+from tenure.simulator.traces.source import Source, open_source
+
+FORMATS: dict[str, Format] = {reader.name: reader for reader in (swf.FORMAT, openb.FORMAT, philly.FORMAT, tenure_csv.FORMAT)}
+"""Readers by name; recognition asks them in this order."""
+
+HEAD = 64 * 1024
+"""Bytes of the file that recognition looks at."""
+
+
+def open_trace(path: Path, name: str | None, options: ReadOptions) -> Trace:
+    """Read a trace in the named format, or in the one that its content and file name show.
+
+    Raises
+    ------
+    InvalidInputError
+        The file cannot be read, the format is unknown, or lines are malformed.
+    """
+    if name is not None and name not in FORMATS:
+        message = f"unknown trace format {name!r}: known are {', '.join(FORMATS)}"
+        raise InvalidInputError([Problem(str(path), None, "", message)])
+    source = open_source(path)
+    reader = FORMATS[name] if name is not None else _recognise(source)
+    return reader.read(source, options)
+
+
+def _recognise(source: Source) -> Format:
+    head = source.data[:HEAD].decode("utf-8-sig", errors="replace")
+    for reader in FORMATS.values():
+        if reader.recognises(source.path.name.lower(), head):
+            return reader
+    if openb.is_node_list(head):
+        raise source.fail("this is openb's list of nodes, not of pods: pass it with --nodes beside a pod list")
+    raise source.fail(f"no known trace format: name one of {', '.join(FORMATS)} with --trace-format")
