@@ -1,29 +1,53 @@
-"""What is wrong with a user's input, as data."""
+"""What is wrong with an input: data first, text at the edge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One thing that is wrong: where (``path`` inside the document may be empty), what, and what would be right."""
+    """One thing that is wrong, where, and what would be right.
+
+    ``line`` counts from 1; 0 where there is none (a command-line value, a file that cannot be read).
+    ``path`` leads to the value inside the file (``queues[2].max.cpu``); empty for the file as a whole.
+    """
 
     file: str
-    line: int | None
+    line: int
     path: str
     message: str
 
     def __str__(self) -> str:
-        """Give it as one line: ``FILE:LINE: PATH: message``."""
-        where = self.file if self.line is None else f"{self.file}:{self.line}"
-        return ": ".join(part for part in (where, self.path, self.message) if part)
+        """Give the text form, ``FILE:LINE: PATH: message``, on one line; parts that are missing are left out."""
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        text = f"{place}: {self.path}: {self.message}" if self.path else f"{place}: {self.message}"
+        return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 class InvalidInputError(Exception):
-    """Input that cannot be used, with everything that is wrong with it."""
+    """An input has problems; nothing of it was applied."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__("\n".join(str(problem) for problem in problems))
+    def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        """Give all problems, one per line."""
+        return "\n".join(map(str, self.problems))
+
+
+def shorten(value: object, limit: int = 60) -> str:
+    """Write a value for a message: quoted if it is text, cut where it is long."""
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Say what may have been meant: ``, did you mean X?``, or nothing where no known word is close."""
+    from difflib import get_close_matches  # noqa: PLC0415  only needed once something is wrong
+
+    folded = {k.lower(): k for k in known}
+    close = get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
+    return f"; did you mean {folded[close[0]]}?" if close else ""
