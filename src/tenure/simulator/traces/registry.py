@@ -26,7 +26,7 @@ def open_trace(path: Path, name: str | None, options: ReadOptions) -> Trace:
     """
     if name is not None and name not in FORMATS:
         message = f"unknown trace format {name!r}: known are {', '.join(FORMATS)}"
-        raise InvalidInputError([Problem(str(path), None, "", message)])
+        raise InvalidInputError([Problem(str(path), 0, "", message)])
     source = open_source(path)
     reader = FORMATS[name] if name is not None else _recognise(source)
     return reader.read(source, options)

@@ -46,11 +46,11 @@ class Source:
             line = self.data.count(b"\n", 0, error.start) + 1
             raise InvalidInputError([self.problem(line, "not text: a trace is a UTF-8 text file")]) from error
 
-    def problem(self, line: int | None, message: str, path: str = "") -> Problem:
+    def problem(self, line: int, message: str, path: str = "") -> Problem:
         """Make a problem of this file."""
         return Problem(self.name, line, path, message)
 
-    def fail(self, message: str, line: int | None = None) -> InvalidInputError:
+    def fail(self, message: str, line: int = 0) -> InvalidInputError:
         """Make the error of a file that is wrong as a whole."""
         return InvalidInputError([self.problem(line, message)])
 
@@ -66,11 +66,11 @@ def open_source(path: Path) -> Source:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InvalidInputError([Problem(str(path), None, "", _os_message(path, error))]) from error
+        raise InvalidInputError([Problem(str(path), 0, "", _os_message(path, error))]) from error
     if data.startswith(GZIP_MAGIC):
         data = _decompress(path, data)
     if not data.strip():
-        raise InvalidInputError([Problem(str(path), None, "", "the file is empty: a trace has at least one record")])
+        raise InvalidInputError([Problem(str(path), 0, "", "the file is empty: a trace has at least one record")])
     return Source(path, data)
 
 
@@ -89,10 +89,10 @@ def _decompress(path: Path, data: bytes) -> bytes:
         return gzip.decompress(data)
     except EOFError as error:
         message = "the gzip file ends too early: it was cut, fetch it again"
-        raise InvalidInputError([Problem(str(path), None, "", message)]) from error
+        raise InvalidInputError([Problem(str(path), 0, "", message)]) from error
     except (OSError, zlib.error) as error:
         message = f"the gzip file is damaged ({error}): fetch it again"
-        raise InvalidInputError([Problem(str(path), None, "", message)]) from error
+        raise InvalidInputError([Problem(str(path), 0, "", message)]) from error
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ class ProblemList:
     problems: list[Problem] = field(default_factory=list)
     more: int = 0
 
-    def add(self, line: int | None, message: str, path: str = "") -> None:
+    def add(self, line: int, message: str, path: str = "") -> None:
         """Note one; beyond `MAX_PROBLEMS` they are only counted."""
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(self.source.problem(line, message, path))
@@ -115,5 +115,5 @@ class ProblemList:
         if not self.problems:
             return
         if self.more:
-            self.problems.append(self.source.problem(None, f"and {self.more} more lines like these"))
+            self.problems.append(self.source.problem(0, f"and {self.more} more lines like these"))
         raise InvalidInputError(self.problems)

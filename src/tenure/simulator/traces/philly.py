@@ -1,0 +1,97 @@
+"""Microsoft's Philly trace (Jeon et al., USENIX ATC 2019), as a table of jobs.
+
+Columns: ``job_id, submit_s, runtime_s, req_time_s, pods, gpus_per_pod, cpu_milli_per_pod, mem_mib_per_pod, user,
+group, queue, status, logged_wait_s``. Only the first three, ``pods`` and ``gpus_per_pod`` have to be filled.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+
+from tenure.model.cluster import DEFAULT_QUEUE
+from tenure.model.workload import Task, TaskSpec, Workload
+from tenure.simulator.traces.numbers import micros, whole
+from tenure.simulator.traces.records import Format, ReadOptions, Trace, TraceJob
+from tenure.simulator.traces.source import ProblemList, Source
+from tenure.simulator.traces.specs import Ask, SpecCache
+from tenure.simulator.traces.table import Names, Row, first_line, read_table
+
+REQUIRED = ("job_id", "submit_s", "runtime_s", "pods", "gpus_per_pod")
+MORE = ("req_time_s", "cpu_milli_per_pod", "mem_mib_per_pod", "user", "group", "queue", "status", "logged_wait_s")
+MAX_GPUS_PER_POD = 8
+MAX_PODS = 100_000
+
+NO_RUNTIME = "negative run time"
+
+_amount = partial(whole, low=0)
+_pods = partial(whole, low=1, high=MAX_PODS)
+
+
+def read(source: Source, _options: ReadOptions) -> Trace:
+    """Read a table of gangs: ``pods`` pods of ``gpus_per_pod`` GPUs, all or nothing, queue = virtual cluster.
+
+    A pod of more than eight GPUs is split into pods of eight and one of the rest, with its CPU and memory in
+    proportion. Jobs with a negative run time are dropped and counted. ``expectedRuntime`` is the larger of
+    requested and actual run time; where none was requested, as in all of Philly, it is not set.
+
+    Raises
+    ------
+    InvalidInputError
+        A line is malformed.
+    """
+    problems = ProblemList(source)
+    names = Names()
+    specs = SpecCache()
+    dropped: Counter[str] = Counter()
+    keyed: list[tuple[tuple[int, int], TraceJob]] = []
+    records = 0
+    for row in read_table(source, REQUIRED, REQUIRED + MORE, problems):
+        records += 1
+        runtime = row.need("runtime_s", micros, 0)
+        job = _job(row, runtime, specs)
+        names.check(row, "job_id", job.record)
+        if runtime < 0:
+            dropped[NO_RUNTIME] += 1
+        else:
+            keyed.append(((job.workload.created_at, row.line), job))
+    problems.raise_if_any()
+    keyed.sort(key=lambda pair: pair[0])
+    jobs = tuple(job for _, job in keyed)
+    return Trace(format="philly", jobs=jobs, dropped=dropped.total(), drop_reasons=dict(dropped), records=records)
+
+
+def _job(row: Row, runtime: int, specs: SpecCache) -> TraceJob:
+    name = row.need("job_id", str, "")
+    requested = row.value("req_time_s", micros, -1)
+    workload = Workload(
+        name=name,
+        queue=row.text("queue") or DEFAULT_QUEUE,
+        tasks=tuple(Task(name=f"{name}-{index}", spec=spec) for index, spec in enumerate(_pod_specs(row, specs))),
+        created_at=row.need("submit_s", micros, 0),
+        expected_runtime=max(requested, runtime) if requested >= 0 else None,
+        labels={key: value for key in ("user", "group") if (value := row.text(key))},
+    )
+    return TraceJob(workload, runtime, name)
+
+
+def _pod_specs(row: Row, specs: SpecCache) -> list[TaskSpec]:
+    pods = row.need("pods", _pods, 1)
+    gpus = row.need("gpus_per_pod", _amount, 0)
+    cpu = row.value("cpu_milli_per_pod", _amount, 0)
+    memory = row.value("mem_mib_per_pod", _amount, 0)
+    if gpus <= MAX_GPUS_PER_POD:
+        return [specs.spec(Ask(cpu, memory, gpus))] * pods
+    if pods * gpus > MAX_PODS:
+        row.reject("gpus_per_pod", f"{pods} pods of {gpus} GPUs are more than {MAX_PODS}")
+        return []
+    parts = [MAX_GPUS_PER_POD] * (gpus // MAX_GPUS_PER_POD)
+    parts += [gpus % MAX_GPUS_PER_POD] if gpus % MAX_GPUS_PER_POD else []
+    return [specs.spec(Ask(cpu * part // gpus, memory * part // gpus, part)) for part in parts] * pods
+
+
+def _recognises(_name: str, head: str) -> bool:
+    return set(REQUIRED) <= set(first_line(head))
+
+
+FORMAT = Format("philly", _recognises, read)
