@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from tenure.fairness.history import reweigh, whole_usage
@@ -11,7 +11,7 @@ Past = tuple[Sequence[float], Fraction]
 """Past usage of the queues, and the strength of history."""
 
 
-def divide(left: int, wants: Sequence[int], weights: Sequence[int], unit: int, past: Past | None = None) -> list[int]:
+def divide(left: int, wants: Sequence[int], weights: tuple[int, ...], unit: int, past: Past | None = None) -> list[int]:
     """Divide one resource among sibling queues of one priority; all they want, if there is enough.
 
     Parameters
@@ -40,19 +40,46 @@ def divide(left: int, wants: Sequence[int], weights: Sequence[int], unit: int, p
     """
     if left >= sum(wants):
         return list(wants)
-    given = [0] * len(wants)
     if left <= 0:
-        return given
+        return [0] * len(wants)
+    if weights.count(weights[0]) == len(weights) and (past is None or not weights[0]):
+        return _equal_portions(left, wants, unit)
+    given = [0] * len(wants)
     competing = [i for i, weight in enumerate(weights) if weight and wants[i]]
-    if len(competing) < len(wants):
+    if 0 in weights:
         needed = sum([wants[i] for i in competing])
         if needed <= left:
-            for i in competing:
-                given[i] = wants[i]
-            left -= needed
-            competing = [i for i, weight in enumerate(weights) if not weight and wants[i]]
-            weights, past = [1] * len(wants), None
+            return _after_the_others(left - needed, wants, weights, unit)
     _rounds(left, wants, weights, unit, competing, given, past)
+    return given
+
+
+def _equal_portions(left: int, wants: Sequence[int], unit: int) -> list[int]:
+    """Share out ``left``, which is less than all want, in equal portions.
+
+    All rounds in one: as every portion is cut off by the same amount, nothing that is left over shifts proportions.
+    """
+    lacking = len(wants)
+    for want in sorted(wants):
+        if want * lacking > left:
+            break
+        left -= want
+        lacking -= 1
+    portion = left // lacking
+    rounded = portion // unit * unit
+    given = [want if want <= portion else rounded for want in wants]
+    left -= rounded * lacking
+    if left:
+        _single_units(left, wants, unit, range(len(wants)), given)
+    return given
+
+
+def _after_the_others(left: int, wants: Sequence[int], weights: Sequence[int], unit: int) -> list[int]:
+    """Give the queues that have a weight all they want, and divide the rest equally among those of weight 0."""
+    given = [want if weight else 0 for want, weight in zip(wants, weights, strict=True)]
+    idle = [i for i, weight in enumerate(weights) if not weight]
+    for i, gift in zip(idle, _equal_portions(left, [wants[i] for i in idle], unit), strict=True):
+        given[i] = gift
     return given
 
 
@@ -87,7 +114,12 @@ def _rounds(
             left -= gift
         competing = [i for _, i in unsatisfied]
     unsatisfied.sort()
-    for _, i in unsatisfied:
+    _single_units(left, wants, unit, [i for _, i in unsatisfied], given)
+
+
+def _single_units(left: int, wants: Sequence[int], unit: int, order: Iterable[int], given: list[int]) -> None:
+    """Give one unit to each queue in turn that still wants more, until nothing is left."""
+    for i in order:
         if not left:
             break
         gift = min(unit, left, wants[i] - given[i])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby
 
 from tenure.model.queue import DEFAULT_QUEUE_PRIORITY, Queue
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
@@ -37,26 +39,29 @@ class ShareQueue:
 
 @dataclass(frozen=True, slots=True)
 class SiblingSet:
-    """The children of one queue (or the top level), in groups by priority, highest first.
+    """The children of one queue, or the top level: places ``start`` to ``stop`` (exclusive) of the tree's order.
 
-    A group lists its queues in the order that breaks ties: earlier creation, then name.
+    ``parent`` is the place of the parent, or `TOP`. ``groups`` are the places of each priority, highest first.
     """
 
     parent: int
-    members: tuple[int, ...]
-    groups: tuple[tuple[int, ...], ...]
+    start: int
+    stop: int
+    groups: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class QueueTree:
     """What `tenure.fairness.shares.fair_shares` needs to know of the queues; made by `queue_tree`.
 
-    ``guaranteed``, ``maximum`` and ``weights`` are by resource, then by queue. ``weights`` are whole numbers: in
-    every sibling set in exactly the proportion of the weights as they are written in decimal.
+    ``order`` gives the queue at each place: siblings stand together, higher priority first, then in the order that
+    breaks ties (earlier creation, then name), and ``sets`` come parents first. ``place`` gives the place of each
+    queue. The rest is by resource, then by place. ``weights`` are whole numbers: in every sibling set in exactly the
+    proportion of the weights as they are written in decimal.
     """
 
-    parent: tuple[int, ...]
-    inner: tuple[int, ...]
+    order: tuple[int, ...]
+    place: tuple[int, ...]
     sets: tuple[SiblingSet, ...]
     units: tuple[int, ...]
     guaranteed: tuple[tuple[int, ...], ...]
@@ -82,18 +87,18 @@ def queue_tree(queues: Sequence[ShareQueue], units: Sequence[int]) -> QueueTree:
     """
     for index, queue in enumerate(queues):
         _check(index, queue, len(units))
-    parent = tuple(queue.parent for queue in queues)
-    sets = _sibling_sets(queues)
-    guaranteed = effective_guaranteed(parent, [queue.guaranteed for queue in queues])
+    order, sets = _arrange(queues)
+    guaranteed = effective_guaranteed([queue.parent for queue in queues], [queue.guaranteed for queue in queues])
     limits = [[UNLIMITED if limit is None else limit for limit in queue.maximum] for queue in queues]
+    placed = [queues[i] for i in order]
     return QueueTree(
-        parent=parent,
-        inner=tuple(siblings.parent for siblings in sets if siblings.parent != TOP),
+        order=order,
+        place=tuple(sorted(range(len(order)), key=order.__getitem__)),
         sets=sets,
         units=tuple(units),
-        guaranteed=_columns(guaranteed, len(units)),
-        maximum=_columns(limits, len(units)),
-        weights=tuple(_whole_weights(queues, sets, resource) for resource in range(len(units))),
+        guaranteed=_columns([guaranteed[i] for i in order], len(units)),
+        maximum=_columns([limits[i] for i in order], len(units)),
+        weights=tuple(_whole_weights([q.weight[r] for q in placed], sets) for r in range(len(units))),
     )
 
 
@@ -163,39 +168,50 @@ def _check(index: int, queue: ShareQueue, resources: int) -> None:
         raise ValueError(f"queue {queue.name!r}: weights must be finite and not negative")
 
 
-def _sibling_sets(queues: Sequence[ShareQueue]) -> tuple[SiblingSet, ...]:
-    """Find the sibling sets, top down."""
+def _arrange(queues: Sequence[ShareQueue]) -> tuple[tuple[int, ...], tuple[SiblingSet, ...]]:
+    """Put siblings together, level by level; give the order and the sibling sets in it."""
     children: dict[int, list[int]] = {}
     for index, queue in enumerate(queues):
         children.setdefault(queue.parent, []).append(index)
-    return tuple(
-        SiblingSet(parent, tuple(children[parent]), _groups(queues, children[parent])) for parent in sorted(children)
-    )
+    order: list[int] = []
+    sets: list[SiblingSet] = []
+    waiting = deque([(TOP, TOP)])
+    while waiting:
+        place, parent = waiting.popleft()
+        start = len(order)
+        order += sorted(
+            children.get(parent, ()), key=lambda i: (-queues[i].priority, queues[i].created, queues[i].name)
+        )
+        if len(order) > start:
+            sets.append(SiblingSet(place, start, len(order), _groups(queues, order, start)))
+        waiting.extend(enumerate(order[start:], start))
+    return tuple(order), tuple(sets)
 
 
-def _groups(queues: Sequence[ShareQueue], members: Iterable[int]) -> tuple[tuple[int, ...], ...]:
-    """Group siblings by priority, highest first, each in the order that breaks ties."""
-    groups: dict[int, list[int]] = {}
-    for index in sorted(members, key=lambda i: (-queues[i].priority, queues[i].created, queues[i].name)):
-        groups.setdefault(queues[index].priority, []).append(index)
-    return tuple(map(tuple, groups.values()))
+def _groups(queues: Sequence[ShareQueue], order: Sequence[int], start: int) -> tuple[tuple[int, int], ...]:
+    """Give the places of each priority among the siblings from ``start`` on, which are sorted by it."""
+    groups = []
+    for _, group in groupby(order[start:], key=lambda i: queues[i].priority):
+        stop = start + len(tuple(group))
+        groups.append((start, stop))
+        start = stop
+    return tuple(groups)
 
 
-def _whole_weights(queues: Sequence[ShareQueue], sets: Iterable[SiblingSet], resource: int) -> tuple[int, ...]:
-    """Give whole numbers in the proportion of the siblings' weights.
+def _whole_weights(weights: Sequence[float], sets: Iterable[SiblingSet]) -> tuple[int, ...]:
+    """Give whole numbers in the proportion of the weights of siblings, which stand in the order of the tree.
 
     A weight of 0.1 means one tenth, not the binary number nearest to it: with that, portions that are equal on paper
     would differ in their remainders.
     """
-    weights = [0] * len(queues)
+    result: list[int] = []
     for siblings in sets:
-        exact = [Fraction(str(queues[i].weight[resource])) for i in siblings.members]
+        exact = [Fraction(str(weight)) for weight in weights[siblings.start : siblings.stop]]
         common = math.lcm(*(weight.denominator for weight in exact))
         whole = [int(weight * common) for weight in exact]
         shrink = math.gcd(*whole) or 1
-        for index, weight in zip(siblings.members, whole, strict=True):
-            weights[index] = weight // shrink
-    return tuple(weights)
+        result += [weight // shrink for weight in whole]
+    return tuple(result)
 
 
 def _columns(rows: Sequence[Sequence[int]], resources: int) -> tuple[tuple[int, ...], ...]:
