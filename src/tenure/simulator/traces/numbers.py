@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from decimal import Decimal, InvalidOperation
 
 from tenure.simulator.traces.records import SECOND
 
@@ -13,6 +13,10 @@ MAX_AMOUNT = 10**15
 """Largest amount of anything: sums of thousands of them still fit 64 bits."""
 
 
+MAX_DIGITS = 30
+"""Decimal exponent beyond which a number is not even written out to be compared."""
+
+
 def micros(text: str) -> int:
     """Read seconds, whole or with decimals, as µs.
 
@@ -21,23 +25,39 @@ def micros(text: str) -> int:
     ValueError
         It is no finite number, or none that is plausible. The message says so.
     """
-    try:
-        seconds: float = int(text)
-    except ValueError:
-        seconds = _decimal(text)
+    seconds = _integer(text)
+    if seconds is not None:
+        if not -MAX_SECONDS <= seconds <= MAX_SECONDS:
+            raise ValueError(f"{text} s is out of range: times are within {MAX_SECONDS:.0e} s")
+        return seconds * SECOND
+    decimal = _decimal(text)
+    if abs(decimal) > MAX_SECONDS:
+        raise ValueError(f"{text} s is out of range: times are within {MAX_SECONDS:.0e} s")
+    return round(decimal * SECOND)
+
+
+def _integer(text: str) -> int | None:
     if "_" in text:
         raise ValueError(f"{text!r} is not a number")
-    if abs(seconds) > MAX_SECONDS:
-        raise ValueError(f"{text} s is more than {MAX_SECONDS:.0e} s")
-    return round(seconds * SECOND)
-
-
-def _decimal(text: str) -> float:
     try:
-        value = float(text)
+        return int(text)
     except ValueError:
+        return None
+
+
+def seconds_text(value: int) -> str:
+    """Write µs as seconds, exactly: whole where they are whole, else with as many decimals as it takes."""
+    whole_part, rest = divmod(abs(value), SECOND)
+    sign = "-" if value < 0 else ""
+    return f"{sign}{whole_part}.{rest:06d}".rstrip("0") if rest else f"{sign}{whole_part}"
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
         raise ValueError(f"{text!r} is not a number") from None
-    if not math.isfinite(value):
+    if not value.is_finite():
         raise ValueError(f"{text!r} is not a finite number")
     return value
 
@@ -50,15 +70,14 @@ def whole(text: str, low: int = -1, high: int = MAX_AMOUNT) -> int:
     ValueError
         It is not one. The message says what would be.
     """
-    try:
-        value = int(text)
-    except ValueError:
+    value = _integer(text)
+    if value is None:
         decimal = _decimal(text)
-        if not decimal.is_integer():
-            raise ValueError(f"{text} is not a whole number") from None
+        if decimal.adjusted() > MAX_DIGITS:
+            raise ValueError(f"{text} is not between {low} and {high}")
+        if decimal != decimal.to_integral_value():
+            raise ValueError(f"{text} is not a whole number")
         value = int(decimal)
-    if "_" in text:
-        raise ValueError(f"{text!r} is not a number")
     if not low <= value <= high:
         raise ValueError(f"{text} is not between {low} and {high}")
     return value

@@ -28,7 +28,7 @@ NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 MAX_GPUS = 1024
 NO_RUNTIME = "negative run time"
 
-_amount = partial(whole, low=0)
+_amount = partial(whole, low=0, high=10**12)
 _gpus = partial(whole, low=0, high=MAX_GPUS)
 _milli = partial(whole, low=0, high=MILLI)
 

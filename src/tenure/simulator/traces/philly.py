@@ -16,15 +16,20 @@ from tenure.simulator.traces.records import Format, ReadOptions, Trace, TraceJob
 from tenure.simulator.traces.source import ProblemList, Source
 from tenure.simulator.traces.specs import Ask, SpecCache
 from tenure.simulator.traces.table import Names, Row, first_line, read_table
+from tenure.simulator.traces.template import Template
 
 REQUIRED = ("job_id", "submit_s", "runtime_s", "pods", "gpus_per_pod")
 MORE = ("req_time_s", "cpu_milli_per_pod", "mem_mib_per_pod", "user", "group", "queue", "status", "logged_wait_s")
 MAX_GPUS_PER_POD = 8
 MAX_PODS = 100_000
 
+SHAPE = ("pods", "gpus_per_pod", "cpu_milli_per_pod", "mem_mib_per_pod")
+TASK = Template(Task(name=""), "name", "spec")
+WORKLOAD = Template(Workload(name=""), "name", "queue", "tasks", "created_at", "expected_runtime", "labels")
+
 NO_RUNTIME = "negative run time"
 
-_amount = partial(whole, low=0)
+_amount = partial(whole, low=0, high=10**12)
 _pods = partial(whole, low=1, high=MAX_PODS)
 
 
@@ -42,14 +47,14 @@ def read(source: Source, _options: ReadOptions) -> Trace:
     """
     problems = ProblemList(source)
     names = Names()
-    specs = SpecCache()
+    gangs = _Gangs()
     dropped: Counter[str] = Counter()
     keyed: list[tuple[tuple[int, int], TraceJob]] = []
     records = 0
     for row in read_table(source, REQUIRED, REQUIRED + MORE, problems):
         records += 1
         runtime = row.need("runtime_s", micros, 0)
-        job = _job(row, runtime, specs)
+        job = _job(row, runtime, gangs)
         names.check(row, "job_id", job.record)
         if runtime < 0:
             dropped[NO_RUNTIME] += 1
@@ -61,33 +66,50 @@ def read(source: Source, _options: ReadOptions) -> Trace:
     return Trace(format="philly", jobs=jobs, dropped=dropped.total(), drop_reasons=dict(dropped), records=records)
 
 
-def _job(row: Row, runtime: int, specs: SpecCache) -> TraceJob:
+class _Gangs:
+    """Pod specs of a gang, worked out once for equal rows."""
+
+    def __init__(self) -> None:
+        self._cache = SpecCache()
+        self._known: dict[tuple[str, ...], list[TaskSpec]] = {}
+
+    def specs(self, row: Row) -> list[TaskSpec]:
+        """Give the specs of a row's pods."""
+        key = tuple(map(row.text, SHAPE))
+        known = self._known.get(key)
+        if known is None:
+            known = self._read(row)
+            if row.ok:
+                self._known[key] = known
+        return known
+
+    def _read(self, row: Row) -> list[TaskSpec]:
+        pods = row.need("pods", _pods, 1)
+        gpus = row.need("gpus_per_pod", _amount, 0)
+        cpu = row.value("cpu_milli_per_pod", _amount, 0)
+        memory = row.value("mem_mib_per_pod", _amount, 0)
+        if gpus <= MAX_GPUS_PER_POD:
+            return [self._cache.spec(Ask(cpu, memory, gpus))] * pods
+        if pods * gpus > MAX_PODS:
+            row.reject("gpus_per_pod", f"{pods} pods of {gpus} GPUs are more than {MAX_PODS}")
+            return []
+        parts = [MAX_GPUS_PER_POD] * (gpus // MAX_GPUS_PER_POD)
+        parts += [gpus % MAX_GPUS_PER_POD] if gpus % MAX_GPUS_PER_POD else []
+        return [self._cache.spec(Ask(cpu * part // gpus, memory * part // gpus, part)) for part in parts] * pods
+
+
+def _job(row: Row, runtime: int, gangs: _Gangs) -> TraceJob:
     name = row.need("job_id", str, "")
     requested = row.value("req_time_s", micros, -1)
-    workload = Workload(
-        name=name,
-        queue=row.text("queue") or DEFAULT_QUEUE,
-        tasks=tuple(Task(name=f"{name}-{index}", spec=spec) for index, spec in enumerate(_pod_specs(row, specs))),
-        created_at=row.need("submit_s", micros, 0),
-        expected_runtime=max(requested, runtime) if requested >= 0 else None,
-        labels={key: value for key in ("user", "group") if (value := row.text(key))},
+    workload = WORKLOAD.make(
+        name,
+        row.text("queue") or DEFAULT_QUEUE,
+        tuple(TASK.make(f"{name}-{index}", spec) for index, spec in enumerate(gangs.specs(row))),
+        row.need("submit_s", micros, 0),
+        max(requested, runtime) if requested >= 0 else None,
+        {key: value for key in ("user", "group") if (value := row.text(key))},
     )
     return TraceJob(workload, runtime, name)
-
-
-def _pod_specs(row: Row, specs: SpecCache) -> list[TaskSpec]:
-    pods = row.need("pods", _pods, 1)
-    gpus = row.need("gpus_per_pod", _amount, 0)
-    cpu = row.value("cpu_milli_per_pod", _amount, 0)
-    memory = row.value("mem_mib_per_pod", _amount, 0)
-    if gpus <= MAX_GPUS_PER_POD:
-        return [specs.spec(Ask(cpu, memory, gpus))] * pods
-    if pods * gpus > MAX_PODS:
-        row.reject("gpus_per_pod", f"{pods} pods of {gpus} GPUs are more than {MAX_PODS}")
-        return []
-    parts = [MAX_GPUS_PER_POD] * (gpus // MAX_GPUS_PER_POD)
-    parts += [gpus % MAX_GPUS_PER_POD] if gpus % MAX_GPUS_PER_POD else []
-    return [specs.spec(Ask(cpu * part // gpus, memory * part // gpus, part)) for part in parts] * pods
 
 
 def _recognises(_name: str, head: str) -> bool:

@@ -47,7 +47,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a reader may be told. ``processors`` replaces the machine size of a header, ``nodes_file`` is a node list."""
+    """What a reader may be told: the machine's size, instead of a header's, and where a list of nodes is."""
 
     processors: int | None = None
     nodes_file: Path | None = None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tenure.model.problems import InvalidInputError, Problem
@@ -9,7 +12,8 @@ from tenure.simulator.traces import openb, philly, swf, tenure_csv
 from tenure.simulator.traces.records import Format, ReadOptions, Trace
 from tenure.simulator.traces.source import Source, open_source
 
-FORMATS: dict[str, Format] = {reader.name: reader for reader in (swf.FORMAT, openb.FORMAT, philly.FORMAT, tenure_csv.FORMAT)}
+ALL = (swf.FORMAT, openb.FORMAT, philly.FORMAT, tenure_csv.FORMAT)
+FORMATS: dict[str, Format] = {reader.name: reader for reader in ALL}
 """Readers by name; recognition asks them in this order."""
 
 HEAD = 64 * 1024
@@ -29,7 +33,28 @@ def open_trace(path: Path, name: str | None, options: ReadOptions) -> Trace:
         raise InvalidInputError([Problem(str(path), 0, "", message)])
     source = open_source(path)
     reader = FORMATS[name] if name is not None else _recognise(source)
-    return reader.read(source, options)
+    _check_options(source, reader, options)
+    with _no_collection():
+        return reader.read(source, options)
+
+
+def _check_options(source: Source, reader: Format, options: ReadOptions) -> None:
+    if options.processors is not None and reader is not swf.FORMAT:
+        raise source.fail(f"the number of processors goes with an swf log; this is a trace of format {reader.name}")
+    if options.nodes_file is not None and reader is not openb.FORMAT:
+        raise source.fail(f"a node list goes with an openb list of pods; this is a trace of format {reader.name}")
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Switch the garbage collector off: a reader makes a million objects and no garbage."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _recognise(source: Source) -> Format:

@@ -6,7 +6,6 @@ Eighteen numbers a line, -1 where a value is unknown; header lines begin with ``
 
 from __future__ import annotations
 
-import gc
 import re
 from collections import Counter
 from operator import itemgetter
@@ -116,13 +115,7 @@ def read(source: Source, options: ReadOptions) -> Trace:
     text = source.text()
     machine = options.processors if options.processors is not None else _max_processors(text)
     reader = _Reader(machine)
-    collecting = gc.isenabled()
-    gc.disable()  # nothing that is built here is garbage, and a million live objects make each collection slow
-    try:
-        keyed, records = _read_lines(source, text, reader)
-    finally:
-        if collecting:
-            gc.enable()
+    keyed, records = _read_lines(source, text, reader)
     keyed.sort(key=lambda pair: pair[0])
     nodes = () if machine is None else (Node(name="machine", allocatable={CPU: machine * MILLICORES}),)
     return Trace(

@@ -24,7 +24,8 @@ class Template(Generic[T]):
         kind = type(example)
         names = [field.name for field in fields(example)]
         self._class = kind
-        self._fixed = tuple((getattr(kind, name).__set__, getattr(example, name)) for name in names if name not in varying)
+        fixed = [name for name in names if name not in varying]
+        self._fixed = tuple((getattr(kind, name).__set__, getattr(example, name)) for name in fixed)
         self._varying = tuple(getattr(kind, name).__set__ for name in varying)
 
     def make(self, *values: object) -> T:

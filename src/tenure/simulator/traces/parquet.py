@@ -1,0 +1,67 @@
+"""Parquet files, through pyarrow, which is an optional dependency and imported only here."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from tenure.simulator.traces.source import Source
+
+MISSING = "reading and writing Parquet needs pyarrow, which is not installed: pip install 'tenure[parquet]', or use CSV"
+
+
+class ParquetUnavailableError(Exception):
+    """The optional dependency for Parquet is not installed; the message says how to install it."""
+
+
+def _module() -> tuple[Any, Any]:
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise ParquetUnavailableError(MISSING) from error
+
+
+def read_parquet(source: Source) -> Iterator[tuple[str, ...]]:
+    """Give a table as text, the column names first; a missing value is empty.
+
+    Raises
+    ------
+    InvalidInputError
+        The content is damaged, or pyarrow is not installed.
+    """
+    try:
+        arrow, parquet = _module()
+    except ParquetUnavailableError as error:
+        raise source.fail(str(error)) from error
+    try:
+        table = parquet.read_table(io.BytesIO(source.data))
+    except (arrow.ArrowException, OSError) as error:
+        raise source.fail(f"no valid Parquet file: {error}") from error
+    columns = [[_text(value) for value in column.to_pylist()] for column in table.columns]
+    return iter([tuple(table.column_names), *zip(*columns, strict=True)])
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def to_parquet(columns: Mapping[str, Sequence[object]], types: Mapping[str, str]) -> bytes:
+    """Write columns as Parquet; ``types`` names the Arrow type of each.
+
+    Raises
+    ------
+    ParquetUnavailableError
+        Pyarrow is not installed.
+    """
+    arrow, parquet = _module()
+    schema = arrow.schema([(name, arrow.type_for_alias(types[name])) for name in columns])
+    table = arrow.table({name: list(values) for name, values in columns.items()}, schema=schema)
+    buffer = io.BytesIO()
+    parquet.write_table(table, buffer)
+    return buffer.getvalue()

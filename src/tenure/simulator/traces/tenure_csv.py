@@ -1,0 +1,179 @@
+"""Tenure's own trace format: one row per job, as CSV or as Parquet with the same columns.
+
+===================  =========================================================================================
+column               meaning
+===================  =========================================================================================
+job                  name of the job (required)
+submit_s             submit time in seconds of the trace's own time (required)
+runtime_s            seconds from start to end; empty: it never ends
+expected_runtime_s   what the user expects; empty: nothing is expected
+namespace            default ``default``
+queue                leaf queue; default ``default``
+priority             default 0
+preemptible          ``true`` or ``false``; empty: by priority
+pods                 equal pods of the gang; default 1
+min_member           how many of them are the core; empty: all
+cpu_milli            millicores of each pod; default 0
+memory_mib           MiB of each pod; default 0
+gpus                 GPUs of each pod; default 0
+gpu_milli            how much of each of these, 1 to 1000; default 1000
+gpu_models           GPU models that will do, separated by ``|``; empty: any
+checkpoint_s         interval between checkpoints; empty: none are made
+restart_s            seconds that a restart takes before work goes on; default 0
+labels               ``key=value`` pairs separated by ``;``
+===================  =========================================================================================
+
+Columns may stand in any order, and all but the two required ones may be missing.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from functools import partial
+
+from tenure.model.cluster import DEFAULT_QUEUE
+from tenure.model.resources import MILLI
+from tenure.model.workload import Checkpoint, Task, Workload
+from tenure.simulator.traces.numbers import micros, whole
+from tenure.simulator.traces.parquet import read_parquet
+from tenure.simulator.traces.records import Format, ReadOptions, Trace, TraceJob
+from tenure.simulator.traces.source import ProblemList, Source
+from tenure.simulator.traces.specs import Ask, SpecCache, models_of
+from tenure.simulator.traces.table import Names, Row, first_line, read_table
+
+REQUIRED = ("job", "submit_s")
+COLUMNS = (
+    "job", "submit_s", "runtime_s", "expected_runtime_s", "namespace", "queue", "priority", "preemptible", "pods",
+    "min_member", "cpu_milli", "memory_mib", "gpus", "gpu_milli", "gpu_models", "checkpoint_s", "restart_s", "labels",
+)  # fmt: skip
+"""In the order in which they are written."""
+
+MAX_PODS = 100_000
+NO_RUNTIME = "negative run time"
+
+_amount = partial(whole, low=0, high=10**12)
+_count = partial(whole, low=1, high=MAX_PODS)
+_gpus = partial(whole, low=0, high=1024)
+_milli = partial(whole, low=1, high=MILLI)
+_priority = partial(whole, low=-(2**31), high=2**31 - 1)
+
+
+def read(source: Source, _options: ReadOptions) -> Trace:
+    """Read a trace of Tenure's own format. Jobs with a negative run time are dropped and counted.
+
+    Raises
+    ------
+    InvalidInputError
+        A line is malformed, or the file is Parquet and pyarrow is not installed.
+    """
+    if source.is_parquet:
+        source = Source(source.path, _as_csv(read_parquet(source)))
+    problems = ProblemList(source)
+    names = Names()
+    specs = SpecCache()
+    keyed: list[tuple[tuple[int, int], TraceJob]] = []
+    dropped = records = 0
+    for row in read_table(source, REQUIRED, COLUMNS, problems):
+        records += 1
+        job = _job(row, specs)
+        names.check(row, "job", job.workload.key)
+        if job.runtime is not None and job.runtime < 0:
+            dropped += 1
+        else:
+            keyed.append(((job.workload.created_at, row.line), job))
+    problems.raise_if_any()
+    keyed.sort(key=lambda pair: pair[0])
+    reasons = {NO_RUNTIME: dropped} if dropped else {}
+    jobs = tuple(job for _, job in keyed)
+    return Trace(format="tenure", jobs=jobs, dropped=dropped, drop_reasons=reasons, records=records)
+
+
+def _as_csv(rows: Iterator[tuple[str, ...]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
+
+
+def _job(row: Row, specs: SpecCache) -> TraceJob:
+    name = row.need("job", str, "")
+    pods = row.value("pods", _count, 1)
+    spec = specs.spec(_ask(row))
+    workload = Workload(
+        name=name,
+        namespace=row.text("namespace") or "default",
+        queue=row.text("queue") or DEFAULT_QUEUE,
+        priority=row.value("priority", _priority, 0),
+        preemptible=row.value("preemptible", _boolean, None),
+        min_member=_min_member(row, pods),
+        tasks=tuple(Task(name=f"{name}-{index}", spec=spec) for index in range(pods)),
+        created_at=row.need("submit_s", micros, 0),
+        expected_runtime=row.value("expected_runtime_s", _duration, None),
+        checkpoint=_checkpoint(row),
+        labels=row.value("labels", labels_of, {}),
+    )
+    return TraceJob(workload, row.value("runtime_s", micros, None), name)
+
+
+def _ask(row: Row) -> Ask:
+    gpus = row.value("gpus", _gpus, 0)
+    return Ask(
+        cpu_milli=row.value("cpu_milli", _amount, 0),
+        memory_mib=row.value("memory_mib", _amount, 0),
+        gpus=gpus,
+        milli=row.value("gpu_milli", _milli, MILLI) if gpus else MILLI,
+        models=models_of(row.text("gpu_models")),
+    )
+
+
+def _min_member(row: Row, pods: int) -> int | None:
+    members = row.value("min_member", _count, None)
+    if members is not None and members > pods:
+        row.reject("min_member", f"{members} of {pods} pods: a core cannot have more than there are")
+    return members
+
+
+def _checkpoint(row: Row) -> Checkpoint | None:
+    interval = row.value("checkpoint_s", _duration, None)
+    overhead = row.value("restart_s", _duration, 0)
+    if interval is None and not overhead:
+        return None
+    return Checkpoint(interval=interval, restart_overhead=overhead)
+
+
+def _duration(text: str) -> int:
+    value = micros(text)
+    if value < 0:
+        raise ValueError(f"{text} s is negative")
+    return value
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text.lower() == "true"
+
+
+def labels_of(text: str) -> dict[str, str]:
+    """Read ``key=value`` pairs separated by ``;``.
+
+    Raises
+    ------
+    ValueError
+        A part has no key, or no ``=``.
+    """
+    labels = {}
+    for part in text.split(";"):
+        key, equals, value = part.strip().partition("=")
+        if not key or not equals:
+            raise ValueError(f"{part!r} is not key=value")
+        labels[key] = value
+    return labels
+
+
+def _recognises(name: str, head: str) -> bool:
+    return head.startswith("PAR1") or name.endswith(".parquet") or set(REQUIRED) <= set(first_line(head))
+
+
+FORMAT = Format("tenure", _recognises, read)
