@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from tenure.model.kinds import CountOrPercent, Key, NameText, Time
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import Labels
@@ -19,24 +21,24 @@ DEFAULT_QUEUE = "default"
 class DisruptionBudget:
     """A PodDisruptionBudget. One of ``min_available`` and ``max_unavailable`` is set: a count, or a percentage as text."""
 
-    name: str
-    namespace: str = "default"
+    name: NameText
+    namespace: NameText = "default"
     selector: LabelSelector = field(default_factory=LabelSelector)
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
+    min_available: Annotated[int | str | None, CountOrPercent()] = None
+    max_unavailable: Annotated[int | str | None, CountOrPercent()] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
     """One line of the eviction log. ``at`` in µs since the epoch; workloads as namespace/name."""
 
-    at: int
+    at: Time
     workload: str
     task: str
     cause: str
-    beneficiary: str | None = None
-    from_node: str | None = None
-    to_node: str | None = None
+    beneficiary: Annotated[str | None, Key("for")] = None
+    from_node: Annotated[str | None, Key("from")] = None
+    to_node: Annotated[str | None, Key("to")] = None
     labels: Labels = field(default_factory=dict)
 
 
@@ -44,7 +46,7 @@ class Eviction:
 class Cluster:
     """Everything that a decision depends on. ``now`` in µs since the epoch."""
 
-    now: int
+    now: Time
     settings: Settings = field(default_factory=Settings)
     nodes: tuple[Node, ...] = ()
     queues: tuple[Queue, ...] = ()

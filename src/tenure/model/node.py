@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tenure.model.resources import Labels, Resources
+from tenure.model.kinds import Bytes, Duration, MilliAmounts, NameText, Time, WholeAmounts
+from tenure.model.resources import Labels
 from tenure.model.selectors import Taint
 
 
@@ -13,18 +14,19 @@ class Node:
     """A machine with allocatable resources.
 
     ``allocatable`` is in the units of `tenure.model.resources` (GPUs whole), ``gpu_memory`` in bytes for each of
-    its GPUs, ``created_at`` in microseconds since the epoch, ``usage_for`` in microseconds. ``allocatable`` without
+    its GPUs, ``created_at`` in microseconds since the epoch, ``usage_for`` in microseconds; ``usage`` counts GPUs in
+    milli-GPU. ``allocatable`` without
     ``pods`` means that the number of pods is not limited.
     """
 
-    name: str
-    allocatable: Resources = field(default_factory=dict)
+    name: NameText
+    allocatable: WholeAmounts = field(default_factory=dict)
     labels: Labels = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     ready: bool = True
-    created_at: int | None = None
-    gpu_memory: int | None = None
-    usage: Resources | None = None
-    usage_for: int | None = None
+    created_at: Time | None = None
+    gpu_memory: Bytes | None = None
+    usage: MilliAmounts | None = None
+    usage_for: Duration | None = None
     drain: bool = False

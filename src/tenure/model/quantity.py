@@ -78,7 +78,9 @@ def _parse(text: str, unit_exponent: int, resource: str) -> int:
     else:
         amount, rest = divmod(digits * factor, 10 ** min(-exponent, 2 * _MAX_EXPONENT))
         if rest:
-            raise ValueError(f"{shorten(text)} is not a whole number of {_unit_name(unit_exponent, resource)}; round it")
+            raise ValueError(
+                f"{shorten(text)} is not a whole number of {_unit_name(unit_exponent, resource)}; round it"
+            )
     if amount > MAX_AMOUNT:
         raise _too_large(text)
     return amount

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tenure.model.resources import Resources
+from tenure.model.kinds import Duration, MilliAmounts, NameText, Priority, Time, Weight
 
 PreemptionPolicy = Literal["default", "fence", "disabled"]
 
@@ -16,10 +16,10 @@ DEFAULT_QUEUE_PRIORITY = 100
 class QuotaStatus:
     """The armed deadline of quota preemption, with what it belongs to. Times in µs since the epoch, ``delay`` in µs."""
 
-    armed_at: int
-    delay: int
-    deadline: int
-    max: Resources = field(default_factory=dict)
+    armed_at: Time
+    delay: Duration
+    deadline: Time
+    max: MilliAmounts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,23 +39,23 @@ class Queue:
     is not the same as 0. ``weight`` is a number, or a map by resource.
     """
 
-    name: str
-    parent: str | None = None
-    guaranteed: Resources = field(default_factory=dict)
-    max: Resources = field(default_factory=dict)
-    weight: float | dict[str, float] = 1.0
-    priority: int = DEFAULT_QUEUE_PRIORITY
-    preempt_min_runtime: int | None = None
-    reclaim_min_runtime: int | None = None
-    expected_runtime: int | None = None
-    requeue_delay: int | None = None
-    quota_preemption_delay: int | None = None
+    name: NameText
+    parent: NameText | None = None
+    guaranteed: MilliAmounts = field(default_factory=dict)
+    max: MilliAmounts = field(default_factory=dict)
+    weight: Weight | dict[str, Weight] = 1.0
+    priority: Priority = DEFAULT_QUEUE_PRIORITY
+    preempt_min_runtime: Duration | None = None
+    reclaim_min_runtime: Duration | None = None
+    expected_runtime: Duration | None = None
+    requeue_delay: Duration | None = None
+    quota_preemption_delay: Duration | None = None
     preemption_policy: PreemptionPolicy = "default"
-    max_eviction_notice: int | None = None
-    eviction_notice: int | None = None
-    max_opt_out: int | None = None
+    max_eviction_notice: Duration | None = None
+    eviction_notice: Duration | None = None
+    max_opt_out: Duration | None = None
     dynamic: bool = False
-    created_at: int | None = None
+    created_at: Time | None = None
     status: QueueStatus | None = None
 
     def weight_of(self, resource: str) -> float:

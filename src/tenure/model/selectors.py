@@ -7,12 +7,17 @@ Semantics are those of Kubernetes 1.37.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
+from tenure.model.kinds import Count, EmptyMapping, Inside, Integer, Key, PairsKind
 from tenure.model.resources import Pairs
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+TermWeight = Annotated[int, Integer(1, 100)]
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +33,7 @@ class Requirement:
 class LabelSelector:
     """All of ``match_labels`` and all of ``match_expressions`` hold. An empty selector matches everything."""
 
-    match_labels: Pairs = ()
+    match_labels: Annotated[Pairs, PairsKind()] = ()
     match_expressions: tuple[Requirement, ...] = ()
 
 
@@ -44,16 +49,16 @@ class NodeSelectorTerm:
 class PreferredNodeTerm:
     """A node term that is worth ``weight`` (1 to 100)."""
 
-    weight: int
-    term: NodeSelectorTerm
+    weight: TermWeight
+    term: Annotated[NodeSelectorTerm, Key("preference")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAffinity:
     """``required``: one of the terms matches; ``None`` means no requirement."""
 
-    required: tuple[NodeSelectorTerm, ...] | None = None
-    preferred: tuple[PreferredNodeTerm, ...] = ()
+    required: Annotated[tuple[NodeSelectorTerm, ...] | None, Key(REQUIRED), Inside("nodeSelectorTerms")] = None
+    preferred: Annotated[tuple[PreferredNodeTerm, ...], Key(PREFERRED)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +70,9 @@ class PodAffinityTerm:
     """
 
     topology_key: str
-    selector: LabelSelector | None = None
+    selector: Annotated[LabelSelector | None, Key("labelSelector")] = None
     namespaces: tuple[str, ...] = ()
-    all_namespaces: bool = False
+    all_namespaces: Annotated[bool, Key("namespaceSelector"), EmptyMapping()] = False
     match_label_keys: tuple[str, ...] = ()
 
 
@@ -75,25 +80,25 @@ class PodAffinityTerm:
 class PreferredPodTerm:
     """A pod term that is worth ``weight`` (1 to 100)."""
 
-    weight: int
-    term: PodAffinityTerm
+    weight: TermWeight
+    term: Annotated[PodAffinityTerm, Key("podAffinityTerm")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodAffinity:
     """Terms over tasks that are already placed; used for affinity and for anti-affinity."""
 
-    required: tuple[PodAffinityTerm, ...] = ()
-    preferred: tuple[PreferredPodTerm, ...] = ()
+    required: Annotated[tuple[PodAffinityTerm, ...], Key(REQUIRED)] = ()
+    preferred: Annotated[tuple[PreferredPodTerm, ...], Key(PREFERRED)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Affinity:
     """The three kinds of affinity of a pod's spec."""
 
-    node: NodeAffinity | None = None
-    pod: PodAffinity | None = None
-    pod_anti: PodAffinity | None = None
+    node: Annotated[NodeAffinity | None, Key("nodeAffinity")] = None
+    pod: Annotated[PodAffinity | None, Key("podAffinity")] = None
+    pod_anti: Annotated[PodAffinity | None, Key("podAntiAffinity")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,11 +124,11 @@ class Toleration:
 class SpreadConstraint:
     """A topology spread constraint of a pod's spec."""
 
-    max_skew: int
+    max_skew: Count
     topology_key: str
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"] = "DoNotSchedule"
-    selector: LabelSelector | None = None
-    min_domains: int | None = None
+    selector: Annotated[LabelSelector | None, Key("labelSelector")] = None
+    min_domains: Count | None = None
     match_label_keys: tuple[str, ...] = ()
     node_affinity_policy: Literal["Honor", "Ignore"] = "Honor"
     node_taints_policy: Literal["Honor", "Ignore"] = "Ignore"
@@ -133,9 +138,9 @@ class SpreadConstraint:
 class HostPort:
     """A port of the node that a task occupies. ``ip`` ``0.0.0.0`` collides with every address."""
 
-    port: int
+    port: Annotated[int, Key("hostPort"), Integer(1, 65_535)]
     protocol: Literal["TCP", "UDP", "SCTP"] = "TCP"
-    ip: str = "0.0.0.0"  # noqa: S104  the API's own default, nothing listens here
+    ip: Annotated[str, Key("hostIP")] = "0.0.0.0"  # noqa: S104  the API's own default, nothing listens here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

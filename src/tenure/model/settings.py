@@ -6,16 +6,36 @@ Durations are in µs. Defaults are those of the documentation; every field has o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal, get_args
+
+from tenure.model.kinds import (
+    Count,
+    CountOrPercent,
+    Duration,
+    Key,
+    Listing,
+    Map,
+    Number,
+    Ordinal,
+    PositiveDuration,
+    Share,
+    SignedDuration,
+    Weight,
+    Choice,
+    OneOrMap,
+)
+from tenure.model.selectors import LabelSelector
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 
 Cause = Literal["stale-gang", "quota", "reclaim", "preempt", "requeue", "consolidate", "reschedule"]
+CAUSES: tuple[Cause, ...] = get_args(Cause)
 Action = Literal["stale-gang", "quota", "allocate", "consolidate", "reclaim", "preempt", "requeue", "reschedule"]
 Mode = Literal["enforce", "shadow", "off"]
 Policy = Literal["binpack", "spread", "fragmentation"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 DEFAULT_ACTIONS: tuple[Action, ...] = (
     "stale-gang", "quota", "allocate", "consolidate", "reclaim", "preempt", "requeue", "reschedule",
@@ -36,7 +56,7 @@ class MinRuntimeSettings:
 
     method: Literal["lca", "queue"] = "lca"
     starts_at: Literal["allocated", "running"] = "allocated"
-    applies_to: tuple[Cause, ...] = DEFAULT_APPLIES_TO
+    applies_to: Annotated[tuple[Cause, ...], Listing(Choice(CAUSES), distinct=True)] = DEFAULT_APPLIES_TO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +64,7 @@ class RequeueSettings:
     """Whom a requeue may serve, and how many candidates it may take together."""
 
     contenders: Literal["more-deserving", "any"] = "more-deserving"
-    max_candidates: int = 8
+    max_candidates: Count = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +74,15 @@ class QuotaPreemptionSettings:
     enabled: bool = False
     inherit: bool = True
     overshoot: Literal["minimal", "never"] = "minimal"
-    max_evictions_per_cycle: int | None = None
+    max_evictions_per_cycle: Count | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySettings:
     """Time-based fairness: usage decays by ``half_life`` (µs) and counts with ``strength``."""
 
-    half_life: int = 24 * HOUR
-    strength: float = 1.0
+    half_life: PositiveDuration = 24 * HOUR
+    strength: Weight = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +96,7 @@ class FairnessSettings:
 class SearchSettings:
     """Bounds of the victim search, in steps."""
 
-    max_scenarios: int = 10_000
+    max_scenarios: Count = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,18 +108,18 @@ class BudgetRule:
 
     name: str
     namespace: str | None = None
-    selector: dict[str, object] | None = None
+    selector: LabelSelector | None = None
     queue: str | None = None
     side: Literal["victim", "beneficiary"] = "victim"
     each: Literal["workload"] | None = None
     causes: tuple[Cause, ...] | None = None
-    max_evictions: int | None = None
-    per: int | None = None
-    max_unavailable: int | str | None = None
-    min_available: int | str | None = None
-    max_lost: dict[str, int] | None = None
+    max_evictions: Ordinal | None = None
+    per: PositiveDuration | None = None
+    max_unavailable: Annotated[int | str | None, CountOrPercent()] = None
+    min_available: Annotated[int | str | None, CountOrPercent()] = None
+    max_lost: dict[str, Duration] | None = None
     schedule: str | None = None
-    duration: int | None = None
+    duration: PositiveDuration | None = None
     time_zone: str = "UTC"
 
 
@@ -110,9 +130,9 @@ class DisruptionSettings:
     ``cost`` is by resource, per whole GPU, per core, else per unit, and second.
     """
 
-    cost: dict[str, float] = field(default_factory=lambda: {"nvidia.com/gpu": 1.0, "cpu": 0.05})
-    assumed_checkpoint: int | None = None
-    max_restart_overhead: int = 10 * MINUTE
+    cost: dict[str, Weight] = field(default_factory=lambda: {"nvidia.com/gpu": 1.0, "cpu": 0.05})
+    assumed_checkpoint: PositiveDuration | None = None
+    max_restart_overhead: Duration = 10 * MINUTE
     budgets: tuple[BudgetRule, ...] = ()
 
 
@@ -121,17 +141,17 @@ class ExactSettings:
     """Bounds of the exact planner."""
 
     enabled: bool = True
-    node_limit: int = 10_000
-    time_limit: int = 60 * SECOND
+    node_limit: Count = 10_000
+    time_limit: PositiveDuration = 60 * SECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundSettings:
     """Improvement in the background; ``interval`` ``None`` switches it off."""
 
-    interval: int | None = None
-    objective: dict[str, float] = field(default_factory=lambda: {"placement": 1.0})
-    min_gain: float = 0.01
+    interval: PositiveDuration | None = None
+    objective: dict[str, Weight] = field(default_factory=lambda: {"placement": 1.0})
+    min_gain: Weight = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +159,8 @@ class HotNodeSettings:
     """When a node counts as hot. ``hot`` is a share of its capacity."""
 
     enabled: bool = False
-    hot: float = 0.9
-    for_: int = 5 * MINUTE
+    hot: Share = 0.9
+    for_: Duration = 5 * MINUTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,15 +168,15 @@ class NewNodeSettings:
     """How long a node counts as new."""
 
     enabled: bool = False
-    within: int = HOUR
+    within: Duration = HOUR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReschedulerSettings:
     """When running tasks are moved, and how."""
 
-    pending_for: int = MINUTE
-    settle: int = HOUR
+    pending_for: Duration = MINUTE
+    settle: Duration = HOUR
     moves: Literal["evict-first", "reserve-first"] = "evict-first"
     exact: ExactSettings = field(default_factory=ExactSettings)
     background: BackgroundSettings = field(default_factory=BackgroundSettings)
@@ -169,15 +189,15 @@ class IdleSettings:
     """The nominator of workloads whose GPUs stay idle. ``below`` is a share."""
 
     enabled: bool = False
-    below: float = 0.05
-    for_: int = HOUR
+    below: Share = 0.05
+    for_: Duration = HOUR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NominatorSettings:
     """Nominators beside `expected-runtime`."""
 
-    over_share: bool = False
+    over_share: Annotated[bool, Key("over-share")] = False
     idle: IdleSettings = field(default_factory=IdleSettings)
 
 
@@ -185,21 +205,24 @@ class NominatorSettings:
 class Settings:
     """Everything under ``scheduler:``. ``placement`` is one policy, or weights by policy."""
 
-    actions: tuple[Action, ...] = DEFAULT_ACTIONS
-    placement: Policy | dict[Policy, float] = "binpack"
+    actions: Annotated[tuple[Action, ...], Listing(Choice(DEFAULT_ACTIONS), distinct=True)] = DEFAULT_ACTIONS
+    placement: Annotated[
+        Policy | dict[Policy, float],
+        OneOrMap(Choice(POLICIES), Map(Number(), Choice(POLICIES))),
+    ] = "binpack"
     backfill: Literal["none", "easy"] = "none"
-    preempt_min_runtime: int = 0
-    reclaim_min_runtime: int = 0
+    preempt_min_runtime: Duration = 0
+    reclaim_min_runtime: Duration = 0
     min_runtime: MinRuntimeSettings = field(default_factory=MinRuntimeSettings)
-    expected_runtime: int | None = None
-    requeue_delay: int = 10 * MINUTE
+    expected_runtime: Duration | None = None
+    requeue_delay: Duration = 10 * MINUTE
     requeue: RequeueSettings = field(default_factory=RequeueSettings)
-    preemption_delay: int = 0
-    eviction_notice: int = 0
+    preemption_delay: Duration = 0
+    eviction_notice: Duration = 0
     modes: dict[Cause, Mode] = field(default_factory=dict)
-    nomination_timeout: int = 5 * MINUTE
-    staleness_grace_period: int = 60 * SECOND
-    max_consolidated_workloads: int = 16
+    nomination_timeout: Duration = 5 * MINUTE
+    staleness_grace_period: SignedDuration = 60 * SECOND
+    max_consolidated_workloads: Ordinal = 16
     quota_preemption: QuotaPreemptionSettings = field(default_factory=QuotaPreemptionSettings)
     fairness: FairnessSettings = field(default_factory=FairnessSettings)
     victims: Literal["cost", "youngest", "oldest"] = "cost"

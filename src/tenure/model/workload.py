@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
-from tenure.model.resources import Amounts, Labels, Pairs, Resources
+from tenure.model.kinds import (
+    AmountsKind,
+    Constant,
+    Count,
+    Duration,
+    Key,
+    MilliAmounts,
+    NameText,
+    Ordinal,
+    PairsKind,
+    Priority,
+    SignedDuration,
+    Time,
+)
+from tenure.model.resources import Amounts, Labels, Pairs
 from tenure.model.selectors import Affinity, HostPort, SpreadConstraint, Toleration, Topology
 
 PREEMPTIBLE_BELOW = 100
@@ -47,13 +62,13 @@ class TaskSpec:
     constraints that are not evaluated (volumes, resource claims): such a task is never placed.
     """
 
-    requests: Amounts = ()
+    requests: Annotated[Amounts, AmountsKind(pairs=True)] = ()
     gpu_share: GpuShare | None = None
-    labels: Pairs = ()
-    node_selector: Pairs = ()
+    labels: Annotated[Pairs, PairsKind()] = ()
+    node_selector: Annotated[Pairs, PairsKind()] = ()
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
-    spread: tuple[SpreadConstraint, ...] = ()
+    spread: Annotated[tuple[SpreadConstraint, ...], Key("topologySpreadConstraints")] = ()
     host_ports: tuple[HostPort, ...] = ()
     unsupported: tuple[str, ...] = ()
 
@@ -62,42 +77,46 @@ class TaskSpec:
 class Nomination:
     """A hole promised to a task since ``at`` (µs since the epoch)."""
 
-    node: str
-    devices: tuple[int, ...] = ()
-    at: int = 0
+    node: NameText
+    devices: tuple[Ordinal, ...] = ()
+    at: Time = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
     """An announced eviction: until ``deadline`` (µs since the epoch), why, and for whom (namespace/name)."""
 
-    deadline: int
+    deadline: Time
     cause: str
-    beneficiary: str | None = None
+    beneficiary: Annotated[str | None, Key("for")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A pod. Times are µs since the epoch, durations µs. ``order``: lower starts first and leaves last."""
+    """A pod. Times are µs since the epoch, durations µs. ``order``: lower starts first and leaves last.
 
-    name: str
+    ``usage`` counts GPUs in milli-GPU. ``annotations`` are the task's own; those of its workload hold for it as well.
+    Either all tasks of a workload have an ``order`` or none has.
+    """
+
+    name: NameText
     spec: TaskSpec = field(default_factory=TaskSpec)
     phase: Phase = Phase.PENDING
-    node: str | None = None
-    devices: tuple[int, ...] = ()
-    sub_group: str | None = None
-    order: int | None = None
-    created_at: int | None = None
-    started_at: int | None = None
-    terminating_since: int | None = None
-    grace_period: int | None = None
+    node: NameText | None = None
+    devices: tuple[Ordinal, ...] = ()
+    sub_group: NameText | None = None
+    order: Priority | None = None
+    created_at: Time | None = None
+    started_at: Time | None = None
+    terminating_since: Time | None = None
+    grace_period: Duration | None = None
     nominated: Nomination | None = None
     notice: Notice | None = None
     ready: bool = True
     role: str | None = None
-    never_terminates: bool = False
-    usage: Resources | None = None
-    usage_for: int | None = None
+    never_terminates: Annotated[bool, Key("terminates"), Constant("never")] = False
+    usage: MilliAmounts | None = None
+    usage_for: Duration | None = None
     annotations: Labels = field(default_factory=dict)
 
 
@@ -108,10 +127,10 @@ class SubGroup:
     ``min_member`` ``None`` means all tasks of the group, ``min_sub_group`` ``None`` all of its subgroups.
     """
 
-    name: str
-    min_member: int | None = None
+    name: NameText
+    min_member: Count | None = None
     sub_groups: tuple[SubGroup, ...] = ()
-    min_sub_group: int | None = None
+    min_sub_group: Count | None = None
     topology: Topology | None = None
 
 
@@ -119,9 +138,9 @@ class SubGroup:
 class Checkpoint:
     """What a workload says of its checkpoints. Durations in µs, ``last_at`` in µs since the epoch."""
 
-    interval: int | None = None
-    last_at: int | None = None
-    restart_overhead: int = 0
+    interval: Duration | None = None
+    last_at: Time | None = None
+    restart_overhead: Duration = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,30 +152,30 @@ class Workload:
     they hold room on their nodes, belong to no queue and are never touched.
     """
 
-    name: str
-    namespace: str = "default"
+    name: NameText
+    namespace: NameText = "default"
     uid: str = ""
     queue: str = ""
-    priority: int = 0
+    priority: Priority = 0
     preemptible: bool | None = None
-    min_member: int | None = None
+    min_member: Count | None = None
     tasks: tuple[Task, ...] = ()
     sub_groups: tuple[SubGroup, ...] = ()
-    min_sub_group: int | None = None
+    min_sub_group: Count | None = None
     topology: Topology | None = None
-    staleness_grace_period: int | None = None
-    created_at: int = 0
-    started_at: int | None = None
-    last_evicted_at: int | None = None
-    stale_since: int | None = None
-    expected_runtime: int | None = None
-    requeue_delay: int | None = None
-    requeue_not_before: int | None = None
-    preemption_delay: int | None = None
+    staleness_grace_period: SignedDuration | None = None
+    created_at: Time = 0
+    started_at: Time | None = None
+    last_evicted_at: Time | None = None
+    stale_since: Time | None = None
+    expected_runtime: Duration | None = None
+    requeue_delay: Duration | None = None
+    requeue_not_before: Time | None = None
+    preemption_delay: Duration | None = None
     checkpoint: Checkpoint | None = None
     allow_preemption: bool = True
-    allow_preemption_until: int | None = None
-    eviction_notice: int | None = None
+    allow_preemption_until: Time | None = None
+    eviction_notice: Duration | None = None
     owner_kind: str | None = None
     scheduler_name: str = "tenure"
     labels: Labels = field(default_factory=dict)

@@ -1,0 +1,21 @@
+"""All rules that a cluster as a whole obeys."""
+
+from __future__ import annotations
+
+from tenure.model.check_placement import check_nodes, check_placement
+from tenure.model.check_queues import check_queues
+from tenure.model.check_workloads import check_budgets, check_workloads
+from tenure.model.cluster import Cluster
+from tenure.model.findings import Findings
+
+
+def check_cluster(cluster: Cluster) -> Findings:
+    """Find everything that is wrong with a cluster, and what deserves a warning.
+
+    A cluster without findings of either kind, or with warnings alone, may be given to the engine.
+    """
+    yield from check_nodes(cluster.nodes)
+    yield from check_queues(cluster.queues, cluster.nodes)
+    yield from check_workloads(cluster.workloads, cluster.queues)
+    yield from check_placement(cluster.nodes, cluster.workloads)
+    yield from check_budgets(cluster.disruption_budgets)

@@ -1,0 +1,163 @@
+"""Rules that a queue tree obeys (spec: queue fields)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenure.model.findings import Finding, Findings
+from tenure.model.node import Node
+from tenure.model.problems import nearest
+from tenure.model.quantity import format_queue_quantity
+from tenure.model.queue import Queue
+from tenure.model.resources import GPU, MILLI
+
+
+def check_queues(queues: Sequence[Queue], nodes: Sequence[Node]) -> Findings:
+    """Check names, parents and amounts of a queue tree; against the nodes only what it guarantees in all."""
+    tree = _Tree(queues)
+    yield from tree.check_names()
+    yield from tree.check_parents()
+    if tree.cyclic:
+        return
+    for index, queue in enumerate(queues):
+        yield from tree.check_amounts(index, queue)
+    yield from tree.check_total(nodes)
+
+
+class _Tree:
+    """A queue tree, perhaps a broken one. Of queues of one name the first counts."""
+
+    def __init__(self, queues: Sequence[Queue]) -> None:
+        self._queues = queues
+        self._places: dict[str, int] = {}
+        for index, queue in enumerate(queues):
+            self._places.setdefault(queue.name, index)
+        self._children: dict[str, list[Queue]] = {}
+        for index, queue in enumerate(queues):
+            if queue.parent is not None and self._places[queue.name] == index:
+                self._children.setdefault(queue.parent, []).append(queue)
+        self.cyclic = self._find_cyclic()
+        self._effective: dict[str, dict[str, int]] = {}
+
+    def _find_cyclic(self) -> set[str]:
+        """Give the queues that are their own ancestors."""
+        settled: set[str] = set()
+        cyclic: set[str] = set()
+        for queue in self._queues:
+            trail: list[str] = []
+            name: str | None = queue.name
+            while name is not None and name in self._places and name not in settled and name not in trail:
+                trail.append(name)
+                name = self._queues[self._places[name]].parent
+            if name in trail:
+                cyclic.update(trail[trail.index(name) :])
+            settled.update(trail)
+        return cyclic
+
+    def check_names(self) -> Findings:
+        for index, queue in enumerate(self._queues):
+            first = self._places[queue.name]
+            if first != index:
+                message = f"queue {queue.name} is there twice, first as queues[{first}]; give each its own name"
+                yield Finding(("queues", index, "name"), message)
+
+    def check_parents(self) -> Findings:
+        for index, queue in enumerate(self._queues):
+            if queue.parent is None:
+                continue
+            if queue.name in self.cyclic:
+                message = (
+                    f"queue {queue.name} is its own ancestor: {self._cycle(queue.name)}; let one of them have no parent"
+                )
+                yield Finding(("queues", index, "parent"), message)
+            elif queue.parent not in self._places:
+                hint = nearest(queue.parent, self._places) or "; add it, or leave the parent out"
+                yield Finding(("queues", index, "parent"), f"there is no queue {queue.parent}{hint}")
+
+    def _cycle(self, start: str) -> str:
+        names = [start]
+        while (name := self._queues[self._places[names[-1]]].parent) != start and name is not None:
+            names.append(name)
+        return " < ".join([*names, start])
+
+    def check_amounts(self, index: int, queue: Queue) -> Findings:
+        for resource, amount in queue.guaranteed.items():
+            limit = queue.max.get(resource)
+            if limit is not None and amount > limit:
+                message = f"{_show(amount, resource)} is more than the queue's max of {_show(limit, resource)}; lower it or raise max"
+                yield Finding(("queues", index, "guaranteed", resource), message)
+        for resource, amount in queue.max.items():
+            above = self._limit_above(queue, resource)
+            if above is not None and amount > above[1]:
+                message = (
+                    f"{_show(amount, resource)} is more than {_show(above[1], resource)}, the max of queue {above[0]} "
+                    f"above it; lower it or raise that"
+                )
+                yield Finding(("queues", index, "max", resource), message)
+        if self._places[queue.name] == index:
+            yield from self._check_sums(index, queue)
+
+    def _limit_above(self, queue: Queue, resource: str) -> tuple[str, int] | None:
+        """Give the nearest queue above that has a max of the resource, and that max."""
+        name = queue.parent
+        while name is not None and name in self._places:
+            parent = self._queues[self._places[name]]
+            if resource in parent.max:
+                return parent.name, parent.max[resource]
+            name = parent.parent
+        return None
+
+    def _check_sums(self, index: int, queue: Queue) -> Findings:
+        for resource, total in sum_amounts(
+            [self.guaranteed(child) for child in self._children.get(queue.name, ())]
+        ).items():
+            limit = queue.max.get(resource)
+            own = queue.guaranteed.get(resource)
+            if limit is not None and total > limit:
+                message = (
+                    f"the queues below it are guaranteed {_show(total, resource)} together, more than its max of "
+                    f"{_show(limit, resource)}; lower theirs or raise this"
+                )
+                yield Finding(("queues", index, "max", resource), message)
+            elif own is not None and total > own:
+                message = (
+                    f"the queues below it are guaranteed {_show(total, resource)} together, more than the "
+                    f"{_show(own, resource)} of this one, which bind"
+                )
+                yield Finding(("queues", index, "guaranteed", resource), message, is_warning=True)
+
+    def guaranteed(self, queue: Queue) -> dict[str, int]:
+        """Give what a queue is guaranteed: its own amount, else the sum of its children's."""
+        known = self._effective.get(queue.name)
+        if known is None:
+            below = sum_amounts([self.guaranteed(child) for child in self._children.get(queue.name, ())])
+            known = self._effective[queue.name] = {**below, **queue.guaranteed}
+        return known
+
+    def check_total(self, nodes: Sequence[Node]) -> Findings:
+        """Warn where all queues together are guaranteed more than the nodes have."""
+        if not nodes:
+            return
+        capacity = sum_amounts([dict(node.allocatable) for node in nodes])
+        tops = [queue for i, queue in enumerate(self._queues) if queue.parent is None and self._places[queue.name] == i]
+        for resource, total in sum_amounts([self.guaranteed(queue) for queue in tops]).items():
+            there = capacity.get(resource, 0) * (MILLI if resource == GPU else 1)
+            if total > there:
+                message = (
+                    f"the queues are guaranteed {_show(total, resource)} of {resource} together, more than the "
+                    f"{_show(there, resource)} that all nodes have"
+                )
+                yield Finding(("queues",), message, is_warning=True)
+
+
+def sum_amounts(all_amounts: Sequence[dict[str, int]]) -> dict[str, int]:
+    """Add amounts up by resource."""
+    total: dict[str, int] = {}
+    for amounts in all_amounts:
+        for resource, amount in amounts.items():
+            total[resource] = total.get(resource, 0) + amount
+    return total
+
+
+def _show(amount: int, resource: str) -> str:
+    return format_queue_quantity(amount, resource)

@@ -1,0 +1,25 @@
+"""What is wrong with a cluster as a whole, in terms of the cluster and not yet of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tenure.model.report import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding. ``path`` goes through the cluster: ``("workloads", 3, "tasks", 0, "node")``."""
+
+    path: Path
+    message: str
+    is_warning: bool = False
+
+
+Findings = Iterator[Finding]
+
+
+def ratio_text(amounts: dict[str, int]) -> str:
+    """List amounts for a message."""
+    return ", ".join(f"{name} {amount}" for name, amount in amounts.items())

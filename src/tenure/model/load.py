@@ -1,0 +1,137 @@
+"""Loading cluster files and the scheduler's settings."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
+from tenure.model.check import check_cluster
+from tenure.model.cluster import Cluster
+from tenure.model.entries import CLUSTER_KIND, SETTINGS_KIND, file_entry, queue_entry, settings_entry
+from tenure.model.expand import Expanded, Expander
+from tenure.model.problems import Problem
+from tenure.model.queue import Queue
+from tenure.model.records import record_of
+from tenure.model.report import BAD, Path, Report, Trail, unroll
+from tenure.model.settings import Settings
+from tenure.model.source import Document, read_document
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A cluster from a file, and what deserves a look there."""
+
+    cluster: Cluster
+    warnings: tuple[Problem, ...] = ()
+
+
+def load_cluster(path: str | FilePath) -> Loaded:
+    """Load a cluster file (YAML or JSON, gzipped or not; ``-`` is standard input).
+
+    Raises
+    ------
+    InvalidInputError
+        With all problems of the file, each with line and path; nothing of it is used.
+
+    """
+    with collector_paused():
+        document = read_document(path)
+        report = Report()
+        cluster = _read_cluster(document.value, report)
+        document.require_clean(report)
+        return Loaded(cluster, document.problems(report.warnings))
+
+
+def load_settings(path: str | FilePath) -> Settings:
+    """Load settings from the scheduler's own file (``kind: SchedulerConfig``), or those of a cluster file.
+
+    The settings stand under ``scheduler:``; the scheduler's own file may also have them at its top.
+
+    Raises
+    ------
+    InvalidInputError
+        With all problems of the file, each with line and path; nothing of it is used.
+
+    """
+    document = read_document(path)
+    value = document.value
+    if isinstance(value, dict) and value.get("kind") == CLUSTER_KIND:
+        return load_cluster(path).cluster.settings
+    report = Report()
+    settings = _read_settings(value, report)
+    document.require_clean(report)
+    return settings
+
+
+def _read_settings(value: Any, report: Report) -> Settings:
+    if isinstance(value, dict) and "scheduler" not in value and value.get("kind", SETTINGS_KIND) == SETTINGS_KIND:
+        inner = {key: item for key, item in value.items() if key not in ("apiVersion", "kind")}
+        read = record_of(Settings).decode(inner, None, report)
+        return Settings() if read is BAD else read
+    entry = settings_entry().decode(value, None, report)
+    return Settings() if entry is BAD else entry.values.get("settings", Settings())
+
+
+def _read_cluster(value: Any, report: Report) -> Cluster:
+    """Make a cluster of a document. What cannot be read is left out, so that all the rest is checked as well."""
+    entry = file_entry().decode(value, None, report)
+    if entry is BAD:
+        return Cluster(now=0)
+    values = entry.values
+    if "now" not in values and values.get("workloads"):
+        report.add((None, "now"), "is missing; say which moment the file describes, such as 2026-11-20T10:00:00Z")
+    expander = Expander(report, values.get("now", 0))
+    expander.add_nodes(values.pop("nodes", ()))
+    expander.add_workloads(values.pop("workloads", ()))
+    made = expander.result
+    queues = values.get("queues", ())
+    cluster = Cluster(
+        now=values.get("now", 0),
+        settings=values.get("settings", Settings()),
+        nodes=tuple(made.nodes),
+        queues=tuple(Queue(**read.values) for read in queues),
+        workloads=tuple(made.workloads),
+        disruption_budgets=values.get("disruption_budgets", ()),
+        evictions=values.get("evictions", ()),
+    )
+    report_findings(cluster, made, [read.at for read in queues], report)
+    return cluster
+
+
+def report_findings(cluster: Cluster, made: Expanded, queue_trails: list[Trail], report: Report) -> None:
+    """Check a cluster as a whole and note what is found at the place in the file that it comes from."""
+    trails = {"nodes": made.node_trails, "queues": queue_trails, "workloads": made.workload_trails}
+    for finding in check_cluster(cluster):
+        path = _place(finding.path, trails, made)
+        (report.warnings if finding.is_warning else report.problems).append((path, finding.message))
+
+
+def _place(path: Path, trails: dict[str, list[Trail]], made: Expanded) -> Path:
+    section, *rest = path
+    if section not in trails or not rest:
+        return path
+    index, *steps = rest
+    rows = made.task_rows.get(index) if section == "workloads" else None
+    if rows is not None and steps[:1] == ["tasks"] and len(steps) > 1:
+        steps[1] = rows[steps[1]]
+    return (*unroll(trails[section][index]), *steps)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Hold the garbage collector: a document makes millions of objects, and none of them is garbage."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+__all__ = ["Loaded", "collector_paused", "load_cluster", "load_settings", "queue_entry"]

@@ -1,0 +1,54 @@
+"""Rules that single values obey, whatever file or option they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tenure.model.records import check_with
+from tenure.model.selectors import Requirement, Toleration, Topology
+from tenure.model.settings import BudgetRule, Settings
+
+Message = tuple[str, str]
+
+
+@check_with(Requirement)
+def _check_requirement(requirement: Requirement) -> Iterator[Message]:
+    """As the API server checks expressions of selectors."""
+    operator, values = requirement.operator, requirement.values
+    if operator in ("In", "NotIn") and not values:
+        yield "values", f"is missing; {operator} needs at least one value"
+    if operator in ("Exists", "DoesNotExist") and values:
+        yield "values", f"stands beside {operator}, which takes none; leave it out"
+    if operator in ("Gt", "Lt") and not (len(values) == 1 and values[0].removeprefix("-").isdigit()):
+        yield "values", f"{operator} needs exactly one whole number, in quotes"
+
+
+@check_with(Toleration)
+def _check_toleration(toleration: Toleration) -> Iterator[Message]:
+    if not toleration.key and toleration.operator != "Exists":
+        yield "operator", "an empty key tolerates every taint, and then the operator has to be Exists"
+    if toleration.value and toleration.operator == "Exists":
+        yield "value", "stands beside Exists, which takes none; leave it out, or use Equal"
+
+
+@check_with(Topology)
+def _check_topology(topology: Topology) -> Iterator[Message]:
+    if not topology.required and not topology.preferred:
+        yield "", "names no level; add required: LABEL or preferred: LABEL"
+
+
+@check_with(Settings)
+def _check_settings(settings: Settings) -> Iterator[Message]:
+    if isinstance(settings.placement, dict) and not any(settings.placement.values()):
+        yield "placement", "has no weight above 0; give one, such as {binpack: 1, fragmentation: 3}"
+
+
+@check_with(BudgetRule)
+def _check_budget(rule: BudgetRule) -> Iterator[Message]:
+    bounds = (rule.max_evictions, rule.max_unavailable, rule.min_available, rule.max_lost)
+    if all(bound is None for bound in bounds):
+        yield "", "bounds nothing; add maxEvictions, maxUnavailable, minAvailable or maxLost"
+    if (rule.max_lost is not None or rule.max_evictions) and rule.per is None and rule.schedule is None:
+        yield "per", "is missing; say for which window the bound holds, such as 10m"
+    if rule.schedule is not None and rule.duration is None:
+        yield "duration", "is missing; a schedule says when it begins, this how long it lasts, such as 16h"

@@ -1,0 +1,170 @@
+"""Reading a document from a file: bytes (gzipped or not) to plain values, with the line of each value on demand.
+
+Limits, so that no file can hang the program or exhaust memory: YAML up to `MAX_YAML` bytes, JSON up to `MAX_JSON`
+bytes (after unpacking). JSON is read about ten times as fast; large snapshots are written as JSON.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import IO, Any, cast
+
+from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.report import Path, Report, path_text
+
+MAX_YAML = 16 * 1024 * 1024
+"""Bytes of YAML that are read; about 35,000 workloads of three tasks each."""
+
+MAX_JSON = 160 * 1024 * 1024
+"""Bytes of JSON that are read; several 100,000 tasks."""
+
+STDIN = "-"
+"""The name of standard input where a file is expected."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_CHUNK = 1 << 20
+
+Lines = Mapping[Path, int]
+Locate = Callable[[Iterable[Path]], Lines]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a file. ``locate`` finds the lines of paths; it reads the text again, so ask once for all."""
+
+    file: str
+    value: Any
+    locate: Locate = field(repr=False)
+
+    def problems(self, found: Iterable[tuple[Path, str]]) -> tuple[Problem, ...]:
+        """Turn paths and messages into problems with lines, in the order of the file."""
+        listed = list(found)
+        lines = self.locate({path for path, _ in listed}) if listed else {}
+        made = [Problem(self.file, lines.get(path, 0), path_text(path), message) for path, message in listed]
+        return tuple(sorted(made, key=lambda problem: problem.line))
+
+    def require_clean(self, report: Report) -> None:
+        """Raise what the report holds, if it holds problems."""
+        if not report.problems:
+            return
+        problems = self.problems(report.problems)
+        if report.suppressed:
+            problems += (Problem(self.file, 0, "", f"{report.suppressed} further problems are not shown"),)
+        raise InvalidInputError(problems)
+
+
+def read_document(path: str | FilePath) -> Document:
+    """Read a file that holds exactly one document.
+
+    Raises
+    ------
+    InvalidInputError
+        It cannot be read, is too large, or is not well-formed YAML or JSON.
+
+    """
+    documents = read_documents(path)
+    if len(documents) != 1:
+        raise InvalidInputError(
+            [Problem(str(path), 0, "", f"holds {len(documents)} documents; one is expected, without '---' in between")]
+        )
+    return documents[0]
+
+
+def read_documents(path: str | FilePath) -> tuple[Document, ...]:
+    """Read a file of one or more YAML documents, or one of JSON; empty documents are left out.
+
+    Raises
+    ------
+    InvalidInputError
+        It cannot be read, is too large, is not well-formed, or holds nothing.
+
+    """
+    name = str(path)
+    text = _decode(name, _read_bytes(name))
+    documents = _parse(name, text)
+    if not documents:
+        raise _fault(name, "is empty; a file begins with 'apiVersion: tenure.dev/v1alpha1'")
+    return documents
+
+
+def _parse(name: str, text: str) -> tuple[Document, ...]:
+    if _is_json(text[:_CHUNK].encode()):
+        from tenure.model.json_source import parse_json  # noqa: PLC0415  only one of the two is needed
+
+        try:
+            return (parse_json(name, text),)
+        except InvalidInputError:
+            # YAML's flow style begins like JSON. What is named .json, or is too large for YAML, is meant as JSON.
+            if name.removesuffix(".gz").endswith(".json") or len(text) > MAX_YAML:
+                raise
+    from tenure.model.yaml_source import parse_yaml  # noqa: PLC0415  PyYAML takes long to import
+
+    return parse_yaml(name, text)
+
+
+def _is_json(start: bytes) -> bool:
+    return start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
+
+
+def _read_bytes(name: str) -> bytes:
+    try:
+        if name == STDIN:
+            return _read_limited(name, sys.stdin.buffer)
+        with FilePath(name).open("rb") as stream:
+            return _read_limited(name, stream)
+    except FileNotFoundError:
+        raise _fault(name, "there is no such file") from None
+    except IsADirectoryError:
+        raise _fault(name, "is a directory; name a file in it") from None
+    except PermissionError:
+        raise _fault(name, "may not be read; its permissions forbid it") from None
+    except (NotADirectoryError, ValueError) as error:
+        raise _fault(name, f"is not the name of a file that can be read: {error}") from None
+
+
+def _read_limited(name: str, stream: IO[bytes]) -> bytes:
+    """Read a stream up to the limit of what it holds: JSON by its first character, YAML otherwise."""
+    start = stream.read(_CHUNK)
+    if start[:2] != _GZIP_MAGIC:
+        return _read_rest(name, start, stream)
+    import gzip  # noqa: PLC0415  most files are not packed
+    import io  # noqa: PLC0415
+    import zlib  # noqa: PLC0415
+
+    packed = start + _read_rest(name, b"{", stream)[1:]
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as unpacked:
+            return _read_rest(name, unpacked.read(_CHUNK), cast("IO[bytes]", unpacked))
+    except EOFError:
+        raise _fault(name, "the gzip data are cut off; fetch or pack the file again") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise _fault(name, f"the gzip data are damaged ({error}); fetch or pack the file again") from None
+
+
+def _read_rest(name: str, start: bytes, stream: IO[bytes]) -> bytes:
+    limit = MAX_JSON if _is_json(start) else MAX_YAML
+    chunks, size = [start], len(start)
+    while size <= limit and (chunk := stream.read(_CHUNK)):
+        chunks.append(chunk)
+        size += len(chunk)
+    if size <= limit:
+        return b"".join(chunks)
+    hint = "" if limit == MAX_JSON else f"; JSON may have {MAX_JSON >> 20} MiB and is read faster"
+    kind = "JSON" if limit == MAX_JSON else "YAML"
+    raise _fault(name, f"is larger than the {limit >> 20} MiB of {kind} that are read{hint}")
+
+
+def _decode(name: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        message = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8 text"
+        raise InvalidInputError([Problem(name, line, "", message)]) from None
+
+
+def _fault(name: str, message: str) -> InvalidInputError:
+    return InvalidInputError([Problem(name, 0, "", message)])

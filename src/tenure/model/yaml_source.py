@@ -1,0 +1,239 @@
+"""YAML into plain values, from libyaml's events.
+
+Built from events, not from nodes: no object per value has to be kept for its line (lines are found by a second pass,
+only when there is something to report), nesting is bounded before it can exhaust the stack, and what aliases expand
+to is counted. Scalars follow YAML 1.2 (``off`` and ``no`` are text, ``010`` and ``1_000`` are no numbers).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Final
+
+import yaml
+
+from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.report import Path, path_text
+from tenure.model.source import Document, Lines
+from tenure.model.trie import Trie, make_trie
+
+MAX_DEPTH = 100
+"""Levels of nesting; a cluster file needs about ten."""
+
+MAX_VALUES = 5_000_000
+"""Values in one document, with aliases expanded."""
+
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,40})")
+_FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_CONSTANTS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf"), float("inf")),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+}
+_TEXT_TAG = "tag:yaml.org,2002:str"
+_CORE_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null", "map", "seq"))
+_MERGE = "<<"
+
+
+def parse_yaml(name: str, text: str) -> tuple[Document, ...]:
+    """Read all documents of a text; empty ones are left out.
+
+    Raises
+    ------
+    InvalidInputError
+        It is not well-formed, repeats a key, or is nested or expanded beyond the limits.
+
+    """
+    try:
+        values = _Reader(name, text).read()
+    except yaml.YAMLError as error:
+        raise InvalidInputError([_syntax_problem(name, text, error)]) from None
+    return tuple(
+        Document(name, value, partial(_locate, text, number))
+        for number, value in enumerate(values)
+        if value is not None
+    )
+
+
+class _Reader:
+    """Builds the values of a text from its events."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self._name = name
+        self._next = _LOADER(text).get_event
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._plain: dict[str, Any] = {}
+        self._count = 0
+        self._problems: list[Problem] = []
+
+    def read(self) -> list[Any]:
+        values = []
+        while (event := self._next()) is not None:
+            if type(event) is yaml.DocumentStartEvent:
+                self._anchors.clear()
+                values.append(self._value(self._next(), ()))
+                self._next()
+        if self._problems:
+            raise InvalidInputError(self._problems)
+        return values
+
+    def _value(self, event: Any, path: Path) -> Any:
+        kind = type(event)
+        if kind is yaml.AliasEvent:
+            return self._alias(event, path)
+        before = self._count
+        self._count += 1
+        if kind is yaml.ScalarEvent:
+            value = self._scalar(event, path)
+        elif len(path) >= MAX_DEPTH:
+            message = f"is nested deeper than {MAX_DEPTH} levels; a file needs about ten"
+            raise InvalidInputError(
+                [Problem(self._name, event.start_mark.line + 1, path_text(path[:5]) + "…", message)]
+            )
+        elif kind is yaml.SequenceStartEvent:
+            value = self._sequence(path)
+        else:
+            value = self._mapping(path)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = (value, self._count - before)
+        return value
+
+    def _scalar(self, event: Any, path: Path) -> Any:
+        text: str = event.value
+        if event.implicit[0]:
+            value = self._plain.get(text, self)
+            if value is self:
+                value = self._plain[text] = _resolve(text)
+            return value
+        if event.tag in _CORE_TAGS:
+            return _resolve(text)
+        if event.tag not in (None, "!", _TEXT_TAG):
+            self._fault(event, path, f"tag {event.tag} is not known; leave it out")
+        return text
+
+    def _sequence(self, path: Path) -> list[Any]:
+        values: list[Any] = []
+        while type(event := self._next()) is not yaml.SequenceEndEvent:
+            values.append(self._value(event, (*path, len(values))))
+        return values
+
+    def _mapping(self, path: Path) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        merged: list[dict[str, Any]] = []
+        while type(event := self._next()) is not yaml.MappingEndEvent:
+            key = self._key(event, path)
+            value = self._value(self._next(), (*path, key))
+            if key == _MERGE and event.implicit[0]:
+                merged.extend(self._merged(event, value, path))
+            elif key in values:
+                self._fault(event, (*path, key), "is there twice; keep one of the two")
+            else:
+                values[key] = value
+        for other in merged:
+            values = {**other, **values}
+        return values
+
+    def _key(self, event: Any, path: Path) -> str:
+        if type(event) is yaml.ScalarEvent:
+            return str(event.value)
+        value = self._value(event, (*path, "?"))
+        if type(event) is yaml.AliasEvent and isinstance(value, str):
+            event.implicit = (False, True)
+            return value
+        raise InvalidInputError(
+            [Problem(self._name, event.start_mark.line + 1, path_text(path), "a key is not text; write 'key: value'")]
+        )
+
+    def _merged(self, event: Any, value: Any, path: Path) -> list[dict[str, Any]]:
+        parts = value if isinstance(value, list) else [value]
+        if all(isinstance(part, dict) for part in parts):
+            return parts
+        self._fault(event, path, "'<<' merges mappings; what it names is none")
+        return []
+
+    def _alias(self, event: Any, path: Path) -> Any:
+        if event.anchor not in self._anchors:
+            self._fault(
+                event, path, f"alias *{event.anchor} stands before its anchor ends, or has none; write the value"
+            )
+            return None
+        value, size = self._anchors[event.anchor]
+        self._count += size
+        if self._count > MAX_VALUES:
+            message = f"aliases expand to more than {MAX_VALUES:,} values; write less of them"
+            raise InvalidInputError([Problem(self._name, event.start_mark.line + 1, path_text(path), message)])
+        return value
+
+    def _fault(self, event: Any, path: Path, message: str) -> None:
+        self._problems.append(Problem(self._name, event.start_mark.line + 1, path_text(path), message))
+
+
+def _resolve(text: str) -> Any:
+    """Give the value of a plain scalar by YAML 1.2's core schema, without octal and hexadecimal numbers."""
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if text[0] in "+-.0123456789":
+        if _INTEGER.fullmatch(text):
+            return int(text)
+        if _FLOAT.fullmatch(text):
+            return float(text)
+    return text
+
+
+def _syntax_problem(name: str, text: str, error: yaml.YAMLError) -> Problem:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if mark is None:
+        position = getattr(error, "position", 0)
+        line = text.encode()[:position].count(b"\n") + 1
+        return Problem(name, line, "", f"is not YAML: {getattr(error, 'reason', 'unreadable')}; remove the character")
+    row = (text.splitlines() or [""])[min(mark.line, text.count("\n"))] if text else ""
+    if row[: mark.column + 1].strip(" -").startswith("\t"):
+        return Problem(name, mark.line + 1, "", "is not YAML: a tab stands where spaces are due; indent with spaces")
+    context = getattr(error, "context", None)
+    problem = getattr(error, "problem", None) or "unreadable"
+    what = f"{problem} {context}" if context else problem
+    return Problem(name, mark.line + 1, "", f"is not YAML: {what} (column {mark.column + 1})")
+
+
+def _locate(text: str, number: int, paths: Iterable[Path]) -> Lines:
+    """Find the lines of paths in the document of that number; a path that is not there has that of its parent."""
+    events = _LOADER(text)
+    trie = make_trie(paths)
+    count = -1
+    while (event := events.get_event()) is not None:
+        if type(event) is yaml.DocumentStartEvent:
+            count += 1
+            if count == number:
+                start = events.get_event()
+                trie.settle(start.start_mark.line + 1)
+                _walk(events.get_event, start, trie)
+                break
+    return trie.lines
+
+
+def _walk(advance: Any, event: Any, trie: Trie | None) -> None:
+    kind = type(event)
+    if kind is yaml.SequenceStartEvent:
+        index = 0
+        while type(event := advance()) is not yaml.SequenceEndEvent:
+            inner = trie.child(index) if trie is not None else None
+            if inner is not None:
+                inner.settle(event.start_mark.line + 1)
+            _walk(advance, event, inner)
+            index += 1
+    elif kind is yaml.MappingStartEvent:
+        while type(key := advance()) is not yaml.MappingEndEvent:
+            inner = None
+            if type(key) is yaml.ScalarEvent:
+                inner = trie.child(key.value) if trie is not None else None
+                if inner is not None:
+                    inner.settle(key.start_mark.line + 1)
+            else:
+                _walk(advance, key, None)
+            _walk(advance, advance(), inner)
