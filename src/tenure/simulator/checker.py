@@ -1,0 +1,71 @@
+"""The independent checker of a simulation.
+
+It shares no code with the engine: it knows only what the event log says, what the nodes have and what the
+workloads ask for, and counts the invariants that were broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenure.model.node import Node
+from tenure.model.queue import Queue
+from tenure.model.workload import Workload
+from tenure.simulator.checks.capacity import check_nodes, check_queues
+from tenure.simulator.checks.columns import columns_of, history_of
+from tenure.simulator.checks.devices import check_devices
+from tenure.simulator.checks.evictions import check_evictions
+from tenure.simulator.checks.findings import Findings, Violations
+from tenure.simulator.checks.gangs import MinRuntime, check_gangs
+from tenure.simulator.checks.order import check_order, known_events
+from tenure.simulator.log import EventLog
+
+__all__ = ["MinRuntime", "Violations", "check"]
+
+
+def check(
+    log: EventLog,
+    nodes: Sequence[Node],
+    workloads: Sequence[Workload] | None = None,
+    queues: Sequence[Queue] = (),
+    *,
+    min_runtime: MinRuntime | None = None,
+    complete: bool = True,
+) -> Violations:
+    """Count broken invariants.
+
+    Each counts once per excursion (a node that goes over its capacity and stays there is one violation), once per
+    event (a task bound twice), or once per workload and instant (a protected core evicted).
+
+    Parameters
+    ----------
+    log
+        What happened.
+    nodes
+        The nodes that the log's node indices refer to.
+    workloads
+        What the job indices refer to; the log's own where not given.
+    queues
+        The queue tree, for its maxima (GPUs in milli-GPU).
+    min_runtime
+        Gives the minimum runtime in µs that protects a job from a cause and a beneficiary; ``None``: only what
+        the log recorded with each eviction is held against it.
+    complete
+        Whether the simulation came to its end: in one that was interrupted, beneficiaries may still be waiting.
+
+    Returns
+    -------
+    Violations
+        How many, of which kinds, and the first examples in words.
+    """
+    jobs = log.workloads if workloads is None else workloads
+    findings = Findings()
+    columns = known_events(columns_of(log.events), jobs, len(nodes), findings)
+    history = history_of(log, jobs, columns)
+    check_order(history, findings)
+    check_nodes(history, nodes, findings)
+    check_devices(history, nodes, findings)
+    check_queues(history, nodes, queues, findings)
+    check_gangs(history, findings, min_runtime)
+    check_evictions(history, findings, complete=complete)
+    return findings.result()

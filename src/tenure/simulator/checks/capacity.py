@@ -1,0 +1,135 @@
+"""No node holds more than it has, no queue more than its maximum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+import numpy as np
+
+from tenure.model.cluster import DEFAULT_QUEUE
+from tenure.model.node import Node
+from tenure.model.queue import Queue
+from tenure.model.resources import GPU, MILLI, PODS
+from tenure.simulator.checks.columns import History, Ints, demand, resources_of
+from tenure.simulator.checks.findings import Findings
+from tenure.simulator.checks.sums import Timeline, timeline
+
+OVER_CAPACITY = "node over capacity"
+OVER_MAX = "queue over max"
+
+UNLIMITED = np.iinfo(np.int64).max
+
+
+def check_nodes(history: History, nodes: Sequence[Node], findings: Findings) -> None:
+    """Sum each resource on each node over time and compare it with what the node has."""
+    holdings = history.holdings
+    released = released_positions(history)
+    times = timeline(holdings.node, holdings.since, holdings.until, holdings.bound, released)
+    spec = history.tasks.spec[holdings.task]
+    for resource in resources_of(history.tasks.specs):
+        capacity = np.array([_capacity(node, resource) for node in nodes], dtype=np.int64)
+        used = times.running(_amounts(history, nodes, resource, spec))
+        over = times.rises((used > capacity[times.group]) & (times.sign > 0))
+        findings.add(OVER_CAPACITY, over, len(over), _OverNode(nodes, resource, times, used, capacity))
+
+
+class _OverNode:
+    """Puts an overfull node in words."""
+
+    def __init__(self, nodes: Sequence[Node], resource: str, times: Timeline, used: Ints, capacity: Ints) -> None:
+        self.nodes, self.resource, self.times, self.used, self.capacity = nodes, resource, times, used, capacity
+
+    def __call__(self, index: int) -> str:
+        node = int(self.times.group[index])
+        has = int(self.capacity[node])
+        return (
+            f"{self.nodes[node].name} holds {int(self.used[index])} of {self.resource} and has {has}, "
+            f"at {seconds(int(self.times.at[index]))}"
+        )
+
+
+def released_positions(history: History) -> Ints:
+    """Position in the log at which a node's room was free again; -1 where that was later than the event."""
+    holdings = history.holdings
+    return np.where(holdings.until == holdings.left, holdings.freed, -1)
+
+
+def _capacity(node: Node, resource: str) -> int:
+    if resource == PODS:
+        return node.allocatable.get(PODS, UNLIMITED)
+    amount = node.allocatable.get(resource, 0)
+    return amount * MILLI if resource == GPU else amount
+
+
+def _amounts(history: History, nodes: Sequence[Node], resource: str, spec: Ints) -> Ints:
+    """Amount that each holding has; only a share of GPU memory depends on the node."""
+    specs = history.tasks.specs
+    amounts = np.array([demand(one, resource) for one in specs], dtype=np.int64)[spec]
+    if resource == GPU:
+        by_memory = np.array([one.gpu_share is not None and one.gpu_share.memory > 0 for one in specs])
+        for index in np.flatnonzero(by_memory[spec]).tolist():
+            node = nodes[int(history.holdings.node[index])]
+            amounts[index] = demand(specs[int(spec[index])], resource, node.gpu_memory)
+    return amounts
+
+
+def check_queues(history: History, nodes: Sequence[Node], queues: Sequence[Queue], findings: Findings) -> None:
+    """Sum what each queue's workloads hold over time and compare it with its ``max``, at every level of the tree.
+
+    What was evicted no longer counts, though it may still be on its node.
+    """
+    limited = [index for index, queue in enumerate(queues) if queue.max]
+    if not limited:
+        return
+    holdings = history.holdings
+    path_of = _paths(queues)
+    leaves = [workload.queue or DEFAULT_QUEUE for workload in history.workloads]
+    paths = [path_of.get(leaf, ()) for leaf in leaves]
+    depth = np.array([len(path) for path in paths], dtype=np.int64)
+    job = history.tasks.job[holdings.task]
+    entry = np.repeat(np.arange(len(job)), depth[job])
+    flat = np.fromiter(chain.from_iterable(paths), dtype=np.int64, count=int(depth.sum()))
+    start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(depth)))[:-1]
+    within = np.arange(len(entry)) - np.repeat(np.cumsum(depth[job]) - depth[job], depth[job])
+    group = flat[start[job[entry]] + within]
+    times = timeline(group, holdings.since[entry], holdings.left[entry], holdings.bound[entry], holdings.freed[entry])
+    spec = history.tasks.spec[holdings.task]
+    for resource in sorted({name for queue in queues for name in queue.max}):
+        bound = np.array([queue.max.get(resource, UNLIMITED) for queue in queues], dtype=np.int64)
+        used = times.running(_amounts(history, nodes, resource, spec)[entry])
+        over = times.rises((used > bound[times.group]) & (times.sign > 0))
+        findings.add(OVER_MAX, over, len(over), _OverQueue(queues, resource, times, used, bound))
+
+
+class _OverQueue:
+    """Puts a queue over its maximum in words."""
+
+    def __init__(self, queues: Sequence[Queue], resource: str, times: Timeline, used: Ints, bound: Ints) -> None:
+        self.queues, self.resource, self.times, self.used, self.bound = queues, resource, times, used, bound
+
+    def __call__(self, index: int) -> str:
+        queue = int(self.times.group[index])
+        return (
+            f"queue {self.queues[queue].name} holds {int(self.used[index])} of {self.resource}, its max is "
+            f"{int(self.bound[queue])}, at {seconds(int(self.times.at[index]))}"
+        )
+
+
+def _paths(queues: Sequence[Queue]) -> Mapping[str, tuple[int, ...]]:
+    """Each queue's own index and those of its ancestors, where they have a maximum."""
+    index = {queue.name: position for position, queue in enumerate(queues)}
+    paths: dict[str, tuple[int, ...]] = {}
+    for queue in queues:
+        path: list[int] = []
+        current: Queue | None = queue
+        while current is not None and len(path) <= len(queues):
+            path.append(index[current.name])
+            current = queues[index[current.parent]] if current.parent in index else None
+        paths[queue.name] = tuple(position for position in path if queues[position].max)
+    return paths
+
+
+def seconds(at: int) -> str:
+    """Write an instant for a message."""
+    return f"{at / 1_000_000:g} s"
