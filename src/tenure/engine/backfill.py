@@ -1,0 +1,166 @@
+"""EASY backfilling: one reservation, and who may start beside it.
+
+The first workload that does not fit for want of free room is promised the earliest time at which it would fit if
+every running workload ended when it is expected to. Others may start in the meantime if they are expected to be gone
+by then, or if they fit into what is left over beside it (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995).
+Reservations count room by node and devices; what tasks want of each other is not looked at.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenure.engine.journal import Journal
+from tenure.engine.nodes import NOW, THEN, NodeTable
+from tenure.engine.placement import Placer
+from tenure.engine.score import UNFIT, Scorer
+from tenure.engine.session import Session
+from tenure.engine.workloads import NextStep, TaskState, WorkloadState
+
+Ending = tuple[int, tuple[int, ...], str, WorkloadState]
+"""Expected end (µs since the epoch), amount, name, and the workload."""
+
+
+class Endings:
+    """Running workloads with a known expected end, in the order in which they are released in thought."""
+
+    def __init__(self) -> None:
+        self.sorted: list[Ending] = []
+        self._of: dict[str, Ending] = {}
+
+    def add(self, workload: WorkloadState) -> None:
+        """A workload has started."""
+        end = workload.end_at()
+        if end is not None and workload.key not in self._of:
+            amount = tuple(map(sum, zip(*(t.cls.amount for t in workload.tasks if t.node >= 0), strict=True)))
+            ending = self._of[workload.key] = (end, amount, workload.key, workload)
+            insort(self.sorted, ending, key=itemgetter(0, 1, 2))
+
+    def discard(self, workload: WorkloadState) -> None:
+        """A workload has ended or was evicted."""
+        ending = self._of.pop(workload.key, None)
+        if ending is not None:
+            del self.sorted[bisect_left(self.sorted, ending[:3], key=itemgetter(0, 1, 2))]
+
+
+class Imagined:
+    """A copy of all room as it will be once what terminates has left, to release and place on in thought."""
+
+    def __init__(self, session: Session) -> None:
+        nodes = self.nodes = object.__new__(NodeTable)
+        nodes.__dict__.update(session.nodes.__dict__)
+        nodes.journal = Journal()
+        nodes.changed = []
+        nodes.waiting = 0
+        rows = nodes.rows
+        nodes.room = session.nodes.room.copy()
+        nodes.room[:rows] = nodes.room[rows:]
+        nodes.device = session.nodes.device.copy()
+        nodes.device[NOW] = nodes.device[THEN]
+        single = session.scorer.single
+        self.scorer = Scorer(nodes, "spread" if single == "spread" else "binpack", session.mix)
+
+    def release(self, workload: WorkloadState) -> None:
+        """Give back what the active tasks of a workload hold."""
+        for task in workload.tasks:
+            if task.node >= 0 and (task.active or task.stuck):
+                self._occupy(task, task.node, task.devices, -1)
+
+    def _occupy(self, task: TaskState, node: int, devices: tuple[int, ...], sign: int) -> None:
+        milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])
+        self.nodes.occupy(node, task.cls.takes(node, self.nodes), devices, milli, now=True, then=True, sign=sign)
+
+    def place(self, step: NextStep) -> bool:
+        """Place a step, or leave everything as it was."""
+        placer = Placer.__new__(Placer)
+        placer.nodes, placer.scorer = self.nodes, self.scorer
+        for mask in self._domains(step):
+            done: list[tuple[TaskState, int, tuple[int, ...]]] = []
+            for task in step.tasks:
+                keys = self.scorer.keys(task.cls, slice(None))
+                keys = keys if mask is None else np.where(mask, keys, UNFIT)
+                node = int(keys.argmax()) if len(keys) else -1
+                if node < 0 or keys[node] == UNFIT:
+                    break
+                devices = placer.devices(task.cls, node, bindable=True) if task.cls.whole or task.cls.devices else ()
+                self._occupy(task, node, devices, 1)
+                done.append((task, node, devices))
+            else:
+                return True
+            for task, node, devices in done:
+                self._occupy(task, node, devices, -1)
+        return False
+
+    def _domains(self, step: NextStep) -> list[NDArray[np.bool_] | None]:
+        topology = step.tasks[0].workload.root.topology
+        if topology is None or topology.required is None:
+            return [None]
+        ids, values = self.nodes.labels.domains(topology.required)
+        return [ids == number for number in range(len(values))]
+
+    def has_room(self, task: TaskState) -> NDArray[np.bool_]:
+        """Nodes on which one task fits."""
+        return self.scorer.fits(task.cls, slice(None))[0]
+
+    def take(self, task: TaskState) -> bool:
+        """Take what a task that was just placed holds; False, with nothing taken, if its devices are spoken for."""
+        node, devices = (task.node, task.devices) if task.node >= 0 else (task.nominated, task.nominated_devices)
+        milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])
+        free = self.nodes.free_devices(node, bindable=False) if devices else []
+        if any(free[d] < milli for d in devices):
+            return False
+        self._occupy(task, node, devices, 1)
+        return True
+
+    def give(self, task: TaskState) -> None:
+        """Undo `take`."""
+        node, devices = (task.node, task.devices) if task.node >= 0 else (task.nominated, task.nominated_devices)
+        self._occupy(task, node, devices, -1)
+
+
+class Reservation:
+    """The promise to one workload: it fits at ``at`` (µs since the epoch), and ``extra`` is left beside it then."""
+
+    def __init__(self, workload: WorkloadState, at: int, extra: Imagined) -> None:
+        self.workload = workload
+        self.at = at
+        self.extra = extra
+
+    def place_beside(self, placer: Placer, workload: WorkloadState, step: NextStep) -> bool:
+        """Place a later workload that does not delay the reserved one; False: nothing was done."""
+        session = placer.session
+        if workload.expected and session.now + workload.expected <= self.at:
+            return placer.place(workload, step)
+        mark, epoch = session.checkpoint(), session.epoch
+        taken: list[TaskState] = []
+        for task in step.tasks:
+            alone = NextStep(step.kind, [task], None)
+            if not placer.place(workload, alone, self.extra.has_room(task)) or not self.extra.take(task):
+                break
+            taken.append(task)
+        else:
+            session.commit()
+            return True
+        for task in taken:
+            self.extra.give(task)
+        session.rollback(mark, epoch=epoch)
+        return False
+
+
+def reserve(session: Session, endings: Endings, workload: WorkloadState) -> Reservation | None:
+    """Reserve for a workload that does not fit now; None if no expected end lets it fit."""
+    step = workload.step
+    assert step is not None
+    imagined = Imagined(session)
+    needed = step.amount
+    free = [int(f) for f in imagined.nodes.room[: imagined.nodes.amounts].sum(axis=1)]
+    for end, amount, _, running in endings.sorted:
+        imagined.release(running)
+        free = [a + b for a, b in zip(free, amount, strict=True)]
+        if all(a >= b for a, b in zip(free, needed, strict=True)) and imagined.place(step):
+            return Reservation(workload, max(end, session.now), imagined)
+    return None

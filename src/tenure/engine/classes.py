@@ -1,0 +1,148 @@
+"""Classes of tasks that ask for the same, and what is known of each about every node.
+
+Labels are no part of a class: what other tasks' terms make of them is the task's *profile* (`tenure.engine.terms`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenure.engine.nodes import Ints, NodeTable
+from tenure.model.resources import GPU, MILLI, PODS
+from tenure.model.workload import TaskSpec
+
+Floats = NDArray[np.float64]
+
+
+class TaskClass:
+    """Tasks with equal asks and constraints.
+
+    ``ask`` is ``int64[rows]``: what one task takes from a node, the amount of a part of a GPU left out, because it
+    may differ by node (``milli``, ``int64[nodes]``, of each of ``devices`` devices). ``whole`` is the number of whole
+    GPUs. ``amount`` is what a pending task counts for its queue, in the amounts' rows. ``static`` says which nodes
+    its constraints admit, whatever else runs there; ``preference`` is what those that are only preferred are worth.
+    """
+
+    __slots__ = (
+        "amount", "ask", "ask2", "asks", "best", "best_key", "devices", "id", "key", "milli", "preference",
+        "spec", "static", "static_list", "synced", "version", "whole",
+    )  # fmt: skip
+
+    def __init__(self, number: int, spec: TaskSpec, nodes: NodeTable) -> None:
+        self.id = number
+        self.spec = spec
+        self.ask = np.zeros(nodes.rows, np.int64)
+        self.whole = 0
+        self.devices = 0
+        self.milli: Ints | None = None
+        for name, value in spec.requests:
+            if name == GPU:
+                self.whole = value
+            elif value and name in nodes.row:
+                self.ask[nodes.row[name]] = value
+        if PODS in nodes.row:
+            self.ask[nodes.row[PODS]] += 1
+        if self.whole and nodes.has_devices:
+            self.ask[nodes.gpu_row] = self.whole * MILLI
+            self.ask[nodes.rows - 1] = self.whole
+        if spec.gpu_share is not None:
+            self.devices = spec.gpu_share.devices
+            self.milli = milli_by_node(spec, nodes)
+        self.ask2 = np.concatenate([self.ask, self.ask])[:, None]
+        self.asks = [(row, amount) for row, amount in enumerate(self.ask.tolist()) if amount]
+        self.amount = self._pending_amount(nodes)
+        self.static = self._static(nodes)
+        self.static_list: list[bool] = self.static.tolist()
+        self.preference = self._preference(nodes)
+        self.key: Floats | None = None
+        self.synced = 0
+        self.version = 0
+        self.best = -1
+        self.best_key = -np.inf
+
+    def _pending_amount(self, nodes: NodeTable) -> tuple[int, ...]:
+        amount = self.ask[: nodes.amounts].tolist()
+        if self.whole:
+            amount[nodes.gpu_row] = self.whole * MILLI
+        if self.milli is not None and nodes.gpu_row >= 0:
+            will_do = self.milli[self.milli > 0]
+            amount[nodes.gpu_row] = self.devices * (int(will_do.max()) if len(will_do) else MILLI)
+        return tuple(amount)
+
+    def _static(self, nodes: NodeTable) -> NDArray[np.bool_]:
+        labels, affinity = nodes.labels, self.spec.affinity
+        mask = nodes.ready & labels.tolerated(self.spec.tolerations) & labels.selected(self.spec.node_selector)
+        mask &= labels.affine(affinity.node if affinity else None)
+        for constraint in self.spec.spread:
+            if constraint.when_unsatisfiable == "DoNotSchedule":
+                mask &= labels.having(constraint.topology_key)
+        if self.milli is not None:
+            mask &= (self.milli > 0) & (nodes.device_count >= self.devices)
+        unknown = any(value and name not in nodes.row for name, value in self.spec.requests)
+        if unknown or self.spec.unsupported or (self.whole and not nodes.has_devices):
+            mask = np.zeros(len(nodes), bool)
+        return mask
+
+    def _preference(self, nodes: NodeTable) -> Floats | None:
+        node_affinity = self.spec.affinity.node if self.spec.affinity else None
+        score = nodes.labels.preference(node_affinity, self.spec.tolerations)
+        return score.astype(np.float64) if score.any() else None
+
+    def takes(self, node: int, nodes: NodeTable) -> Ints:
+        """What one task takes from ``node``: ``int64[rows]``, with its part of a GPU."""
+        if self.milli is None:
+            return self.ask
+        ask = self.ask.copy()
+        ask[nodes.gpu_row] += int(self.milli[node]) * self.devices
+        return ask
+
+    def amount_at(self, node: int, nodes: NodeTable) -> tuple[int, ...]:
+        """What one task counts for its queue once it is placed on ``node``."""
+        if self.milli is None:
+            return self.amount
+        amount = list(self.amount)
+        amount[nodes.gpu_row] = int(self.milli[node]) * self.devices
+        return tuple(amount)
+
+
+def milli_by_node(spec: TaskSpec, nodes: NodeTable) -> Ints:
+    """Milli-GPU of one device that the task's part of a GPU is, by node; 0 where it fits no device there.
+
+    Memory is rounded up to whole milli-GPU, so that a device is never promised beyond its memory.
+    """
+    share = spec.gpu_share
+    assert share is not None
+    if share.milli:
+        return np.where(nodes.device_count > 0, share.milli, 0)
+    per_device = nodes.gpu_memory
+    fits = (per_device >= share.memory) & (nodes.device_count > 0)
+    memory = np.where(fits, per_device, 1).astype(object)
+    parts = [-(-share.memory * MILLI // m) for m in memory]
+    return np.where(fits, np.array(parts, object), 0).astype(np.int64)
+
+
+class ClassTable:
+    """All classes of a session, each made once."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self.nodes = nodes
+        self.classes: list[TaskClass] = []
+        self._by_spec: dict[TaskSpec, TaskClass] = {}
+        self._by_identity: dict[int, tuple[TaskSpec, TaskClass]] = {}
+
+    def of(self, spec: TaskSpec) -> TaskClass:
+        """Give the class of ``spec``."""
+        known = self._by_identity.get(id(spec))
+        if known is not None:
+            return known[1]
+        bare = replace(spec, labels=()) if spec.labels else spec
+        found = self._by_spec.get(bare)
+        if found is None:
+            found = self._by_spec[bare] = TaskClass(len(self.classes), bare, self.nodes)
+            self.classes.append(found)
+        if bare is spec:  # specs that differ in labels only would pile up here
+            self._by_identity[id(spec)] = (spec, found)
+        return found

@@ -1,0 +1,82 @@
+"""The undo log behind a transaction.
+
+Every change of the session's state is one of three kinds, an attribute, an item of a sequence or array, or the
+membership in a set. Each is logged with what stood there before, so that undoing is the same few lines for all
+operations and none of them writes an inverse by hand.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+Members: TypeAlias = set[Any]
+
+_ATTRIBUTE, _ITEM, _MEMBER = 0, 1, 2
+
+
+class Journal:
+    """A log of changes that can be rolled back to a checkpoint.
+
+    Nothing is recorded while no checkpoint is open: what is done then is final.
+    """
+
+    __slots__ = ("_entries", "depth")
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, Any, Any, Any]] = []
+        self.depth = 0
+
+    def set(self, owner: Any, name: str, value: object) -> None:
+        """Set an attribute of ``owner``."""
+        if self.depth:
+            self._entries.append((_ATTRIBUTE, owner, name, getattr(owner, name)))
+        setattr(owner, name, value)
+
+    def put(self, sequence: Any, index: int, value: object) -> None:
+        """Set an item of a list."""
+        if self.depth:
+            self._entries.append((_ITEM, sequence, index, sequence[index]))
+        sequence[index] = value
+
+    def keep(self, array: Any, index: Any) -> None:
+        """Remember a part of an array that is about to be changed in place."""
+        if self.depth:
+            self._entries.append((_ITEM, array, index, array[index].copy()))
+
+    def add(self, members: Members, member: object) -> None:
+        """Add ``member``, which is not in the set yet."""
+        if self.depth:
+            self._entries.append((_MEMBER, members, member, False))
+        members.add(member)
+
+    def remove(self, members: Members, member: object) -> None:
+        """Remove ``member``, which is in the set."""
+        if self.depth:
+            self._entries.append((_MEMBER, members, member, True))
+        members.remove(member)
+
+    def checkpoint(self) -> int:
+        """Open a checkpoint and give its mark."""
+        self.depth += 1
+        return len(self._entries)
+
+    def commit(self) -> None:
+        """Close the innermost checkpoint and keep what was done; an outer one can still undo it."""
+        self.depth -= 1
+        if not self.depth:
+            self._entries.clear()
+
+    def rollback(self, mark: int) -> None:
+        """Undo everything since ``mark`` and close its checkpoint, which is the innermost."""
+        entries = self._entries
+        while len(entries) > mark:
+            kind, target, key, old = entries.pop()
+            if kind == _ATTRIBUTE:
+                setattr(target, key, old)
+            elif kind == _ITEM:
+                target[key] = old
+            elif old:
+                target.add(key)
+            else:
+                target.remove(key)
+        self.depth -= 1

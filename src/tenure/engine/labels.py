@@ -1,0 +1,170 @@
+"""Which nodes a selector, an affinity or a toleration admits, as boolean vectors over all nodes.
+
+Each distinct label, key and taint has one vector, made when it is first asked for; everything else is ``and`` and
+``or`` of these. Semantics are those of Kubernetes 1.37.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenure.model.node import Node
+from tenure.model.resources import Pairs
+from tenure.model.selectors import (
+    LabelSelector,
+    NodeAffinity,
+    NodeSelectorTerm,
+    Requirement,
+    Taint,
+    Toleration,
+)
+
+Mask = NDArray[np.bool_]
+
+UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+class NodeLabels:
+    """Vectors over ``nodes``, in their order, for labels and taints."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self._nodes = nodes
+        self._keys: dict[str, Mask] = {}
+        self._pairs: dict[tuple[str, str], Mask] = {}
+        self._domains: dict[str, tuple[NDArray[np.int64], list[str]]] = {}
+        self._taints: dict[Taint, Mask] = {}
+        for position, node in enumerate(nodes):
+            taints = (*node.taints, UNSCHEDULABLE) if node.unschedulable else node.taints
+            for taint in taints:
+                mask = self._taints.setdefault(taint, np.zeros(len(nodes), bool))
+                mask[position] = True
+
+    def having(self, key: str) -> Mask:
+        """Nodes that have the label ``key``."""
+        mask = self._keys.get(key)
+        if mask is None:
+            mask = self._keys[key] = np.fromiter((key in n.labels for n in self._nodes), bool, len(self._nodes))
+        return mask
+
+    def equal(self, key: str, value: str) -> Mask:
+        """Nodes whose label ``key`` is ``value``."""
+        mask = self._pairs.get((key, value))
+        if mask is None:
+            found = (n.labels.get(key) == value for n in self._nodes)
+            mask = self._pairs[(key, value)] = np.fromiter(found, bool, len(self._nodes))
+        return mask
+
+    def domains(self, key: str) -> tuple[NDArray[np.int64], list[str]]:
+        """For each node the index of its value of ``key`` in the sorted list of values, -1 without the label."""
+        found = self._domains.get(key)
+        if found is None:
+            values = sorted({n.labels[key] for n in self._nodes if key in n.labels})
+            index = {value: i for i, value in enumerate(values)}
+            ids = np.fromiter((index.get(n.labels.get(key, ""), -1) if key in n.labels else -1 for n in self._nodes),
+                              np.int64, len(self._nodes))  # fmt: skip
+            found = self._domains[key] = (ids, values)
+        return found
+
+    def selected(self, selector: Pairs) -> Mask:
+        """Nodes that a ``nodeSelector`` admits."""
+        mask = np.ones(len(self._nodes), bool)
+        for key, value in selector:
+            mask &= self.equal(key, value)
+        return mask
+
+    def affine(self, affinity: NodeAffinity | None) -> Mask:
+        """Nodes that the required part of a node affinity admits."""
+        if affinity is None or affinity.required is None:
+            return np.ones(len(self._nodes), bool)
+        mask = np.zeros(len(self._nodes), bool)
+        for term in affinity.required:
+            mask |= self.term(term)
+        return mask
+
+    def preference(self, affinity: NodeAffinity | None, tolerations: tuple[Toleration, ...]) -> NDArray[np.int64]:
+        """Sum of the weights of the preferred terms that match, less 1 for each untolerated PreferNoSchedule taint."""
+        score = np.zeros(len(self._nodes), np.int64)
+        if affinity is not None:
+            for preferred in affinity.preferred:
+                score += preferred.weight * self.term(preferred.term)
+        for taint, mask in self._taints.items():
+            if taint.effect == "PreferNoSchedule" and not tolerates(tolerations, taint):
+                score -= mask
+        return score
+
+    def term(self, term: NodeSelectorTerm) -> Mask:
+        """Nodes that one node selector term matches; an empty term matches none."""
+        if not term.match_expressions and not term.match_fields:
+            return np.zeros(len(self._nodes), bool)
+        mask = np.ones(len(self._nodes), bool)
+        for requirement in term.match_expressions:
+            mask &= self._requirement(requirement)
+        for requirement in term.match_fields:
+            named = np.fromiter((n.name in requirement.values for n in self._nodes), bool, len(self._nodes))
+            mask &= named if requirement.operator == "In" else ~named
+        return mask
+
+    def tolerated(self, tolerations: tuple[Toleration, ...]) -> Mask:
+        """Nodes none of whose NoSchedule and NoExecute taints is left untolerated."""
+        mask = np.ones(len(self._nodes), bool)
+        for taint, tainted in self._taints.items():
+            if taint.effect != "PreferNoSchedule" and not tolerates(tolerations, taint):
+                mask &= ~tainted
+        return mask
+
+    def _requirement(self, requirement: Requirement) -> Mask:
+        key, operator = requirement.key, requirement.operator
+        if operator == "Exists":
+            return self.having(key)
+        if operator == "DoesNotExist":
+            return ~self.having(key)
+        if operator in ("Gt", "Lt"):
+            return self._compared(requirement)
+        mask = np.zeros(len(self._nodes), bool)
+        for value in requirement.values:
+            mask |= self.equal(key, value)
+        return mask if operator == "In" else ~mask
+
+    def _compared(self, requirement: Requirement) -> Mask:
+        def holds(node: Node) -> bool:
+            try:
+                have, bound = int(node.labels[requirement.key]), int(requirement.values[0])
+            except (KeyError, ValueError, IndexError):
+                return False
+            return have > bound if requirement.operator == "Gt" else have < bound
+
+        return np.fromiter((holds(n) for n in self._nodes), bool, len(self._nodes))
+
+
+def tolerates(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
+    """Whether one of ``tolerations`` tolerates ``taint``."""
+    return any(
+        (t.effect is None or t.effect == taint.effect)
+        and (t.key in ("", taint.key) if t.operator == "Exists" else (t.key == taint.key and t.value == taint.value))
+        for t in tolerations
+    )
+
+
+def selects(selector: LabelSelector | None, labels: dict[str, str]) -> bool:
+    """Whether a label selector matches ``labels``; ``None`` matches nothing."""
+    if selector is None:
+        return False
+    return all(labels.get(k) == v for k, v in selector.match_labels) and all(
+        _holds(r, labels) for r in selector.match_expressions
+    )
+
+
+def _holds(requirement: Requirement, labels: dict[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value is None or value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return False

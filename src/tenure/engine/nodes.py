@@ -1,0 +1,127 @@
+"""The arrays that say what room every node has, and their only writers.
+
+``room`` is resource-major, ``int64[2 * rows, nodes]``. Its upper half is what is there *now*; its lower half is what
+*will be* there once everything that terminates has left and everything nominated has arrived. A bind has to fit
+both, a nomination the lower half alone. Rows follow ``resources``: GPUs in milli-GPU, and, where there are GPUs, a
+last row that counts whole free devices (in the upper half those that are free both now and then).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenure.engine.journal import Journal
+from tenure.engine.labels import NodeLabels
+from tenure.model.node import Node
+from tenure.model.resources import CPU, GPU, MILLI, PODS
+
+Ints = NDArray[np.int64]
+
+UNLIMITED = 1 << 60
+"""Room of a resource that a node does not limit; amounts stay below it."""
+
+FREE_DEVICES = "free devices"
+"""Name of the row that counts whole free devices."""
+
+NOW, THEN = 0, 1
+
+
+class NodeTable:
+    """Nodes sorted by name, with their capacity and room.
+
+    ``capacity`` is ``int64[rows, nodes]``; ``device`` is ``int64[2, nodes, devices]``, milli-GPU free on each device
+    now and then, 0 for devices that a node does not have. ``changed`` lists the nodes in the order in which they
+    changed, for caches to catch up; ``waiting`` counts the tasks for which the two halves differ.
+    """
+
+    def __init__(self, nodes: list[Node], resources: list[str], journal: Journal) -> None:
+        self.nodes = sorted(nodes, key=lambda n: n.name)
+        self.names = [n.name for n in self.nodes]
+        self.index = {name: i for i, name in enumerate(self.names)}
+        self.labels = NodeLabels(self.nodes)
+        self.ready = np.fromiter((n.ready for n in self.nodes), bool, len(self.nodes))
+        self.gpu_memory = np.fromiter((n.gpu_memory or 0 for n in self.nodes), np.int64, len(self.nodes))
+        self.journal = journal
+        self.changed: list[int] = []
+        self.waiting = 0
+        self._build(resources)
+
+    def __len__(self) -> int:
+        """Count the nodes."""
+        return len(self.nodes)
+
+    def _build(self, resources: list[str]) -> None:
+        count = len(self.nodes)
+        self.device_count = np.fromiter((n.allocatable.get(GPU, 0) for n in self.nodes), np.int64, count)
+        self.has_devices = bool(self.device_count.any())
+        self.resources = [r for r in resources if r != GPU] + ([GPU, FREE_DEVICES] if self.has_devices else [])
+        if GPU in resources and not self.has_devices:
+            self.resources.append(GPU)
+        self.row = {name: i for i, name in enumerate(self.resources)}
+        self.amounts = len(self.resources) - self.has_devices  # rows that are amounts, not the count of devices
+        self.capacity = np.zeros((len(self.resources), count), np.int64)
+        for row, name in enumerate(self.resources):
+            if name == FREE_DEVICES:
+                self.capacity[row] = self.device_count
+            else:
+                unlimited = UNLIMITED if name == PODS else 0
+                scale = MILLI if name == GPU else 1
+                values = (n.allocatable.get(name, unlimited) * scale for n in self.nodes)
+                self.capacity[row] = np.fromiter(values, np.int64, count)
+        self.room = np.concatenate([self.capacity, self.capacity])
+        most = int(self.device_count.max()) if self.has_devices else 0
+        exists = np.arange(most) < self.device_count[:, None]
+        self.device = np.repeat(np.where(exists, MILLI, 0)[None].astype(np.int64), 2, axis=0)
+        self.gpu_row = self.row.get(GPU, -1)
+        self.cpu_row = self.row.get(CPU, -1)
+        self.cpu_capacity: list[int] = self.capacity[self.cpu_row].tolist() if self.cpu_row >= 0 else []
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of one half of ``room``."""
+        return len(self.resources)
+
+    def occupy(
+        self, node: int, ask: Ints, devices: tuple[int, ...], milli: int, *, now: bool, then: bool, sign: int
+    ) -> None:
+        """Take (``sign`` 1) or give back (-1) ``ask`` (``int64[rows]``) and ``milli`` of each of ``devices``.
+
+        ``now`` and ``then`` say in which half.
+        """
+        self.journal.keep(self.room, (slice(None), node))
+        rows = len(self.resources)
+        column = self.room[:, node]
+        amount = ask if sign > 0 else -ask
+        if now:
+            column[:rows] -= amount
+        if then:
+            column[rows:] -= amount
+        if devices:
+            self.occupy_devices(node, devices, sign * milli, now=now, then=then)
+        self.changed.append(node)
+
+    def occupy_devices(self, node: int, devices: tuple[int, ...], milli: int, *, now: bool, then: bool) -> None:
+        """Take ``milli`` (negative: give it back) of each of ``devices``, and count anew which are free."""
+        self.journal.keep(self.device, (slice(None), node))
+        pair = self.device[:, node]
+        for device in devices:
+            if now:
+                pair[NOW, device] -= milli
+            if then:
+                pair[THEN, device] -= milli
+        here, there = pair[NOW].tolist(), pair[THEN].tolist()
+        rows = len(self.resources)
+        self.room[rows - 1, node] = sum(a == b == MILLI for a, b in zip(here, there, strict=True))
+        self.room[2 * rows - 1, node] = there.count(MILLI)
+
+    def pin(self, mark: int) -> None:
+        """After a rollback to ``mark``, tell the caches that the nodes changed since then have changed again."""
+        self.changed.extend(self.changed[mark:])
+
+    def free_devices(self, node: int, *, bindable: bool) -> list[int]:
+        """Milli-GPU free on each device of ``node``: then, or both now and then."""
+        there: list[int] = self.device[THEN, node].tolist()
+        if not bindable:
+            return there
+        return [min(a, b) for a, b in zip(self.device[NOW, node].tolist(), there, strict=True)]

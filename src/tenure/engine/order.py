@@ -1,0 +1,159 @@
+"""In which order pending workloads are served: the rules between sibling queues, and those within a leaf.
+
+The rules are those of the specification's section on order. A heap stands at every inner queue; only the path of the
+leaf that was just served is looked at again, because nothing else changes what its siblings compare.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heapreplace
+from math import inf
+from typing import Protocol
+
+from tenure.engine.session import Entry, Session
+from tenure.engine.workloads import WorkloadState
+
+Key = tuple[bool, bool, int, float, float, float, int, str]
+
+
+class Shares(Protocol):
+    """Shares of every queue by row of amounts."""
+
+    rows: list[int]
+
+    @property
+    def fair(self) -> list[list[int]]:
+        """Fair share by queue."""
+
+    @property
+    def allocatable(self) -> list[list[int]]:
+        """Allocatable share by queue."""
+
+    @property
+    def total(self) -> list[int]:
+        """What there is to share."""
+
+
+class LeafCursor:
+    """Goes through the entries of one leaf in order, once."""
+
+    __slots__ = ("entries", "position", "session")
+
+    def __init__(self, session: Session, entries: list[Entry]) -> None:
+        self.session = session
+        self.entries = entries
+        self.position = 0
+
+    def head(self, *, skip_failed: bool) -> WorkloadState | None:
+        """Give the first workload that still waits, without those whose shape is known to fit nowhere now."""
+        entries, epoch = self.entries, self.session.epoch
+        while self.position < len(entries):
+            entry = entries[self.position]
+            workload: WorkloadState = entry[-1]  # type: ignore[assignment]
+            if workload.entry is entry:
+                shape = workload.step.shape  # type: ignore[union-attr]
+                if not skip_failed or shape is None or shape.failed != epoch:
+                    return workload
+            self.position += 1
+        return None
+
+    def pass_over(self) -> None:
+        """Leave the present one for the rest of this pass."""
+        self.position += 1
+
+
+class QueueOrder:
+    """Serves pending workloads in order, leaf by leaf as the queue order says."""
+
+    def __init__(self, session: Session, shares: Shares, *, skip_failed: bool) -> None:
+        self.session = session
+        self.shares = shares
+        self.skip_failed = skip_failed
+        self.queues = session.queues
+        self.cursors = {q: LeafCursor(session, e) for q, e in session.waiting.items() if e}
+        self.heads: dict[int, WorkloadState] = {}
+        self.heaps: dict[int, list[tuple[Key | None, int]]] = {-1: []}
+        self._build(-1, self.queues.top)
+
+    def _build(self, parent: int, children: list[int]) -> None:
+        contending = []
+        for child in children:
+            if self.queues.leaf[child]:
+                self._advance(child)
+            else:
+                self._build(child, self.queues.children[child])
+            if self._head_of(child) is not None:
+                contending.append(child)
+        alone = len(contending) == 1
+        heap = [(None if alone else self.key(c), c) for c in contending]
+        heapify(heap)  # type: ignore[arg-type, unused-ignore]
+        self.heaps[parent] = heap
+
+    def _advance(self, leaf: int) -> None:
+        cursor = self.cursors.get(leaf)
+        head = cursor.head(skip_failed=self.skip_failed) if cursor else None
+        if head is None:
+            self.heads.pop(leaf, None)
+        else:
+            self.heads[leaf] = head
+
+    def _head_of(self, queue: int) -> WorkloadState | None:
+        while queue < 0 or not self.queues.leaf[queue]:
+            heap = self.heaps[queue]
+            if not heap:
+                return None
+            queue = heap[0][1]
+        return self.heads.get(queue)
+
+    def next(self) -> WorkloadState | None:
+        """Give the workload to serve next, None when nobody waits any more."""
+        return self._head_of(-1) if self.heaps[-1] else None
+
+    def served(self, workload: WorkloadState) -> None:
+        """The workload, which was next, has got its step; its leaf goes on with who is next there."""
+        self._renew(workload.leaf)
+
+    def pass_over(self, workload: WorkloadState) -> None:
+        """The workload, which was next, got nothing in this pass."""
+        self.cursors[workload.leaf].pass_over()
+        self._renew(workload.leaf)
+
+    def _renew(self, leaf: int) -> None:
+        self._advance(leaf)
+        for queue in self.queues.path[leaf]:
+            heap = self.heaps[self.queues.parent[queue]]
+            if self._head_of(queue) is None:
+                heappop(heap)
+            elif len(heap) > 1:
+                heapreplace(heap, (self.key(queue), queue))
+
+    def key(self, queue: int) -> Key:
+        """Order of a queue among its siblings with its next workload; the least comes first."""
+        head = self._head_of(queue)
+        assert head is not None
+        assert head.step is not None
+        return queue_key(self.session, self.shares, queue, head.step.amount)
+
+
+def queue_key(session: Session, shares: Shares, queue: int, amount: tuple[int, ...]) -> Key:
+    """Order of a queue among its siblings if its next step takes ``amount``: rules 1 to 8, one item each."""
+    queues = session.queues
+    allocated, fair, allocatable = queues.allocated[queue], shares.fair[queue], shares.allocatable[queue]
+    over = False
+    now = then = 0.0
+    size = 0.0
+    for row in shares.rows:
+        have, share = allocated[row], allocatable[row]
+        after = have + amount[row]
+        if have > fair[row]:
+            over = True
+        if after:
+            part = after / share if share else inf
+            if part > then:
+                then = part
+                size = share / shares.total[row] if shares.total[row] else inf
+            if have:
+                now = max(now, have / share if share else inf)
+    model = queues.queues[queue]
+    within = queues.within_guaranteed(queue, amount)
+    return over, not within, -model.priority, then, now, size, model.created_at or 0, model.name

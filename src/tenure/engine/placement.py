@@ -1,0 +1,199 @@
+"""Places the tasks of a next step: all of them or none.
+
+Tasks are placed one by one, each on the node that scores best for it given those before; where a step cannot be
+completed it is rolled back. What all of its tasks need together is compared with what is there before anything is
+tried, so that a step that cannot fit usually costs one vector operation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenure.engine import kernels
+from tenure.engine.classes import TaskClass
+from tenure.engine.score import PREFERENCE, UNFIT, WAITS
+from tenure.engine.session import Session
+from tenure.engine.workloads import START, Group, NextStep, TaskState, WorkloadState
+from tenure.model.selectors import Topology
+
+Mask = NDArray[np.bool_]
+
+
+class Placer:
+    """Places steps on a session's free and terminating room."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.nodes = session.nodes
+        self.scorer = session.scorer
+
+    def place(self, workload: WorkloadState, step: NextStep, allowed: Mask | None = None) -> bool:
+        """Place all tasks of a step, bound where all of them can be, else all nominated. False: nothing was done.
+
+        ``allowed``: only these nodes.
+        """
+        topology = workload.root.topology is not None or workload.root.children
+        if len(step.tasks) == 1 and not topology:
+            return self._one(step.tasks[0], allowed)
+        session = self.session
+        if not self._enough(step, allowed):
+            return False
+        mark, epoch = session.checkpoint(), session.epoch
+        if step.kind == START and topology:
+            placed = self._group(workload.root, set(step.tasks), allowed)
+        else:
+            placed = all(self._one(task, self._domain_of(task, allowed)) for task in step.tasks)
+        if not placed:
+            session.rollback(mark, epoch=epoch)
+            return False
+        if step.kind == START:
+            self._all_nominated_if_any(step.tasks)
+        session.commit()
+        return True
+
+    def _enough(self, step: NextStep, allowed: Mask | None) -> bool:
+        """Whether there is room for the tasks of each class, the others not counted."""
+        classes: Counter[int] = Counter(t.cls.id for t in step.tasks)
+        by_id: dict[int, TaskClass] = {t.cls.id: t.cls for t in step.tasks}
+        return all(self.scorer.capacity(by_id[c], allowed) >= n for c, n in classes.items())
+
+    def _all_nominated_if_any(self, tasks: list[TaskState]) -> None:
+        """Where part of a core has to wait, the whole core is nominated (spec: gangs)."""
+        if any(t.nominated >= 0 for t in tasks):
+            for task in tasks:
+                if task.node >= 0:
+                    node, devices = task.node, task.devices
+                    self.session.withdraw(task)
+                    self.session.nominate(task, node, devices)
+
+    # -- one task -------------------------------------------------------------------------------------------------
+
+    def _one(self, task: TaskState, allowed: Mask | None) -> bool:
+        node, bindable = self.find(task, allowed)
+        if node < 0:
+            return False
+        self.put(task, node, bindable=bindable)
+        return True
+
+    def find(self, task: TaskState, allowed: Mask | None = None) -> tuple[int, bool]:
+        """Give the best node for a task and whether it can be bound there now; -1 if none fits."""
+        cls, scorer = task.cls, self.scorer
+        if task.terms is not None:
+            return self._find_among_others(task, allowed)
+        node = scorer.best(cls) if allowed is None else scorer.best_of(cls, allowed)
+        return node, node >= 0 and scorer.bindable(cls, node)
+
+    def _find_among_others(self, task: TaskState, allowed: Mask | None) -> tuple[int, bool]:
+        """A task with constraints that look at other tasks."""
+        assert task.terms is not None
+        terms, scorer, cls = self.session.terms, self.scorer, task.cls
+        now, then = terms.masks(task.terms, cls.static)
+        if allowed is not None:
+            then = then & allowed
+        preference = terms.preference(task.terms)
+        scorer.catch_up(cls)
+        assert cls.key is not None
+        keys = np.where(then, cls.key - np.where(now, 0.0, WAITS), UNFIT)
+        if preference is not None:
+            keys = keys + preference * PREFERENCE
+        node = int(keys.argmax()) if len(keys) else -1
+        if node < 0 or keys[node] == UNFIT:
+            return -1, False
+        return node, bool(now[node]) and scorer.bindable(cls, node)
+
+    def fits_at(self, task: TaskState, node: int) -> bool:
+        """Whether a pending task can be bound to this one node now."""
+        now, _ = self.scorer.fits(task.cls, np.array([node]))
+        if not now[0] or task.terms is None:
+            return bool(now[0])
+        return bool(self.session.terms.masks(task.terms, task.cls.static)[0][node])
+
+    def put(self, task: TaskState, node: int, *, bindable: bool) -> None:
+        """Bind or nominate a task on a node that fits it, on the devices that suit best there."""
+        devices = self.devices(task.cls, node, bindable=bindable) if task.cls.whole or task.cls.devices else ()
+        if bindable:
+            self.session.bind(task, node, devices)
+        else:
+            self.session.nominate(task, node, devices)
+
+    def devices(self, cls: TaskClass, node: int, *, bindable: bool) -> tuple[int, ...]:
+        """Choose the devices of a node for one task."""
+        free = self.nodes.free_devices(node, bindable=bindable)
+        if cls.whole:
+            return kernels.whole_devices(free, cls.whole)
+        assert cls.milli is not None
+        if self.scorer.single == "fragmentation" and cls.devices == 1:
+            return self.session.mix.devices(cls, node, free)
+        return kernels.choose_devices(free, int(cls.milli[node]), cls.devices, packed=self.scorer.packed)
+
+    # -- topology -------------------------------------------------------------------------------------------------
+
+    def _domain_of(self, task: TaskState, allowed: Mask | None) -> Mask | None:
+        """Nodes that the topology of the task's groups leaves, given where their other tasks are."""
+        group: Group | None = task.group
+        while group is not None:
+            required = group.topology.required if group.topology else None
+            if required is not None:
+                placed = [n for t in _tasks_below(group) if (n := t.node if t.node >= 0 else t.nominated) >= 0]
+                ids, _ = self.nodes.labels.domains(required)
+                domains = {int(ids[n]) for n in placed}
+                mask = np.isin(ids, sorted(domains)) if domains else ids >= 0
+                allowed = mask if allowed is None else allowed & mask
+            group = group.parent
+        return allowed
+
+    def _group(self, group: Group, chosen: set[TaskState], allowed: Mask | None) -> bool:
+        """Place the chosen tasks below a group under its topology, in the first domain in which they fit."""
+        topology = group.topology or Topology()
+        for mask in self._domains(topology, chosen, allowed):
+            mark, epoch = self.session.checkpoint(), self.session.epoch
+            if self._members(group, chosen, mask):
+                self.session.commit()
+                return True
+            self.session.rollback(mark, epoch=epoch)
+        return False
+
+    def _members(self, group: Group, chosen: set[TaskState], mask: Mask | None) -> bool:
+        own = [t for t in group.tasks if t in chosen]
+        if not all(self._one(t, mask) for t in own):
+            return False
+        found = sum(self._child(c, chosen, mask) for c in group.children)
+        return not group.children or found >= group.minimum
+
+    def _child(self, child: Group, chosen: set[TaskState], mask: Mask | None) -> bool:
+        """Place a subgroup; one that was not chosen for the core is tried in place of one that did not fit."""
+        if not any(t in chosen for t in _tasks_below(child)):
+            return child.satisfied()
+        return self._group(child, chosen, mask)
+
+    def _domains(self, topology: Topology, chosen: set[TaskState], allowed: Mask | None) -> list[Mask | None]:
+        """Sets of nodes to try, in order: the preferred level's within the required one's, then the required alone."""
+        outer = [allowed] if topology.required is None else self._values(topology.required, chosen, allowed)
+        if topology.preferred is None:
+            return outer
+        inner = list(chain.from_iterable(self._values(topology.preferred, chosen, mask) for mask in outer))
+        return [*inner, *outer]
+
+    def _values(self, label: str, chosen: set[TaskState], allowed: Mask | None) -> list[Mask | None]:
+        """One set of nodes for each value of a label with room enough, the fullest first (the emptiest, for spread)."""
+        ids, values = self.nodes.labels.domains(label)
+        nodes, classes = self.nodes, Counter(t.cls.id for t in chosen)
+        by_id = {t.cls.id: t.cls for t in chosen}
+        row = nodes.gpu_row if any(t.cls.whole or t.cls.devices for t in chosen) else max(nodes.cpu_row, 0)
+        found = []
+        for number in range(len(values)):
+            mask = ids == number
+            if allowed is not None:
+                mask &= allowed
+            if all(self.scorer.capacity(by_id[c], mask) >= n for c, n in classes.items()):
+                free = int(nodes.room[nodes.rows + row][mask].sum())
+                found.append((free if self.scorer.packed else -free, number, mask))
+        return [mask for _, _, mask in sorted(found, key=lambda f: f[:2])]
+
+
+def _tasks_below(group: Group) -> list[TaskState]:
+    return [*group.tasks, *chain.from_iterable(_tasks_below(c) for c in group.children)]

@@ -1,0 +1,53 @@
+"""What a cycle decided: ordered steps, and why what waits still waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to carry out: ``bind``, ``nominate``, ``evict`` or ``notice`` of one task.
+
+    Workloads are namespace/name. ``cause``, ``beneficiary``, ``cost`` (weighted resource-seconds) and ``reason``
+    belong to evictions.
+    """
+
+    action: str
+    workload: str
+    task: str
+    node: str
+    devices: tuple[int, ...] = ()
+    cycle: int = 0
+    cause: str | None = None
+    beneficiary: str | None = None
+    cost: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One obstacle: a code from a fixed set, a sentence, and the numbers behind it."""
+
+    code: str
+    message: str
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A workload that waits: why, and when it would start (µs since the epoch) if that can be known."""
+
+    workload: str
+    reasons: tuple[Reason, ...]
+    estimated_start: int | None = None
+
+
+@dataclass(slots=True)
+class Plan:
+    """What one cycle decided at ``now`` (µs since the epoch)."""
+
+    now: int
+    steps: list[Step] = field(default_factory=list)
+    pending: list[Pending] = field(default_factory=list)

@@ -1,0 +1,150 @@
+"""The queue tree as the engine keeps it: flat lists, parents before children."""
+
+from __future__ import annotations
+
+from operator import add, sub
+
+from tenure.engine.journal import Journal
+from tenure.engine.nodes import UNLIMITED
+from tenure.model.cluster import DEFAULT_QUEUE
+from tenure.model.queue import Queue
+
+Amount = tuple[int, ...]
+"""An amount by row of the node table, devices counted in milli-GPU."""
+
+
+class QueueTree:
+    """Queues by number, parents before children, siblings by name; -1 is the implied root.
+
+    For every queue: ``guaranteed`` (-1 where it guarantees none), ``maximum`` (`UNLIMITED` where it sets none),
+    ``allocated`` (bound, running and nominated, without what terminates), ``fixed`` (the part of it that is not
+    preemptible) and ``pending``, each an `Amount` that includes everything below. ``path`` leads from a queue up to
+    its top-level queue.
+    """
+
+    def __init__(self, queues: list[Queue], resources: list[str], journal: Journal) -> None:
+        self.resources = resources
+        self.journal = journal
+        self.queues: list[Queue] = []
+        self.parent: list[int] = []
+        self.children: list[list[int]] = []
+        self.top: list[int] = []
+        self._order(queues or [Queue(name=DEFAULT_QUEUE)])
+        count, zero = len(self.queues), (0,) * len(resources)
+        self.index = {q.name: i for i, q in enumerate(self.queues)}
+        self.leaf = [not c for c in self.children]
+        self.path = [self._path(q) for q in range(count)]
+        self.maximum = [tuple(q.max.get(r, UNLIMITED) for r in resources) for q in self.queues]
+        self.guaranteed = self._guaranteed()
+        self.limited = [any(m < UNLIMITED for p in self.path[q] for m in self.maximum[p]) for q in range(count)]
+        self.allocated: list[Amount] = [zero] * count
+        self.fixed: list[Amount] = [zero] * count
+        self.pending: list[Amount] = [zero] * count
+        named = {r for q in self.queues for r in (*q.guaranteed, *q.max)}
+        self.named = [i for i, r in enumerate(resources) if r in named]
+        self.version = 0
+
+    def _order(self, queues: list[Queue]) -> None:
+        below: dict[str | None, list[Queue]] = {}
+        for queue in sorted(queues, key=lambda q: q.name):
+            below.setdefault(queue.parent, []).append(queue)
+
+        def visit(queue: Queue, parent: int) -> None:
+            number = len(self.queues)
+            self.queues.append(queue)
+            self.parent.append(parent)
+            self.children.append([])
+            (self.children[parent] if parent >= 0 else self.top).append(number)
+            for child in below.get(queue.name, ()):
+                visit(child, number)
+
+        for queue in below.get(None, ()):
+            visit(queue, -1)
+
+    def _path(self, queue: int) -> list[int]:
+        path = []
+        while queue >= 0:
+            path.append(queue)
+            queue = self.parent[queue]
+        return path
+
+    def _guaranteed(self) -> list[Amount]:
+        """A queue that sets none for a resource is guaranteed the sum of its children's, if any of them sets it."""
+        found: list[Amount] = [()] * len(self.queues)
+        for number in reversed(range(len(self.queues))):
+            own = self.queues[number].guaranteed
+            below = [found[c] for c in self.children[number]]
+            found[number] = tuple(
+                own[r] if r in own else sum(max(0, g[i]) for g in below) if any(g[i] >= 0 for g in below) else -1
+                for i, r in enumerate(self.resources)
+            )
+        return found
+
+    def siblings(self, queue: int) -> list[int]:
+        """All children of the parent of ``queue``, itself included."""
+        parent = self.parent[queue]
+        return self.children[parent] if parent >= 0 else self.top
+
+    def allocate(self, leaf: int, amount: Amount, *, fixed: bool) -> None:
+        """Count ``amount`` as allocated from ``leaf`` up."""
+        journal = self.journal
+        for queue in self.path[leaf]:
+            journal.put(self.allocated, queue, tuple(map(add, self.allocated[queue], amount)))
+            if fixed:
+                journal.put(self.fixed, queue, tuple(map(add, self.fixed[queue], amount)))
+
+    def release(self, leaf: int, amount: Amount, *, fixed: bool) -> None:
+        """Count ``amount`` as no longer allocated, from ``leaf`` up."""
+        journal = self.journal
+        for queue in self.path[leaf]:
+            journal.put(self.allocated, queue, tuple(map(sub, self.allocated[queue], amount)))
+            if fixed:
+                journal.put(self.fixed, queue, tuple(map(sub, self.fixed[queue], amount)))
+
+    def ask(self, leaf: int, amount: Amount) -> None:
+        """Count ``amount`` as pending from ``leaf`` up."""
+        for queue in self.path[leaf]:
+            self.journal.put(self.pending, queue, tuple(map(add, self.pending[queue], amount)))
+
+    def unask(self, leaf: int, amount: Amount) -> None:
+        """Count ``amount`` as no longer pending, from ``leaf`` up."""
+        for queue in self.path[leaf]:
+            self.journal.put(self.pending, queue, tuple(map(sub, self.pending[queue], amount)))
+
+    def over_max(self, leaf: int, amount: Amount) -> tuple[int, int] | None:
+        """Give queue and row of the first maximum, from the leaf up, that ``amount`` more would break."""
+        if not self.limited[leaf]:
+            return None
+        for queue in self.path[leaf]:
+            for row, (have, more, most) in enumerate(
+                zip(self.allocated[queue], amount, self.maximum[queue], strict=True)
+            ):
+                if more and have + more > most:
+                    return queue, row
+        return None
+
+    def beyond_guaranteed(self, leaf: int, amount: Amount) -> tuple[int, int] | None:
+        """Give queue and row of the first guarantee that ``amount`` more of what nobody may take back would exceed.
+
+        Where no queue on the path guarantees anything, nothing binds (spec: fair share).
+        """
+        path = self.path[leaf]
+        if all(g < 0 for queue in path for g in self.guaranteed[queue]):
+            return None
+        for queue in path:
+            for row, (have, more, floor) in enumerate(
+                zip(self.fixed[queue], amount, self.guaranteed[queue], strict=True)
+            ):
+                if more and floor >= 0 and have + more > floor:
+                    return queue, row
+        return None
+
+    def within_guaranteed(self, queue: int, amount: Amount) -> bool:
+        """Whether with ``amount`` more the queue stays within guaranteed in all that it asks for and guarantees."""
+        held = False
+        for have, more, floor in zip(self.allocated[queue], amount, self.guaranteed[queue], strict=True):
+            if more and floor >= 0:
+                if have + more > floor:
+                    return False
+                held = True
+        return held

@@ -1,0 +1,386 @@
+"""The session: the state of one cluster while it is being decided about.
+
+Events go in (workloads come, tasks end, nodes change), decisions are made on it in a transaction, and what was
+decided comes out as a plan. It never reads a clock: ``now`` is told to it.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable
+
+from tenure.engine.classes import ClassTable
+from tenure.engine.fragmentation import Fragmentation
+from tenure.engine.journal import Journal
+from tenure.engine.nodes import UNLIMITED, NodeTable
+from tenure.engine.queues import QueueTree
+from tenure.engine.score import Scorer
+from tenure.engine.steps import Steps
+from tenure.engine.terms import TermTable
+from tenure.engine.workloads import (
+    BOUND,
+    PENDING,
+    RUNNING,
+    START,
+    SUCCEEDED,
+    TERMINATING,
+    TaskState,
+    WorkloadState,
+)
+from tenure.model.cluster import DEFAULT_QUEUE
+from tenure.model.node import Node
+from tenure.model.queue import Queue
+from tenure.model.resources import CPU, GPU, MEMORY, PODS
+from tenure.model.settings import Settings
+from tenure.model.workload import DEFAULT_GRACE_PERIOD, Workload
+
+COMPACT_AFTER = 256
+"""Entries made before stale ones are looked for again."""
+
+Entry = tuple[object, ...]
+"""A place in a leaf's order of those that wait; its last item is the workload."""
+
+
+class Session:
+    """Nodes, queues, workloads and what is decided about them.
+
+    ``on_node`` holds, for each node, the tasks that occupy it or will (bound, running, terminating, nominated).
+    ``waiting`` holds, for each leaf queue, the entries of workloads that wait, in their order, among them stale ones
+    that are skipped. ``epoch`` grows whenever room may have grown anywhere.
+    """
+
+    def __init__(
+        self, nodes: Iterable[Node], queues: Iterable[Queue], settings: Settings, *, extra: Iterable[str] = ()
+    ) -> None:
+        node_list, queue_list = list(nodes), list(queues)
+        self.settings = settings
+        self.now = 0
+        self.journal = Journal()
+        resources = _resources(node_list, queue_list, extra)
+        self.nodes = NodeTable(node_list, resources, self.journal)
+        self.queues = QueueTree(queue_list, self.nodes.resources[: self.nodes.amounts], self.journal)
+        self.classes = ClassTable(self.nodes)
+        self.mix = Fragmentation(self.nodes)
+        self.scorer = Scorer(self.nodes, settings.placement, self.mix)
+        self.terms = TermTable(self.nodes, self.journal)
+        self.steps = Steps()
+        self.workloads: dict[str, WorkloadState] = {}
+        self.on_node: list[set[TaskState]] = [set() for _ in node_list]
+        self.waiting: dict[int, list[Entry]] = {q: [] for q, leaf in enumerate(self.queues.leaf) if leaf}
+        self.nominated: dict[str, WorkloadState] = {}
+        self.foreign = [0] * self.nodes.amounts
+        self.epoch = 0
+        self._capacity: list[int] | None = None
+        self._serial = 0
+        self._compacted = 0
+
+    # -- events -------------------------------------------------------------------------------------------------
+
+    def add_workloads(self, models: Iterable[Workload]) -> list[WorkloadState]:
+        """Take in workloads with whatever of them is placed already."""
+        added = [self._take_in(model) for model in models]
+        for state in added:
+            self._settle_in(state)
+        unplaced = [t for s in added for t in s.tasks if t.node >= 0 and t.cls.whole and not t.devices]
+        for task in unplaced:
+            self._assign_devices(task)
+        for state in added:
+            self.refresh(state)
+        return added
+
+    def add_workload(self, model: Workload) -> WorkloadState:
+        """Take in one workload."""
+        return self.add_workloads((model,))[0]
+
+    def _take_in(self, model: Workload) -> WorkloadState:
+        known = self.queues.index
+        own = model.scheduler_name == "tenure"
+        state = WorkloadState(model, known[model.queue or DEFAULT_QUEUE] if own else -1)
+        classes, terms = self.classes, self.terms
+        namespace = model.namespace
+        for index, task in enumerate(model.tasks):
+            spec = task.spec
+            for row in terms.register(spec, namespace):
+                self._count_anew(row)
+            state.tasks.append(TaskState(task, index, state, classes.of(spec)))
+        if terms.used:
+            for task_state in state.tasks:
+                task_state.terms = terms.of(task_state.model.spec, namespace)
+        state.group_tasks()
+        state.expected = self.expected_runtime(state)
+        self.workloads[state.key] = state
+        return state
+
+    def _count_anew(self, row: int) -> None:
+        """A term that is new: look which of the tasks known so far it matches."""
+        for state in self.workloads.values():
+            for task in state.tasks:
+                if self.terms.matching(row, task.model.spec, state.model.namespace):
+                    now, then = self._views(task)
+                    self._count_terms(task, -1, now=now, then=then)
+                    task.terms = self.terms.of(task.model.spec, state.model.namespace)
+                    self._count_terms(task, 1, now=now, then=then)
+
+    def _views(self, task: TaskState) -> tuple[bool, bool]:
+        placed = task.node >= 0
+        return placed, (placed and (task.phase is not TERMINATING or task.stuck)) or task.nominated >= 0
+
+    def _settle_in(self, state: WorkloadState) -> None:
+        for task in state.tasks:
+            model = task.model
+            self.mix.observe(task.cls)
+            if model.node is not None and model.phase in (BOUND, RUNNING, TERMINATING):
+                self._restore(task)
+            else:
+                task.phase = model.phase
+                if task.phase is PENDING and state.leaf >= 0 and not task.cls.spec.unsupported:
+                    self.queues.ask(state.leaf, task.cls.amount)
+            if model.nominated is not None and model.nominated.node in self.nodes.index and task.phase is PENDING:
+                self._restore_nomination(task)
+        if state.started_at is not None and state.started_at > self.now:
+            state.started_at = self.now
+        if state.started_at is None and any(t.phase is RUNNING or t.phase is BOUND for t in state.tasks):
+            starts = [t.model.started_at for t in state.tasks if t.active and t.model.started_at is not None]
+            state.started_at = min(starts) if starts else None
+
+    def _restore(self, task: TaskState) -> None:
+        model, state = task.model, task.workload
+        assert model.node is not None
+        node = self.nodes.index[model.node]
+        task.node, task.phase, task.devices = node, model.phase, model.devices
+        if model.phase is TERMINATING:
+            task.terminating_since = model.terminating_since or self.now
+            task.stuck = self.now >= self.leaves_at(task)
+        self._occupy(task, node, task.devices, 1, now=True, then=task.phase is not TERMINATING or task.stuck)
+        self.on_node[node].add(task)
+        if task.phase is TERMINATING and not task.stuck:
+            self._count_waiting(1)
+        if state.leaf < 0:
+            for row, amount in enumerate(task.cls.amount_at(node, self.nodes)):
+                self.foreign[row] += amount
+        elif task.phase is not TERMINATING:
+            self.queues.allocate(state.leaf, task.cls.amount_at(node, self.nodes), fixed=state.fixed)
+
+    def _restore_nomination(self, task: TaskState) -> None:
+        nominated = task.model.nominated
+        assert nominated is not None
+        self.nominate(task, self.nodes.index[nominated.node], nominated.devices)
+        task.nominated_at = nominated.at
+
+    def _assign_devices(self, task: TaskState) -> None:
+        """Whole GPUs whose numbers nobody told: the first that are free."""
+        free = self.nodes.free_devices(task.node, bindable=False)
+        numbers = tuple(i for i, have in enumerate(free) if have > 0)[: task.cls.whole]
+        nodes, then = self.nodes, task.phase is not TERMINATING or task.stuck
+        task.devices = numbers
+        nodes.occupy_devices(task.node, numbers, 1000, now=True, then=then)
+
+    def leaves_at(self, task: TaskState) -> int:
+        """When a terminating task should be gone: after that it is stuck."""
+        grace = task.model.grace_period
+        return task.terminating_since + (DEFAULT_GRACE_PERIOD if grace is None else grace)
+
+    def expected_runtime(self, state: WorkloadState) -> int | None:
+        """Give the expected runtime that applies: the workload's own, its queue's upward, the node pool's."""
+        if state.model.expected_runtime is not None:
+            return state.model.expected_runtime
+        for queue in self.queues.path[state.leaf] if state.leaf >= 0 else ():
+            found = self.queues.queues[queue].expected_runtime
+            if found is not None:
+                return found
+        return self.settings.expected_runtime
+
+    def remove_workload(self, key: str) -> None:
+        """Forget a workload with all its tasks; what they held is free."""
+        state = self.workloads.pop(key)
+        for task in state.tasks:
+            self.withdraw(task)
+            if task.phase is PENDING and state.leaf >= 0 and not task.cls.spec.unsupported:
+                self.queues.unask(state.leaf, task.cls.amount)
+        self.journal.set(state, "entry", None)
+        self.epoch += 1
+
+    def finish(self, task: TaskState) -> None:
+        """A task has succeeded: it counts as active and holds nothing."""
+        self.withdraw(task)
+        if task.phase is PENDING:
+            self.queues.unask(task.workload.leaf, task.cls.amount)
+        self.journal.set(task, "phase", SUCCEEDED)
+        self.epoch += 1
+
+    # -- operations of a transaction -----------------------------------------------------------------------------
+
+    def bind(self, task: TaskState, node: int, devices: tuple[int, ...]) -> None:
+        """Place a pending task on a node that has the room now."""
+        journal, state = self.journal, task.workload
+        journal.set(task, "phase", BOUND)
+        journal.set(task, "node", node)
+        journal.set(task, "devices", devices)
+        journal.set(task, "fresh", value=True)
+        self._occupy(task, node, devices, 1, now=True, then=True)
+        journal.add(self.on_node[node], task)
+        self._count_allocated(task, node)
+        if state.entry is not None:
+            journal.set(state, "entry", None)
+
+    def nominate(self, task: TaskState, node: int, devices: tuple[int, ...]) -> None:
+        """Promise a pending task room on a node that is there once what terminates has left."""
+        journal, state = self.journal, task.workload
+        journal.set(task, "nominated", node)
+        journal.set(task, "nominated_devices", devices)
+        journal.set(task, "nominated_at", self.now)
+        self._occupy(task, node, devices, 1, now=False, then=True)
+        self._count_waiting(1)
+        journal.add(self.on_node[node], task)
+        self._count_allocated(task, node)
+        if state.entry is not None:
+            journal.set(state, "entry", None)
+
+    def _count_allocated(self, task: TaskState, node: int) -> None:
+        leaf, cls = task.workload.leaf, task.cls
+        if leaf >= 0:
+            self.queues.unask(leaf, cls.amount)
+            self.queues.allocate(leaf, cls.amount_at(node, self.nodes), fixed=task.workload.fixed)
+
+    def withdraw(self, task: TaskState) -> None:
+        """Take a task off its node and out of its nomination; a task that was active is pending again.
+
+        For what terminates this means that it has gone, for everything else that it never was there.
+        """
+        journal, leaf = self.journal, task.workload.leaf
+        if task.nominated >= 0:
+            self._give_back(task, task.nominated, task.nominated_devices, now=False, then=True)
+            self._count_waiting(-1)
+            journal.set(task, "nominated", -1)
+            journal.set(task, "nominated_devices", ())
+            self._count_released(task, leaf)
+        if task.node >= 0:
+            left = task.phase is TERMINATING
+            if left and not task.stuck:
+                self._count_waiting(-1)
+            self._give_back(task, task.node, task.devices, now=True, then=not left or task.stuck)
+            if not left:
+                self._count_released(task, leaf)
+            elif leaf >= 0:
+                self.queues.ask(leaf, task.cls.amount)
+            journal.set(task, "node", -1)
+            journal.set(task, "devices", ())
+            journal.set(task, "phase", PENDING)
+            journal.set(task, "fresh", value=False)
+        self.epoch += 1
+
+    def _count_waiting(self, change: int) -> None:
+        self.journal.set(self.nodes, "waiting", self.nodes.waiting + change)
+
+    def mark_stuck(self, task: TaskState) -> None:
+        """A terminating task has outstayed its grace period: nothing is counted on its leaving any more."""
+        cls, nodes = task.cls, self.nodes
+        milli = 1000 if cls.milli is None else int(cls.milli[task.node])
+        nodes.occupy(task.node, cls.takes(task.node, nodes), task.devices, milli, now=False, then=True, sign=1)
+        self._count_terms(task, 1, now=False, then=True)
+        self._count_waiting(-1)
+        self.journal.set(task, "stuck", value=True)
+
+    def longest_grace(self, task: TaskState) -> int:
+        """Give the longest grace period, in µs, of what terminates on the node that a task is nominated to."""
+        leaving = [t for t in self.on_node[task.nominated] if t.phase is TERMINATING]
+        return max((self.leaves_at(t) - t.terminating_since for t in leaving), default=0)
+
+    def _count_released(self, task: TaskState, leaf: int) -> None:
+        if leaf >= 0:
+            node = task.node if task.node >= 0 and task.phase is not TERMINATING else task.nominated
+            amount = task.cls.amount_at(node, self.nodes) if node >= 0 else task.cls.amount
+            self.queues.release(leaf, amount, fixed=task.workload.fixed)
+            self.queues.ask(leaf, task.cls.amount)
+
+    def _give_back(self, task: TaskState, node: int, devices: tuple[int, ...], *, now: bool, then: bool) -> None:
+        self._occupy(task, node, devices, -1, now=now, then=then)
+        if task in self.on_node[node]:
+            self.journal.remove(self.on_node[node], task)
+
+    def _occupy(
+        self, task: TaskState, node: int, devices: tuple[int, ...], sign: int, *, now: bool, then: bool
+    ) -> None:
+        cls, nodes = task.cls, self.nodes
+        milli = 1000 if cls.milli is None else int(cls.milli[node])
+        nodes.occupy(node, cls.takes(node, nodes), devices, milli, now=now, then=then, sign=sign)
+        self._count_terms(task, sign, node=node, now=now, then=then)
+
+    def _count_terms(self, task: TaskState, sign: int, *, now: bool, then: bool, node: int = -2) -> None:
+        if task.terms is not None and (now or then):
+            where = node if node >= 0 else task.node if task.node >= 0 else task.nominated
+            self.terms.count(task.terms, where, now=now, then=then, sign=sign)
+
+    def total(self) -> list[int]:
+        """What ready nodes have, less what pods of other schedulers use: amounts by row."""
+        nodes = self.nodes
+        if self._capacity is None:
+            has = nodes.capacity[: nodes.amounts, nodes.ready]
+            self._capacity = [min(int(c.sum()) if c.size else 0, UNLIMITED) for c in has]
+        return [max(0, c - f) for c, f in zip(self._capacity, self.foreign, strict=True)]
+
+    def refresh(self, state: WorkloadState) -> None:
+        """Work out what a workload asks for next, and put it into its leaf's order."""
+        journal = self.journal
+        if state.leaf < 0:
+            return
+        step = self.steps.next(state)
+        if step is not None and any(t.cls.spec.unsupported for t in step.tasks):
+            step = None
+        journal.set(state, "step", step)
+        if step is None:
+            if state.entry is not None:
+                journal.set(state, "entry", None)
+            return
+        self._serial += 1
+        ratio = 0.0 if step.kind <= START else _relative_surplus(state)
+        entry = (-state.priority, step.kind, ratio, state.created_at, state.key, self._serial, state)
+        journal.set(state, "entry", entry)
+        insort(self.waiting[state.leaf], entry)
+
+    def note_start(self, state: WorkloadState) -> None:
+        """Set the time of the start once the core is bound (spec: gangs)."""
+        if state.started_at is None and all(t.nominated < 0 for t in state.tasks) and state.root.satisfied():
+            self.journal.set(state, "started_at", self.now)
+
+    def compact(self) -> None:
+        """Drop stale entries of the waiting lists once there are many; between cycles only."""
+        if self._serial - self._compacted < COMPACT_AFTER:
+            return
+        self._compacted = self._serial
+        for entries in self.waiting.values():
+            entries[:] = [e for e in entries if e[-1].entry is e]  # type: ignore[attr-defined]
+
+    # -- transaction ----------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> tuple[int, int]:
+        """Open a checkpoint."""
+        return self.journal.checkpoint(), len(self.nodes.changed)
+
+    def commit(self) -> None:
+        """Close the innermost checkpoint and keep what was done."""
+        self.journal.commit()
+
+    def rollback(self, mark: tuple[int, int], *, epoch: int | None = None) -> None:
+        """Undo everything since the checkpoint, which is the innermost.
+
+        ``epoch``: the one at the checkpoint, if nothing that was found out about room since then is kept.
+        """
+        self.journal.rollback(mark[0])
+        self.nodes.pin(mark[1])
+        self.epoch = self.epoch + 1 if epoch is None else epoch
+
+
+def _resources(nodes: list[Node], queues: list[Queue], extra: Iterable[str]) -> list[str]:
+    found = {r for n in nodes for r in n.allocatable} | {r for q in queues for r in (*q.guaranteed, *q.max)}
+    found |= set(extra)
+    if not any(PODS in n.allocatable for n in nodes):
+        found.discard(PODS)
+    first = [r for r in (CPU, MEMORY, GPU) if r in found]
+    return first + sorted(found - set(first))
+
+
+def _relative_surplus(state: WorkloadState) -> float:
+    running = sum(g.running for g in state.root.leaves())
+    core = sum(g.minimum for g in state.root.leaves())
+    return (running - core) / max(core, 1)

@@ -1,0 +1,87 @@
+"""What a workload asks for next: its core, a replacement for a task it lost, or one more of its surplus."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from tenure.engine.workloads import GROW, PENDING, REPLACE, START, Group, NextStep, Shape, TaskState, WorkloadState
+
+
+class Steps:
+    """Makes next steps; steps of one shape share its `Shape`."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[object, Shape] = {}
+
+    def next(self, workload: WorkloadState) -> NextStep | None:
+        """Give the next step, None if there is nothing that could be placed."""
+        root = workload.root
+        if not root.children and len(workload.tasks) == 1:
+            return self._single(workload)
+        started = any(t.active or t.nominated >= 0 for t in workload.tasks)
+        if not root.satisfied():
+            return self._replacement(workload) if started else self._start(workload)
+        return self._growth(workload)
+
+    def _single(self, workload: WorkloadState) -> NextStep | None:
+        task = workload.tasks[0]
+        if task.phase is not PENDING or task.nominated >= 0:
+            return None
+        return NextStep(START, [task], self._shape(workload, [task], START))
+
+    def _start(self, workload: WorkloadState) -> NextStep | None:
+        core = workload.root.core()
+        return NextStep(START, core, self._shape(workload, core, START)) if core else None
+
+    def _replacement(self, workload: WorkloadState) -> NextStep | None:
+        """One of the tasks that are missing; all or nothing is a rule for starts (spec: gangs)."""
+        for leaf in workload.root.leaves():
+            missing = leaf.minimum - leaf.running
+            if missing > 0 and (task := next((t for t in leaf.tasks if _waits(t)), None)) is not None:
+                return NextStep(REPLACE, [task], self._shape(workload, [task], REPLACE))
+        return None
+
+    def _growth(self, workload: WorkloadState) -> NextStep | None:
+        for task in workload.tasks:
+            if not _waits(task):
+                continue
+            unit = _optional(task.group)
+            if unit is None:
+                tasks: list[TaskState] | None = [task]
+            elif unit.children or unit.running == 0:
+                tasks = unit.core()
+            else:
+                tasks = [task]
+            if tasks:
+                return NextStep(GROW, tasks, self._shape(workload, tasks, GROW))
+        return None
+
+    def _shape(self, workload: WorkloadState, tasks: list[TaskState], kind: int) -> Shape | None:
+        """Steps of plain tasks with the same classes in the same order fit or fail alike."""
+        if any(t.terms is not None for t in tasks) or workload.root.children:
+            return None
+        topology = workload.root.topology
+        if topology is not None and kind != START:
+            return None
+        if len(tasks) == 1:
+            key: object = (tasks[0].cls.id, topology)
+        else:
+            key = (tuple((c, len(list(run))) for c, run in groupby(t.cls.id for t in tasks)), topology)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = Shape()
+        return shape
+
+
+def _waits(task: TaskState) -> bool:
+    return task.phase is PENDING and task.nominated < 0
+
+
+def _optional(group: Group) -> Group | None:
+    """Give the highest group around this one that is not satisfied: it is placed as a unit."""
+    found = None
+    while group.parent is not None:
+        if not group.satisfied():
+            found = group
+        group = group.parent
+    return found

@@ -1,0 +1,259 @@
+"""Constraints that depend on what else is placed: pod affinity and anti-affinity, topology spread, host ports.
+
+Each distinct term has a row of counts by node, kept up to date as tasks come and go, in the same two views as room:
+*now*, with what terminates and without what is nominated, and *then*, the other way round. Semantics are those of
+Kubernetes 1.37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenure.engine.journal import Journal
+from tenure.engine.labels import selects
+from tenure.engine.nodes import NOW, THEN, Ints, NodeTable
+from tenure.model.selectors import HostPort, LabelSelector, PodAffinity, PodAffinityTerm, SpreadConstraint
+from tenure.model.workload import TaskSpec
+
+Mask = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+ANY_ADDRESS = HostPort(port=1).ip
+MOST_PREFERENCE = 30_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Tasks that ``selector`` matches in ``namespaces`` (None: all), counted by value of the node label ``key``."""
+
+    selector: LabelSelector | None
+    namespaces: frozenset[str] | None
+    key: str
+
+
+@dataclass(slots=True)
+class TaskTerms:
+    """What a task's terms are, as rows. ``matches`` are the rows whose terms its own labels match."""
+
+    matches: tuple[int, ...] = ()
+    affinity: tuple[int, ...] = ()
+    anti: tuple[int, ...] = ()
+    spread: tuple[tuple[SpreadConstraint, int], ...] = ()
+    preferred: tuple[tuple[float, int], ...] = ()
+    ports: tuple[int, ...] = ()
+    collides: tuple[int, ...] = ()
+    holds: tuple[int, ...] = field(default=())
+
+    @property
+    def constrained(self) -> bool:
+        """Whether anything of it restricts or ranks nodes, its own labels apart."""
+        return bool(self.affinity or self.anti or self.spread or self.preferred or self.ports)
+
+
+class TermTable:
+    """All terms of a session and their counts.
+
+    ``match`` and ``hold`` are ``int64[2, terms, nodes]``: tasks that match the term, and tasks that have it as a
+    required anti-affinity; ``port`` is ``int64[2, ports, nodes]``.
+    """
+
+    def __init__(self, nodes: NodeTable, journal: Journal) -> None:
+        self.nodes = nodes
+        self.journal = journal
+        self.terms: list[Term] = []
+        self.ports: list[HostPort] = []
+        self._row: dict[Term, int] = {}
+        self._port_row: dict[HostPort, int] = {}
+        self._by_pair: dict[tuple[str, str], list[int]] = {}
+        self._general: list[int] = []
+        count = len(nodes)
+        self.match = np.zeros((2, 0, count), np.int64)
+        self.hold = np.zeros((2, 0, count), np.int64)
+        self.port = np.zeros((2, 0, count), np.int64)
+
+    @property
+    def used(self) -> bool:
+        """Whether there is any term or port at all."""
+        return bool(self.terms or self.ports)
+
+    def register(self, spec: TaskSpec, namespace: str) -> list[int]:
+        """Make rows for all terms of a spec. Gives the new rows, whose counts still have to be filled."""
+        first = len(self.terms)
+        if spec.affinity is not None or spec.spread or spec.host_ports:
+            self._resolve(spec, namespace)
+            self._grow()
+        return list(range(first, len(self.terms)))
+
+    def of(self, spec: TaskSpec, namespace: str) -> TaskTerms | None:
+        """Resolve the terms of a task; None if no constraint of this kind touches it."""
+        if not self.used:
+            return None
+        terms = self._resolve(spec, namespace)
+        labels = dict(spec.labels)
+        near = [row for pair in spec.labels for row in self._by_pair.get(pair, ())]
+        found = (row for row in {*near, *self._general} if self._matches(self.terms[row], labels, namespace))
+        terms.matches = tuple(sorted(found))
+        return terms if terms.matches or terms.constrained else None
+
+    def matching(self, row: int, spec: TaskSpec, namespace: str) -> bool:
+        """Whether the task matches the term of that row."""
+        return self._matches(self.terms[row], dict(spec.labels), namespace)
+
+    @staticmethod
+    def _matches(term: Term, labels: dict[str, str], namespace: str) -> bool:
+        return (term.namespaces is None or namespace in term.namespaces) and selects(term.selector, labels)
+
+    def _resolve(self, spec: TaskSpec, namespace: str) -> TaskTerms:
+        labels = dict(spec.labels)
+        affinity = spec.affinity
+        pod = affinity.pod if affinity and affinity.pod else PodAffinity()
+        anti = affinity.pod_anti if affinity and affinity.pod_anti else PodAffinity()
+
+        def rows(terms: Iterable[PodAffinityTerm]) -> tuple[int, ...]:
+            return tuple(self._term_row(t, namespace, labels) for t in terms)
+
+        weighted = [(float(p.weight), p.term) for p in pod.preferred] + [
+            (-float(p.weight), p.term) for p in anti.preferred
+        ]
+        spread = tuple((c, self._spread_row(c, namespace, labels)) for c in spec.spread)
+        ports = tuple(self._find_port(p) for p in spec.host_ports)
+        required_anti = rows(anti.required)
+        return TaskTerms(
+            affinity=rows(pod.required), anti=required_anti, holds=required_anti, spread=spread,
+            preferred=tuple((w, self._term_row(t, namespace, labels)) for w, t in weighted), ports=ports,
+            collides=tuple(i for i, other in enumerate(self.ports) if any(_collide(other, p) for p in spec.host_ports)),
+        )  # fmt: skip
+
+    def _term_row(self, term: PodAffinityTerm, namespace: str, labels: dict[str, str]) -> int:
+        namespaces = None if term.all_namespaces else frozenset(term.namespaces or (namespace,))
+        return self._find_row(
+            Term(_narrowed(term.selector, term.match_label_keys, labels), namespaces, term.topology_key)
+        )
+
+    def _spread_row(self, constraint: SpreadConstraint, namespace: str, labels: dict[str, str]) -> int:
+        selector = _narrowed(constraint.selector, constraint.match_label_keys, labels)
+        return self._find_row(Term(selector, frozenset((namespace,)), constraint.topology_key))
+
+    def _find_row(self, term: Term) -> int:
+        row = self._row.get(term)
+        if row is None:
+            row = self._row[term] = len(self.terms)
+            self.terms.append(term)
+            if term.selector is not None and term.selector.match_labels:
+                self._by_pair.setdefault(term.selector.match_labels[0], []).append(row)
+            elif term.selector is not None:
+                self._general.append(row)
+        return row
+
+    def _find_port(self, port: HostPort) -> int:
+        row = self._port_row.get(port)
+        if row is None:
+            row = self._port_row[port] = len(self.ports)
+            self.ports.append(port)
+        return row
+
+    def _grow(self) -> None:
+        def grown(array: Ints, rows: int) -> Ints:
+            more = np.zeros((2, rows - array.shape[1], array.shape[2]), np.int64)
+            return np.concatenate([array, more], axis=1)
+
+        self.match = grown(self.match, len(self.terms))
+        self.hold = grown(self.hold, len(self.terms))
+        self.port = grown(self.port, len(self.ports))
+
+    def count(self, terms: TaskTerms, node: int, *, now: bool, then: bool, sign: int) -> None:
+        """Count a task with these terms in (``sign`` 1) or out (-1) on a node, in one or both views."""
+        for array, rows in ((self.match, terms.matches), (self.hold, terms.holds), (self.port, terms.ports)):
+            if rows:
+                self.journal.keep(array, (slice(None), slice(None), node))
+                for row in rows:
+                    array[NOW, row, node] += sign * now
+                    array[THEN, row, node] += sign * then
+
+    def masks(self, terms: TaskTerms, static: Mask) -> tuple[Mask, Mask]:
+        """Which nodes admit the task now, and which then. ``static``: nodes its other constraints admit."""
+        then = self._mask(terms, static, THEN)
+        return then & self._mask(terms, static, NOW), then
+
+    def _mask(self, terms: TaskTerms, static: Mask, view: int) -> Mask:
+        mask = np.ones(len(self.nodes), bool)
+        for row in terms.anti:
+            mask &= ~self._present(self.match[view, row], self.terms[row].key)
+        for row in terms.matches:
+            if self.hold[view, row].any():
+                mask &= ~self._present(self.hold[view, row], self.terms[row].key)
+        for row in terms.collides:
+            mask &= self.port[view, row] == 0
+        if terms.affinity:
+            mask &= self._affine(terms, view)
+        for constraint, row in terms.spread:
+            if constraint.when_unsatisfiable == "DoNotSchedule":
+                mask &= self._evenly(terms, constraint, row, static, view)
+        return mask
+
+    def _present(self, counts: Ints, key: str) -> Mask:
+        """Nodes in whose domain of ``key`` anything is counted."""
+        return self._in_domain(counts, key) > 0
+
+    def _in_domain(self, counts: Ints, key: str) -> Ints:
+        """For each node the sum of ``counts`` over its domain; 0 for nodes without the label."""
+        ids, values = self.nodes.labels.domains(key)
+        sums = np.zeros(len(values) + 1, np.int64)
+        np.add.at(sums, ids, counts)
+        sums[-1] = 0
+        found: Ints = sums[ids]
+        return found
+
+    def _affine(self, terms: TaskTerms, view: int) -> Mask:
+        having = np.ones(len(self.nodes), bool)
+        mask = np.ones(len(self.nodes), bool)
+        anywhere = False
+        for row in terms.affinity:
+            key = self.terms[row].key
+            having &= self.nodes.labels.having(key)
+            mask &= self._present(self.match[view, row], key)
+            anywhere |= bool(self.match[view, row].any())
+        if not anywhere and set(terms.affinity) <= set(terms.matches):
+            return having  # the first of a group that wants to be together
+        return mask & having
+
+    def _evenly(self, terms: TaskTerms, constraint: SpreadConstraint, row: int, static: Mask, view: int) -> Mask:
+        key = constraint.topology_key
+        eligible = self.nodes.labels.having(key)
+        if constraint.node_affinity_policy == "Honor" or constraint.node_taints_policy == "Honor":
+            eligible = eligible & static
+        ids, values = self.nodes.labels.domains(key)
+        sums = np.zeros(len(values) + 1, np.int64)
+        np.add.at(sums, ids[eligible], self.match[view, row][eligible])
+        present = np.unique(ids[eligible])
+        if not len(present):
+            return np.zeros(len(self.nodes), bool)
+        least = 0 if len(present) < (constraint.min_domains or 1) else int(sums[present].min())
+        mask: Mask = eligible & (sums[ids] + (row in terms.matches) - least <= constraint.max_skew)
+        return mask
+
+    def preference(self, terms: TaskTerms) -> Floats | None:
+        """Points by node for what is only preferred; None if nothing is."""
+        points = np.zeros(len(self.nodes))
+        for weight, row in terms.preferred:
+            points += weight * self._in_domain(self.match[THEN, row], self.terms[row].key)
+        for constraint, row in terms.spread:
+            if constraint.when_unsatisfiable == "ScheduleAnyway":
+                points -= self._in_domain(self.match[THEN, row], constraint.topology_key)
+        return np.clip(points, -MOST_PREFERENCE, MOST_PREFERENCE) if points.any() else None
+
+
+def _narrowed(selector: LabelSelector | None, keys: tuple[str, ...], labels: dict[str, str]) -> LabelSelector | None:
+    if selector is None or not keys:
+        return selector
+    own = tuple((k, labels[k]) for k in keys if k in labels)
+    return replace(selector, match_labels=tuple(sorted({*selector.match_labels, *own})))
+
+
+def _collide(one: HostPort, other: HostPort) -> bool:
+    same = (one.port, one.protocol) == (other.port, other.protocol)
+    return same and (one.ip == other.ip or ANY_ADDRESS in (one.ip, other.ip))

@@ -1,0 +1,218 @@
+"""Workloads and tasks as the engine keeps them while it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import add
+
+from tenure.engine.classes import TaskClass
+from tenure.engine.queues import Amount
+from tenure.engine.terms import TaskTerms
+from tenure.model.selectors import Topology
+from tenure.model.workload import Phase, SubGroup, Task, Workload
+
+PENDING, GATED, BOUND, RUNNING = Phase.PENDING, Phase.GATED, Phase.BOUND, Phase.RUNNING
+TERMINATING, SUCCEEDED, FAILED = Phase.TERMINATING, Phase.SUCCEEDED, Phase.FAILED
+
+REPLACE, START, GROW = 0, 1, 2
+"""Kinds of a next step, in the order in which a leaf serves them within one priority."""
+
+
+class TaskState:
+    """A task while it is being decided about. ``node`` and ``nominated`` are numbers of nodes, -1 for none.
+
+    ``phase`` is the phase in this session: a placed task is `Phase.BOUND` as soon as it is decided. ``fresh`` says
+    that this happened in the present cycle.
+    """
+
+    __slots__ = (
+        "cls", "devices", "fresh", "group", "index", "model", "node", "nominated", "nominated_at",
+        "nominated_devices", "phase", "stuck", "terminating_since", "terms", "workload",
+    )  # fmt: skip
+
+    def __init__(self, model: Task, index: int, workload: WorkloadState, cls: TaskClass) -> None:
+        self.model = model
+        self.index = index
+        self.workload = workload
+        self.cls = cls
+        self.terms: TaskTerms | None = None
+        self.phase = PENDING if model.phase is not GATED else GATED
+        self.node = -1
+        self.devices: tuple[int, ...] = ()
+        self.nominated = -1
+        self.nominated_devices: tuple[int, ...] = ()
+        self.nominated_at = 0
+        self.terminating_since = 0
+        self.fresh = False
+        self.stuck = False
+        self.group: Group
+
+    @property
+    def active(self) -> bool:
+        """Whether it is bound, runs, or has succeeded."""
+        return self.phase is RUNNING or self.phase is BOUND or self.phase is SUCCEEDED
+
+    @property
+    def name(self) -> str:
+        """Name of the task."""
+        return self.model.name
+
+
+class Group:
+    """A node of the tree of subgroups, the workload itself being its root.
+
+    ``minimum`` counts tasks of a leaf, or subgroups of an inner node.
+    """
+
+    __slots__ = ("children", "minimum", "name", "parent", "tasks", "topology")
+
+    def __init__(self, name: str, topology: Topology | None, parent: Group | None) -> None:
+        self.name = name
+        self.topology = topology
+        self.parent = parent
+        self.children: list[Group] = []
+        self.tasks: list[TaskState] = []
+        self.minimum = 0
+
+    def leaves(self) -> Iterator[Group]:
+        """All leaves below, in order."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+    @property
+    def running(self) -> int:
+        """Number of its own tasks that are active or nominated."""
+        return sum(t.active or t.nominated >= 0 for t in self.tasks)
+
+    def satisfied(self) -> bool:
+        """Whether enough of it is active or nominated."""
+        if not self.children:
+            return self.running >= self.minimum
+        return sum(c.satisfied() for c in self.children) >= self.minimum
+
+    def core(self) -> list[TaskState] | None:
+        """Tasks to place so that it is satisfied, or None if there are not enough that could be placed."""
+        if self.children:
+            return self._core_of_children()
+        missing = self.minimum - self.running
+        if missing <= 0:
+            return []
+        waiting = [t for t in self.tasks if t.nominated < 0 and (t.phase is PENDING or t.phase is GATED)][:missing]
+        if len(waiting) < missing or any(t.phase is GATED for t in waiting):
+            return None
+        return waiting
+
+    def _core_of_children(self) -> list[TaskState] | None:
+        chosen: list[TaskState] = []
+        found = 0
+        for child in self.children:
+            core = child.core() if found < self.minimum else None
+            if core is not None:
+                chosen += core
+                found += 1
+        return chosen if found >= self.minimum else None
+
+
+class NextStep:
+    """What a pending workload asks for next: ``tasks`` all or nothing, ``amount`` in all.
+
+    ``shape`` identifies steps that fit or fail alike while room only shrinks; None where that cannot be said.
+    """
+
+    __slots__ = ("amount", "kind", "shape", "tasks")
+
+    def __init__(self, kind: int, tasks: list[TaskState], shape: Shape | None) -> None:
+        self.kind = kind
+        self.tasks = tasks
+        self.shape = shape
+        amount: Amount = tasks[0].cls.amount
+        for task in tasks[1:]:
+            amount = tuple(map(add, amount, task.cls.amount))
+        self.amount = amount
+
+
+class Shape:
+    """What steps that fit or fail alike have in common; ``failed`` is the epoch of room in which they last failed."""
+
+    __slots__ = ("failed", "failed_beside")
+
+    def __init__(self) -> None:
+        self.failed = -1
+        self.failed_beside = -1
+
+
+class WorkloadState:
+    """A workload while it is being decided about.
+
+    ``leaf`` is the number of its queue (-1: pods of another scheduler). ``entry`` is its place in the leaf's order
+    of those that wait, None while it does not wait.
+    """
+
+    __slots__ = (
+        "created_at", "entry", "expected", "fixed", "key", "last_evicted_at", "leaf", "model", "moved", "priority",
+        "root", "stale_since", "started_at", "step", "tasks",
+    )  # fmt: skip
+
+    def __init__(self, model: Workload, leaf: int) -> None:
+        self.model = model
+        self.key = model.key
+        self.leaf = leaf
+        self.priority = model.priority
+        self.created_at = model.created_at
+        self.fixed = not model.is_preemptible
+        self.started_at = model.started_at
+        self.last_evicted_at = model.last_evicted_at
+        self.stale_since = model.stale_since
+        self.expected: int | None = None
+        self.entry: tuple[object, ...] | None = None
+        self.step: NextStep | None = None
+        self.moved = False
+        self.tasks: list[TaskState] = []
+        self.root = Group("", model.topology, None)
+
+    def group_tasks(self) -> None:
+        """Lay the tasks out over the tree of subgroups."""
+        model, root = self.model, self.root
+        if model.sub_groups:
+            by_name: dict[str, Group] = {}
+            for child in model.sub_groups:
+                root.children.append(_grow(child, root, by_name))
+            root.minimum = len(root.children) if model.min_sub_group is None else model.min_sub_group
+            for task in self.tasks:
+                task.group = by_name.get(task.model.sub_group or "", root)
+                task.group.tasks.append(task)
+            for group in by_name.values():
+                if not group.children and group.minimum < 0:
+                    group.minimum = len(group.tasks)
+        else:
+            root.tasks = self.tasks
+            root.minimum = len(self.tasks) if model.min_member is None else model.min_member
+            for task in self.tasks:
+                task.group = root
+
+    def end_at(self) -> int | None:
+        """When it is expected to end, in µs since the epoch; None if that is not known."""
+        if self.started_at is None or not self.expected:
+            return None
+        return self.started_at + self.expected
+
+    def active_tasks(self) -> int:
+        """Number of tasks that are bound, run or have succeeded."""
+        return sum(t.active for t in self.tasks)
+
+    def occupied(self) -> bool:
+        """Whether any of its tasks is bound or runs."""
+        return any(t.phase is RUNNING or t.phase is BOUND for t in self.tasks)
+
+
+def _grow(model: SubGroup, parent: Group, by_name: dict[str, Group]) -> Group:
+    group = by_name[model.name] = Group(model.name, model.topology, parent)
+    if model.sub_groups:
+        for child in model.sub_groups:
+            group.children.append(_grow(child, group, by_name))
+        group.minimum = len(group.children) if model.min_sub_group is None else model.min_sub_group
+    else:
+        group.minimum = -1 if model.min_member is None else model.min_member
+    return group
