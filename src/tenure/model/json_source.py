@@ -15,6 +15,7 @@ from tenure.model.source import Document, Lines
 from tenure.model.trie import Trie, make_trie
 
 _SPACE = re.compile(r"[ \t\r\n]*")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _RAW = json.JSONDecoder()
 
 
@@ -45,7 +46,19 @@ def parse_json(name: str, text: str) -> Document:
         raise InvalidInputError([Problem(name, 0, "", "is nested too deeply; a file needs about ten levels")]) from None
     except ValueError as error:  # a number of more digits than Python converts
         raise InvalidInputError([Problem(name, 0, "", f"is not JSON: {shorten(str(error))}")]) from None
+    if _SURROGATE.search(text):
+        _require_unicode(name, value)
     return Document(name, value, partial(_locate, text))
+
+
+def _require_unicode(name: str, value: Any) -> None:
+    """Refuse escapes that are half a character: such text could be neither printed nor written."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])[1:-1]
+        message = f"the escape {half} is half of a character; write the whole character, or both of its escapes"
+        raise InvalidInputError([Problem(name, 0, "", message)]) from None
 
 
 def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

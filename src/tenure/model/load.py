@@ -12,7 +12,7 @@ from typing import Any
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.check import check_cluster
 from tenure.model.cluster import Cluster
-from tenure.model.entries import CLUSTER_KIND, SETTINGS_KIND, file_entry, queue_entry, settings_entry
+from tenure.model.entries import CLUSTER_KIND, SETTINGS_KIND, file_entry, settings_entry
 from tenure.model.expand import Expanded, Expander
 from tenure.model.problems import Problem
 from tenure.model.queue import Queue
@@ -20,6 +20,8 @@ from tenure.model.records import record_of
 from tenure.model.report import BAD, Path, Report, Trail, unroll
 from tenure.model.settings import Settings
 from tenure.model.source import Document, read_document
+
+_SECTIONS = frozenset({"nodes", "queues", "workloads"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +42,7 @@ def load_cluster(path: str | FilePath) -> Loaded:
 
     """
     with collector_paused():
-        document = read_document(path)
-        report = Report()
-        cluster = _read_cluster(document.value, report)
-        document.require_clean(report)
-        return Loaded(cluster, document.problems(report.warnings))
+        return _cluster_of(read_document(path))
 
 
 def load_settings(path: str | FilePath) -> Settings:
@@ -58,12 +56,43 @@ def load_settings(path: str | FilePath) -> Settings:
         With all problems of the file, each with line and path; nothing of it is used.
 
     """
-    document = read_document(path)
-    value = document.value
-    if isinstance(value, dict) and value.get("kind") == CLUSTER_KIND:
-        return load_cluster(path).cluster.settings
+    with collector_paused():
+        document = read_document(path)
+        if _is_cluster(document.value):
+            return _cluster_of(document).cluster.settings
+        return _settings_of(document)
+
+
+def load_file(path: str | FilePath) -> Loaded | Settings:
+    """Load a file of either kind; one that names no kind is a cluster file.
+
+    Raises
+    ------
+    InvalidInputError
+        With all problems of the file, each with line and path.
+
+    """
+    with collector_paused():
+        document = read_document(path)
+        if isinstance(document.value, dict) and document.value.get("kind") == SETTINGS_KIND:
+            return _settings_of(document)
+        return _cluster_of(document)
+
+
+def _is_cluster(value: Any) -> bool:
+    return isinstance(value, dict) and (value.get("kind") == CLUSTER_KIND or not _SECTIONS.isdisjoint(value))
+
+
+def _cluster_of(document: Document) -> Loaded:
     report = Report()
-    settings = _read_settings(value, report)
+    cluster = _read_cluster(document.value, report)
+    document.require_clean(report)
+    return Loaded(cluster, document.problems(report.warnings))
+
+
+def _settings_of(document: Document) -> Settings:
+    report = Report()
+    settings = _read_settings(document.value, report)
     document.require_clean(report)
     return settings
 
@@ -132,6 +161,3 @@ def collector_paused() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-__all__ = ["Loaded", "collector_paused", "load_cluster", "load_settings", "queue_entry"]

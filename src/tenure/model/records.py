@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from tenure.model import kinds
 from tenure.model.kinds import Definitions, Kind, Schema, describe
@@ -18,7 +18,9 @@ Check = Callable[[Any], Iterable[tuple[str, str]]]
 """What is wrong with a value as a whole: pairs of a key (empty for the whole) and a message."""
 
 _CHECKS: dict[type, Check] = {}
-_NOT_WRITTEN = object()
+NOT_WRITTEN: Final = object()
+"""What stands for a field that is as by default."""
+
 _FEW_KEYS = 12
 
 
@@ -44,6 +46,7 @@ class Record(Kind):
         self.ignored = frozenset(ignored)
         self._given = tuple(fields) if fields is not None else None
         self._fields: dict[str, Field] | None = None
+        self._required: tuple[str, ...] | None = None
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -59,10 +62,7 @@ class Record(Kind):
         if values is BAD:
             return BAD
         made = self.cls(**values)
-        check = _CHECKS.get(self.cls)
-        if check is not None:
-            for key, message in check(made):
-                report.add((at, key) if key else at, message)
+        check_value(made, at, report)
         return made
 
     def read(self, value: Any, at: Trail, report: Report) -> dict[str, Any]:
@@ -94,14 +94,16 @@ class Record(Kind):
     @property
     def required(self) -> tuple[str, ...]:
         """The keys that have no default."""
-        return tuple(key for key, field in self.fields.items() if field.required)
+        if self._required is None:
+            self._required = tuple(key for key, field in self.fields.items() if field.required)
+        return self._required
 
     def encode(self, value: Any) -> dict[str, Any]:
         """Write an object, without what is as by default."""
         return {
             field.key: written
             for field in self.fields.values()
-            if (written := write_field(field, value)) is not _NOT_WRITTEN
+            if (written := write_field(field, value)) is not NOT_WRITTEN
         }
 
     def schema(self, definitions: Definitions) -> Schema:
@@ -135,7 +137,7 @@ def write_field(field: Field, value: Any) -> Any:
     """Write one field of an object; a marker where it is as by default."""
     current = getattr(value, field.attribute)
     if current is None or (not field.required and current == field.default and type(current) is type(field.default)):
-        return _NOT_WRITTEN
+        return NOT_WRITTEN
     return field.kind.encode(current)
 
 
@@ -170,6 +172,14 @@ def check_with(cls: type) -> Callable[[Check], Check]:
         return check
 
     return register
+
+
+def check_value(value: Any, at: Trail, report: Report) -> None:
+    """Run the check that is registered for the value's class, if there is one."""
+    check = _CHECKS.get(type(value))
+    if check is not None:
+        for key, message in check(value):
+            report.add((at, key) if key else at, message)
 
 
 def _key_of(attribute: str, hint: Any) -> str:

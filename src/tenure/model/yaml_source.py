@@ -7,7 +7,6 @@ to is counted. Scalars follow YAML 1.2 (``off`` and ``no`` are text, ``010`` and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
@@ -16,6 +15,7 @@ import yaml
 
 from tenure.model.problems import InvalidInputError, Problem
 from tenure.model.report import Path, path_text
+from tenure.model.scalars import resolve_scalar
 from tenure.model.source import Document, Lines
 from tenure.model.trie import Trie, make_trie
 
@@ -26,16 +26,6 @@ MAX_VALUES = 5_000_000
 """Values in one document, with aliases expanded."""
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,40})")
-_FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_CONSTANTS = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf"), float("inf")),
-    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
-    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
-}
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _CORE_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null", "map", "seq"))
 _MERGE = "<<"
@@ -109,10 +99,10 @@ class _Reader:
         if event.implicit[0]:
             value = self._plain.get(text, self)
             if value is self:
-                value = self._plain[text] = _resolve(text)
+                value = self._plain[text] = resolve_scalar(text)
             return value
         if event.tag in _CORE_TAGS:
-            return _resolve(text)
+            return resolve_scalar(text)
         if event.tag not in (None, "!", _TEXT_TAG):
             self._fault(event, path, f"tag {event.tag} is not known; leave it out")
         return text
@@ -172,18 +162,6 @@ class _Reader:
 
     def _fault(self, event: Any, path: Path, message: str) -> None:
         self._problems.append(Problem(self._name, event.start_mark.line + 1, path_text(path), message))
-
-
-def _resolve(text: str) -> Any:
-    """Give the value of a plain scalar by YAML 1.2's core schema, without octal and hexadecimal numbers."""
-    if text in _CONSTANTS:
-        return _CONSTANTS[text]
-    if text[0] in "+-.0123456789":
-        if _INTEGER.fullmatch(text):
-            return int(text)
-        if _FLOAT.fullmatch(text):
-            return float(text)
-    return text
 
 
 def _syntax_problem(name: str, text: str, error: yaml.YAMLError) -> Problem:

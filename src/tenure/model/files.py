@@ -1,0 +1,54 @@
+"""Writing files so that a failure leaves the old file as it was."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def write_atomically(path: str | Path, text: str) -> None:
+    """Write a text file as a whole or not at all.
+
+    The text goes to a temporary file beside the target, reaches the disk, and then takes the target's name. A full
+    disk or an interruption leaves the old file. A target that is no regular file (``/dev/stdout``) is written to
+    directly; a link keeps pointing to its file.
+
+    Raises
+    ------
+    OSError
+        It cannot be written; the error names the target.
+
+    """
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        if target.is_dir():
+            raise IsADirectoryError(21, "is a directory; name a file in it", str(path))
+        with target.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+        return
+    try:
+        _replace(target, text)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def _replace(target: Path, text: str) -> None:
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask())
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    """Give the process's mask for new files; it can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
