@@ -29,7 +29,7 @@ def check_nodes(history: History, nodes: Sequence[Node], findings: Findings) -> 
     spec = history.tasks.spec[holdings.task]
     for resource in resources_of(history.tasks.specs):
         capacity = np.array([_capacity(node, resource) for node in nodes], dtype=np.int64)
-        used = times.running(_amounts(history, nodes, resource, spec))
+        used = times.running(amounts_held(history, nodes, resource, spec))
         over = times.rises((used > capacity[times.group]) & (times.sign > 0))
         findings.add(OVER_CAPACITY, over, len(over), _OverNode(nodes, resource, times, used, capacity))
 
@@ -62,7 +62,7 @@ def _capacity(node: Node, resource: str) -> int:
     return amount * MILLI if resource == GPU else amount
 
 
-def _amounts(history: History, nodes: Sequence[Node], resource: str, spec: Ints) -> Ints:
+def amounts_held(history: History, nodes: Sequence[Node], resource: str, spec: Ints) -> Ints:
     """Amount that each holding has; only a share of GPU memory depends on the node."""
     specs = history.tasks.specs
     amounts = np.array([demand(one, resource) for one in specs], dtype=np.int64)[spec]
@@ -97,7 +97,7 @@ def check_queues(history: History, nodes: Sequence[Node], queues: Sequence[Queue
     spec = history.tasks.spec[holdings.task]
     for resource in sorted({name for queue in queues for name in queue.max}):
         bound = np.array([queue.max.get(resource, UNLIMITED) for queue in queues], dtype=np.int64)
-        used = times.running(_amounts(history, nodes, resource, spec)[entry])
+        used = times.running(amounts_held(history, nodes, resource, spec)[entry])
         over = times.rises((used > bound[times.group]) & (times.sign > 0))
         findings.add(OVER_MAX, over, len(over), _OverQueue(queues, resource, times, used, bound))
 

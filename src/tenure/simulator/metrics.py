@@ -1,0 +1,234 @@
+"""The summary of a simulation.
+
+Definitions; *job* means a job of the trace, workloads of the cluster file count only where resources are summed:
+
+``jobs``, ``finished``
+    Jobs that the trace brings, and those that came to their end.
+``dropped``
+    Records that became no job plus jobs that left without having started; ``dropReasons`` counts them by reason.
+``makespan_s``
+    From the first event (usually the first arrival) to the last one.
+``wait_s``
+    From arrival to the *first* start, over all jobs that started, evicted or not. ``p95`` interpolates linearly.
+``boundedSlowdown``
+    Of each finished job whose run time the trace knows: max(1, (end - arrival) / max(run time, τ)), τ = 10 s. For
+    a job that was never evicted that is max(1, (wait + run) / max(run, τ)) (Feitelson et al., "Theory and practice
+    in parallel job scheduling", JSSPP 1997).
+``utilization``
+    By resource: what was held, summed over time, divided by capacity × makespan. Capacity is that of all nodes.
+``goodput``
+    The same without what was lost to evictions.
+``allocated``
+    By resource: the share of the capacity held when the last event has happened; GPUs stand under ``milliGpu``,
+    with fractions in them.
+``lost``
+    By resource, in resource-seconds (whole GPUs, cores, bytes): the time since the last checkpoint of every evicted
+    task, plus what its restart takes.
+``evictions``
+    By cause: how often a workload lost tasks to it at one instant; ``evictedTasks`` counts the tasks.
+``jain``
+    Jain's index (Σx)² / (n·Σx²) over the leaf queues that asked for any of the main resource (GPU where a node has
+    one, else CPU), with x = resource-time received ÷ resource-time wanted: what the queue's workloads held and
+    did not lose, divided by all that their tasks ask for times the time from arrival to end (or to the last event).
+    1 means that all queues were served equally well; dropped jobs want nothing.
+``queues``
+    The leaf queues by name, with ``jobs``, ``finished``, ``wait_s`` and ``lost``.
+``violations``, ``wall_s``
+    What the checker counted, and the seconds that the simulation took.
+
+A mean over nothing is ``null``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tenure.model.cluster import DEFAULT_QUEUE
+from tenure.model.node import Node
+from tenure.model.resources import CPU, GPU, MILLI, PODS
+from tenure.simulator.checks.capacity import amounts_held
+from tenure.simulator.checks.columns import Ints, Mask, demand, resources_of
+from tenure.simulator.log import DROP
+from tenure.simulator.outcomes import DROPPED, FINISHED, Outcomes
+from tenure.simulator.traces.records import SECOND, Trace
+
+Summary: TypeAlias = dict[str, object]
+
+TAU_S = 10
+"""Run time below which a slowdown does not count in full, in seconds."""
+
+MILLI_GPU = "milliGpu"
+
+_IN_MILLI = frozenset({CPU, GPU})
+"""Resources that are counted in thousandths here."""
+
+
+def summarize(outcomes: Outcomes, trace: Trace, nodes: Sequence[Node], *, violations: int, wall_s: float) -> Summary:
+    """Give the summary that `tenure simulate --format json` prints; the module defines its fields."""
+    resources = _Resources(outcomes, nodes)
+    mine = np.arange(len(outcomes.names)) >= outcomes.initial
+    finished = np.array([state == FINISHED for state in outcomes.state], dtype=np.bool_)
+    reasons = _drop_reasons(outcomes, trace)
+    return {
+        "jobs": int(mine.sum()),
+        "finished": int((mine & finished).sum()),
+        "dropped": sum(reasons.values()),
+        "dropReasons": reasons,
+        "makespan_s": (outcomes.ended - outcomes.began) / SECOND,
+        "wait_s": _waits(outcomes, mine),
+        "boundedSlowdown": _slowdown(outcomes, mine & finished),
+        "utilization": resources.shares(useful=False),
+        "allocated": resources.allocated(),
+        "goodput": resources.shares(useful=True),
+        "lost": resources.lost(),
+        "evictions": outcomes.by_cause,
+        "evictedTasks": outcomes.tasks_by_cause,
+        "jain": resources.jain(),
+        "queues": _queues(outcomes, resources, mine, finished),
+        "violations": violations,
+        "wall_s": wall_s,
+    }
+
+
+def _drop_reasons(outcomes: Outcomes, trace: Trace) -> dict[str, int]:
+    columns = outcomes.history.columns
+    reasons = Counter(trace.drop_reasons)
+    for position in np.flatnonzero(columns.kind == DROP).tolist():
+        if columns.job[position] >= outcomes.initial:
+            reasons[str(columns.extra[position])] += 1
+    return dict(sorted(reasons.items()))
+
+
+def _waits(outcomes: Outcomes, mask: Mask) -> dict[str, float | None]:
+    started = mask & (outcomes.first_start >= 0) & (outcomes.submit >= 0)
+    waits = (outcomes.first_start[started] - outcomes.submit[started]) / SECOND
+    if not len(waits):
+        return {"mean": None, "median": None, "p95": None, "max": None}
+    return {
+        "mean": float(waits.mean()),
+        "median": float(np.median(waits)),
+        "p95": float(np.percentile(waits, 95)),
+        "max": float(waits.max()),
+    }
+
+
+def slowdowns(outcomes: Outcomes, mask: Mask) -> npt.NDArray[np.float64]:
+    """Give the bounded slowdown of those jobs of a mask that have one."""
+    known = mask & (outcomes.end >= 0) & (outcomes.submit >= 0) & (outcomes.runtime >= 0)
+    response = (outcomes.end - outcomes.submit)[known]
+    slowdown: npt.NDArray[np.float64] = response / np.maximum(outcomes.runtime[known], TAU_S * SECOND)
+    return np.maximum(slowdown, 1.0)
+
+
+def _slowdown(outcomes: Outcomes, mask: Mask) -> dict[str, float | None]:
+    values = slowdowns(outcomes, mask)
+    if not len(values):
+        return {"tau_s": TAU_S, "mean": None, "p95": None}
+    return {"tau_s": TAU_S, "mean": float(values.mean()), "p95": float(np.percentile(values, 95))}
+
+
+def _queues(outcomes: Outcomes, resources: _Resources, mine: Mask, finished: Mask) -> list[Summary]:
+    names = [workload.queue or DEFAULT_QUEUE for workload in outcomes.workloads]
+    table: list[Summary] = []
+    for number, name in enumerate(resources.queues):
+        mask = mine & (resources.queue_of == number)
+        table.append(
+            {
+                "name": name,
+                "jobs": int(mask.sum()),
+                "finished": int((mask & finished).sum()),
+                "wait_s": _waits(outcomes, mask),
+                "lost": resources.lost(number),
+            }
+        )
+    assert len(names) == len(resources.queue_of)
+    return table
+
+
+class _Resources:
+    """Resource-time, by resource and queue. Amounts are those of the checker, GPUs in milli-GPU; time in µs."""
+
+    def __init__(self, outcomes: Outcomes, nodes: Sequence[Node]) -> None:
+        self.outcomes = outcomes
+        holdings = outcomes.holdings
+        history = outcomes.history
+        names = [workload.queue or DEFAULT_QUEUE for workload in outcomes.workloads]
+        self.queues = sorted(set(names))
+        number = {name: index for index, name in enumerate(self.queues)}
+        self.queue_of = np.array([number[name] for name in names], dtype=np.int64)
+        self.capacity = {
+            name: sum(node.allocatable.get(name, 0) for node in nodes) * (MILLI if name == GPU else 1)
+            for name in resources_of(history.tasks.specs)
+            if name != PODS
+        }
+        spec = history.tasks.spec[holdings.task]
+        self.amounts = {name: amounts_held(history, nodes, name, spec) for name in self.capacity}
+        self.time = np.where(holdings.until < 0, outcomes.ended, holdings.until) - holdings.since
+        self.queue = self.queue_of[history.tasks.job[holdings.task]]
+
+    def shares(self, *, useful: bool) -> dict[str, float]:
+        """Give held (or held and not lost) resource-time as shares of capacity × makespan."""
+        makespan = self.outcomes.ended - self.outcomes.began
+        time = self.time - self.outcomes.task_lost if useful else self.time
+        return {
+            name: _sum(self.amounts[name], time) / (capacity * makespan)
+            for name, capacity in self.capacity.items()
+            if capacity and makespan
+        }
+
+    def allocated(self) -> dict[str, float]:
+        """Give the shares of the capacity that are held in the end."""
+        held = self.outcomes.holdings.until < 0
+        shares = {
+            MILLI_GPU if name == GPU else name: float(self.amounts[name][held].sum() / capacity)
+            for name, capacity in self.capacity.items()
+            if capacity
+        }
+        return {MILLI_GPU: 0.0} | shares
+
+    def lost(self, queue: int | None = None) -> dict[str, float]:
+        """Give what evictions destroyed, in resource-seconds, of one queue or of all."""
+        mask = self.outcomes.task_lost > 0
+        if queue is not None:
+            mask &= self.queue == queue
+        time = self.outcomes.task_lost[mask]
+        return {
+            name: _sum(amounts[mask], time) / SECOND / (MILLI if name in _IN_MILLI else 1)
+            for name, amounts in self.amounts.items()
+        }
+
+    def jain(self) -> float:
+        """Give Jain's index over the queues' received ÷ wanted; 1 where nobody wanted anything."""
+        main = GPU if self.capacity.get(GPU) else CPU
+        if main not in self.amounts:
+            return 1.0
+        useful = (self.time - self.outcomes.task_lost) * self.amounts[main].astype(np.float64)
+        received = np.bincount(self.queue, weights=useful, minlength=len(self.queues))
+        wanted = self._wanted(main)
+        served = received[wanted > 0] / wanted[wanted > 0]
+        squares = float((served**2).sum())
+        return float(served.sum()) ** 2 / (len(served) * squares) if squares else 1.0
+
+    def _wanted(self, resource: str) -> npt.NDArray[np.float64]:
+        outcomes = self.outcomes
+        tasks = outcomes.history.tasks
+        each = np.array([demand(spec, resource) for spec in tasks.specs] or [0], dtype=np.int64)[tasks.spec]
+        jobs = len(outcomes.names)
+        ask = np.bincount(tasks.job, weights=each, minlength=jobs)
+        present = np.arange(jobs) < outcomes.initial
+        since = np.where(present, outcomes.began, outcomes.submit)
+        until = np.where(outcomes.end >= 0, outcomes.end, outcomes.ended)
+        wants = (since >= 0) & np.array([state != DROPPED for state in outcomes.state], dtype=np.bool_)
+        return np.bincount(
+            self.queue_of, weights=np.where(wants, ask * (until - since), 0.0), minlength=len(self.queues)
+        )
+
+
+def _sum(amounts: Ints, time: Ints) -> float:
+    """Sum resource-time in floating point: bytes times µs do not fit 64 bits."""
+    return float(np.dot(amounts.astype(np.float64), time.astype(np.float64)))
