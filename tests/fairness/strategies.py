@@ -65,13 +65,13 @@ EQUAL = (1,)
 
 @st.composite
 def cases(draw, *, max_queues=12, flat=False, weights=WEIGHTS, priorities=(100, 100, 50), unit=None, whole=False):
-    """Draw a small tree; amounts are whole units where ``whole``, else in quarters of a unit."""
+    """Draw a small tree, often short of its resource; amounts are whole units or, without ``whole``, quarters."""
     unit = draw(st.sampled_from((1, 4))) if unit is None else unit
     step = unit if whole else max(1, unit // 4)
     amounts = st.integers(0, 20 * (unit // step)).map(lambda n: n * step)
     queues = []
     for index in range(draw(st.integers(1, max_queues))):
-        parent = TOP if flat else draw(st.integers(TOP, index - 1))
+        parent = TOP if flat else draw(st.sampled_from((TOP, TOP, min(0, index - 1), min(1, index - 1), index - 1)))
         queue = ShareQueue(
             name=f"q{draw(st.integers(0, 9))}-{index}",
             parent=parent,
@@ -84,4 +84,4 @@ def cases(draw, *, max_queues=12, flat=False, weights=WEIGHTS, priorities=(100, 
         queues.append(queue)
     parents = {queue.parent for queue in queues}
     request = tuple(0 if index in parents else draw(amounts) for index in range(len(queues)))
-    return Case(tuple(queues), draw(st.integers(0, 60 * (unit // step))) * step, request, unit)
+    return Case(tuple(queues), draw(st.integers(0, 30 * (unit // step))) * step, request, unit)

@@ -91,6 +91,12 @@ def test_a_queue_that_needs_part_of_a_device_gets_that_part():
     assert shares(3 * GPU, [queue("a"), queue("b")], [500, 9 * GPU], GPU) == [500, 2500]
 
 
+def test_a_queue_that_needs_just_its_portion_gets_it_though_it_is_no_whole_unit():
+    """Portions of 1.5 devices: a needs 1.5; b gets 1 whole, and then the half that is left."""
+    assert shares(3 * GPU, [queue("a"), queue("b")], [1500, 9 * GPU], GPU) == [1500, 1500]
+    assert shares(3 * GPU, [queue("a"), queue("b", weight=2)], [1 * GPU, 9 * GPU], GPU) == [1 * GPU, 2 * GPU]
+
+
 def test_the_last_single_unit_may_be_part_of_a_device():
     """2.5 devices, portions of 1.25: 1 each; half a device is left for the first of two equal remainders."""
     assert shares(2500, [queue("a"), queue("b")], [9 * GPU, 9 * GPU], GPU) == [1500, 1000]
