@@ -15,7 +15,7 @@ Definitions; *job* means a job of the trace, workloads of the cluster file count
     a job that was never evicted that is max(1, (wait + run) / max(run, τ)) (Feitelson et al., "Theory and practice
     in parallel job scheduling", JSSPP 1997).
 ``utilization``
-    By resource: what was held, summed over time, divided by capacity × makespan. Capacity is that of all nodes.
+    By resource: what was held, summed over time, divided by capacity times makespan. Capacity is that of all nodes.
 ``goodput``
     The same without what was lost to evictions.
 ``allocated``
@@ -133,7 +133,6 @@ def _slowdown(outcomes: Outcomes, mask: Mask) -> dict[str, float | None]:
 
 
 def _queues(outcomes: Outcomes, resources: _Resources, mine: Mask, finished: Mask) -> list[Summary]:
-    names = [workload.queue or DEFAULT_QUEUE for workload in outcomes.workloads]
     table: list[Summary] = []
     for number, name in enumerate(resources.queues):
         mask = mine & (resources.queue_of == number)
@@ -146,7 +145,6 @@ def _queues(outcomes: Outcomes, resources: _Resources, mine: Mask, finished: Mas
                 "lost": resources.lost(number),
             }
         )
-    assert len(names) == len(resources.queue_of)
     return table
 
 
@@ -172,7 +170,7 @@ class _Resources:
         self.queue = self.queue_of[history.tasks.job[holdings.task]]
 
     def shares(self, *, useful: bool) -> dict[str, float]:
-        """Give held (or held and not lost) resource-time as shares of capacity × makespan."""
+        """Give held (or held and not lost) resource-time as shares of capacity times makespan."""
         makespan = self.outcomes.ended - self.outcomes.began
         time = self.time - self.outcomes.task_lost if useful else self.time
         return {
@@ -208,7 +206,7 @@ class _Resources:
         if main not in self.amounts:
             return 1.0
         useful = (self.time - self.outcomes.task_lost) * self.amounts[main].astype(np.float64)
-        received = np.bincount(self.queue, weights=useful, minlength=len(self.queues))
+        received = _by_group(self.queue, useful, len(self.queues))
         wanted = self._wanted(main)
         served = received[wanted > 0] / wanted[wanted > 0]
         squares = float((served**2).sum())
@@ -219,14 +217,19 @@ class _Resources:
         tasks = outcomes.history.tasks
         each = np.array([demand(spec, resource) for spec in tasks.specs] or [0], dtype=np.int64)[tasks.spec]
         jobs = len(outcomes.names)
-        ask = np.bincount(tasks.job, weights=each, minlength=jobs)
+        ask = _by_group(tasks.job, each.astype(np.float64), jobs)
         present = np.arange(jobs) < outcomes.initial
         since = np.where(present, outcomes.began, outcomes.submit)
         until = np.where(outcomes.end >= 0, outcomes.end, outcomes.ended)
         wants = (since >= 0) & np.array([state != DROPPED for state in outcomes.state], dtype=np.bool_)
-        return np.bincount(
-            self.queue_of, weights=np.where(wants, ask * (until - since), 0.0), minlength=len(self.queues)
-        )
+        weights = np.where(wants, ask * (until - since), 0.0)
+        return _by_group(self.queue_of, weights, len(self.queues))
+
+
+def _by_group(group: Ints, values: npt.NDArray[np.float64], groups: int) -> npt.NDArray[np.float64]:
+    sums = np.zeros(groups, dtype=np.float64)
+    np.add.at(sums, group, values)
+    return sums
 
 
 def _sum(amounts: Ints, time: Ints) -> float:

@@ -12,7 +12,7 @@ from tenure.model.workload import Workload
 from tenure.simulator.checks.columns import History, Holdings, Ints, Mask, history_of
 from tenure.simulator.checks.sums import sum_by_group
 from tenure.simulator.log import BIND, DROP, END, EVICT, SUBMIT, EventLog, Evicted
-from tenure.simulator.traces.records import Trace
+from tenure.simulator.traces.records import Trace, TraceJob
 
 FINISHED, RUNNING, PENDING, DROPPED = "finished", "running", "pending", "dropped"
 
@@ -84,8 +84,7 @@ def outcomes_of(log: EventLog, trace: Trace | None = None) -> Outcomes:
     runtime[log.initial : log.initial + len(traced)] = [-1 if job.runtime is None else job.runtime for job in traced]
     return Outcomes(
         history=history,
-        names=(*(one.key for one in log.workloads[: log.initial]), *(job.record for job in traced))
-        + tuple(one.key for one in log.workloads[log.initial + len(traced) :]),
+        names=_names(log, traced),
         submit=_first_at(history, columns.kind == SUBMIT, jobs),
         first_start=_first_at(history, columns.kind == BIND, jobs),
         start=last_start,
@@ -101,6 +100,13 @@ def outcomes_of(log: EventLog, trace: Trace | None = None) -> Outcomes:
         ended=int(columns.at.max()) if len(columns.at) else 0,
         initial=log.initial,
     )
+
+
+def _names(log: EventLog, traced: Sequence[TraceJob]) -> tuple[str, ...]:
+    """Name jobs as the trace does, and others by namespace and name."""
+    before = [workload.key for workload in log.workloads[: log.initial]]
+    after = [workload.key for workload in log.workloads[log.initial + len(traced) :]]
+    return (*before, *(job.record for job in traced), *after)
 
 
 def _first_at(history: History, mask: Mask, jobs: int) -> Ints:
