@@ -12,7 +12,7 @@ _VARIABLE = "_TENURE_COMPLETE"
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print a script that completes tenure's commands and options in SHELL.
+    r"""Print a script that completes tenure's commands and options in SHELL.
 
     \b
     bash:  eval "$(tenure completion bash)"

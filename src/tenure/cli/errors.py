@@ -83,7 +83,7 @@ def _tell_usage(error: click.ClickException) -> int:
 
 def _tell(line: str) -> None:
     try:
-        print(line, file=sys.stderr, flush=True)
+        click.echo(line, err=True)
     except OSError:
         _silence_output()
 

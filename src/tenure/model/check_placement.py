@@ -10,8 +10,8 @@ from tenure.model.node import Node
 from tenure.model.problems import nearest
 from tenure.model.quantity import format_quantity
 from tenure.model.report import Path
-from tenure.model.resources import GPU, MILLI, PODS
-from tenure.model.workload import Task, Workload
+from tenure.model.resources import GPU, MEMORY, MILLI, PODS
+from tenure.model.workload import GpuShare, Task, Workload
 
 
 def check_nodes(nodes: Sequence[Node]) -> Findings:
@@ -79,24 +79,33 @@ class _Holding:
                 yield from self._hold(task, whole, at)
 
     def _device_message(self, task: Task, whole: int) -> str | None:
-        node, share = self._node, task.spec.gpu_share
-        gpus = node.allocatable.get(GPU, 0)
-        if not gpus and share is not None:
-            return f"holds a part of a GPU, but node {node.name} has no {GPU}"
-        if share is not None and share.memory:
-            if node.gpu_memory is None:
-                return f"holds GPU memory, but node {node.name} does not say its gpuMemory; add it"
-            if share.memory > node.gpu_memory:
-                return f"holds {format_quantity(share.memory, 'memory')} of each GPU, more than the gpuMemory of node {node.name}"
+        share = task.spec.gpu_share
+        if share is not None:
+            message = self._share_message(share, named=bool(task.devices))
+            if message:
+                return message
         wanted = share.devices if share is not None else whole
-        if share is not None and not task.devices:
-            return f"holds a part of {wanted} GPU of node {node.name}; say which: devices: [0]"
         if task.devices and len(task.devices) != wanted:
             return f"names {len(task.devices)} devices, but asks for {wanted}"
+        return self._names_message(task)
+
+    def _share_message(self, share: GpuShare, *, named: bool) -> str | None:
+        node = self._node
+        if not node.allocatable.get(GPU):
+            return f"holds a part of a GPU, but node {node.name} has no {GPU}"
+        if share.memory and node.gpu_memory is None:
+            return f"holds GPU memory, but node {node.name} does not say its gpuMemory; add it"
+        if share.memory > (node.gpu_memory or 0):
+            asked, there = format_quantity(share.memory, MEMORY), format_quantity(node.gpu_memory or 0, MEMORY)
+            return f"holds {asked} of a GPU's memory, more than the {there} that those of node {node.name} have"
+        return None if named else f"holds a part of {share.devices} GPU of node {node.name}; say which: devices: [0]"
+
+    def _names_message(self, task: Task) -> str | None:
+        gpus = self._node.allocatable.get(GPU, 0)
         if len(set(task.devices)) != len(task.devices):
             return "names a device twice"
         if any(device >= gpus for device in task.devices):
-            return f"names device {max(task.devices)}, but the {gpus} GPUs of node {node.name} are 0 to {gpus - 1}"
+            return f"names device {max(task.devices)}, but node {self._node.name} has {gpus} GPUs, counted from 0"
         return None
 
     def _hold(self, task: Task, whole: int, at: Path) -> Findings:
@@ -108,7 +117,10 @@ class _Holding:
             held, held_memory = self._devices.get(device, (0, 0))
             self._devices[device] = (held + milli, held_memory + memory)
             if self._is_over(held + milli, held_memory + memory):
-                message = f"device {device} of node {self._node.name} is given to more tasks than it has room for, the last {task.name}"
+                message = (
+                    f"task {task.name} holds device {device} of node {self._node.name}, which has no room left beside "
+                    f"the tasks that hold it already; move one of them"
+                )
                 yield Finding((*at, "devices"), message)
 
     def _is_over(self, milli: int, memory: int) -> bool:

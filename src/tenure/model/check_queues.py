@@ -84,7 +84,8 @@ class _Tree:
         for resource, amount in queue.guaranteed.items():
             limit = queue.max.get(resource)
             if limit is not None and amount > limit:
-                message = f"{_show(amount, resource)} is more than the queue's max of {_show(limit, resource)}; lower it or raise max"
+                asked, allowed = _show(amount, resource), _show(limit, resource)
+                message = f"{asked} is more than the queue's max of {allowed}; lower it or raise max"
                 yield Finding(("queues", index, "guaranteed", resource), message)
         for resource, amount in queue.max.items():
             above = self._limit_above(queue, resource)

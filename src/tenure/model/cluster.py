@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from tenure.model.kinds import CountOrPercent, Key, NameText, Time
+from tenure.model.kinds import CountOrPercent
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import Labels
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import Settings
+from tenure.model.vocabulary import Key, NameText, Time
 from tenure.model.workload import Workload
 
 DEFAULT_QUEUE = "default"
@@ -19,7 +20,10 @@ DEFAULT_QUEUE = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisruptionBudget:
-    """A PodDisruptionBudget. One of ``min_available`` and ``max_unavailable`` is set: a count, or a percentage as text."""
+    """A PodDisruptionBudget.
+
+    One of ``min_available`` and ``max_unavailable`` is set: a count, or a percentage as text.
+    """
 
     name: NameText
     namespace: NameText = "default"

@@ -15,7 +15,7 @@ _NANOS = {
     "ns": 1,
     "us": 1_000,
     "µs": 1_000,  # U+00B5, micro sign
-    "μs": 1_000,  # noqa: RUF001  U+03BC, Greek mu: Go takes both
+    "μs": 1_000,
     "ms": 1_000_000,
     "s": 1_000_000_000,
     "m": 60_000_000_000,
@@ -23,7 +23,7 @@ _NANOS = {
     "d": 86_400_000_000_000,
     "w": 604_800_000_000_000,
 }
-_PART = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?(?P<unit>[a-zµμ]+)")  # noqa: RUF001
+_PART = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?(?P<unit>[a-zµμ]+)")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
 _MAX_LENGTH = 64
 _EXAMPLES = "such as 30s, 1h30m or 2d"
@@ -80,7 +80,7 @@ def _parse_duration(text: str, signed: bool) -> int:
 
 def _sum_parts(text: str, unsigned: str) -> int:
     """Add the parts of ``1h30m`` up, exactly, and round up to whole microseconds."""
-    scale = 10**_MAX_LENGTH  # no part of the text has more digits after its point than the text is long
+    scale: int = 10**_MAX_LENGTH  # no part of the text has more digits after its point than the text is long
     total = 0
     position = 0
     while position < len(unsigned) or not position:

@@ -10,7 +10,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from tenure.model.cluster import Cluster, DisruptionBudget, Eviction
-from tenure.model.kinds import Bytes, Choice, Count, Integer, Kind, Listing, Ordinal, QuantityKind
+from tenure.model.containers import Listing, QuantityKind
+from tenure.model.kinds import Choice, Integer, Kind
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.records import Field, Record, fields_of, kind_of, record_of
@@ -18,6 +19,7 @@ from tenure.model.report import BAD, Report, Trail
 from tenure.model.resources import GPU
 from tenure.model.selectors import HostPort
 from tenure.model.settings import Settings
+from tenure.model.vocabulary import Bytes, Count, Ordinal
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 
 API_VERSION = "tenure.dev/v1alpha1"

@@ -86,9 +86,9 @@ class Expander:
         for task_at, values in entries:
             own = {name: values.pop(name) for name in _SPEC_ATTRIBUTES & values.keys()}
             if own:
-                spec = self._spec(_inherit(asked, own), task_at)
+                spec = self.spec(_inherit(asked, own), task_at)
             elif shared is None:
-                spec = shared = self._spec(asked, at)
+                spec = shared = self.spec(asked, at)
             else:
                 spec = shared
             if "phase" not in values:
@@ -113,12 +113,12 @@ class Expander:
             self._report.add((at, "replicas"), f"makes more than {MAX_TASKS:,} tasks of this file; lower it")
             self._task_count -= missing
             return []
-        spec = self._spec(asked, at)
+        spec = self.spec(asked, at)
         taken = {task.name for task in listed}
         names = (made for i in range(replicas + len(listed)) if (made := f"{name}-{i}") not in taken)
         return [Task(name=made, spec=spec, phase=phase) for made, _ in zip(names, range(missing), strict=False)]
 
-    def _spec(self, asked: dict[str, Any], at: Trail) -> TaskSpec:
+    def spec(self, asked: dict[str, Any], at: Trail) -> TaskSpec:
         """Make a spec of what is asked for, or find the equal one that is there already."""
         plain = {name: value for name, value in asked.items() if name not in SHARE_ATTRIBUTES}
         spec = TaskSpec(**plain, gpu_share=self._share(asked, at))

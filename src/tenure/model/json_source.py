@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable
 from functools import partial
-from json.decoder import scanstring
 from typing import Any
 
 from tenure.model.problems import InvalidInputError, Problem, shorten
@@ -81,7 +80,7 @@ def _line_of_repeated(text: str, key: str) -> int:
             open_keys.pop()
         elif character == '"':
             start = position
-            found, position = scanstring(text, position + 1, True)
+            found, position = _RAW.raw_decode(text, position)
             after = _skip(text, position)
             if text[after : after + 1] == ":" and found == key and open_keys[-1] is not None:
                 if key in open_keys[-1]:
@@ -133,7 +132,7 @@ class _Walker:
             step: str | int = index
             start = position
             if close == "}":
-                step, position = scanstring(self._text, position + 1, True)
+                step, position = _RAW.raw_decode(self._text, position)
                 position = _skip(self._text, _skip(self._text, position) + 1)
             inner = trie.child(step)
             if inner is not None:

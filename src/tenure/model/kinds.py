@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from tenure.model import duration, quantity
+from tenure.model import duration
 from tenure.model.problems import nearest, shorten
 from tenure.model.report import BAD, Report, Trail
-from tenure.model.resources import Amounts, Pairs
 
 INT32 = 2**31
 INT64 = 2**63
@@ -65,6 +64,11 @@ def describe(value: Any) -> str:
     return f"{shorten(value)} (a number)" if isinstance(value, int | float) else f"{shorten(value)} (text)"
 
 
+def is_number(value: Any) -> bool:
+    """Tell numbers from all else, booleans included."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 class Text(Kind):
     """Text. Numbers and booleans have to be quoted, as in Kubernetes."""
 
@@ -72,10 +76,10 @@ class Text(Kind):
 
     def parse(self, value: Any) -> str:
         """Take text as it is."""
-        if type(value) is str:
-            return value
-        hint = "; put it in quotes" if isinstance(value, int | float) else ""
-        raise ValueError(f"is {describe(value)}, but text is expected{hint}")
+        if type(value) is not str:
+            hint = "; put it in quotes" if isinstance(value, int | float) else ""
+            raise ValueError(f"is {describe(value)}, but text is expected{hint}")
+        return value
 
 
 class Name(Text):
@@ -131,7 +135,7 @@ class Number(Kind):
 
     def parse(self, value: Any) -> float:
         """Take a number within the bounds."""
-        if not isinstance(value, int | float) or isinstance(value, bool):
+        if not is_number(value):
             raise ValueError(f"is {describe(value)}, but a number is expected")
         try:
             number = float(value)
@@ -191,7 +195,7 @@ class DurationKind(Kind):
 
     def parse(self, value: Any) -> int:
         """Parse ``1h30m``; of numbers only 0 needs no unit."""
-        if not isinstance(value, str | int | float) or isinstance(value, bool):
+        if type(value) is not str and not is_number(value):
             raise ValueError(f"is {describe(value)}, but a duration is expected, such as 30s, 1h30m or 2d")
         micros = duration.parse_duration(value if isinstance(value, str) else repr(value), signed=self.signed)
         if self.positive and micros == 0:
@@ -216,7 +220,7 @@ class TimeKind(Kind):
 
     def parse(self, value: Any) -> int:
         """Parse ``2026-11-20T10:00:00Z``."""
-        if not isinstance(value, str):
+        if type(value) is not str:
             raise ValueError(f"is {describe(value)}, but a time is expected, such as 2026-11-20T10:00:00Z")
         return duration.parse_time(value)
 
@@ -262,199 +266,6 @@ class CountOrPercent(Kind):
         raise ValueError(f"is {describe(value)}, but a count such as 2 or a percentage such as 30% is expected")
 
 
-class QuantityKind(Kind):
-    """An amount of one resource."""
-
-    shape: ClassVar[Schema] = {
-        "anyOf": [{"type": "integer", "minimum": 0}, {"type": "number", "minimum": 0}, {"type": "string"}]
-    }
-
-    def __init__(self, resource: str, *, milli: bool = False) -> None:
-        self.resource, self.milli = resource, milli
-
-    def parse(self, value: Any) -> int:
-        """Parse a quantity."""
-        return parse_amount(value, self.resource, milli=self.milli)
-
-    def encode(self, value: int) -> str | int:
-        """Write a quantity."""
-        return _write_amount(value, self.resource, milli=self.milli)
-
-
-def parse_amount(value: Any, resource: str, *, milli: bool) -> int:
-    """Parse an amount as it stands in a file: a number, or a quantity as text. ``milli``: GPUs come in milli-GPU."""
-    if type(value) is int or type(value) is str:
-        text: str | int = value
-    elif type(value) is float:
-        text = repr(value)  # the shortest text that gives this number: what was written
-    else:
-        raise ValueError(f"is {describe(value)}, but a quantity is expected, such as 2, 500m or 1.5Gi")
-    parse = quantity.parse_queue_quantity if milli else quantity.parse_quantity
-    return parse(text, resource)
-
-
-def _write_amount(amount: int, resource: str, *, milli: bool) -> str | int:
-    text = quantity.format_queue_quantity(amount, resource) if milli else quantity.format_quantity(amount, resource)
-    return int(text) if text.isdigit() else text
-
-
-class AmountsKind(Kind):
-    """Amounts by resource. ``milli``: GPUs are kept in milli-GPU (queues, usage). ``pairs``: as sorted pairs."""
-
-    shape: ClassVar[Schema] = {"type": "object", "additionalProperties": QuantityKind.shape}
-
-    def __init__(self, *, milli: bool = False, pairs: bool = False) -> None:
-        self.milli, self.pairs = milli, pairs
-
-    def decode(self, value: Any, at: Trail, report: Report) -> dict[str, int] | Amounts:
-        """Read the amounts. In pairs an amount of 0 is left out: asking for nothing is not asking."""
-        if not isinstance(value, dict):
-            report.add(at, f"is {describe(value)}, but amounts by resource are expected, such as {{cpu: 8}}")
-            return BAD  # type: ignore[no-any-return]
-        amounts = {}
-        for resource, text in value.items():
-            if text is None:
-                continue
-            try:
-                amounts[resource] = parse_amount(text, resource, milli=self.milli)
-            except ValueError as error:
-                report.add((at, resource), str(error))
-        if "" in amounts:
-            report.add(at, "holds an amount of a resource without a name; name it")
-        return tuple(sorted((r, n) for r, n in amounts.items() if n)) if self.pairs else amounts
-
-    def encode(self, value: Mapping[str, int] | Amounts) -> dict[str, str | int]:
-        """Write the amounts by resource."""
-        items = value.items() if isinstance(value, Mapping) else value
-        return {resource: _write_amount(amount, resource, milli=self.milli) for resource, amount in items}
-
-
-class PairsKind(Kind):
-    """Text by key, as sorted pairs."""
-
-    shape: ClassVar[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
-
-    def decode(self, value: Any, at: Trail, report: Report) -> Pairs:
-        """Read the pairs."""
-        read = _TEXTS.decode(value, at, report)
-        return tuple(sorted(read.items())) if read is not BAD else read
-
-    def encode(self, value: Pairs) -> dict[str, str]:
-        """Write the pairs."""
-        return dict(value)
-
-
-class Map(Kind):
-    """Values of one kind by key."""
-
-    def __init__(self, values: Kind, keys: Kind | None = None) -> None:
-        self.values, self.keys = values, keys or Text()
-
-    def decode(self, value: Any, at: Trail, report: Report) -> dict[Any, Any]:
-        """Read the mapping; a key without a value counts as left out."""
-        if not isinstance(value, dict):
-            report.add(at, f"is {describe(value)}, but a mapping is expected")
-            return BAD  # type: ignore[no-any-return]
-        read = {}
-        for key, inner in value.items():
-            if inner is not None:
-                name = self.keys.decode(key, (at, key), report)
-                item = self.values.decode(inner, (at, key), report)
-                if name is not BAD and item is not BAD:
-                    read[name] = item
-        return read
-
-    def encode(self, value: Mapping[Any, Any]) -> dict[str, Any]:
-        """Write the mapping."""
-        return {self.keys.encode(key): self.values.encode(item) for key, item in value.items()}
-
-    def schema(self, definitions: Definitions) -> Schema:
-        """Describe keys and values."""
-        names = {} if type(self.keys) is Text else {"propertyNames": self.keys.schema(definitions)}
-        return {"type": "object", "additionalProperties": self.values.schema(definitions), **names}
-
-
-_TEXTS = Map(Text())
-
-
-class Listing(Kind):
-    """A list of values of one kind, kept as a tuple. ``distinct``: none may stand there twice."""
-
-    def __init__(self, items: Kind, *, distinct: bool = False) -> None:
-        self.items, self.distinct = items, distinct
-
-    def decode(self, value: Any, at: Trail, report: Report) -> tuple[Any, ...]:
-        """Read the list; items that cannot be read are left out."""
-        if not isinstance(value, list):
-            report.add(at, f"is {describe(value)}, but a list is expected")
-            return BAD  # type: ignore[no-any-return]
-        read = []
-        for index, inner in enumerate(value):
-            item = self.items.decode(inner, (at, index), report)
-            if item is BAD:
-                continue
-            if self.distinct and item in read:
-                report.add((at, index), f"{describe(inner)} is there twice; name it once")
-            read.append(item)
-        return tuple(read)
-
-    def encode(self, value: Sequence[Any]) -> list[Any]:
-        """Write the list."""
-        return [self.items.encode(item) for item in value]
-
-    def schema(self, definitions: Definitions) -> Schema:
-        """Describe the items."""
-        unique = {"uniqueItems": True} if self.distinct else {}
-        return {"type": "array", "items": self.items.schema(definitions), **unique}
-
-
-class OneOrMap(Kind):
-    """One value, or a mapping."""
-
-    def __init__(self, one: Kind, many: Map) -> None:
-        self.one, self.many = one, many
-
-    def decode(self, value: Any, at: Trail, report: Report) -> Any:
-        """Read whichever it is."""
-        return (self.many if isinstance(value, dict) else self.one).decode(value, at, report)
-
-    def encode(self, value: Any) -> Any:
-        """Write whichever it is."""
-        return (self.many if isinstance(value, Mapping) else self.one).encode(value)
-
-    def schema(self, definitions: Definitions) -> Schema:
-        """Describe both."""
-        return {"anyOf": [self.one.schema(definitions), self.many.schema(definitions)]}
-
-
-class Inside(Kind):
-    """A value that files wrap into a mapping of one key."""
-
-    def __init__(self, key: str, inner: Kind) -> None:
-        self.key, self.inner = key, inner
-
-    def decode(self, value: Any, at: Trail, report: Report) -> Any:
-        """Read what stands behind the key."""
-        if isinstance(value, dict) and set(value) == {self.key}:
-            return self.inner.decode(value[self.key], (at, self.key), report)
-        report.add(at, f"is {describe(value)}, but a mapping with the one key {self.key} is expected")
-        return BAD
-
-    def encode(self, value: Any) -> dict[str, Any]:
-        """Write it behind the key."""
-        return {self.key: self.inner.encode(value)}
-
-    def schema(self, definitions: Definitions) -> Schema:
-        """Describe the mapping and what is in it."""
-        inner = self.inner.schema(definitions)
-        return {
-            "type": "object",
-            "properties": {self.key: inner},
-            "required": [self.key],
-            "additionalProperties": False,
-        }
-
-
 class Constant(Kind):
     """A boolean that files write as one word: there, or not there."""
 
@@ -492,25 +303,3 @@ class EmptyMapping(Kind):
     def encode(self, value: Any) -> dict[str, Any]:  # noqa: ARG002  only true is ever written
         """Write the empty mapping."""
         return {}
-
-
-class Key:
-    """The key that a field has in files, where it is not the field's own name in camelCase."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-Duration = Annotated[int, DurationKind()]
-PositiveDuration = Annotated[int, DurationKind(positive=True)]
-SignedDuration = Annotated[int, DurationKind(signed=True)]
-Time = Annotated[int, TimeKind()]
-Priority = Annotated[int, Integer(-INT32, INT32 - 1)]
-Count = Annotated[int, Integer(1, INT32 - 1)]
-Ordinal = Annotated[int, Integer(0, INT32 - 1)]
-Weight = Annotated[float, Number()]
-Share = Annotated[float, ShareKind()]
-Bytes = Annotated[int, QuantityKind("memory")]
-NameText = Annotated[str, Name()]
-WholeAmounts = Annotated[Mapping[str, int], AmountsKind()]
-MilliAmounts = Annotated[Mapping[str, int], AmountsKind(milli=True)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tenure.model.kinds import Bytes, Duration, MilliAmounts, NameText, Time, WholeAmounts
 from tenure.model.resources import Labels
 from tenure.model.selectors import Taint
+from tenure.model.vocabulary import Bytes, Duration, MilliAmounts, NameText, Time, WholeAmounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

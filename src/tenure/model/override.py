@@ -9,7 +9,8 @@ from typing import Any
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.check import check_cluster
 from tenure.model.cluster import Cluster
-from tenure.model.kinds import AmountsKind, Kind, Listing, Map, OneOrMap, describe
+from tenure.model.containers import AmountsKind, Listing, Map, OneOrMap
+from tenure.model.kinds import Kind, describe
 from tenure.model.problems import InvalidInputError, Problem, nearest
 from tenure.model.queue import Queue
 from tenure.model.records import Record, check_value, record_of
@@ -83,9 +84,10 @@ def apply_settings_overrides(settings: Settings, overrides: Sequence[str]) -> Se
 
 def _attempt(whole: Any, text: str, apply: Any, problems: list[Problem]) -> Any:
     path, equals, value = text.partition("=")
+    if not equals:
+        problems.append(Problem(SOURCE, 0, text, f"has no '='; {_ALL_FORMS}"))
+        return whole
     try:
-        if not equals:
-            raise _RefusedError(f"has no '='; {_ALL_FORMS}")
         return apply(whole, path.strip(), _plain(value))
     except _RefusedError as error:
         problems.append(Problem(SOURCE, 0, text, str(error)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tenure.model.kinds import Duration, MilliAmounts, NameText, Priority, Time, Weight
+from tenure.model.vocabulary import Duration, MilliAmounts, NameText, Priority, Time, Weight
 
 PreemptionPolicy = Literal["default", "fence", "disabled"]
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from tenure.model import kinds
+from tenure.model import containers, kinds, vocabulary
 from tenure.model.kinds import Definitions, Kind, Schema, describe
 from tenure.model.problems import nearest
 from tenure.model.report import BAD, Report, Trail
@@ -36,14 +36,24 @@ class Field:
 
 
 class Record(Kind):
-    """A mapping with known keys that becomes an object. A key with nothing behind it counts as left out."""
+    """A mapping with known keys that becomes an object. A key with nothing behind it counts as left out.
+
+    Unknown keys are problems, but for those that are ``ignored``; a ``lenient`` record ignores them all.
+    """
 
     def __init__(
-        self, cls: type, fields: Iterable[Field] | None = None, *, name: str = "", ignored: Iterable[str] = ()
+        self,
+        cls: type,
+        fields: Iterable[Field] | None = None,
+        *,
+        name: str = "",
+        ignored: Iterable[str] = (),
+        lenient: bool = False,
     ) -> None:
         self.cls = cls
         self.name = name or cls.__name__
         self.ignored = frozenset(ignored)
+        self.lenient = lenient
         self._given = tuple(fields) if fields is not None else None
         self._fields: dict[str, Field] | None = None
         self._required: tuple[str, ...] | None = None
@@ -74,11 +84,11 @@ class Record(Kind):
             return BAD  # type: ignore[no-any-return]
         known, values, usable = self.fields, {}, True
         for key, inner in value.items():
-            if inner is None:
-                continue
             field = known.get(key)
             if field is None:
                 self._unknown(key, at, report)
+                continue
+            if inner is None:
                 continue
             read = field.kind.decode(inner, (at, key), report)
             if read is not BAD:
@@ -122,7 +132,7 @@ class Record(Kind):
         return {"$ref": f"#/$defs/{self.name}"}
 
     def _unknown(self, key: str, at: Trail, report: Report) -> None:
-        if key in self.ignored:
+        if self.lenient or key in self.ignored:
             return
         hint = nearest(key, self.fields)
         if not hint:
@@ -184,7 +194,7 @@ def check_value(value: Any, at: Trail, report: Report) -> None:
 
 def _key_of(attribute: str, hint: Any) -> str:
     for extra in getattr(hint, "__metadata__", ()):
-        if isinstance(extra, kinds.Key):
+        if isinstance(extra, vocabulary.Key):
             return extra.name
     first, *others = attribute.rstrip("_").split("_")
     return first + "".join(map(str.capitalize, others))
@@ -194,18 +204,26 @@ def kind_of(hint: Any) -> Kind:
     """Give the kind of a type hint."""
     origin = get_origin(hint)
     if origin is Annotated:
-        marked = [extra for extra in hint.__metadata__ if isinstance(extra, Kind)]
-        return marked[0] if marked else kind_of(get_args(hint)[0])
+        return _kind_of_annotated(get_args(hint)[0], hint.__metadata__)
     if origin in (Union, types.UnionType):
         return _kind_of_union([arm for arm in get_args(hint) if arm is not type(None)])
     if origin is Literal:
         return kinds.Choice(get_args(hint))
     if origin is tuple:
-        return kinds.Listing(kind_of(get_args(hint)[0]))
+        return containers.Listing(kind_of(get_args(hint)[0]))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         key, value = get_args(hint)
-        return kinds.Map(kind_of(value), kind_of(key))
+        return containers.Map(kind_of(value), kind_of(key))
     return _kind_of_class(hint)
+
+
+def _kind_of_annotated(hint: Any, extras: Iterable[Any]) -> Kind:
+    for extra in extras:
+        if isinstance(extra, Kind):
+            return extra
+        if isinstance(extra, vocabulary.Wrapped):
+            return containers.Inside(extra.key, kind_of(hint))
+    return kind_of(hint)
 
 
 _SIMPLE: dict[Any, Kind] = {
@@ -230,6 +248,6 @@ def _kind_of_union(arms: list[Any]) -> Kind:
     if len(arms) == 1:
         return kind_of(arms[0])
     one, many = (kind_of(arm) for arm in arms)
-    if isinstance(many, kinds.Map):
-        return kinds.OneOrMap(one, many)
+    if isinstance(many, containers.Map):
+        return containers.OneOrMap(one, many)
     raise TypeError(f"no kind for a union of {arms}")

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from tenure.model.kinds import Count, EmptyMapping, Inside, Integer, Key, PairsKind
+from tenure.model.containers import PairsKind
+from tenure.model.kinds import EmptyMapping, Integer
 from tenure.model.resources import Pairs
+from tenure.model.vocabulary import Count, Key, Wrapped
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
@@ -57,7 +59,7 @@ class PreferredNodeTerm:
 class NodeAffinity:
     """``required``: one of the terms matches; ``None`` means no requirement."""
 
-    required: Annotated[tuple[NodeSelectorTerm, ...] | None, Key(REQUIRED), Inside("nodeSelectorTerms")] = None
+    required: Annotated[tuple[NodeSelectorTerm, ...] | None, Key(REQUIRED), Wrapped("nodeSelectorTerms")] = None
     preferred: Annotated[tuple[PreferredNodeTerm, ...], Key(PREFERRED)] = ()
 
 

@@ -8,23 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
-from tenure.model.kinds import (
-    Count,
-    CountOrPercent,
-    Duration,
-    Key,
-    Listing,
-    Map,
-    Number,
-    Ordinal,
-    PositiveDuration,
-    Share,
-    SignedDuration,
-    Weight,
-    Choice,
-    OneOrMap,
-)
+from tenure.model.containers import Listing, Map, OneOrMap
+from tenure.model.kinds import Choice, CountOrPercent, Number
 from tenure.model.selectors import LabelSelector
+from tenure.model.vocabulary import Count, Duration, Key, Ordinal, PositiveDuration, Share, SignedDuration, Weight
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND

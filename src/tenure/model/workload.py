@@ -6,22 +6,21 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
-from tenure.model.kinds import (
-    AmountsKind,
-    Constant,
+from tenure.model.containers import AmountsKind, PairsKind
+from tenure.model.kinds import Constant
+from tenure.model.resources import Amounts, Labels, Pairs
+from tenure.model.selectors import Affinity, HostPort, SpreadConstraint, Toleration, Topology
+from tenure.model.vocabulary import (
     Count,
     Duration,
     Key,
     MilliAmounts,
     NameText,
     Ordinal,
-    PairsKind,
     Priority,
     SignedDuration,
     Time,
 )
-from tenure.model.resources import Amounts, Labels, Pairs
-from tenure.model.selectors import Affinity, HostPort, SpreadConstraint, Toleration, Topology
 
 PREEMPTIBLE_BELOW = 100
 """A workload of lower priority is preemptible unless it says otherwise."""

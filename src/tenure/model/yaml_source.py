@@ -119,7 +119,7 @@ class _Reader:
         while type(event := self._next()) is not yaml.MappingEndEvent:
             key = self._key(event, path)
             value = self._value(self._next(), (*path, key))
-            if key == _MERGE and event.implicit[0]:
+            if key == _MERGE and type(event) is yaml.ScalarEvent and event.implicit[0]:
                 merged.extend(self._merged(event, value, path))
             elif key in values:
                 self._fault(event, (*path, key), "is there twice; keep one of the two")
@@ -133,8 +133,7 @@ class _Reader:
         if type(event) is yaml.ScalarEvent:
             return str(event.value)
         value = self._value(event, (*path, "?"))
-        if type(event) is yaml.AliasEvent and isinstance(value, str):
-            event.implicit = (False, True)
+        if isinstance(value, str):
             return value
         raise InvalidInputError(
             [Problem(self._name, event.start_mark.line + 1, path_text(path), "a key is not text; write 'key: value'")]
@@ -164,9 +163,10 @@ class _Reader:
         self._problems.append(Problem(self._name, event.start_mark.line + 1, path_text(path), message))
 
 
-def _syntax_problem(name: str, text: str, error: yaml.YAMLError) -> Problem:
+def _syntax_problem(name: str, text: str, error: Any) -> Problem:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is None:
+        # libyaml's reader refuses some characters outright and counts in bytes
         position = getattr(error, "position", 0)
         line = text.encode()[:position].count(b"\n") + 1
         return Problem(name, line, "", f"is not YAML: {getattr(error, 'reason', 'unreadable')}; remove the character")
@@ -181,14 +181,14 @@ def _syntax_problem(name: str, text: str, error: yaml.YAMLError) -> Problem:
 
 def _locate(text: str, number: int, paths: Iterable[Path]) -> Lines:
     """Find the lines of paths in the document of that number; a path that is not there has that of its parent."""
-    events = _LOADER(text)
+    events: Any = _LOADER(text)
     trie = make_trie(paths)
     count = -1
     while (event := events.get_event()) is not None:
         if type(event) is yaml.DocumentStartEvent:
             count += 1
             if count == number:
-                start = events.get_event()
+                start: Any = events.get_event()
                 trie.settle(start.start_mark.line + 1)
                 _walk(events.get_event, start, trie)
                 break

@@ -1,0 +1,298 @@
+"""What ``tenure plan --add`` reads: workloads as in a cluster file, or manifests of Pods and Jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path as FilePath
+from typing import Any
+
+from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
+from tenure.model.check import check_cluster
+from tenure.model.cluster import DEFAULT_QUEUE, Cluster
+from tenure.model.containers import Listing, Map
+from tenure.model.entries import API_VERSION, CLUSTER_KIND, Entry, Read, workload_entry
+from tenure.model.expand import Expander
+from tenure.model.kinds import Boolean, Choice, describe
+from tenure.model.pods import Anything, PodSpec, metadata_entry, pod_entry, read_annotations, read_pod
+from tenure.model.problems import InvalidInputError, Problem, shorten
+from tenure.model.records import Field, kind_of
+from tenure.model.report import BAD, Report, Trail, unroll
+from tenure.model.source import Document, read_documents
+from tenure.model.vocabulary import Count
+from tenure.model.workload import Phase, Task, Workload
+
+POD_GROUP = "tenure.dev/pod-group"
+"""Label of pods that form one workload."""
+
+QUEUE_LABELS = ("tenure.dev/queue", "kai.scheduler/queue", "queue")
+"""Labels that name a queue; the first that is there counts."""
+
+_KINDS = {("v1", "Pod"), ("batch/v1", "Job"), ("v1", "List"), ("v1", "PodList"), ("batch/v1", "JobList")}
+
+
+def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ...]:
+    """Load workloads that might be submitted to a cluster; they are created at the cluster's ``now``.
+
+    The file holds ``workloads`` as a cluster file does, or manifests: Pods, Jobs, lists of them, several documents.
+    A Job becomes a workload of as many tasks as it runs in parallel, a Pod one of one task, unless the label
+    ``tenure.dev/pod-group`` joins it with others.
+
+    Raises
+    ------
+    InvalidInputError
+        With all problems of the file, also where it does not go with the cluster (a name that is taken, a queue or
+        node that is not there).
+
+    """
+    documents = read_documents(path)
+    readers = [_Reader(document, cluster.now) for document in documents]
+    for reader in readers:
+        reader.read()
+    groups = _join([pod for reader in readers for pod in reader.pods])
+    added = [entry for reader in readers for entry in reader.added] + groups
+    _check(cluster, added)
+    problems = [problem for reader in readers for problem in reader.problems()]
+    if problems:
+        raise InvalidInputError(problems)
+    if not added:
+        raise InvalidInputError(
+            [Problem(str(path), 0, "", "adds nothing; it holds neither workloads nor Pods nor Jobs")]
+        )
+    return tuple(entry.workload for entry in added)
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """A workload, and where it comes from. ``is_plain``: its parts stand there as in a cluster file."""
+
+    workload: Workload
+    reader: _Reader
+    at: Trail
+    is_plain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Pod:
+    """A Pod on its way into a workload."""
+
+    group: str
+    namespace: str
+    queue: str
+    priority: int
+    min_member: int | None
+    task: Task
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    reader: _Reader
+    at: Trail
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads one document of a file."""
+
+    document: Document
+    now: int
+    report: Report = field(default_factory=Report)
+    expander: Expander = field(init=False)
+    added: list[_Added] = field(default_factory=list)
+    pods: list[_Pod] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.expander = Expander(self.report, self.now)
+
+    def read(self) -> None:
+        """Read the document, whatever of the possible kinds it is."""
+        value = self.document.value
+        if isinstance(value, dict) and ("workloads" in value or value.get("kind") == CLUSTER_KIND):
+            self._read_workloads(value)
+        else:
+            self._read_object(value, None)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Give what is wrong with the document."""
+        return self.document.problems(self.report.problems)
+
+    def _read_workloads(self, value: Any) -> None:
+        entry = _additions_entry().decode(value, None, self.report)
+        if entry is BAD:
+            return
+        self.expander.add_workloads(entry.values.get("workloads", ()))
+        made = self.expander.result
+        for workload, at in zip(made.workloads, made.workload_trails, strict=True):
+            self.added.append(_Added(replace(workload, created_at=self.now), self, at, is_plain=True))
+
+    def _read_object(self, value: Any, at: Trail) -> None:
+        if not isinstance(value, dict) or "kind" not in value:
+            message = f"is {describe(value)}, but workloads: […] or the manifest of a Pod or Job is expected"
+            self.report.add(at, message)
+            return
+        version, kind = value.get("apiVersion"), value["kind"]
+        if (version, kind) not in _KINDS:
+            what = f"{shorten(kind)} of {shorten(version)}"
+            self.report.add(
+                (at, "kind"), f"{what} cannot be added; Pod and List of v1, Job of batch/v1, or workloads can"
+            )
+        elif kind.endswith("List"):
+            for index, item in enumerate(value.get("items") or ()):
+                self._read_object(item, ((at, "items"), index))
+        elif kind == "Job":
+            self._read_job(value, at)
+        else:
+            self._read_single_pod(value, at)
+
+    def _read_single_pod(self, value: dict[str, Any], at: Trail) -> None:
+        metadata = self._metadata(value, at)
+        spec = self._pod(value.get("spec"), (at, "spec"), metadata)
+        if spec is None:
+            return
+        extra, labels = read_annotations(metadata, self.report), metadata.values.get("labels", {})
+        min_member = extra.pop("min_member", None)
+        name = self._name(metadata)
+        task = self._task(name, spec, extra, (at, "metadata"), metadata)
+        pod = _Pod(
+            group=labels.get(POD_GROUP) or name,
+            namespace=metadata.values.get("namespace", "default"),
+            queue=_queue(labels),
+            priority=spec.priority,
+            min_member=min_member,
+            task=task,
+            labels=labels,
+            annotations=metadata.values.get("annotations", {}),
+            reader=self,
+            at=at,
+        )
+        self.pods.append(pod)
+
+    def _read_job(self, value: dict[str, Any], at: Trail) -> None:
+        metadata = self._metadata(value, at)
+        job = _job_entry().decode(value.get("spec"), (at, "spec"), self.report)
+        if job is BAD:
+            return
+        template, template_at = job.values["template"], ((at, "spec"), "template")
+        inner = self._metadata(template if isinstance(template, dict) else {}, template_at)
+        pod = template.get("spec") if isinstance(template, dict) else None
+        spec = self._pod(pod, (template_at, "spec"), inner)
+        if spec is None:
+            return
+        extra = read_annotations(inner, self.report)
+        extra.pop("min_member", None)
+        count = min(job.values.get("parallelism", 1), job.values.get("completions") or job.values.get("parallelism", 1))
+        name, labels = self._name(metadata), metadata.values.get("labels", {})
+        first = self._task(f"{name}-0", spec, extra, inner.at, inner)
+        if job.values.get("suspend"):
+            first = replace(first, phase=Phase.GATED)
+        workload = Workload(
+            name=name,
+            namespace=metadata.values.get("namespace", "default"),
+            queue=_queue({**labels, **inner.values.get("labels", {})}),
+            priority=spec.priority,
+            min_member=read_annotations(metadata, self.report).get("min_member", count),
+            tasks=tuple(replace(first, name=f"{name}-{i}") for i in range(count)),
+            created_at=self.now,
+            owner_kind="Job",
+            labels=labels,
+            annotations=metadata.values.get("annotations", {}),
+        )
+        self.added.append(_Added(workload, self, at, is_plain=False))
+
+    def _metadata(self, value: dict[str, Any], at: Trail) -> Read:
+        trail = (at, "metadata")
+        read = metadata_entry().decode(value.get("metadata") or {}, trail, self.report)
+        return Read(trail, {}) if read is BAD else read
+
+    def _name(self, metadata: Read) -> str:
+        name = metadata.values.get("name") or metadata.values.get("generateName", "").rstrip("-")
+        if not name:
+            self.report.add((metadata.at, "name"), "is missing; it is required")
+        return name or "unnamed"
+
+    def _pod(self, value: Any, at: Trail, metadata: Read) -> PodSpec | None:
+        if value is None:
+            self.report.add(at, "is missing; it is required")
+            return None
+        read = pod_entry().decode(value, at, self.report)
+        return None if read is BAD else read_pod(read, metadata.values, self.report)
+
+    def _task(self, name: str, spec: PodSpec, extra: dict[str, Any], at: Trail, metadata: Read) -> Task:
+        made = self.expander.spec({**spec.asked, **extra}, (at, "annotations"))
+        phase = Phase.GATED if spec.is_gated else Phase.PENDING
+        annotations = metadata.values.get("annotations", {})
+        return Task(name=name, spec=made, phase=phase, grace_period=spec.grace_period, annotations=annotations)
+
+
+@cache
+def _additions_entry() -> Entry:
+    fields = (
+        Field("apiVersion", "api_version", Choice((API_VERSION,))),
+        Field("kind", "kind", Choice((CLUSTER_KIND,))),
+        Field("workloads", "workloads", Listing(workload_entry())),
+    )
+    return Entry(Workload, fields, name="Additions")
+
+
+@cache
+def _job_entry() -> Entry:
+    fields = (
+        Field("parallelism", "parallelism", kind_of(Count)),
+        Field("completions", "completions", kind_of(Count)),
+        Field("suspend", "suspend", Boolean()),
+        Field("template", "template", Map(Anything()), required=True),
+    )
+    return Entry(dict, fields, name="JobSpec", lenient=True)
+
+
+def _queue(labels: dict[str, str]) -> str:
+    return next((labels[key] for key in QUEUE_LABELS if labels.get(key)), DEFAULT_QUEUE)
+
+
+def _join(pods: list[_Pod]) -> list[_Added]:
+    """Make workloads of pods, one for each group."""
+    groups: dict[tuple[str, str, bool], list[_Pod]] = {}
+    for pod in pods:
+        groups.setdefault((pod.namespace, pod.group, POD_GROUP in pod.labels), []).append(pod)
+    return [added for members in groups.values() for added in _join_group(members)]
+
+
+def _join_group(pods: list[_Pod]) -> Iterator[_Added]:
+    first = pods[0]
+    if POD_GROUP not in first.labels:
+        for pod in pods:
+            yield _Added(_workload([pod]), pod.reader, pod.at, is_plain=False)
+        return
+    for pod in pods:
+        if pod.queue != first.queue:
+            message = f"names queue {pod.queue}, but its group {pod.group} began with {first.queue}; name one for all"
+            pod.reader.report.add(((pod.at, "metadata"), "labels"), message)
+    yield _Added(_workload(pods), first.reader, first.at, is_plain=False)
+
+
+def _workload(pods: list[_Pod]) -> Workload:
+    first = pods[0]
+    minima = [pod.min_member for pod in pods if pod.min_member is not None]
+    return Workload(
+        name=first.group,
+        namespace=first.namespace,
+        queue=first.queue,
+        priority=max(pod.priority for pod in pods),
+        min_member=max(minima) if minima else None,
+        tasks=tuple(pod.task for pod in pods),
+        created_at=first.reader.now,
+        labels=first.labels,
+        annotations=first.annotations,
+    )
+
+
+def _check(cluster: Cluster, added: list[_Added]) -> None:
+    """Check the cluster with what is added, and note what is wrong with that where it stands in its file."""
+    before = len(cluster.workloads)
+    together = replace(cluster, workloads=(*cluster.workloads, *(entry.workload for entry in added)))
+    for finding in check_cluster(together):
+        section, *rest = finding.path
+        if section != "workloads" or rest[0] < before or finding.is_warning:
+            continue
+        entry = added[rest[0] - before]
+        steps = tuple(rest[1:]) if entry.is_plain else ()
+        entry.reader.report.problems.append(((*unroll(entry.at), *steps), finding.message))

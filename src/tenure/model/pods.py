@@ -1,0 +1,242 @@
+"""Pods as their manifests describe them, read into what a task asks for.
+
+Only what decides about placement is read; of the rest a manifest may say what it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tenure.model.containers import AmountsKind, Listing, Map, PairsKind, QuantityKind
+from tenure.model.entries import Entry, Read
+from tenure.model.kinds import Boolean, Integer, Kind, Text
+from tenure.model.records import Field, kind_of, record_of
+from tenure.model.report import BAD, Report, Trail
+from tenure.model.resources import GPU, MEMORY
+from tenure.model.scalars import resolve_scalar
+from tenure.model.selectors import Affinity, HostPort, SpreadConstraint, Toleration
+from tenure.model.vocabulary import Count, Ordinal, Priority
+
+SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+"""Priority classes that every cluster has."""
+
+_EVALUATED_VOLUMES = frozenset(
+    {"name", "configMap", "downwardAPI", "emptyDir", "gitRepo", "hostPath", "image", "projected", "secret"}
+)
+"""Sources of volumes that every node can serve."""
+
+_NOT_EVALUATED_TERMS = ("namespaceSelector", "mismatchLabelKeys")
+"""Keys of a pod affinity term that are not evaluated."""
+
+_ANNOTATIONS: dict[str, tuple[str, Kind]] = {
+    "tenure.dev/gpu-fraction": ("gpu_fraction", QuantityKind(GPU, milli=True)),
+    "tenure.dev/gpu-memory": ("gpu_memory", QuantityKind(MEMORY)),
+    "tenure.dev/gpu-devices": ("gpu_devices", Integer(1, 1024)),
+    "tenure.dev/min-member": ("min_member", kind_of(Count)),
+}
+
+Amounts = dict[str, int]
+
+
+class Anything(Kind):
+    """A value that is taken as it is."""
+
+    def parse(self, value: Any) -> Any:
+        """Take it."""
+        return value
+
+
+class AffinityKind(Kind):
+    """A pod's affinity, as an `Affinity` and the names of what in it is not evaluated."""
+
+    def decode(self, value: Any, at: Trail, report: Report) -> tuple[Any, tuple[str, ...]]:
+        """Read the affinity without the keys that are not evaluated."""
+        found: list[str] = []
+        return record_of(Affinity).decode(_without_terms(value, found), at, report), tuple(dict.fromkeys(found))
+
+
+def _without_terms(value: Any, found: list[str]) -> Any:
+    """Copy a value without the keys of `_NOT_EVALUATED_TERMS`, but for an empty namespace selector: all namespaces."""
+    if isinstance(value, list):
+        return [_without_terms(item, found) for item in value]
+    if not isinstance(value, dict) or "matchLabels" in value:
+        return value
+    kept = {}
+    for key, item in value.items():
+        if key in _NOT_EVALUATED_TERMS and item:
+            found.append(f"affinity with {key}")
+        else:
+            kept[key] = _without_terms(item, found)
+    return kept
+
+
+def _entry(title: str, /, **kinds: Kind) -> Entry:
+    fields = [Field(key, key, kind) for key, kind in kinds.items()]
+    return Entry(dict, fields, name=title, lenient=True)
+
+
+@cache
+def metadata_entry() -> Entry:
+    """Give the entry of an object's metadata."""
+    return _entry(
+        "metadata", name=Text(), generateName=Text(), namespace=Text(), labels=Map(Text()), annotations=Map(Text())
+    )
+
+
+@cache
+def pod_entry() -> Entry:
+    """Give the entry of a pod's spec."""
+    resources = _entry("resources", requests=AmountsKind(), limits=AmountsKind())
+    port = _entry("port", hostPort=Integer(0, 65_535), containerPort=Integer(0, 65_535), hostIP=Text(), protocol=Text())
+    container = _entry("container", name=Text(), resources=resources, ports=Listing(port), restartPolicy=Text())
+    return _entry(
+        "spec",
+        containers=Listing(container),
+        initContainers=Listing(container),
+        overhead=AmountsKind(),
+        resources=resources,
+        nodeName=Text(),
+        nodeSelector=PairsKind(),
+        affinity=AffinityKind(),
+        tolerations=Listing(record_of(Toleration)),
+        topologySpreadConstraints=Listing(record_of(SpreadConstraint)),
+        schedulingGates=Listing(Anything()),
+        priority=kind_of(Priority),
+        priorityClassName=Text(),
+        hostNetwork=Boolean(),
+        terminationGracePeriodSeconds=kind_of(Ordinal),
+        volumes=Listing(Map(Anything())),
+        resourceClaims=Listing(Map(Anything())),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSpec:
+    """What a pod's spec says for its task: attributes of a `TaskSpec`, and beside them what the task has itself."""
+
+    asked: dict[str, Any]
+    is_gated: bool
+    priority: int
+    grace_period: int | None
+
+
+def read_pod(read: Read, metadata: Mapping[str, Any], report: Report) -> PodSpec:
+    """Make what a pod asks for of its spec and its metadata."""
+    at, spec = read
+    affinity, not_evaluated = spec.get("affinity", (None, ()))
+    amounts = _pod_requests(spec)
+    asked = {
+        "requests": tuple(sorted((resource, amount) for resource, amount in amounts.items() if amount)),
+        "labels": tuple(sorted(metadata.get("labels", {}).items())),
+        "node_selector": spec.get("nodeSelector", ()),
+        "affinity": affinity,
+        "tolerations": spec.get("tolerations", ()),
+        "spread": spec.get("topologySpreadConstraints", ()),
+        "host_ports": tuple(_host_ports(spec)),
+        "unsupported": (*not_evaluated, *_unsupported(spec)),
+    }
+    if spec.get("nodeName"):
+        report.add((at, "nodeName"), "binds the pod past any scheduler; leave it out")
+    if not spec.get("containers"):
+        report.add((at, "containers"), "is missing; a pod has at least one container")
+    seconds = spec.get("terminationGracePeriodSeconds")
+    return PodSpec(
+        asked=asked,
+        is_gated=bool(spec.get("schedulingGates")),
+        priority=_priority(spec, at, report),
+        grace_period=None if seconds is None else seconds * 1_000_000,
+    )
+
+
+def _values(reads: Iterable[Read]) -> list[dict[str, Any]]:
+    return [read.values for read in reads]
+
+
+def _pod_requests(spec: Mapping[str, Any]) -> Amounts:
+    """Add a pod's requests up as kube-scheduler does (``k8s.io/component-helpers/resource``, PodRequests).
+
+    The sum of its containers, or what its init containers need at most if that is more: one after the other, each
+    beside the sidecars (init containers that are restarted always) before it. Sidecars run on beside the containers.
+    Requests of the pod itself replace the sum; overhead is added to either.
+    """
+    total: Amounts = {}
+    for container in _values(spec.get("containers", ())):
+        _add(total, _requests(container.get("resources")))
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for container in _values(spec.get("initContainers", ())):
+        needed = _requests(container.get("resources"))
+        if container.get("restartPolicy") == "Always":
+            _add(total, needed)
+            _add(sidecars, needed)
+            needed = sidecars
+        else:
+            needed = _sum(needed, sidecars)
+        peak = _larger(peak, needed)
+    total = {**_larger(total, peak), **_requests(spec.get("resources"))}
+    return _sum(total, spec.get("overhead", {}))
+
+
+def _requests(resources: Read | None) -> Amounts:
+    """Give requests; a limit stands in for a request that is missing, as the API server has it."""
+    values = resources.values if resources is not None else {}
+    return {**values.get("limits", {}), **values.get("requests", {})}
+
+
+def _add(total: Amounts, amounts: Mapping[str, int]) -> None:
+    for resource, amount in amounts.items():
+        total[resource] = total.get(resource, 0) + amount
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
+    total = dict(one)
+    _add(total, other)
+    return total
+
+
+def _larger(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
+    return {resource: max(one.get(resource, 0), other.get(resource, 0)) for resource in {**one, **other}}
+
+
+def _host_ports(spec: Mapping[str, Any]) -> Iterable[HostPort]:
+    on_host = spec.get("hostNetwork", False)
+    sidecars = [c for c in _values(spec.get("initContainers", ())) if c.get("restartPolicy") == "Always"]
+    for container in (*_values(spec.get("containers", ())), *sidecars):
+        for port in _values(container.get("ports", ())):
+            number = port.get("hostPort") or (port.get("containerPort") if on_host else None)
+            if number:
+                yield HostPort(port=number, protocol=port.get("protocol", "TCP"), ip=port.get("hostIP") or "0.0.0.0")  # noqa: S104
+
+
+def _unsupported(spec: Mapping[str, Any]) -> Iterable[str]:
+    for volume in spec.get("volumes", ()):
+        for source in volume:
+            if source not in _EVALUATED_VOLUMES:
+                yield f"volume {volume.get('name', '')} ({source})"
+    for claim in spec.get("resourceClaims", ()):
+        yield f"resource claim {claim.get('name', '')}"
+
+
+def _priority(spec: Mapping[str, Any], at: Trail, report: Report) -> int:
+    if "priority" in spec:
+        return int(spec["priority"])
+    name = spec.get("priorityClassName")
+    if not name or name in SYSTEM_CLASSES:
+        return SYSTEM_CLASSES.get(name or "", 0)
+    report.add((at, "priorityClassName"), f"priority class {name} is not known here; add its value as priority: N")
+    return 0
+
+
+def read_annotations(metadata: Read, report: Report) -> dict[str, Any]:
+    """Read the annotations that mean something: by attribute, parts of a GPU as the short forms of cluster files."""
+    annotations = metadata.values.get("annotations", {})
+    asked = {}
+    for key, (attribute, kind) in _ANNOTATIONS.items():
+        if key in annotations:
+            value = kind.decode(resolve_scalar(annotations[key]), ((metadata.at, "annotations"), key), report)
+            if value is not BAD:
+                asked[attribute] = value
+    return asked

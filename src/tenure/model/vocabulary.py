@@ -1,0 +1,38 @@
+"""Types of fields for which Python's own say too little: an ``int`` that files write as ``1h30m``, and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from tenure.model.containers import AmountsKind, QuantityKind
+from tenure.model.kinds import INT32, DurationKind, Integer, Name, Number, ShareKind, TimeKind
+
+
+class Key:
+    """The key that a field has in files, where it is not the field's own name in camelCase."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Wrapped:
+    """Says that files wrap a field's value into a mapping of one key."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+Duration = Annotated[int, DurationKind()]
+PositiveDuration = Annotated[int, DurationKind(positive=True)]
+SignedDuration = Annotated[int, DurationKind(signed=True)]
+Time = Annotated[int, TimeKind()]
+Priority = Annotated[int, Integer(-INT32, INT32 - 1)]
+Count = Annotated[int, Integer(1, INT32 - 1)]
+Ordinal = Annotated[int, Integer(0, INT32 - 1)]
+Weight = Annotated[float, Number()]
+Share = Annotated[float, ShareKind()]
+Bytes = Annotated[int, QuantityKind("memory")]
+NameText = Annotated[str, Name()]
+WholeAmounts = Annotated[Mapping[str, int], AmountsKind()]
+MilliAmounts = Annotated[Mapping[str, int], AmountsKind(milli=True)]
