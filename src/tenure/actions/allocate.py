@@ -8,7 +8,7 @@ first that does not fit for want of free room gets a reservation that later ones
 from __future__ import annotations
 
 from tenure.actions.context import Context
-from tenure.engine.backfill import Reservation, reserve
+from tenure.engine.backfill import Backfill
 from tenure.engine.order import QueueOrder
 from tenure.engine.workloads import NextStep, TaskState, WorkloadState
 
@@ -30,8 +30,7 @@ def bind_nominated(context: Context) -> None:
         starting = not workload.occupied()
         for group in [tasks] if starting else [[t] for t in tasks]:
             _bind_together(context, group)
-        session.note_start(workload)
-        session.refresh(workload)
+        context.settle(workload)
 
 
 def _bind_together(context: Context, tasks: list[TaskState]) -> None:
@@ -65,18 +64,17 @@ class _Allocation:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.session = context.session
-        self.easy = context.session.settings.backfill == "easy"
-        self.order = QueueOrder(self.session, context.fairness.now(), skip_failed=not self.easy)
-        self.first_blocked: WorkloadState | None = None
-        self.reservation: Reservation | None = None
+        easy = self.session.settings.backfill == "easy"
+        self.backfill = Backfill(self.session, context.endings, context.placer) if easy else None
+        self.order = QueueOrder(self.session, context.fairness.now(), self._skip_beside if easy else self._skip)
 
     def run(self) -> None:
         """Serve workloads until nobody can be served any more."""
-        order, serve = self.order, self._serve_beside if self.easy else self._serve
+        order = self.order
         while (workload := order.next()) is not None:
             step = workload.step
             assert step is not None
-            if not self._held_back(workload, step) and serve(workload, step):
+            if not self._held_back(workload, step) and self._serve(workload, step):
                 self._placed(workload, step)
             else:
                 order.pass_over(workload)
@@ -88,49 +86,34 @@ class _Allocation:
             return True
         return workload.fixed and queues.beyond_guaranteed(leaf, step.amount) is not None
 
-    def _serve(self, workload: WorkloadState, step: NextStep) -> bool:
-        shape, session = step.shape, self.session
-        if shape is not None and shape.failed == session.epoch:
+    def _skip(self, _: WorkloadState, step: NextStep) -> bool:
+        return step.shape is not None and step.shape.failed == self.session.epoch
+
+    def _skip_beside(self, workload: WorkloadState, step: NextStep) -> bool:
+        """As `_skip`, once it is known who was blocked first: who that is, the order decides."""
+        backfill = self.backfill
+        if backfill is None or not backfill.blocked:
             return False
-        if self.context.placer.place(workload, step):
+        if self._skip(workload, step):
+            backfill.block(workload)
             return True
-        if shape is not None:
-            shape.failed = session.epoch
+        return backfill.known_to_delay(workload, step)
+
+    def _serve(self, workload: WorkloadState, step: NextStep) -> bool:
+        shape, session, backfill = step.shape, self.session, self.backfill
+        if shape is None or shape.failed != session.epoch:
+            if backfill is not None and backfill.blocked:
+                return backfill.place(workload, step)
+            if self.context.placer.place(workload, step):
+                return True
+            if shape is not None:
+                shape.failed = session.epoch
+        if backfill is not None:
+            backfill.block(workload)
         return False
 
-    def _serve_beside(self, workload: WorkloadState, step: NextStep) -> bool:
-        """As `_serve`, beside the reservation of the first that was blocked."""
-        shape, session = step.shape, self.session
-        if shape is not None and shape.failed == session.epoch:
-            self._block(workload)
-            return False
-        if self.first_blocked is None:
-            if self._serve(workload, step):
-                return True
-            self._block(workload)
-            return False
-        return self._backfill(workload, step)
-
-    def _block(self, workload: WorkloadState) -> None:
-        if self.first_blocked is None:
-            self.first_blocked = workload
-
-    def _backfill(self, workload: WorkloadState, step: NextStep) -> bool:
-        """Start a later workload if that delays nobody who has a promise."""
-        if self.reservation is None:
-            assert self.first_blocked is not None
-            self.reservation = reserve(self.session, self.context.endings, self.first_blocked)
-        if self.reservation is None:  # no expected end lets it fit: there is nothing to delay
-            self.first_blocked = None
-            return self._serve_beside(workload, step)
-        return self.reservation.place_beside(self.context.placer, workload, step)
-
     def _placed(self, workload: WorkloadState, step: NextStep) -> None:
-        context, session = self.context, self.session
         for task in step.tasks:
-            context.record(task)
-        session.note_start(workload)
-        session.refresh(workload)
-        if self.easy:
-            context.endings.add(workload)
+            self.context.record(task)
+        self.context.settle(workload)
         self.order.served(workload)

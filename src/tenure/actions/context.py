@@ -8,7 +8,7 @@ from tenure.engine.backfill import Endings
 from tenure.engine.placement import Placer
 from tenure.engine.plan import Plan, Step
 from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState
+from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import Fairness
 
 
@@ -25,10 +25,28 @@ class Context:
 
     def record(self, task: TaskState) -> None:
         """Add the step that places a task to the plan."""
-        names = self.session.nodes.names
-        if task.node >= 0:
-            step = Step("bind", task.workload.key, task.model.name, names[task.node], task.devices, self.cycle)
-        else:
-            devices = task.nominated_devices
-            step = Step("nominate", task.workload.key, task.model.name, names[task.nominated], devices, self.cycle)
-        self.plan.steps.append(step)
+        bound = task.node >= 0
+        node, devices = (task.node, task.devices) if bound else (task.nominated, task.nominated_devices)
+        self.plan.steps.append(
+            Step(
+                "bind" if bound else "nominate",
+                task.workload.key,
+                task.model.name,
+                self.session.nodes.names[node],
+                task.index,
+                node,
+                devices,
+                self.cycle,
+            )
+        )
+
+    def settle(self, workload: WorkloadState) -> None:
+        """After something of a workload was placed: note its start, and what it asks for next."""
+        session = self.session
+        before = workload.started_at
+        session.note_start(workload)
+        if before is None and workload.started_at is not None:
+            self.plan.started.append(workload.key)
+            if session.settings.backfill == "easy":
+                self.endings.add(workload)
+        session.refresh(workload)

@@ -9,7 +9,7 @@ Reservations count room by node and devices; what tasks want of each other is no
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from operator import itemgetter
+from operator import add, ge, itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,28 +125,88 @@ class Imagined:
 class Reservation:
     """The promise to one workload: it fits at ``at`` (µs since the epoch), and ``extra`` is left beside it then."""
 
-    def __init__(self, workload: WorkloadState, at: int, extra: Imagined) -> None:
-        self.workload = workload
+    __slots__ = ("at", "extra")
+
+    def __init__(self, at: int, extra: Imagined) -> None:
         self.at = at
         self.extra = extra
 
-    def place_beside(self, placer: Placer, workload: WorkloadState, step: NextStep) -> bool:
-        """Place a later workload that does not delay the reserved one; False: nothing was done."""
-        session = placer.session
-        if workload.expected and session.now + workload.expected <= self.at:
-            return placer.place(workload, step)
+
+class Backfill:
+    """One pass with backfill: who was blocked first, what is promised to it, and who may start beside that.
+
+    The reservation is made when somebody first asks to start beside it; often nobody fits anyway.
+    """
+
+    def __init__(self, session: Session, endings: Endings, placer: Placer) -> None:
+        self.session = session
+        self.endings = endings
+        self.placer = placer
+        self.blocked: list[WorkloadState] = []
+        self.reservation: Reservation | None = None
+        self.serial = session.next_serial()
+
+    def block(self, workload: WorkloadState) -> None:
+        """Note that a workload does not fit for want of free room: the first that can be promised a time gets it."""
+        if self.reservation is None:
+            self.blocked.append(workload)
+
+    def known_to_delay(self, workload: WorkloadState, step: NextStep) -> bool:
+        """Whether a step of this shape did not fit beside the reservation, and it would not be gone in time."""
+        shape = step.shape
+        return shape is not None and shape.failed_beside == self.serial and not self._gone_in_time(workload)
+
+    def _gone_in_time(self, workload: WorkloadState) -> bool:
+        reservation = self.reservation
+        assert reservation is not None
+        return bool(workload.expected) and self.session.now + (workload.expected or 0) <= reservation.at
+
+    def place(self, workload: WorkloadState, step: NextStep) -> bool:
+        """Place a later workload if it fits and delays nobody who has a promise; False: nothing was done."""
+        if len(step.tasks) == 1 and self.placer.find(step.tasks[0])[0] < 0:
+            if step.shape is not None:
+                step.shape.failed = self.session.epoch
+            return False
+        if self.reservation is None and not self._reserve():
+            return self._place_freely(workload, step)
+        if self._gone_in_time(workload):
+            return self.placer.place(workload, step)
+        if self._place_beside(workload, step):
+            return True
+        if step.shape is not None:
+            step.shape.failed_beside = self.serial
+        return False
+
+    def _reserve(self) -> bool:
+        """Promise the first of those that were blocked a time; one whom no expected end helps gets none."""
+        while self.blocked and self.reservation is None:
+            self.reservation = reserve(self.session, self.endings, self.blocked[0])
+            if self.reservation is None:
+                del self.blocked[0]
+        return self.reservation is not None
+
+    def _place_freely(self, workload: WorkloadState, step: NextStep) -> bool:
+        if self.placer.place(workload, step):
+            return True
+        self.block(workload)
+        return False
+
+    def _place_beside(self, workload: WorkloadState, step: NextStep) -> bool:
+        assert self.reservation is not None
+        session, extra = self.session, self.reservation.extra
         mark, epoch = session.checkpoint(), session.epoch
         taken: list[TaskState] = []
         for task in step.tasks:
             alone = NextStep(step.kind, [task], None)
-            if not placer.place(workload, alone, self.extra.has_room(task)) or not self.extra.take(task):
+            room = extra.has_room(task)
+            if not room.any() or not self.placer.place(workload, alone, room) or not extra.take(task):
                 break
             taken.append(task)
         else:
             session.commit()
             return True
         for task in taken:
-            self.extra.give(task)
+            extra.give(task)
         session.rollback(mark, epoch=epoch)
         return False
 
@@ -157,10 +217,14 @@ def reserve(session: Session, endings: Endings, workload: WorkloadState) -> Rese
     assert step is not None
     imagined = Imagined(session)
     needed = step.amount
-    free = [int(f) for f in imagined.nodes.room[: imagined.nodes.amounts].sum(axis=1)]
-    for end, amount, _, running in endings.sorted:
-        imagined.release(running)
-        free = [a + b for a, b in zip(free, amount, strict=True)]
-        if all(a >= b for a, b in zip(free, needed, strict=True)) and imagined.place(step):
-            return Reservation(workload, max(end, session.now), imagined)
+    free = imagined.nodes.room[: imagined.nodes.amounts].sum(axis=1).tolist()
+    released = 0
+    for position, (end, amount, _, _running) in enumerate(endings.sorted):
+        free = list(map(add, free, amount))
+        if all(map(ge, free, needed)):
+            for _, _, _, running in endings.sorted[released : position + 1]:
+                imagined.release(running)
+            released = position + 1
+            if imagined.place(step):
+                return Reservation(max(end, session.now), imagined)
     return None

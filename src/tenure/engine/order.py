@@ -6,12 +6,13 @@ leaf that was just served is looked at again, because nothing else changes what 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heapify, heappop, heapreplace
 from math import inf
 from typing import Protocol
 
 from tenure.engine.session import Entry, Session
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.workloads import NextStep, WorkloadState
 
 Key = tuple[bool, bool, int, float, float, float, int, str]
 
@@ -34,43 +35,41 @@ class Shares(Protocol):
         """What there is to share."""
 
 
+Skip = Callable[[WorkloadState, NextStep], bool]
+"""Whether a workload need not be tried, because it is known that its step fails."""
+
+
 class LeafCursor:
     """Goes through the entries of one leaf in order, once."""
 
-    __slots__ = ("entries", "position", "session")
+    __slots__ = ("entries", "position", "skip")
 
-    def __init__(self, session: Session, entries: list[Entry]) -> None:
-        self.session = session
+    def __init__(self, entries: list[Entry], skip: Skip) -> None:
         self.entries = entries
         self.position = 0
+        self.skip = skip
 
-    def head(self, *, skip_failed: bool) -> WorkloadState | None:
-        """Give the first workload that still waits, without those whose shape is known to fit nowhere now."""
-        entries, epoch = self.entries, self.session.epoch
-        while self.position < len(entries):
-            entry = entries[self.position]
-            workload: WorkloadState = entry[-1]  # type: ignore[assignment]
-            if workload.entry is entry:
-                shape = workload.step.shape  # type: ignore[union-attr]
-                if not skip_failed or shape is None or shape.failed != epoch:
-                    return workload
-            self.position += 1
-        return None
-
-    def pass_over(self) -> None:
-        """Leave the present one for the rest of this pass."""
-        self.position += 1
+    def head(self) -> WorkloadState | None:
+        """Give the first workload that still waits and has to be tried."""
+        entries, skip, position = self.entries, self.skip, self.position
+        while position < len(entries):
+            entry = entries[position]
+            workload: WorkloadState = entry[-1]
+            if workload.entry is entry and not skip(workload, workload.step):  # type: ignore[arg-type]
+                break
+            position += 1
+        self.position = position
+        return workload if position < len(entries) else None
 
 
 class QueueOrder:
     """Serves pending workloads in order, leaf by leaf as the queue order says."""
 
-    def __init__(self, session: Session, shares: Shares, *, skip_failed: bool) -> None:
+    def __init__(self, session: Session, shares: Shares, skip: Skip) -> None:
         self.session = session
         self.shares = shares
-        self.skip_failed = skip_failed
         self.queues = session.queues
-        self.cursors = {q: LeafCursor(session, e) for q, e in session.waiting.items() if e}
+        self.cursors = {q: LeafCursor(e, skip) for q, e in session.waiting.items() if e}
         self.heads: dict[int, WorkloadState] = {}
         self.heaps: dict[int, list[tuple[Key | None, int]]] = {-1: []}
         self._build(-1, self.queues.top)
@@ -91,7 +90,7 @@ class QueueOrder:
 
     def _advance(self, leaf: int) -> None:
         cursor = self.cursors.get(leaf)
-        head = cursor.head(skip_failed=self.skip_failed) if cursor else None
+        head = cursor.head() if cursor else None
         if head is None:
             self.heads.pop(leaf, None)
         else:
@@ -115,7 +114,7 @@ class QueueOrder:
 
     def pass_over(self, workload: WorkloadState) -> None:
         """The workload, which was next, got nothing in this pass."""
-        self.cursors[workload.leaf].pass_over()
+        self.cursors[workload.leaf].position += 1
         self._renew(workload.leaf)
 
     def _renew(self, leaf: int) -> None:

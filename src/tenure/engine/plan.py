@@ -10,14 +10,16 @@ from typing import Any
 class Step:
     """One thing to carry out: ``bind``, ``nominate``, ``evict`` or ``notice`` of one task.
 
-    Workloads are namespace/name. ``cause``, ``beneficiary``, ``cost`` (weighted resource-seconds) and ``reason``
-    belong to evictions.
+    Workloads are namespace/name; ``index`` and ``node_index`` are the numbers of task and node. ``cause``,
+    ``beneficiary``, ``cost`` (weighted resource-seconds) and ``reason`` belong to evictions.
     """
 
     action: str
     workload: str
     task: str
     node: str
+    index: int
+    node_index: int
     devices: tuple[int, ...] = ()
     cycle: int = 0
     cause: str | None = None
@@ -46,8 +48,8 @@ class Pending:
 
 @dataclass(slots=True)
 class Plan:
-    """What one cycle decided at ``now`` (µs since the epoch)."""
+    """What one cycle decided at ``now`` (µs since the epoch). ``started``: workloads whose core is bound by it."""
 
     now: int
     steps: list[Step] = field(default_factory=list)
-    pending: list[Pending] = field(default_factory=list)
+    started: list[str] = field(default_factory=list)

@@ -73,7 +73,8 @@ class Scorer:
         if self.single == "binpack":
             return self._packed(cls, index, now)
         if self.single == "spread":
-            return -self._packed(cls, index, now)
+            spread: Floats = -self._packed(cls, index, now)
+            return spread
         if self.single == "fragmentation":
             return self._fragmentation(cls, index)
         return self._mixture(cls, index, now)
@@ -100,7 +101,7 @@ class Scorer:
         return found
 
     def _packed(self, cls: TaskClass, index: Index, now: Mask) -> Floats:
-        score = -self._free(cls, index)
+        score: Floats = -self._free(cls, index)
         if cls.milli is not None:
             score += np.where(self._in_use(cls, index, now), BASE, 0.0)
         return score

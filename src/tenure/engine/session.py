@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable
+from typing import Any
 
 from tenure.engine.classes import ClassTable
 from tenure.engine.fragmentation import Fragmentation
@@ -37,7 +38,7 @@ from tenure.model.workload import DEFAULT_GRACE_PERIOD, Workload
 COMPACT_AFTER = 256
 """Entries made before stale ones are looked for again."""
 
-Entry = tuple[object, ...]
+Entry = tuple[Any, ...]
 """A place in a leaf's order of those that wait; its last item is the workload."""
 
 
@@ -343,13 +344,23 @@ class Session:
         if state.started_at is None and all(t.nominated < 0 for t in state.tasks) and state.root.satisfied():
             self.journal.set(state, "started_at", self.now)
 
+    def next_serial(self) -> int:
+        """Give a number that was not given before."""
+        self._serial += 1
+        return self._serial
+
+    def all_waiting(self) -> list[WorkloadState]:
+        """Give all workloads that wait for a step, leaf by leaf, in order."""
+        valid = (e for q in sorted(self.waiting) for e in self.waiting[q] if e[-1].entry is e)
+        return [e[-1] for e in valid]
+
     def compact(self) -> None:
         """Drop stale entries of the waiting lists once there are many; between cycles only."""
         if self._serial - self._compacted < COMPACT_AFTER:
             return
         self._compacted = self._serial
         for entries in self.waiting.values():
-            entries[:] = [e for e in entries if e[-1].entry is e]  # type: ignore[attr-defined]
+            entries[:] = [e for e in entries if e[-1].entry is e]
 
     # -- transaction ----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,200 @@
+"""Replays a trace on virtual time: arrivals and ends go into a session, plans come out, and all of it is logged.
+
+At one instant ends come first, then arrivals, then one cycle. Between events nothing happens, so virtual time jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+
+from tenure.cycle import Scheduler
+from tenure.engine.plan import Plan
+from tenure.engine.session import Session
+from tenure.model.cluster import DEFAULT_QUEUE, Cluster
+from tenure.model.queue import Queue
+from tenure.model.workload import Phase, Workload
+from tenure.simulator.log import EventLog
+from tenure.simulator.traces.records import Trace
+
+NEVER = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a simulation starts from: the cluster, and what to do with jobs that do not fit at once.
+
+    ``arrivals_only``: a job that cannot start when it arrives is dropped, and none ever ends (the experiment of
+    Weng et al., USENIX ATC 2023). ``whole_mix``: placement by fragmentation knows the trace's mix from the start.
+    """
+
+    cluster: Cluster
+    arrivals_only: bool = False
+    whole_mix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a simulation is: jobs that have ended or were dropped, of how many, and the virtual time in µs."""
+
+    done: int
+    jobs: int
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a simulation leaves: the log, the cluster that it started from, and whether it came to its end."""
+
+    log: EventLog
+    setup: Setup
+    complete: bool
+    now: int
+
+
+def prepare(cluster: Cluster, trace: Trace) -> Cluster:
+    """Complete a cluster by what the trace implies: nodes where it has none, queues where none are configured."""
+    nodes = cluster.nodes or trace.nodes
+    queues = cluster.queues
+    if not queues:
+        names = {j.workload.queue or DEFAULT_QUEUE for j in trace.jobs} | {w.queue for w in cluster.workloads}
+        queues = tuple(Queue(name=name) for name in sorted(names - {""}))
+    return replace(cluster, nodes=nodes, queues=queues)
+
+
+class Simulation:
+    """One replay. The times of a trace are moved so that its second 0 is the cluster's ``now``."""
+
+    def __init__(self, setup: Setup, trace: Trace) -> None:
+        cluster = setup.cluster
+        self.setup = setup
+        self.trace = trace
+        self.origin = cluster.now
+        resources = {name for job in trace.jobs for task in job.workload.tasks[:1] for name, _ in task.spec.requests}
+        self.session = Session(cluster.nodes, cluster.queues, cluster.settings, extra=resources)
+        self.session.now = cluster.now
+        self.session.add_workloads(cluster.workloads)
+        self.scheduler = Scheduler(self.session)
+        self.log = EventLog([*cluster.workloads, *(j.workload for j in trace.jobs)], initial=len(cluster.workloads))
+        self.job_of = {w.key: i for i, w in enumerate(cluster.workloads)}
+        self.ends: list[tuple[int, int, int]] = []  # when, run of the job, job
+        self.runs: dict[int, int] = {}
+        self.left: dict[int, int] = {}  # tasks of a started job that are not bound yet
+        self.done = 0
+        self._start_initial(cluster.workloads)
+        if setup.whole_mix:
+            self._fix_mix()
+
+    def _fix_mix(self) -> None:
+        mix: dict[int, tuple[object, int]] = {}
+        for job in self.trace.jobs:
+            for task in job.workload.tasks:
+                cls = self.session.classes.of(task.spec)
+                if cls.whole or cls.devices:
+                    mix[cls.id] = (cls, mix.get(cls.id, (cls, 0))[1] + 1)
+        self.session.mix.fix(mix)  # type: ignore[arg-type]
+
+    def _start_initial(self, workloads: Iterable[Workload]) -> None:
+        for job, model in enumerate(workloads):
+            self.log.submit(0, job)
+            state = self.session.workloads[model.key]
+            for task in state.tasks:
+                if task.node >= 0 and task.phase is not Phase.TERMINATING:
+                    self.log.bind(0, job, task.index, task.node, task.devices)
+            if state.occupied() and (end := state.end_at()) is not None:
+                self._schedule_end(job, max(end, self.session.now) - self.origin)
+
+    def run(self, report: Callable[[Progress], None] | None = None, every: int = 1000) -> Result:
+        """Run to the end. ``report`` hears of the progress after every so many events; Ctrl-C ends early."""
+        arrival, jobs, events = 0, self.trace.jobs, 0
+        now, complete = 0, True
+        try:
+            while arrival < len(jobs) or self.ends:
+                now = min(jobs[arrival].workload.created_at if arrival < len(jobs) else NEVER, self._next_end())
+                self.session.now = self.origin + now
+                self._end_all(now)
+                while arrival < len(jobs) and jobs[arrival].workload.created_at == now:
+                    self._arrive(arrival, now)
+                    arrival += 1
+                self._decide(now)
+                events += 1
+                if report is not None and events % every == 0:
+                    report(Progress(self.done, len(jobs), now))
+        except KeyboardInterrupt:
+            complete = False
+        return Result(self.log, self.setup, complete, now)
+
+    # -- events -----------------------------------------------------------------------------------------------------
+
+    def _next_end(self) -> int:
+        while self.ends and self.runs.get(self.ends[0][2]) != self.ends[0][1]:
+            heappop(self.ends)
+        return self.ends[0][0] if self.ends else NEVER
+
+    def _end_all(self, now: int) -> None:
+        while self._next_end() == now:
+            _, _, job = heappop(self.ends)
+            workload = self.session.workloads[self.log.workloads[job].key]
+            for task in workload.tasks:
+                if task.node >= 0:
+                    self.log.end(now, job, task.index)
+            self.scheduler.endings.discard(workload)
+            self.session.remove_workload(workload.key)
+            self.runs.pop(job, None)
+            self.done += 1
+
+    def _arrive(self, number: int, now: int) -> None:
+        model = self.trace.jobs[number].workload
+        job = self.log.initial + number
+        self.log.submit(now, job)
+        if model.queue not in self.session.queues.index:
+            self._drop(job, now, "unknown queue")
+            return
+        if model.key in self.session.workloads:
+            self._drop(job, now, "a workload of that name is there already")
+            return
+        if self.origin:
+            model = replace(model, created_at=model.created_at + self.origin)
+        self.job_of[model.key] = job
+        self.session.add_workload(model)
+
+    def _drop(self, job: int, now: int, reason: str) -> None:
+        self.log.drop(now, job, reason)
+        self.done += 1
+
+    def _decide(self, now: int) -> None:
+        plan = self.scheduler.cycle(self.origin + now)
+        if plan.steps:
+            self._carry_out(plan, now)
+        if self.setup.arrivals_only:
+            self._drop_waiting(now)
+
+    def _carry_out(self, plan: Plan, now: int) -> None:
+        for step in plan.steps:
+            job = self.job_of[step.workload]
+            if step.action == "bind":
+                self.log.bind(now, job, step.index, step.node_index, step.devices)
+        for key in plan.started:
+            self._started(self.job_of[key], now)
+
+    def _started(self, job: int, now: int) -> None:
+        number = job - self.log.initial
+        if number < 0:
+            state = self.session.workloads[self.log.workloads[job].key]
+            end = state.end_at()
+            if end is not None:
+                self._schedule_end(job, end - self.origin)
+            return
+        runtime = self.trace.jobs[number].runtime
+        if runtime is not None and not self.setup.arrivals_only:
+            self._schedule_end(job, now + runtime)
+
+    def _schedule_end(self, job: int, at: int) -> None:
+        run = self.runs[job] = self.runs.get(job, 0) + 1
+        heappush(self.ends, (at, run, job))
+
+    def _drop_waiting(self, now: int) -> None:
+        for workload in self.session.all_waiting():
+            self.session.remove_workload(workload.key)
+            self._drop(self.job_of[workload.key], now, "does not fit when it arrives")
