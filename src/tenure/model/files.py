@@ -7,10 +7,10 @@ import tempfile
 from pathlib import Path
 
 
-def write_atomically(path: str | Path, text: str) -> None:
-    """Write a text file as a whole or not at all.
+def write_atomically(path: str | Path, content: str | bytes) -> None:
+    """Write a file as a whole or not at all; text as UTF-8.
 
-    The text goes to a temporary file beside the target, reaches the disk, and then takes the target's name. A full
+    The content goes to a temporary file beside the target, reaches the disk, and then takes the target's name. A full
     disk or an interruption leaves the old file. A target that is no regular file (``/dev/stdout``) is written to
     directly; a link keeps pointing to its file.
 
@@ -21,23 +21,24 @@ def write_atomically(path: str | Path, text: str) -> None:
 
     """
     target = Path(path).resolve()
+    data = content.encode() if isinstance(content, str) else content
     if target.exists() and not target.is_file():
         if target.is_dir():
             raise IsADirectoryError(21, "is a directory; name a file in it", str(path))
-        with target.open("w", encoding="utf-8") as stream:
-            stream.write(text)
+        with target.open("wb") as stream:
+            stream.write(data)
         return
     try:
-        _replace(target, text)
+        _replace(target, data)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def _replace(target: Path, text: str) -> None:
+def _replace(target: Path, data: bytes) -> None:
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
         Path(temporary).chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask())

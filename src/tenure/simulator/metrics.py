@@ -205,7 +205,7 @@ class _Resources:
         main = GPU if self.capacity.get(GPU) else CPU
         if main not in self.amounts:
             return 1.0
-        useful = (self.time - self.outcomes.task_lost) * self.amounts[main].astype(np.float64)
+        useful = (self.time - self.outcomes.task_lost).astype(np.float64) * self.amounts[main]
         received = _by_group(self.queue, useful, len(self.queues))
         wanted = self._wanted(main)
         served = received[wanted > 0] / wanted[wanted > 0]
