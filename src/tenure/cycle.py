@@ -37,8 +37,8 @@ class Scheduler:
         session.now = now
         if "fragmentation" in session.scorer.weights:
             session.mix.refresh()
-        self._expire()
         plan = Plan(now)
+        self._expire(plan)
         context = Context(session, self.placer, self.fairness, self.endings, plan, self.cycles)
         for action in session.settings.actions:
             run = ACTIONS.get(action)
@@ -48,7 +48,7 @@ class Scheduler:
         self.cycles += 1
         return plan
 
-    def _expire(self) -> None:
+    def _expire(self, plan: Plan) -> None:
         """Terminating tasks that are overdue are stuck; nominations that waited too long are given up."""
         session = self.session
         if not session.nodes.waiting:
@@ -62,6 +62,7 @@ class Scheduler:
                     session.mark_stuck(task)
                 if task.nominated >= 0 and session.now > task.nominated_at + timeout + session.longest_grace(task):
                     session.withdraw(task)
+                    plan.expired.append((key, task.index))
                     expired = True
             if expired:
                 session.refresh(workload)

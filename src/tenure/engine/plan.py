@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tenure.model.queue import QueueStatus
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -48,8 +50,14 @@ class Pending:
 
 @dataclass(slots=True)
 class Plan:
-    """What one cycle decided at ``now`` (µs since the epoch). ``started``: workloads whose core is bound by it."""
+    """What one cycle decided at ``now`` (µs since the epoch).
+
+    ``started``: workloads whose core is bound by it; ``expired``: tasks, by workload and number, whose nomination is
+    given up; ``queue_status``: what is to be written on queues.
+    """
 
     now: int
     steps: list[Step] = field(default_factory=list)
     started: list[str] = field(default_factory=list)
+    expired: list[tuple[str, int]] = field(default_factory=list)
+    queue_status: dict[str, QueueStatus] = field(default_factory=dict)

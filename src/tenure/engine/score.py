@@ -73,8 +73,7 @@ class Scorer:
         if self.single == "binpack":
             return self._packed(cls, index, now)
         if self.single == "spread":
-            spread: Floats = -self._packed(cls, index, now)
-            return spread
+            return np.asarray(-self._packed(cls, index, now))
         if self.single == "fragmentation":
             return self._fragmentation(cls, index)
         return self._mixture(cls, index, now)

@@ -1,0 +1,35 @@
+"""``tenure explain``: why a workload waits or was evicted, and what it would take."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from tenure.cli.errors import DONE
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.argument("workload")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="Form of the output.")  # fmt: skip
+@click.option("--set", "overrides", metavar="PATH=VALUE", multiple=True, help="Change a value first. Repeatable.")
+@click.option("--add", "additions", type=click.Path(), multiple=True,
+              help="Also what is in this file: workloads, or manifests of Pods and Jobs. Repeatable.")  # fmt: skip
+def explain(file: str, workload: str, form: str, overrides: tuple[str, ...], additions: tuple[str, ...]) -> int:
+    """Say of one WORKLOAD (NAMESPACE/NAME, or NAME alone) in the cluster in FILE why it waits, and what would help."""
+    from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415  loaded when it runs
+    from tenure.explain import explain_workload, find_workload  # noqa: PLC0415
+    from tenure.playthrough import play  # noqa: PLC0415
+
+    cluster, warnings = cluster_from(file, overrides, additions)
+    warn(warnings)
+    found = find_workload(cluster, workload, file)
+    story = explain_workload(play(cluster), found)
+    if form == "json":
+        click.echo(json.dumps(story.plain(), indent=1, ensure_ascii=False))
+    else:
+        for line in story.lines():
+            click.echo(line)
+    return DONE

@@ -1,0 +1,52 @@
+"""What several commands read: a cluster file with changes and additions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import click
+
+from tenure.model.cluster import Cluster
+from tenure.model.duration import parse_duration
+from tenure.model.load import load_cluster
+from tenure.model.problems import Problem
+
+
+def cluster_from(
+    file: str, overrides: Sequence[str] = (), additions: Sequence[str] = ()
+) -> tuple[Cluster, tuple[Problem, ...]]:
+    """Load a cluster file, change it, and add to it; gives the warnings too.
+
+    Raises
+    ------
+    InvalidInputError
+        With all problems of the first of these steps that fails.
+    """
+    loaded = load_cluster(file)
+    cluster, warnings = loaded.cluster, list(loaded.warnings)
+    if overrides:
+        from tenure.model.override import apply_overrides  # noqa: PLC0415  only where something is changed
+
+        changed = apply_overrides(cluster, overrides)
+        cluster = changed.cluster
+        warnings += changed.warnings
+    for addition in additions:
+        from tenure.model.manifests import load_additions  # noqa: PLC0415  only where something is added
+
+        cluster = replace(cluster, workloads=(*cluster.workloads, *load_additions(addition, cluster)))
+    return cluster, tuple(warnings)
+
+
+def duration_of(text: str, option: str) -> int:
+    """Parse the duration of an option, in µs; wrong usage if it is none."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from None
+
+
+def warn(warnings: Iterable[Problem]) -> None:
+    """Print warnings to standard error, one per line."""
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)

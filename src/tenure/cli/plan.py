@@ -1,0 +1,75 @@
+"""``tenure plan``: play cycles on a cluster file and print what would be done."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from tenure.cli.errors import DONE
+
+if TYPE_CHECKING:
+    from tenure.model.settings import Action
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=True))
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="Form of the output.")  # fmt: skip
+@click.option("--actions", metavar="A,B,…", help="Only these actions, in this order.")
+@click.option("--set", "overrides", metavar="PATH=VALUE", multiple=True,
+              help="Change a value first, e.g. queue.NAME.max.cpu=10 or scheduler.backfill=easy.")  # fmt: skip
+@click.option("--add", "additions", type=click.Path(), multiple=True,
+              help="Also what is in this file, created now: workloads, manifests of Pods and Jobs.")  # fmt: skip
+@click.option("--cycles", type=click.IntRange(1, 1_000_000), default=1, show_default=True, help="How many cycles.")
+@click.option("--every", default="1s", show_default=True, metavar="D", help="Time between two cycles.")
+@click.option("--report", type=click.Path(), help="Write the cluster before and after as an HTML page.")
+@click.option("--output", type=click.Path(), help="Write the cluster file that results.")
+def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
+    file: str, form: str, actions: str | None, overrides: tuple[str, ...], additions: tuple[str, ...], cycles: int,
+    every: str, report: str | None, output: str | None,
+) -> int:  # fmt: skip
+    """Decide on the cluster in FILE, print what would be done and why the rest waits; nothing is changed."""
+    from tenure.cli.inputs import cluster_from, duration_of, warn  # noqa: PLC0415  loaded when it runs
+    from tenure.playthrough import play  # noqa: PLC0415
+    from tenure.report.plan_json import plan_json  # noqa: PLC0415
+
+    cluster, warnings = cluster_from(file, overrides, additions)
+    warn(warnings)
+    if actions is not None:
+        cluster = replace(cluster, settings=replace(cluster.settings, actions=_actions(actions)))
+    played = play(cluster, cycles=cycles, every=duration_of(every, "--every"))
+    result = plan_json(played)
+    if output is not None:
+        from tenure.cli.outputs import write_cluster  # noqa: PLC0415
+
+        write_cluster(played.after, output)
+    if report is not None:
+        from tenure.model.files import write_atomically  # noqa: PLC0415
+        from tenure.report.plan_page import plan_page  # noqa: PLC0415
+
+        write_atomically(Path(report), plan_page(played.before, played.after, result))
+    if form == "json":
+        click.echo(json.dumps(result, indent=1, ensure_ascii=False))
+    else:
+        from tenure.report.plan_text import print_plan  # noqa: PLC0415
+
+        print_plan(result)
+    return DONE
+
+
+def _actions(text: str) -> tuple[Action, ...]:
+    from tenure.cycle import ACTIONS  # noqa: PLC0415
+    from tenure.model.problems import nearest  # noqa: PLC0415
+
+    chosen = tuple(part.strip() for part in text.split(",") if part.strip())
+    for name in chosen:
+        if name not in ACTIONS:
+            known = ", ".join(ACTIONS)
+            raise click.UsageError(f"--actions: there is no action {name!r}{nearest(name, ACTIONS)}; there are {known}")
+    if not chosen:
+        raise click.UsageError("--actions: name at least one action")
+    return cast("tuple[Action, ...]", chosen)

@@ -1,0 +1,81 @@
+"""The embedded cluster: a cluster file that plans are carried out on.
+
+It has no memory of its own beside the cluster's data, so what the next cycle sees is only what was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tenure.engine.plan import Plan, Step
+from tenure.model.cluster import Cluster
+from tenure.model.workload import Nomination, Phase, Task, Workload
+
+
+class EmbeddedCluster:
+    """A cluster that changes only by plans that are carried out and by time that passes."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def observe(self) -> Cluster:
+        """Give the cluster as it is now."""
+        return self.cluster
+
+    def carry_out(self, plan: Plan) -> None:
+        """Carry out all steps of a plan, in order."""
+        steps: dict[str, list[Step]] = {}
+        for step in plan.steps:
+            steps.setdefault(step.workload, []).append(step)
+        started = set(plan.started)
+        workloads = tuple(
+            _carried_out(w, steps.get(w.key, []), plan.now if w.key in started else w.started_at, plan.now)
+            if w.key in steps or w.key in started
+            else w
+            for w in self.cluster.workloads
+        )
+        expired = set(plan.expired)
+        if expired:
+            workloads = tuple(_without_nominations(w, expired) for w in workloads)
+        queues = tuple(
+            replace(q, status=plan.queue_status[q.name]) if q.name in plan.queue_status else q
+            for q in self.cluster.queues
+        )
+        self.cluster = replace(self.cluster, now=plan.now, workloads=workloads, queues=queues)
+
+    def advance(self, now: int) -> None:
+        """Let time pass until ``now`` (µs since the epoch): bound tasks run, evicted ones are pending again."""
+        workloads = tuple(replace(w, tasks=tuple(_later(t, now) for t in w.tasks)) for w in self.cluster.workloads)
+        self.cluster = replace(self.cluster, now=now, workloads=workloads)
+
+
+def _carried_out(workload: Workload, steps: list[Step], started_at: int | None, now: int) -> Workload:
+    tasks = list(workload.tasks)
+    for step in steps:
+        tasks[step.index] = _apply(tasks[step.index], step, now)
+    return replace(workload, tasks=tuple(tasks), started_at=started_at)
+
+
+def _apply(task: Task, step: Step, now: int) -> Task:
+    if step.action == "bind":
+        return replace(task, phase=Phase.BOUND, node=step.node, devices=step.devices, nominated=None)
+    if step.action == "nominate":
+        return replace(task, nominated=Nomination(node=step.node, devices=step.devices, at=now))
+    raise ValueError(f"the embedded cluster cannot carry out {step.action!r}")
+
+
+def _without_nominations(workload: Workload, expired: set[tuple[str, int]]) -> Workload:
+    if not any((workload.key, i) in expired for i in range(len(workload.tasks))):
+        return workload
+    tasks = (replace(t, nominated=None) if (workload.key, i) in expired else t for i, t in enumerate(workload.tasks))
+    return replace(workload, tasks=tuple(tasks))
+
+
+def _later(task: Task, now: int) -> Task:
+    if task.phase is Phase.BOUND:
+        return replace(task, phase=Phase.RUNNING, started_at=now if task.started_at is None else task.started_at)
+    if task.phase is Phase.TERMINATING and not task.never_terminates:
+        return replace(
+            task, phase=Phase.PENDING, node=None, devices=(), terminating_since=None, started_at=None, created_at=now
+        )
+    return task

@@ -1,0 +1,214 @@
+"""Why a workload waits: one reason for each obstacle, with its numbers.
+
+Codes: ``Gated``, ``NotEnoughTasks``, ``Unsupported``, ``OverMax``, ``BeyondGuaranteed``, ``NeverFits``,
+``NoNodeFits``, ``NoRoomTogether``, ``Reserved``, ``Nominated``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from tenure.engine.classes import TaskClass
+from tenure.engine.nodes import FREE_DEVICES, UNLIMITED, NodeTable
+from tenure.engine.plan import Reason
+from tenure.engine.session import Session
+from tenure.engine.workloads import GATED, PENDING, NextStep, TaskState, WorkloadState
+from tenure.model.quantity import format_quantity, format_queue_quantity
+from tenure.model.resources import GPU
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def why_pending(session: Session, workload: WorkloadState) -> tuple[Reason, ...]:
+    """Give the reasons why a workload that has tasks to place waits."""
+    nominated = [t for t in workload.tasks if t.nominated >= 0]
+    if nominated:
+        return (_nominated(session, nominated),)
+    step = workload.step
+    unsupported = sorted({u for t in workload.tasks if t.phase is PENDING for u in t.cls.spec.unsupported})
+    if unsupported:
+        return (_unsupported(unsupported),)
+    if step is None:
+        return (_no_step(workload),)
+    found = [*_queue_reasons(session, workload, step), *_node_reasons(session, workload, step)]
+    return tuple(found) or (
+        Reason("Reserved", "it fits, but would delay a workload ahead of it that has a reservation"),
+    )
+
+
+def _nominated(session: Session, tasks: list[TaskState]) -> Reason:
+    where = sorted({session.nodes.names[t.nominated] for t in tasks})
+    text = f"room is promised on {_listed(where)} and is not free yet"
+    return Reason("Nominated", text, {"nodes": where, "tasks": len(tasks)})
+
+
+def _unsupported(constraints: list[str]) -> Reason:
+    text = f"it asks for what is not evaluated here ({_listed(constraints)}), so it is not placed"
+    return Reason("Unsupported", text, {"constraints": constraints})
+
+
+def _no_step(workload: WorkloadState) -> Reason:
+    gated = sum(t.phase is GATED for t in workload.tasks)
+    if gated:
+        return Reason("Gated", f"{gated} of its tasks are held by a scheduling gate", {"gated": gated})
+    have = sum(t.phase is PENDING or t.active for t in workload.tasks)
+    needed = sum(leaf.minimum for leaf in workload.root.leaves())
+    text = f"it starts with {needed} tasks and has {have}"
+    return Reason("NotEnoughTasks", text, {"tasks": have, "minMember": needed})
+
+
+def _queue_reasons(session: Session, workload: WorkloadState, step: NextStep) -> list[Reason]:
+    """Every maximum on the path that the step would break, and the guarantee that it must not exceed."""
+    queues, found = session.queues, []
+    for queue in queues.path[workload.leaf]:
+        name = queues.queues[queue].name
+        for row, resource in enumerate(queues.resources):
+            have, ask, most = queues.allocated[queue][row], step.amount[row], queues.maximum[queue][row]
+            if ask and have + ask > most:
+                numbers = {"queue": name, "resource": resource, "allocated": have, "asked": ask, "max": most}
+                shown = [format_queue_quantity(v, resource) for v in (most, have, ask)]
+                text = f"queue {name} may hold {shown[0]} of {resource}, holds {shown[1]}, is asked for {shown[2]} more"
+                found.append(Reason("OverMax", text, numbers))
+    beyond = queues.beyond_guaranteed(workload.leaf, step.amount) if workload.fixed else None
+    if beyond is not None:
+        found.append(_beyond(session, step, *beyond))
+    return found
+
+
+def _beyond(session: Session, step: NextStep, queue: int, row: int) -> Reason:
+    queues = session.queues
+    name, resource = queues.queues[queue].name, queues.resources[row]
+    fixed, floor = queues.fixed[queue][row], max(0, queues.guaranteed[queue][row])
+    shown = [format_queue_quantity(v, resource) for v in (floor, fixed, step.amount[row])]
+    text = (
+        f"it is not preemptible, and such work must stay within what queue {name} is guaranteed of {resource}: "
+        f"{shown[0]}, of which {shown[1]} is taken, and {shown[2]} more is asked for"
+    )
+    numbers = {"queue": name, "resource": resource, "allocated": fixed, "asked": step.amount[row], "guaranteed": floor}
+    return Reason("BeyondGuaranteed", text, numbers)
+
+
+def _node_reasons(session: Session, workload: WorkloadState, step: NextStep) -> list[Reason]:
+    """Why the nodes do not take it; nothing if they would."""
+    classes = Counter(t.cls.id for t in step.tasks)
+    by_id = {t.cls.id: t for t in step.tasks}
+    for number, count in sorted(classes.items()):
+        task = by_id[number]
+        admitted, failures = _failures(session, task)
+        if not admitted.any():
+            return [_no_node(session, task.cls, failures)]
+        room = session.scorer.capacity(task.cls, admitted)
+        if room < count:
+            return [_too_few(session, workload, task.cls, count, room, failures)]
+    return _together(session, workload, step)
+
+
+def _together(session: Session, workload: WorkloadState, step: NextStep) -> list[Reason]:
+    """Each part of it would fit: does all of it?"""
+    from tenure.engine.placement import Placer  # noqa: PLC0415  placement stands above reasons in this one place
+
+    mark, epoch = session.checkpoint(), session.epoch
+    fits = Placer(session).place(workload, step)
+    session.rollback(mark, epoch=epoch)
+    if fits:
+        return []
+    topology = workload.root.topology
+    where = f" under one value of {topology.required}" if topology and topology.required else ""
+    text = f"each of its {len(step.tasks)} tasks would fit on its own, but not all of them together{where}"
+    return [Reason("NoRoomTogether", text, {"tasks": len(step.tasks)})]
+
+
+def _failures(session: Session, task: TaskState) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], dict[str, int]]:
+    """Which nodes take the task once what terminates has left, and for the others how many fail on what first."""
+    nodes, cls = session.nodes, task.cls
+    left = np.ones(len(nodes), bool)
+    failures: dict[str, int] = {}
+
+    def fail(name: str, passes: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+        nonlocal left
+        count = int((left & ~passes).sum())
+        if count:
+            failures[name] = failures.get(name, 0) + count
+        left = left & passes
+
+    labels, spec = nodes.labels, cls.spec
+    fail("not ready", nodes.ready)
+    fail("untolerated taint", labels.tolerated(spec.tolerations))
+    fail("node selector", labels.selected(spec.node_selector))
+    fail("node affinity", labels.affine(spec.affinity.node if spec.affinity else None))
+    for name, amount in spec.requests:
+        if amount and name not in nodes.row:
+            fail(f"no {name}", np.zeros(len(nodes), bool))
+    for row, amount in cls.asks:
+        resource = nodes.resources[row]
+        fail("insufficient " + (GPU if resource == FREE_DEVICES else resource), nodes.room[nodes.rows + row] >= amount)
+    if cls.milli is not None or (cls.whole and not nodes.has_devices):
+        fail(f"insufficient {GPU}", session.scorer.fits(cls, slice(None))[1])
+    fail("topology of what is placed", cls.static)
+    if task.terms is not None:
+        fail("affinity to other tasks, spread or host ports", session.terms.masks(task.terms, cls.static)[1])
+    return left, failures
+
+
+def _no_node(session: Session, cls: TaskClass, failures: dict[str, int]) -> Reason:
+    """No single task of it fits anywhere: now, or for ever."""
+    nodes = session.nodes
+    counts = ", ".join(f"{count} {name}" for name, count in failures.items())
+    ever = cls.static & _ever(cls, nodes)
+    numbers: dict[str, Any] = {"nodes": len(nodes), "failed": failures}
+    if not len(nodes):
+        return Reason("NeverFits", "there are no nodes", numbers)
+    if not ever.any():
+        largest = {
+            nodes.resources[row]: int(nodes.capacity[row, cls.static].max(initial=0))
+            for row, _ in cls.asks
+            if nodes.resources[row] != FREE_DEVICES
+        }
+        numbers["largest"] = {r: v for r, v in largest.items() if v < UNLIMITED}
+        return Reason("NeverFits", f"no node could take one of its tasks even if it were empty: {counts}", numbers)
+    return Reason("NoNodeFits", f"0 of {len(nodes)} nodes fit: {counts}", numbers)
+
+
+def _ever(cls: TaskClass, nodes: NodeTable) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Nodes whose whole capacity would do for one task."""
+    return np.asarray((nodes.capacity >= cls.ask[:, None]).all(axis=0))
+
+
+def _too_few(
+    session: Session, workload: WorkloadState, cls: TaskClass, count: int, room: int, failures: dict[str, int]
+) -> Reason:
+    """Single tasks fit, but there is not room for as many as start together."""
+    nodes = session.nodes
+    empty = _capacity_when_empty(cls, nodes)
+    asked = ", ".join(
+        f"{format_quantity(value, name)} {name}" for name, value in cls.spec.requests if value
+    ) or "a part of a GPU"  # fmt: skip
+    numbers: dict[str, Any] = {"tasks": count, "room": room, "nodes": len(nodes), "failed": failures}
+    together = (
+        f"it starts with {count} tasks of {asked}" if workload.started_at is None else f"it asks for {count} tasks"
+    )
+    if empty < count:
+        numbers["roomWhenEmpty"] = empty
+        return Reason("NeverFits", f"{together}, and the whole cluster, empty, has room for {empty}", numbers)
+    counts = ", ".join(f"{number} nodes {name}" for name, number in failures.items())
+    return Reason(
+        "NoNodeFits", f"{together}, and there is room for {room}" + (f": {counts}" if counts else ""), numbers
+    )
+
+
+def _capacity_when_empty(cls: TaskClass, nodes: NodeTable) -> int:
+    per_node: Ints = np.full(len(nodes), 1 << 40, np.int64)
+    for row, amount in cls.asks:
+        np.minimum(per_node, nodes.capacity[row] // amount, out=per_node)
+    if cls.milli is not None:
+        parts = np.where(cls.milli > 0, 1000 // np.maximum(cls.milli, 1), 0) * nodes.device_count
+        np.minimum(per_node, parts // cls.devices, out=per_node)
+    return int(per_node[cls.static].sum())
+
+
+def _listed(names: list[str], most: int = 4) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,15 @@
+"""A session from a cluster: the whole of what a decision depends on."""
+
+from __future__ import annotations
+
+from tenure.engine.session import Session
+from tenure.model.cluster import Cluster
+
+
+def session_of(cluster: Cluster) -> Session:
+    """Make a session that holds what the cluster holds at its ``now``."""
+    asked = {name for w in cluster.workloads for t in w.tasks for name, _ in t.spec.requests}
+    session = Session(cluster.nodes, cluster.queues, cluster.settings, extra=asked)
+    session.now = cluster.now
+    session.add_workloads(cluster.workloads)
+    return session

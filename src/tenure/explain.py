@@ -1,0 +1,158 @@
+"""The story of one workload: where it stands, why, and what it would take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tenure.engine.plan import Pending, Reason
+from tenure.model.cluster import Cluster, Eviction
+from tenure.model.duration import format_duration, format_time
+from tenure.model.problems import InvalidInputError, Problem, nearest
+from tenure.model.quantity import format_queue_quantity
+from tenure.model.workload import Phase, Workload
+from tenure.playthrough import PlayThrough
+
+PLACED = (Phase.BOUND, Phase.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What is told of a workload: a headline, obstacles, what would help, and what happened to it lately."""
+
+    workload: str
+    state: str
+    headline: str
+    reasons: tuple[Reason, ...] = ()
+    helps: tuple[str, ...] = ()
+    estimated_start: int | None = None
+    evictions: tuple[Eviction, ...] = ()
+    nodes: dict[str, str] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """Give it as plain data for JSON."""
+        start = self.estimated_start
+        return {
+            "workload": self.workload,
+            "state": self.state,
+            "summary": self.headline,
+            "reasons": [{"code": r.code, "message": r.message, **r.numbers} for r in self.reasons],
+            "whatItTakes": list(self.helps),
+            "estimatedStart": None if start is None else format_time(start),
+            "placement": self.nodes,
+            "evictions": [
+                {"at": format_time(e.at), "task": e.task, "cause": e.cause, "for": e.beneficiary,
+                 "from": e.from_node, "to": e.to_node}
+                for e in self.evictions
+            ],
+        }  # fmt: skip
+
+    def lines(self) -> list[str]:
+        """Give it as lines of text."""
+        found = [f"{self.workload}: {self.headline}"]
+        found += [f"  {r.code}: {r.message}" for r in self.reasons]
+        if self.estimated_start is not None:
+            found.append(f"  expected to start at {format_time(self.estimated_start)}, if what runs ends as announced")
+        if self.helps:
+            found += ["What it would take:", *(f"  - {h}" for h in self.helps)]
+        if self.nodes:
+            found += ["Placement:", *(f"  {task} on {node}" for task, node in self.nodes.items())]
+        for e in self.evictions:
+            whom = f" for {e.beneficiary}" if e.beneficiary else ""
+            found.append(f"Evicted {format_time(e.at)}: {e.task} from {e.from_node or 'its node'}, {e.cause}{whom}")
+        return found
+
+
+def find_workload(cluster: Cluster, name: str, file: str) -> Workload:
+    """Find a workload by namespace/name, or by a name that only one has.
+
+    Raises
+    ------
+    InvalidInputError
+        There is none, or several.
+    """
+    found = [w for w in cluster.workloads if name in (w.key, w.name)]
+    exact = [w for w in found if w.key == name]
+    if len(exact or found) == 1:
+        return (exact or found)[0]
+    if found:
+        keys = ", ".join(sorted(w.key for w in found))
+        raise InvalidInputError([Problem(file, 0, "workloads", f"{name!r} is not clear; say one of {keys}")])
+    hint = nearest(name, [w.key for w in cluster.workloads] + [w.name for w in cluster.workloads])
+    raise InvalidInputError([Problem(file, 0, "workloads", f"there is no workload {name!r}{hint}")])
+
+
+def explain_workload(played: PlayThrough, workload: Workload) -> Story:
+    """Tell the story of a workload after its cluster was played for a cycle."""
+    key = workload.key
+    after = next(w for w in played.after.workloads if w.key == key)
+    pending = next((p for p in played.pending if p.workload == key), None)
+    evictions = tuple(e for e in played.before.evictions if e.workload == key)
+    placed = {t.name: t.node for t in after.tasks if t.phase in PLACED and t.node is not None}
+    if pending is not None:
+        state = "partly running" if placed else "pending"
+        headline = _waiting_headline(after, played.before.now, len(placed))
+        helps = tuple(h for r in pending.reasons if (h := _what_helps(r)))
+        return Story(key, state, headline, pending.reasons, helps, _future(pending, played), evictions, placed)
+    bound = [s for s in played.steps if s.workload == key and s.action == "bind"]
+    if bound:
+        headline = f"it would start now: {len(bound)} of its {len(after.tasks)} tasks are bound in this cycle"
+        return Story(key, "starts", headline, evictions=evictions, nodes=placed)
+    if placed:
+        since = f" since {format_time(after.started_at)}" if after.started_at is not None else ""
+        return Story(
+            key, "running", f"it runs{since} in queue {after.queue or 'default'}", evictions=evictions, nodes=placed
+        )
+    return Story(key, "finished", "none of its tasks waits or runs", evictions=evictions)
+
+
+def _future(pending: Pending, played: PlayThrough) -> int | None:
+    start = pending.estimated_start
+    return start if start is not None and start > played.before.now else None
+
+
+def _waiting_headline(workload: Workload, now: int, placed: int) -> str:
+    waited = format_duration(max(0, now - workload.created_at))
+    queue = workload.queue or "default"
+    if placed:
+        return f"{placed} of its {len(workload.tasks)} tasks run in queue {queue}; the others wait"
+    return f"it waits in queue {queue} with priority {workload.priority}, since {waited}"
+
+
+def _what_helps(reason: Reason) -> str | None:
+    """Say what would remove an obstacle."""
+    help_of = _HELP.get(reason.code)
+    return help_of(reason.numbers) if help_of else None
+
+
+def _less_in_queue(n: dict[str, Any]) -> str:
+    amount = format_queue_quantity(n["allocated"] + n["asked"] - n["max"], n["resource"])
+    return f"{amount} of {n['resource']} less in queue {n['queue']}, or a max that is higher by as much"
+
+
+def _more_guaranteed(n: dict[str, Any]) -> str:
+    amount = format_queue_quantity(n["allocated"] + n["asked"] - n["guaranteed"], n["resource"])
+    more = f"{amount} more of {n['resource']} guaranteed to queue {n['queue']}"
+    return f"{more}, or preemptible: true on the workload"
+
+
+def _more_room(numbers: dict[str, Any]) -> str:
+    if "room" in numbers:
+        return f"room for {numbers['tasks'] - numbers['room']} more of its tasks at the same time"
+    worst = max(numbers["failed"].items(), key=lambda item: (item[1], item[0]))[0]
+    if worst.startswith("insufficient "):
+        return f"one node with enough free {worst.removeprefix('insufficient ')}"
+    return f"one node without this obstacle: {worst}"
+
+
+_HELP: dict[str, Callable[[dict[str, Any]], str]] = {
+    "OverMax": _less_in_queue,
+    "BeyondGuaranteed": _more_guaranteed,
+    "NoNodeFits": _more_room,
+    "NeverFits": lambda _: "larger or more nodes, or a smaller request: no waiting helps",
+    "Gated": lambda _: "somebody has to remove the scheduling gates of its tasks",
+    "NotEnoughTasks": lambda n: f"{n['minMember'] - n['tasks']} more tasks, or a smaller minMember",
+    "Unsupported": lambda _: "a scheduler that evaluates these constraints",
+    "Nominated": lambda _: "nothing but time: what terminates there has to leave first",
+}

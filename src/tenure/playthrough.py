@@ -1,0 +1,96 @@
+"""Plays cycles on a cluster file: what would be done, and why what waits still waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tenure.clusters.embedded import EmbeddedCluster
+from tenure.cycle import Scheduler
+from tenure.engine.estimate import all_endings, estimate_start
+from tenure.engine.plan import Pending, Step
+from tenure.engine.reasons import why_pending
+from tenure.engine.session import Session
+from tenure.engine.snapshot import session_of
+from tenure.engine.workloads import PENDING
+from tenure.fairness.current import Fairness
+from tenure.model.cluster import Cluster
+
+SECOND = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """A queue at the end: amounts by resource, GPUs in milli-GPU; ``maximum`` and ``guaranteed`` as configured."""
+
+    name: str
+    allocated: dict[str, int]
+    fair_share: dict[str, int]
+    guaranteed: dict[str, int]
+    maximum: dict[str, int]
+
+
+@dataclass(slots=True)
+class PlayThrough:
+    """What came out of playing cycles: all steps, and the state after the last one."""
+
+    before: Cluster
+    after: Cluster
+    steps: list[Step] = field(default_factory=list)
+    pending: list[Pending] = field(default_factory=list)
+    queues: list[QueueView] = field(default_factory=list)
+
+
+def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrough:
+    """Play ``cycles`` cycles, ``every`` µs apart. ``before`` and ``after`` are the cluster at both ends.
+
+    Each cycle decides on what the one before it left in the cluster, and on nothing else.
+    """
+    embedded = EmbeddedCluster(cluster)
+    result = PlayThrough(before=cluster, after=cluster)
+    session: Session | None = None
+    for number in range(cycles):
+        if number:
+            embedded.advance(cluster.now + number * every)
+        session = session_of(embedded.observe())
+        scheduler = Scheduler(session)
+        scheduler.cycles = number
+        plan = scheduler.cycle(embedded.observe().now)
+        result.steps += plan.steps
+        embedded.carry_out(plan)
+    if session is None:
+        session = session_of(cluster)
+    result.after = embedded.observe()
+    result.pending = explain_pending(session)
+    result.queues = queue_views(session)
+    return result
+
+
+def explain_pending(session: Session) -> list[Pending]:
+    """Say of each workload that has tasks to place why it waits, and when it would start."""
+    endings = all_endings(session)
+    found = []
+    for key in sorted(session.workloads):
+        workload = session.workloads[key]
+        waits = workload.leaf >= 0 and any(t.phase in (PENDING, "Gated") for t in workload.tasks)
+        if waits:
+            reasons = why_pending(session, workload)
+            found.append(Pending(key, reasons, estimate_start(session, endings, workload)))
+    return found
+
+
+def queue_views(session: Session) -> list[QueueView]:
+    """Give all queues with what they hold and what they are due."""
+    queues, shares = session.queues, Fairness(session).now()
+    names = queues.resources
+    views = []
+    for number, queue in enumerate(queues.queues):
+        views.append(
+            QueueView(
+                queue.name,
+                dict(zip(names, queues.allocated[number], strict=True)),
+                dict(zip(names, shares.fair[number], strict=True)),
+                dict(queue.guaranteed),
+                dict(queue.max),
+            )
+        )
+    return views

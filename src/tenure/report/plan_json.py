@@ -1,0 +1,71 @@
+"""What ``tenure plan --format json`` prints. Its fields are a contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenure.engine.plan import Pending, Reason, Step
+from tenure.model.duration import format_time
+from tenure.model.resources import GPU, MILLI
+from tenure.playthrough import PlayThrough, QueueView
+
+MILLI_GPU = "milliGpu"
+
+
+def plan_json(played: PlayThrough) -> dict[str, Any]:
+    """Give the result as plain data, in the documented form."""
+    return {
+        "now": format_time(played.before.now),
+        "steps": [_step(s) for s in played.steps],
+        "pending": [_pending(p) for p in played.pending],
+        "queues": [_queue(q) for q in played.queues],
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "cycle": step.cycle,
+        "action": step.action,
+        "workload": step.workload,
+        "task": step.task,
+        "node": step.node,
+    }
+    if step.action == "evict":
+        found |= {"cause": step.cause, "for": step.beneficiary, "cost": step.cost, "reason": step.reason}
+    else:
+        found["devices"] = list(step.devices)
+    return found
+
+
+def _pending(pending: Pending) -> dict[str, Any]:
+    start = pending.estimated_start
+    return {
+        "workload": pending.workload,
+        "reasons": [_reason(r) for r in pending.reasons],
+        "estimatedStart": None if start is None else format_time(start),
+    }
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    return {"code": reason.code, "message": reason.message, **reason.numbers}
+
+
+def _queue(queue: QueueView) -> dict[str, Any]:
+    return {
+        "name": queue.name,
+        "allocated": amounts(queue.allocated),
+        "fairShare": amounts(queue.fair_share),
+        "guaranteed": amounts(queue.guaranteed),
+        "max": amounts(queue.maximum),
+    }
+
+
+def amounts(held: dict[str, int]) -> dict[str, int]:
+    """Whole GPUs under their own name, what is beyond whole ones in milli-GPU beside it."""
+    found = dict(held)
+    if GPU in found:
+        whole, part = divmod(found[GPU], MILLI)
+        found[GPU] = whole
+        if part:
+            found[MILLI_GPU] = part
+    return found
