@@ -1,0 +1,163 @@
+"""``tenure simulate``: replay a trace on virtual time with the engine that decides for live clusters."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from tenure.cli.errors import DONE, INTERRUPTED
+from tenure.cli.progress import ProgressLine, interruptible
+from tenure.cli.simulation_input import Given, Prepared, prepare_input
+from tenure.model.dump import settings_to_plain
+from tenure.model.problems import InvalidInputError, Problem
+from tenure.report.summary_text import summary_text
+from tenure.report.tables import terminal
+from tenure.report.words import duration
+from tenure.simulator.checker import Violations, check
+from tenure.simulator.metrics import summarize
+from tenure.simulator.outcomes import PENDING, RUNNING, Outcomes, outcomes_of
+from tenure.simulator.run import Progress, Result, Setup, Simulation
+
+EVENTS_BETWEEN_LOOKS = 16
+"""Events after which progress is shown and Ctrl-C is heeded."""
+
+SECOND = 1_000_000
+
+
+@click.command()
+@click.argument("trace", type=click.Path())
+@click.option(
+    "--trace-format",
+    type=click.Choice(["swf", "openb", "philly", "tenure"]),
+    help="Format of TRACE; recognised by name and header when not given.",
+)
+@click.option("--cluster", metavar="FILE", help="Cluster file: nodes, queues, settings, and what runs already.")
+@click.option("--nodes", metavar="FILE", help="The list of nodes that goes with an openb list of pods.")
+@click.option("--processors", type=click.IntRange(1), metavar="N", help="CPUs of the machine of an swf log.")
+@click.option("--scheduler", metavar="FILE", help="Settings of the scheduler, instead of the cluster file's.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="Change one value: scheduler.KEY, queue.NAME.KEY, workload.NS/NAME.KEY or now. Any number of times.",
+)
+@click.option("--from", "start", metavar="T", help="Leave out jobs submitted before T (trace seconds, or as 30d).")
+@click.option("--to", "end", metavar="T", help="Leave out jobs submitted at T or later.")
+@click.option("--load", type=float, metavar="X", help="Divide the times between arrivals by X.")
+@click.option(
+    "--inflate",
+    metavar="X",
+    help="openb: arrivals only, drawn until they ask for X times the cluster's GPUs (1.3 or 130%); "
+    "a pod that does not fit is dropped.",
+)
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of --inflate; default 0.")
+@click.option("--jobs", metavar="FILE.csv", help="Write one line per job.")
+@click.option("--report", metavar="FILE.html", help="Write one self-contained page with pictures.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of the output.",
+)
+def simulate(jobs: str | None, report: str | None, form: str, **given: Any) -> int:
+    """Replay TRACE on virtual time and print what became of its jobs.
+
+    The same engine decides as for a live cluster, and an independent checker counts broken invariants. Without
+    --cluster and --scheduler only the action 'allocate' is taken. Ctrl-C prints what is known so far and exits
+    with 130.
+    """
+    source = Given(**given)
+    _check_targets(jobs, report)
+    prepared = prepare_input(source)
+    for warning in prepared.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    run = _run(prepared, arrivals_only=source.inflate is not None)
+    summary = _summary(run, prepared, source)
+    if not run.result.complete:
+        click.echo(f"interrupted at {duration(run.result.now / SECOND)}: this is what is known so far", err=True)
+    if form == "json":
+        click.echo(json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        click.echo(summary_text(summary, terminal()), nl=False)
+        for example in run.violations.examples:
+            click.echo(f"broken: {example}")
+    _write_files(jobs, report, run, prepared, summary)
+    return DONE if run.result.complete else INTERRUPTED
+
+
+class Run(NamedTuple):
+    """A simulation that has ended, what became of its jobs, what was broken, and the seconds it took."""
+
+    result: Result
+    outcomes: Outcomes
+    violations: Violations
+    wall_s: float
+
+
+def _check_targets(jobs: str | None, report: str | None) -> None:
+    """Refuse files that could not be written before a long simulation rather than after it."""
+    for target in (jobs, report):
+        folder = None if target is None else Path(target).parent
+        if folder is not None and not folder.is_dir():
+            raise InvalidInputError([Problem(str(target), 0, "", f"there is no folder {folder}; make it first")])
+        if target is not None and Path(target).is_dir():
+            raise InvalidInputError([Problem(target, 0, "", "is a folder; name a file in it")])
+    if jobs is not None and report is not None and Path(jobs).resolve() == Path(report).resolve():
+        raise click.UsageError(f"--jobs and --report both name {jobs}")
+
+
+def _run(prepared: Prepared, *, arrivals_only: bool) -> Run:
+    line = ProgressLine()
+    setup = Setup(prepared.cluster, arrivals_only=arrivals_only, whole_mix=arrivals_only)
+    with interruptible() as interruption:
+
+        def look(progress: Progress) -> None:
+            line(progress)
+            interruption.check()
+
+        began = time.perf_counter()
+        result = Simulation(setup, prepared.trace).run(look, EVENTS_BETWEEN_LOOKS)
+        wall_s = time.perf_counter() - began
+    line.show("checking what happened …")
+    cluster = prepared.cluster
+    violations = check(result.log, cluster.nodes, queues=cluster.queues, complete=result.complete)
+    outcomes = outcomes_of(result.log, prepared.trace)
+    line.clear()
+    return Run(result, outcomes, violations, wall_s)
+
+
+def _summary(run: Run, prepared: Prepared, given: Given) -> dict[str, Any]:
+    cluster, mine = prepared.cluster, run.outcomes.state[run.outcomes.initial :]
+    summary = summarize(
+        run.outcomes, prepared.trace, cluster.nodes, violations=run.violations.total, wall_s=round(run.wall_s, 3)
+    )
+    return {
+        **summary,
+        "running": mine.count(RUNNING),
+        "waiting": mine.count(PENDING),
+        "complete": run.result.complete,
+        "trace": given.trace,
+        "traceFormat": prepared.trace.format,
+        "nodes": len(cluster.nodes),
+        "scheduler": settings_to_plain(cluster.settings),
+    }
+
+
+def _write_files(jobs: str | None, report: str | None, run: Run, prepared: Prepared, summary: dict[str, Any]) -> None:
+    if jobs is not None:
+        from tenure.simulator.jobs_csv import write_jobs_csv  # noqa: PLC0415  only on demand
+
+        write_jobs_csv(run.outcomes, jobs)
+    if report is not None:
+        from tenure.model.files import write_atomically  # noqa: PLC0415  only on demand
+        from tenure.report.simulation_page import simulation_page  # noqa: PLC0415  only on demand
+
+        page = simulation_page(run.outcomes, prepared.cluster, summary, run.violations)
+        write_atomically(report, page)

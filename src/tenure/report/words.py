@@ -1,0 +1,107 @@
+"""Numbers, times and amounts as people read them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tenure.model.resources import CPU, GPU, MEMORY, MILLI
+
+NOTHING = "–"
+"""Stands where there is no value."""
+
+SECOND: Final = 1_000_000
+"""µs."""
+
+_STEPS = (("d", 86_400), ("h", 3_600), ("min", 60))
+_BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_LABELS = {CPU: "CPU", MEMORY: "memory", GPU: "GPU", "milliGpu": "GPU", "pods": "pods"}
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
+def number(value: float | None, digits: int = 1) -> str:
+    """Write a number with thousands separators; whole numbers without decimals unless they are floats."""
+    if value is None:
+        return NOTHING
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
+
+
+def short_number(value: float) -> str:
+    """Write a number with at most three significant digits and a suffix: ``1.2k``, ``35M``; for axes."""
+    for suffix, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(value) >= size:
+            return f"{_trimmed(value / size)}{suffix}"
+    return _trimmed(value)
+
+
+def _trimmed(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"  # noqa: PLR2004  the suffix's own step
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """Write a share as a percentage."""
+    return NOTHING if share is None else f"{share * 100:.{digits}f}%"
+
+
+def duration(seconds: float | None) -> str:
+    """Write a duration with its two largest units: ``1 h 48 min``, ``12.5 s``, ``3 d 4 h``."""
+    if seconds is None:
+        return NOTHING
+    if seconds < 0:
+        return f"-{duration(-seconds)}"
+    if seconds < 60:  # noqa: PLR2004  seconds in a minute
+        return f"{seconds:.3g}{_NO_BREAK}s"
+    whole = round(seconds)
+    parts: list[str] = []
+    for unit, size in (*_STEPS, ("s", 1)):
+        count, whole = divmod(whole, size)
+        if count:
+            parts.append(f"{count:,}{_NO_BREAK}{unit}")
+        if parts and (len(parts) == 2 or not count):  # noqa: PLR2004  two units tell enough
+            break
+    return _NO_BREAK.join(parts)
+
+
+def seconds(value: float | None) -> str:
+    """Write seconds to a tenth, exact enough to compare runs by."""
+    return NOTHING if value is None else f"{value:,.1f}{_NO_BREAK}s"
+
+
+def resource_label(resource: str) -> str:
+    """Name a resource for people."""
+    return _LABELS.get(resource, resource)
+
+
+def amount(resource: str, value: float, *, milli_gpu: bool = False) -> str:
+    """Write an amount in the model's units (millicores, bytes, whole GPUs or, if so said, milli-GPU) with its unit."""
+    if resource == CPU:
+        return f"{_plain(value / 1000)}{_NO_BREAK}CPU"
+    if resource == MEMORY:
+        return byte_size(value)
+    if resource == "milliGpu" or (resource == GPU and milli_gpu):
+        return f"{_plain(value / MILLI)}{_NO_BREAK}GPU"
+    return f"{_plain(value)}{_NO_BREAK}{resource_label(resource)}"
+
+
+def bare_amount(resource: str, value: float, *, milli_gpu: bool = False) -> str:
+    """Write an amount like `amount`, without the name of the resource (bytes keep their unit)."""
+    if resource == MEMORY:
+        return byte_size(value)
+    return amount(resource, value, milli_gpu=milli_gpu).split(_NO_BREAK)[0]
+
+
+def byte_size(value: float) -> str:
+    """Write bytes in the largest binary unit that leaves at least 1."""
+    unit = 0
+    while abs(value) >= 1024 and unit + 1 < len(_BYTES):  # noqa: PLR2004  binary units
+        value /= 1024
+        unit += 1
+    return f"{_plain(value)}{_NO_BREAK}{_BYTES[unit]}"
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
+def count(value: int, noun: str, plural: str = "") -> str:
+    """Write a count with its noun."""
+    return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
