@@ -27,7 +27,7 @@ class TaskClass:
     """
 
     __slots__ = (
-        "amount", "ask", "ask2", "asks", "best", "best_key", "devices", "id", "key", "milli", "preference",
+        "amount", "ask", "ask2", "asks", "best", "best_key", "both", "devices", "id", "key", "milli", "preference",
         "spec", "static", "static_list", "synced", "version", "whole",
     )  # fmt: skip
 
@@ -51,7 +51,8 @@ class TaskClass:
         if spec.gpu_share is not None:
             self.devices = spec.gpu_share.devices
             self.milli = milli_by_node(spec, nodes)
-        self.ask2 = np.concatenate([self.ask, self.ask])[:, None]
+        self.both = np.concatenate([self.ask, self.ask])
+        self.ask2 = self.both[:, None]
         self.asks = [(row, amount) for row, amount in enumerate(self.ask.tolist()) if amount]
         self.amount = self._pending_amount(nodes)
         self.static = self._static(nodes)

@@ -1,8 +1,8 @@
 """The undo log behind a transaction.
 
-Every change of the session's state is one of three kinds, an attribute, an item of a sequence or array, or the
-membership in a set. Each is logged with what stood there before, so that undoing is the same few lines for all
-operations and none of them writes an inverse by hand.
+Every change of the session's state is one of four kinds: an attribute, several attributes of one object, an item of
+a sequence or array, or the membership in a set. Each is logged with what stood there before, so that undoing is the
+same few lines for all operations and none of them writes an inverse by hand.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 Members: TypeAlias = set[Any]
 
-_ATTRIBUTE, _ITEM, _MEMBER = 0, 1, 2
+_ATTRIBUTE, _ITEM, _MEMBER, _RECORD = 0, 1, 2, 3
 
 
 class Journal:
@@ -31,6 +31,11 @@ class Journal:
         if self.depth:
             self._entries.append((_ATTRIBUTE, owner, name, getattr(owner, name)))
         setattr(owner, name, value)
+
+    def save(self, owner: Any) -> None:
+        """Remember all attributes of ``owner`` that its class lists in ``saved``, which are about to be set."""
+        if self.depth:
+            self._entries.append((_RECORD, owner, None, [getattr(owner, name) for name in owner.saved]))
 
     def put(self, sequence: Any, index: int, value: object) -> None:
         """Set an item of a list."""
@@ -75,6 +80,9 @@ class Journal:
                 setattr(target, key, old)
             elif kind == _ITEM:
                 target[key] = old
+            elif kind == _RECORD:
+                for name, value in zip(target.saved, old, strict=True):
+                    setattr(target, name, value)
             elif old:
                 target.add(key)
             else:

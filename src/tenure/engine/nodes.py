@@ -89,7 +89,8 @@ class NodeTable:
 
         ``now`` and ``then`` say in which half.
         """
-        self.journal.keep(self.room, (slice(None), node))
+        if self.journal.depth:
+            self.journal.keep(self.room, (slice(None), node))
         rows = len(self.resources)
         column = self.room[:, node]
         amount = ask if sign > 0 else -ask
@@ -99,6 +100,13 @@ class NodeTable:
             column[rows:] -= amount
         if devices:
             self.occupy_devices(node, devices, sign * milli, now=now, then=then)
+        self.changed.append(node)
+
+    def take(self, node: int, both: Ints) -> None:
+        """Take the same from both halves; ``both`` is ``int64[2 * rows]``. The short way for a plain bind."""
+        if self.journal.depth:
+            self.journal.keep(self.room, (slice(None), node))
+        self.room[:, node] -= both
         self.changed.append(node)
 
     def occupy_devices(self, node: int, devices: tuple[int, ...], milli: int, *, now: bool, then: bool) -> None:

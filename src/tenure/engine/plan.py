@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenure.model.queue import QueueStatus
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One thing to carry out: ``bind``, ``nominate``, ``evict`` or ``notice`` of one task.
 
     Workloads are namespace/name; ``index`` and ``node_index`` are the numbers of task and node. ``cause``,

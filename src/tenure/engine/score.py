@@ -205,7 +205,7 @@ class Scorer:
         """Bring the class's scores up to date with all nodes that changed since they were last looked at."""
         changed = self.nodes.changed
         behind = len(changed) - cls.synced
-        if cls.key is None or behind > len(self.nodes) or cls.version != self.fragmentation.version:
+        if cls.key is None or behind > max(len(self.nodes), 64) or cls.version != self.fragmentation.version:
             cls.key = self.keys(cls, slice(None))
             self._find_best(cls)
         elif behind:

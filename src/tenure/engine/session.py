@@ -214,11 +214,12 @@ class Session:
     def bind(self, task: TaskState, node: int, devices: tuple[int, ...]) -> None:
         """Place a pending task on a node that has the room now."""
         journal, state = self.journal, task.workload
-        journal.set(task, "phase", BOUND)
-        journal.set(task, "node", node)
-        journal.set(task, "devices", devices)
-        journal.set(task, "fresh", value=True)
-        self._occupy(task, node, devices, 1, now=True, then=True)
+        journal.save(task)
+        task.phase, task.node, task.devices, task.fresh = BOUND, node, devices, True
+        if devices or task.terms is not None:
+            self._occupy(task, node, devices, 1, now=True, then=True)
+        else:
+            self.nodes.take(node, task.cls.both)
         journal.add(self.on_node[node], task)
         self._count_allocated(task, node)
         if state.entry is not None:
@@ -227,9 +228,8 @@ class Session:
     def nominate(self, task: TaskState, node: int, devices: tuple[int, ...]) -> None:
         """Promise a pending task room on a node that is there once what terminates has left."""
         journal, state = self.journal, task.workload
-        journal.set(task, "nominated", node)
-        journal.set(task, "nominated_devices", devices)
-        journal.set(task, "nominated_at", self.now)
+        journal.save(task)
+        task.nominated, task.nominated_devices, task.nominated_at = node, devices, self.now
         self._occupy(task, node, devices, 1, now=False, then=True)
         self._count_waiting(1)
         journal.add(self.on_node[node], task)
@@ -252,9 +252,9 @@ class Session:
         if task.nominated >= 0:
             self._give_back(task, task.nominated, task.nominated_devices, now=False, then=True)
             self._count_waiting(-1)
-            journal.set(task, "nominated", -1)
-            journal.set(task, "nominated_devices", ())
             self._count_released(task, leaf)
+            journal.save(task)
+            task.nominated, task.nominated_devices = -1, ()
         if task.node >= 0:
             left = task.phase is TERMINATING
             if left and not task.stuck:
@@ -264,10 +264,8 @@ class Session:
                 self._count_released(task, leaf)
             elif leaf >= 0:
                 self.queues.ask(leaf, task.cls.amount)
-            journal.set(task, "node", -1)
-            journal.set(task, "devices", ())
-            journal.set(task, "phase", PENDING)
-            journal.set(task, "fresh", value=False)
+            journal.save(task)
+            task.node, task.devices, task.phase, task.fresh = -1, (), PENDING, False
         self.epoch += 1
 
     def _count_waiting(self, change: int) -> None:
@@ -341,7 +339,11 @@ class Session:
 
     def note_start(self, state: WorkloadState) -> None:
         """Set the time of the start once the core is bound (spec: gangs)."""
-        if state.started_at is None and all(t.nominated < 0 for t in state.tasks) and state.root.satisfied():
+        if state.started_at is not None:
+            return
+        tasks = state.tasks
+        alone = len(tasks) == 1
+        if tasks[0].node >= 0 if alone else all(t.nominated < 0 for t in tasks) and state.root.satisfied():
             self.journal.set(state, "started_at", self.now)
 
     def next_serial(self) -> int:

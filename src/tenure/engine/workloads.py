@@ -30,6 +30,8 @@ class TaskState:
         "nominated_devices", "phase", "stuck", "terminating_since", "terms", "workload",
     )  # fmt: skip
 
+    saved = ("devices", "fresh", "node", "nominated", "nominated_at", "nominated_devices", "phase")
+
     def __init__(self, model: Task, index: int, workload: WorkloadState, cls: TaskClass) -> None:
         self.model = model
         self.index = index
