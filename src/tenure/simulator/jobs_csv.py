@@ -6,6 +6,7 @@ import csv
 import io
 from pathlib import Path
 
+from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.files import write_atomically
 from tenure.simulator.outcomes import Outcomes
 from tenure.simulator.traces.numbers import seconds_text
@@ -25,7 +26,7 @@ def jobs_csv(outcomes: Outcomes) -> str:
     writer.writerow(HEADER)
     columns = zip(
         outcomes.names,
-        (workload.queue for workload in outcomes.workloads),
+        (workload.queue or DEFAULT_QUEUE for workload in outcomes.workloads),
         outcomes.submit.tolist(),
         outcomes.first_start.tolist(),
         outcomes.start.tolist(),

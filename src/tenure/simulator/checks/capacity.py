@@ -30,7 +30,7 @@ def check_nodes(history: History, nodes: Sequence[Node], findings: Findings) -> 
     for resource in resources_of(history.tasks.specs):
         capacity = np.array([_capacity(node, resource) for node in nodes], dtype=np.int64)
         used = times.running(amounts_held(history, nodes, resource, spec))
-        over = times.rises((used > capacity[times.group]) & (times.sign > 0))
+        over = times.rises(used > capacity[times.group])
         findings.add(OVER_CAPACITY, over, len(over), _OverNode(nodes, resource, times, used, capacity))
 
 
@@ -98,7 +98,7 @@ def check_queues(history: History, nodes: Sequence[Node], queues: Sequence[Queue
     for resource in sorted({name for queue in queues for name in queue.max}):
         bound = np.array([queue.max.get(resource, UNLIMITED) for queue in queues], dtype=np.int64)
         used = times.running(amounts_held(history, nodes, resource, spec)[entry])
-        over = times.rises((used > bound[times.group]) & (times.sign > 0))
+        over = times.rises(used > bound[times.group])
         findings.add(OVER_MAX, over, len(over), _OverQueue(queues, resource, times, used, bound))
 
 

@@ -70,7 +70,7 @@ def _check_each_device(
     weights = _weights(history, nodes, unit)
     node = times.group // widest
     used = times.running(weights[entry])
-    over = times.rises((used > unit[node]) & (times.sign > 0))
+    over = times.rises(used > unit[node])
     findings.add(
         OVER_DEVICE,
         over,
@@ -126,7 +126,7 @@ def _check_unnamed(
     times = Timeline(group, np.arange(len(group)), at, position, np.ones_like(group), first)
     used = times.running(change)
     count = np.array([one.allocatable.get(GPU, 0) for one in nodes], dtype=np.int64)
-    over = times.rises((used > count[group]) & (change > 0))
+    over = times.rises(used > count[group])
     findings.add(
         OVER_DEVICE,
         over,

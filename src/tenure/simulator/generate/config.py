@@ -24,8 +24,8 @@ class GeneratorConfig:
 
     ``capacity`` is in GPUs or processors, as ``unit`` says; ``node_size`` is how many of them a node has, and the
     most that one pod asks for. ``load`` is the offered load: work of all jobs divided by capacity and by the
-    time between the first and the last arrival. ``shared`` is the share of one-GPU jobs that ask for a part of a GPU, ``saving``
-    the share of jobs that make checkpoints.
+    time between the first and the last arrival. ``shared`` is the share of one-GPU jobs that ask for a part of a GPU,
+    ``saving`` the share of jobs that make checkpoints.
     """
 
     jobs: int | None = None
