@@ -244,7 +244,8 @@ def test_some_causes_need_no_beneficiary(cause):
 def evicted_at(second, task=1, **recorded):
     return script(
         [gang("a", 2, min_member=1)],
-        ("submit", 0, 0), ("bind", 10, 0, 0, 0), ("bind", 20, 0, 1, 0), ("evict", second, 0, task, "quota", -1, recorded),
+        ("submit", 0, 0), ("bind", 10, 0, 0, 0), ("bind", 20, 0, 1, 0),
+        ("evict", second, 0, task, "quota", -1, recorded),
         *([("evict", second, 0, 0, "quota", -1, recorded)] if task else []),
     )  # fmt: skip
 

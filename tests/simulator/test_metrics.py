@@ -32,7 +32,7 @@ def summary(log, trace, nodes=NODES):
 
 @pytest.fixture
 def plain():
-    """Two queues on eight cores: a waits 0 s and runs 100 s on 4 cores, b waits 60 s and runs 40 s on 8, c is too large."""
+    """Two queues on eight cores: a runs 100 s on 4 cores at once, b 40 s on 8 after 60 s, c is too large."""
     trace = trace_of(
         (gang("a", of=spec(4), queue="left"), 100),
         (gang("b", 2, spec(4), queue="right"), 40),
