@@ -248,7 +248,7 @@ class ShareKind(Kind):
 
     def encode(self, value: float) -> str | float:
         """Write a percentage where that is exact."""
-        text = f"{value * 100:g}%"
+        text = f"{value * 100:.10f}".rstrip("0").rstrip(".") + "%"
         return text if self.parse(text) == value else value
 
 

@@ -83,9 +83,7 @@ class _Reader:
             value = self._scalar(event, path)
         elif len(path) >= MAX_DEPTH:
             message = f"is nested deeper than {MAX_DEPTH} levels; a file needs about ten"
-            raise InvalidInputError(
-                [Problem(self._name, event.start_mark.line + 1, path_text(path[:5]) + "…", message)]
-            )
+            raise InvalidInputError([Problem(self._name, _line(event), path_text(path[:5]) + "…", message)])
         elif kind is yaml.SequenceStartEvent:
             value = self._sequence(path)
         else:
@@ -136,7 +134,7 @@ class _Reader:
         if isinstance(value, str):
             return value
         raise InvalidInputError(
-            [Problem(self._name, event.start_mark.line + 1, path_text(path), "a key is not text; write 'key: value'")]
+            [Problem(self._name, _line(event), path_text(path), "a key is not text; write 'key: value'")]
         )
 
     def _merged(self, event: Any, value: Any, path: Path) -> list[dict[str, Any]]:
@@ -156,11 +154,11 @@ class _Reader:
         self._count += size
         if self._count > MAX_VALUES:
             message = f"aliases expand to more than {MAX_VALUES:,} values; write less of them"
-            raise InvalidInputError([Problem(self._name, event.start_mark.line + 1, path_text(path), message)])
+            raise InvalidInputError([Problem(self._name, _line(event), path_text(path), message)])
         return value
 
     def _fault(self, event: Any, path: Path, message: str) -> None:
-        self._problems.append(Problem(self._name, event.start_mark.line + 1, path_text(path), message))
+        self._problems.append(Problem(self._name, _line(event), path_text(path), message))
 
 
 def _syntax_problem(name: str, text: str, error: Any) -> Problem:
@@ -189,7 +187,7 @@ def _locate(text: str, number: int, paths: Iterable[Path]) -> Lines:
             count += 1
             if count == number:
                 start: Any = events.get_event()
-                trie.settle(start.start_mark.line + 1)
+                trie.settle(_line(start))
                 _walk(events.get_event, start, trie)
                 break
     return trie.lines
@@ -202,7 +200,7 @@ def _walk(advance: Any, event: Any, trie: Trie | None) -> None:
         while type(event := advance()) is not yaml.SequenceEndEvent:
             inner = trie.child(index) if trie is not None else None
             if inner is not None:
-                inner.settle(event.start_mark.line + 1)
+                inner.settle(_line(event))
             _walk(advance, event, inner)
             index += 1
     elif kind is yaml.MappingStartEvent:
@@ -211,7 +209,11 @@ def _walk(advance: Any, event: Any, trie: Trie | None) -> None:
             if type(key) is yaml.ScalarEvent:
                 inner = trie.child(key.value) if trie is not None else None
                 if inner is not None:
-                    inner.settle(key.start_mark.line + 1)
+                    inner.settle(_line(key))
             else:
                 _walk(advance, key, None)
             _walk(advance, advance(), inner)
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1

@@ -1,0 +1,196 @@
+"""Random values of every kind of field, found by reflection: a new field is covered without a word here."""
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from tenure.model import containers, kinds
+from tenure.model.cluster import Cluster, DisruptionBudget, Eviction
+from tenure.model.containers import AmountsKind
+from tenure.model.entries import PortKind
+from tenure.model.node import Node
+from tenure.model.queue import Queue
+from tenure.model.records import Record, check_value, fields_of
+from tenure.model.report import Report
+from tenure.model.selectors import HostPort
+from tenure.model.settings import Settings
+from tenure.model.workload import GpuShare, Phase, SubGroup, Task, TaskSpec, Workload
+
+GPU = "nvidia.com/gpu"
+FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
+    ["off", "no", "010", "1_000", "1e3", "null", "~", "2026-11-20T10:00:00Z", "a: b", "- x", "<<", "=", "\x85", "\t"]
+)
+names = st.text("abc-.19é", min_size=1, max_size=4)
+resources = st.sampled_from(["cpu", "memory", "pods", GPU, "example.com/fpga"])
+amounts = st.integers(0, 2**63 - 1) | st.integers(0, 10_000)
+
+
+def values_of(kind):
+    """Give a strategy for the values of a kind."""
+    for cls, make in MAKERS.items():
+        if type(kind) is cls:
+            return make(kind)
+    raise AssertionError(f"no strategy for {kind}")
+
+
+def _amounts(kind):
+    whole = st.dictionaries(resources, amounts, max_size=3)
+    if kind.pairs:
+        return whole.map(lambda found: tuple(sorted((r, n) for r, n in found.items() if n)))
+    return whole
+
+
+def _one_or_map(kind):
+    return values_of(kind.one) | values_of(kind.many)
+
+
+def _tuples(kind):
+    return st.lists(values_of(kind.items), max_size=2, unique=kind.distinct).map(tuple)
+
+
+MAKERS = {
+    kinds.Text: lambda _: texts,
+    kinds.Name: lambda _: names,
+    kinds.Boolean: lambda _: st.booleans(),
+    kinds.Integer: lambda kind: st.integers(kind.low, kind.high),
+    kinds.Number: lambda kind: st.floats(kind.low, min(kind.high, 1e300), exclude_min=kind.open_low).map(abs),
+    kinds.Choice: lambda kind: st.sampled_from(list(kind.values.values())),
+    kinds.DurationKind: lambda kind: st.integers(-(2**63) + 1 if kind.signed else int(kind.positive), 2**63 - 1),
+    kinds.TimeKind: lambda _: st.integers(FIRST_TIME, LAST_TIME),
+    kinds.ShareKind: lambda _: st.floats(0, 1).map(abs),
+    kinds.CountOrPercent: lambda _: st.integers(0, 2**31 - 1) | st.integers(0, 100).map("{}%".format),
+    kinds.Constant: lambda _: st.booleans(),
+    kinds.EmptyMapping: lambda _: st.booleans(),
+    containers.QuantityKind: lambda _: amounts,
+    AmountsKind: _amounts,
+    containers.PairsKind: lambda _: st.dictionaries(texts, texts, max_size=2).map(lambda d: tuple(sorted(d.items()))),
+    containers.Map: lambda kind: st.dictionaries(values_of(kind.keys), values_of(kind.values), max_size=2),
+    containers.Listing: _tuples,
+    containers.OneOrMap: _one_or_map,
+    containers.Inside: lambda kind: values_of(kind.inner),
+    PortKind: lambda _: objects(HostPort),
+    Record: lambda kind: objects(kind.cls),
+}
+
+
+def objects(cls, **given):
+    """Give a strategy for valid objects of a dataclass: a few fields at random, the others by default."""
+    return _objects(cls, given).filter(_is_valid)
+
+
+@st.composite
+def _objects(draw, cls, given):
+    listed = list(fields_of(cls, skip=given))
+    optional = [field for field in listed if not field.required]
+    places = draw(st.sets(st.integers(0, len(optional) - 1), max_size=4)) if optional else ()
+    chosen = {optional[place].key for place in places}
+    made = {field.attribute: draw(values_of(field.kind)) for field in listed if field.required or field.key in chosen}
+    return cls(**made, **{name: draw(values) for name, values in given.items()})
+
+
+def _is_valid(value):
+    report = Report()
+    check_value(value, None, report)
+    return not report.problems
+
+
+settings = st.deferred(lambda: objects(Settings))
+shares = st.none() | st.builds(GpuShare, milli=st.integers(1, 1000), devices=st.integers(1, 8))
+shares |= st.builds(GpuShare, memory=st.integers(1, 2**40), devices=st.integers(1, 8))
+
+
+@st.composite
+def specs(draw):
+    """Draw what a task asks for: whole GPUs or a part of some."""
+    spec = draw(objects(TaskSpec, gpu_share=shares))
+    if spec.gpu_share is not None:
+        spec = replace(spec, requests=tuple(pair for pair in spec.requests if pair[0] != GPU))
+    return spec
+
+
+@st.composite
+def clusters(draw):
+    """Draw a cluster that a file can describe."""
+    nodes = draw(st.lists(objects(Node), max_size=3, unique_by=lambda node: node.name))
+    queues = draw(queue_trees())
+    keys = draw(st.lists(st.tuples(names, names), max_size=3, unique=True))
+    parents = {queue.parent for queue in queues}
+    leaves = [queue.name for queue in queues if queue.name not in parents] or ["default"]
+    budgets = st.lists(objects(DisruptionBudget), max_size=2, unique_by=lambda b: (b.namespace, b.name))
+    return Cluster(
+        now=draw(values_of(kinds.TimeKind())),
+        settings=draw(settings),
+        nodes=tuple(nodes),
+        queues=tuple(queues),
+        workloads=tuple(draw(workloads(key, leaves, nodes)) for key in keys),
+        disruption_budgets=tuple(_one_bound(budget) for budget in draw(budgets)),
+        evictions=tuple(draw(st.lists(objects(Eviction), max_size=2))),
+    )
+
+
+def _one_bound(budget):
+    if budget.min_available is None and budget.max_unavailable is None:
+        return replace(budget, min_available=1)
+    return replace(budget, max_unavailable=None) if budget.min_available is not None else budget
+
+
+@st.composite
+def queue_trees(draw):
+    """Draw queues, each below an earlier one or none, that guarantee nothing and allow no more than those above."""
+    queues = draw(st.lists(objects(Queue, parent=st.none()), max_size=4, unique_by=lambda queue: queue.name))
+    tree = []
+    for queue in queues:
+        parent = draw(st.none() | st.sampled_from(tree)) if tree else None
+        limits = {} if parent is None else parent.max
+        allowed = {**limits, **{r: min(n, limits.get(r, n)) for r, n in queue.max.items()}}
+        tree.append(replace(queue, parent=parent and parent.name, guaranteed={}, max=allowed))
+    return tree
+
+
+@st.composite
+def workloads(draw, key, leaves, nodes):
+    """Draw a workload of one queue, with tasks on the nodes."""
+    namespace, name = key
+    shared = draw(st.none() | specs())
+    in_groups = draw(st.booleans())
+    ordered = draw(st.booleans())
+    tasks = []
+    for number in range(draw(st.integers(0, 3))):
+        spec = draw(specs()) if shared is None else shared
+        task = draw(tasks_of(spec, nodes))
+        tasks.append(
+            replace(
+                task,
+                name=f"{name}-{number}",
+                sub_group="a" if in_groups else None,
+                order=number if ordered else None,
+            )
+        )
+    own = objects(
+        Workload,
+        name=st.just(name),
+        namespace=st.just(namespace),
+        queue=st.sampled_from(leaves),
+        tasks=st.just(tuple(tasks)),
+        sub_groups=st.just((SubGroup(name="a"),) if in_groups else ()),
+        min_sub_group=st.none(),
+    )
+    return draw(own)
+
+
+@st.composite
+def tasks_of(draw, spec, nodes):
+    """Draw a task: placed where it can be, else pending."""
+    plain = draw(st.booleans())
+    if plain:
+        return Task(name="x", spec=spec)
+    task = draw(
+        objects(Task, spec=st.just(spec), devices=st.just(()), nominated=st.none(), phase=st.just(Phase.PENDING))
+    )
+    if nodes and spec.gpu_share is None:
+        phase = draw(st.sampled_from(list(Phase)))
+        is_placed = phase in (Phase.BOUND, Phase.RUNNING, Phase.TERMINATING)
+        return replace(task, phase=phase, node=draw(st.sampled_from(nodes)).name if is_placed else None)
+    return replace(task, node=None)
