@@ -18,6 +18,7 @@ from tenure.simulator.generate.lublin import (
 )
 from tenure.simulator.generate.workload import offered_load
 from tenure.simulator.log import EventLog
+from tenure.simulator.traces.openb import gpu_milli_of
 
 COUNT = 100_000
 
@@ -136,6 +137,15 @@ def test_queues_priorities_and_checkpoints_are_mixed_as_documented():
     assert np.mean([not job.is_preemptible for job in jobs]) == pytest.approx(0.05, abs=0.01)
     assert np.mean([job.checkpoint.interval is not None for job in jobs]) == pytest.approx(0.5, abs=0.02)
     assert np.mean([job.tasks[0].spec.gpu_share is not None for job in jobs]) == pytest.approx(0.2927 / 2, abs=0.02)
+
+
+def test_what_may_not_be_evicted_fits_into_what_its_queue_is_guaranteed():
+    """Larger ones could never start: what nobody may take back is not lent."""
+    config = GeneratorConfig(jobs=5000, queues=3)
+    guaranteed = {queue.name: queue.guaranteed["nvidia.com/gpu"] for queue in cluster_for(config).queues}
+    fixed = [job for job in generate(config, 2).jobs if not job.workload.is_preemptible]
+    assert len(fixed) > 100
+    assert all(gpu_milli_of(job) <= guaranteed[job.workload.queue] for job in fixed)
 
 
 def test_the_same_seed_gives_the_same_trace_and_another_one_another():

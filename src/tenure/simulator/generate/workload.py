@@ -8,7 +8,8 @@ The model knows rigid jobs with a size, a run time and an arrival. What is added
   does (Weng et al., USENIX ATC 2023).
 * Queue *k* gets jobs in proportion to 1/k, and its users get theirs likewise; ``guaranteed`` of a queue in the matching
   cluster file is its part of the capacity.
-* Priorities: 70% of the jobs have 0, 25% have 50, and 5% have 100 and are not preemptible.
+* Priorities: 70% of the jobs have 0, 25% have 50, and 5% have 100 and are not preemptible. One that is larger than what
+  its queue is guaranteed has 50 instead of 100: what nobody may take back is not lent, so it could never start.
 * ``expectedRuntime`` is the user's estimate (`tenure.simulator.generate.estimates`).
 * A part of the jobs makes checkpoints, every 10, 30 or 60 minutes; a restart takes a minute.
 """
@@ -151,6 +152,11 @@ def _shares(count: int) -> Floats:
     return shares
 
 
+def _guaranteed(config: GeneratorConfig) -> list[int]:
+    """Whole devices or processors of each queue, in thousandths."""
+    return [int(config.capacity * share) * MILLI for share in _shares(config.queues)]
+
+
 def _trace_jobs(
     generator: np.random.Generator, config: GeneratorConfig, jobs: _Jobs, arrivals: Ints, estimates: Ints
 ) -> tuple[TraceJob, ...]:
@@ -161,6 +167,8 @@ def _trace_jobs(
     priorities = generator.choice(PRIORITIES, count, p=PRIORITY_SHARES)
     saves = generator.random(count) < config.saving
     intervals = generator.choice(CHECKPOINTS_S, count)
+    unborrowed = jobs.sizes * jobs.milli <= np.array(_guaranteed(config))[queues - 1]
+    priorities = np.where(unborrowed, priorities, np.minimum(priorities, PRIORITIES[1]))
     made = []
     for index in range(count):
         pods, ask = _pods(config, int(jobs.sizes[index]), int(jobs.milli[index]))
@@ -210,10 +218,9 @@ def _allocatable(config: GeneratorConfig, size: int) -> dict[str, int]:
 def cluster_for(config: GeneratorConfig) -> Cluster:
     """Give the cluster that the workload is made for: its nodes, and its queues with their parts guaranteed."""
     resource = CPU if config.unit == "cpu" else GPU
-    total = config.capacity * MILLI
     queues = tuple(
-        Queue(name=f"queue-{index + 1}", guaranteed={resource: int(total * share) // MILLI * MILLI})
-        for index, share in enumerate(_shares(config.queues))
+        Queue(name=f"queue-{index + 1}", guaranteed={resource: amount})
+        for index, amount in enumerate(_guaranteed(config))
     )
     return Cluster(now=0, nodes=_nodes(config), queues=queues)
 
