@@ -20,7 +20,7 @@ from tenure.simulator.run import prepare
 from tenure.simulator.trace import Trace, read_trace, scale_load, slice_trace
 
 ALONE = Settings(actions=("allocate",))
-"""Settings of a trace without cluster and settings: one queue, or queues that are all alike, where only placing counts."""
+"""Settings of a trace that comes without any: its queues are all alike, so that only placing counts."""
 
 INNER_QUEUE = "queue is not a leaf"
 

@@ -41,10 +41,11 @@ def _figures(summary: dict[str, Any], where: Terminal) -> str:
 
 def _jobs(summary: dict[str, Any]) -> str:
     parts = [f"{summary['jobs']:,}", f"{summary['finished']:,} finished"]
-    parts += [f"{summary[key]:,} {key}" for key in ("running", "waiting") if summary.get(key)]
-    reasons = _by_name(summary.get("dropReasons", {}))
+    parts += [f"{summary[key]:,} {key}" for key in ("running", "waiting") if summary[key]]
+    reasons = summary.get("dropReasons", {})
     if summary["dropped"]:
-        parts.append(f"{summary['dropped']:,} dropped" + (f" ({reasons})" if reasons else ""))
+        why = f" ({next(iter(reasons)) if len(reasons) == 1 else _by_name(reasons)})" if reasons else ""
+        parts.append(f"{summary['dropped']:,} dropped{why}")
     return ", ".join(parts)
 
 
@@ -53,7 +54,7 @@ def _by_name(counts: dict[str, int]) -> str:
 
 
 def _rate(summary: dict[str, Any]) -> str:
-    done = summary["finished"]
+    done = summary["finished"] + summary["running"] + summary["dropped"]
     return f" ({done / summary['wall_s']:,.0f} jobs/s)" if done and summary["wall_s"] > 0 else ""
 
 

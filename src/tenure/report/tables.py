@@ -108,7 +108,7 @@ def wrap(text: str, width: int) -> list[str]:
     line = ""
     for word in text.split(" "):
         rest = word
-        while text_width(rest) > width and width > 0:
+        while text_width(rest) > width > 0:
             if line:
                 lines.append(line)
                 line = ""

@@ -6,7 +6,7 @@ from typing import Final
 
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 
-NOTHING = "–"
+NOTHING = "—"
 """Stands where there is no value."""
 
 SECOND: Final = 1_000_000
