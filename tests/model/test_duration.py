@@ -14,7 +14,7 @@ UNITS = {
     "ns": Fraction(1, 1000),
     "us": Fraction(1),
     "µs": Fraction(1),
-    "μs": Fraction(1),  # noqa: RUF001
+    "μs": Fraction(1),
     "ms": Fraction(10**3),
     "s": Fraction(10**6),
     "m": Fraction(60 * 10**6),

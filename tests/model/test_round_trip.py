@@ -8,10 +8,10 @@ import yaml
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from tests.model.strategies import clusters, settings
 
 from tenure.model.dump import cluster_to_plain, dump_cluster, dump_settings
 from tenure.model.load import load_cluster, load_settings
-from tests.model.strategies import clusters, settings
 
 slow = hypothesis_settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]

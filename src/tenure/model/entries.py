@@ -96,7 +96,6 @@ def workload_entry() -> Entry:
 @cache
 def file_entry() -> Entry:
     """Give the whole file."""
-    other = {"disruption_budgets": DisruptionBudget, "evictions": Eviction}
     sections = {"nodes": node_entry(), "queues": queue_entry(), "workloads": workload_entry()}
     fields = [
         Field("apiVersion", "api_version", Choice((API_VERSION,))),
@@ -104,8 +103,8 @@ def file_entry() -> Entry:
         Field("now", "now", next(fields_of(Cluster)).kind),
         Field("scheduler", "settings", record_of(Settings)),
         *(Field(name, name, Listing(entry)) for name, entry in sections.items()),
-        Field("disruptionBudgets", "disruption_budgets", Listing(record_of(other["disruption_budgets"]))),
-        Field("evictions", "evictions", Listing(record_of(other["evictions"]))),
+        Field("disruptionBudgets", "disruption_budgets", Listing(Entry(DisruptionBudget))),
+        Field("evictions", "evictions", Listing(record_of(Eviction))),
     ]
     return Entry(Cluster, fields)
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.check import check_cluster
-from tenure.model.cluster import Cluster
+from tenure.model.cluster import Cluster, DisruptionBudget
 from tenure.model.entries import CLUSTER_KIND, SETTINGS_KIND, file_entry, settings_entry
 from tenure.model.expand import Expanded, Expander
 from tenure.model.problems import Problem
 from tenure.model.queue import Queue
 from tenure.model.records import record_of
-from tenure.model.report import BAD, Path, Report, Trail, unroll
+from tenure.model.report import BAD, Path, Report, Trail, trail_of, unroll
 from tenure.model.settings import Settings
 from tenure.model.source import Document, read_document
 
@@ -118,26 +118,40 @@ def _read_cluster(value: Any, report: Report) -> Cluster:
     expander.add_nodes(values.pop("nodes", ()))
     expander.add_workloads(values.pop("workloads", ()))
     made = expander.result
-    queues = values.get("queues", ())
+    queues, budgets = values.get("queues", ()), values.get("disruption_budgets", ())
     cluster = Cluster(
         now=values.get("now", 0),
         settings=values.get("settings", Settings()),
         nodes=tuple(made.nodes),
         queues=tuple(Queue(**read.values) for read in queues),
         workloads=tuple(made.workloads),
-        disruption_budgets=values.get("disruption_budgets", ()),
+        disruption_budgets=tuple(DisruptionBudget(**read.values) for read in budgets),
         evictions=values.get("evictions", ()),
     )
-    report_findings(cluster, made, [read.at for read in queues], report)
+    trails = {
+        "nodes": made.node_trails,
+        "queues": [read.at for read in queues],
+        "workloads": made.workload_trails,
+        "disruptionBudgets": [read.at for read in budgets],
+    }
+    _report_findings(cluster, made, trails, report)
     return cluster
 
 
-def report_findings(cluster: Cluster, made: Expanded, queue_trails: list[Trail], report: Report) -> None:
-    """Check a cluster as a whole and note what is found at the place in the file that it comes from."""
-    trails = {"nodes": made.node_trails, "queues": queue_trails, "workloads": made.workload_trails}
+def _report_findings(cluster: Cluster, made: Expanded, trails: dict[str, list[Trail]], report: Report) -> None:
+    """Check a cluster as a whole and note what is found at the place in the file that it comes from.
+
+    What is found at a value of which a part could not be read is a consequence of that, and left out.
+    """
+    unread = {path[:length] for path, _ in report.problems for length in range(1, len(path) + 1)}
     for finding in check_cluster(cluster):
         path = _place(finding.path, trails, made)
-        (report.warnings if finding.is_warning else report.problems).append((path, finding.message))
+        if path in unread:
+            continue
+        if finding.is_warning:
+            report.warnings.append((path, finding.message))
+        else:
+            report.add(trail_of(path), finding.message)
 
 
 def _place(path: Path, trails: dict[str, list[Trail]], made: Expanded) -> Path:

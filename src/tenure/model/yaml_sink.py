@@ -6,6 +6,10 @@ from typing import IO, Any
 
 import yaml
 
+from tenure.model.scalars import resolve_scalar
+
+_TEXT = "tag:yaml.org,2002:str"
+_NUMBER = "tag:yaml.org,2002:float"
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
@@ -16,6 +20,13 @@ class _Dumper(yaml.CSafeDumper):
         first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
         for first, resolvers in yaml.CSafeDumper.yaml_implicit_resolvers.items()
     }
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        """Tell what a word without quotes would be read as: by other readers (YAML 1.1), or else by our own."""
+        tag = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+        if tag == _TEXT and kind is yaml.ScalarNode and implicit[0] and not isinstance(resolve_scalar(value), str):
+            return _NUMBER
+        return tag
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
         return True
