@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tenure.actions.allocate import allocate
 from tenure.actions.context import Context
 from tenure.engine.backfill import Endings
+from tenure.engine.evictions import outstay
 from tenure.engine.placement import Placer
 from tenure.engine.plan import Plan
 from tenure.engine.session import Session
@@ -22,10 +23,10 @@ class Scheduler:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.placer = Placer(session)
-        self.fairness = Fairness(session)
         self.endings = Endings()
         self.cycles = 0
+        self.actions = [ACTIONS[name] for name in session.settings.actions if name in ACTIONS]
+        self.context = Context(session, Placer(session), Fairness(session), self.endings, Plan(session.now))
         if session.settings.backfill == "easy":
             for workload in session.workloads.values():
                 if workload.occupied():
@@ -39,11 +40,11 @@ class Scheduler:
             session.mix.refresh()
         plan = Plan(now)
         self._expire(plan)
-        context = Context(session, self.placer, self.fairness, self.endings, plan, self.cycles)
-        for action in session.settings.actions:
-            run = ACTIONS.get(action)
-            if run is not None:
-                run(context)
+        context = self.context
+        context.plan, context.cycle = plan, self.cycles
+        for run in self.actions:
+            run(context)
+        session.added.clear()
         session.compact()
         self.cycles += 1
         return plan
@@ -60,6 +61,8 @@ class Scheduler:
             for task in workload.tasks:
                 if task.phase is TERMINATING and not task.stuck and session.now >= session.leaves_at(task):
                     session.mark_stuck(task)
+                if task.leaving >= 0 and not task.stuck and session.now >= session.leaves_at(task):
+                    outstay(session, task)
                 if task.nominated >= 0 and session.now > task.nominated_at + timeout + session.longest_grace(task):
                     session.withdraw(task)
                     plan.expired.append((key, task.index))

@@ -16,7 +16,13 @@ from tenure.engine.workloads import NextStep, TaskState, WorkloadState
 def allocate(context: Context) -> None:
     """Place what fits, and write it into the plan."""
     bind_nominated(context)
-    _Allocation(context).run()
+    last = context.last_pass
+    if isinstance(last, _Allocation) and last.still_holds():
+        last.serve_arrivals()
+    else:
+        context.last_pass = last = _Allocation(context)
+        last.run()
+    last.epoch = context.session.epoch
 
 
 def bind_nominated(context: Context) -> None:
@@ -51,7 +57,7 @@ def _bind_together(context: Context, tasks: list[TaskState]) -> None:
 def _room_now(context: Context, task: TaskState, node: int, devices: tuple[int, ...]) -> bool:
     """Whether a task can be bound to a node on these devices now."""
     session = context.session
-    if not context.placer.fits_at(task, node):
+    if task.leaving >= 0 or not context.placer.fits_at(task, node):
         return False
     milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])
     free = session.nodes.free_devices(node, bindable=True) if devices else []
@@ -59,11 +65,17 @@ def _room_now(context: Context, task: TaskState, node: int, devices: tuple[int, 
 
 
 class _Allocation:
-    """One pass over all that wait."""
+    """One pass over all that wait.
+
+    What it found out holds until room grows somewhere: while it does, those that waited need not be tried again, and
+    the next cycle has only to look at who has arrived since.
+    """
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self.session = context.session
+        self.epoch = -1
+        self.most_room = context.session.most_room()
         easy = self.session.settings.backfill == "easy"
         self.backfill = Backfill(self.session, context.endings, context.placer) if easy else None
         self.order = QueueOrder(self.session, context.fairness.now(), self._skip_beside if easy else self._skip)
@@ -76,8 +88,28 @@ class _Allocation:
             assert step is not None
             if not self._held_back(workload, step) and self._serve(workload, step):
                 self._placed(workload, step)
+                order.served(workload)
             else:
                 order.pass_over(workload)
+
+    def still_holds(self) -> bool:
+        """Whether nothing has changed since the pass but that at most one workload has arrived, behind the others."""
+        session, backfill = self.session, self.backfill
+        added = session.added
+        if self.epoch != session.epoch or session.terms.used or session.nodes.waiting or len(added) > 1:
+            return False
+        if backfill is None or not added or not backfill.blocked:
+            return True
+        behind = added[0].entry is None or (backfill.blocked[0].entry or ()) < added[0].entry
+        return behind and backfill.still_holds() and sum(map(bool, session.waiting.values())) == 1
+
+    def serve_arrivals(self) -> None:
+        """Serve those that have arrived since the pass, and what they ask for next."""
+        for workload in self.session.added:
+            while (step := workload.step) is not None and workload.entry is not None:
+                if self._held_back(workload, step) or not self._serve(workload, step):
+                    break
+                self._placed(workload, step)
 
     def _held_back(self, workload: WorkloadState, step: NextStep) -> bool:
         """Whether a queue's maximum, or guarantees that must not be borrowed against, forbid the step."""
@@ -87,7 +119,16 @@ class _Allocation:
         return workload.fixed and queues.beyond_guaranteed(leaf, step.amount) is not None
 
     def _skip(self, _: WorkloadState, step: NextStep) -> bool:
-        return step.shape is not None and step.shape.failed == self.session.epoch
+        """Whether a step of this shape is known not to fit, or one of its tasks is larger than any room there is."""
+        shape, session = step.shape, self.session
+        if shape is None:
+            return False
+        if shape.failed == session.epoch:
+            return True
+        if shape.exceeds(self.most_room):
+            shape.failed = session.epoch
+            return True
+        return False
 
     def _skip_beside(self, workload: WorkloadState, step: NextStep) -> bool:
         """As `_skip`, once it is known who was blocked first: who that is, the order decides."""
@@ -101,7 +142,7 @@ class _Allocation:
 
     def _serve(self, workload: WorkloadState, step: NextStep) -> bool:
         shape, session, backfill = step.shape, self.session, self.backfill
-        if shape is None or shape.failed != session.epoch:
+        if not self._skip(workload, step):
             if backfill is not None and backfill.blocked:
                 return backfill.place(workload, step)
             if self.context.placer.place(workload, step):
@@ -116,4 +157,3 @@ class _Allocation:
         for task in step.tasks:
             self.context.record(task)
         self.context.settle(workload)
-        self.order.served(workload)

@@ -14,7 +14,10 @@ from tenure.fairness.current import Fairness
 
 @dataclass(slots=True)
 class Context:
-    """The session and the plan of one cycle. ``endings`` is kept only where backfill needs it."""
+    """The session, and the plan of the present cycle.
+
+    ``endings`` is kept only where backfill needs it; ``last_pass`` is what allocate remembers of its last pass.
+    """
 
     session: Session
     placer: Placer
@@ -22,6 +25,7 @@ class Context:
     endings: Endings
     plan: Plan
     cycle: int = 0
+    last_pass: object = None
 
     def record(self, task: TaskState) -> None:
         """Add the step that places a task to the plan."""

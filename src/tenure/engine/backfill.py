@@ -123,13 +123,17 @@ class Imagined:
 
 
 class Reservation:
-    """The promise to one workload: it fits at ``at`` (µs since the epoch), and ``extra`` is left beside it then."""
+    """The promise to one workload: it fits at ``at`` (µs since the epoch), and ``extra`` is left beside it then.
 
-    __slots__ = ("at", "extra")
+    ``most`` is the most that any node has left of each row; it is used up, so more there will not be.
+    """
+
+    __slots__ = ("at", "extra", "most")
 
     def __init__(self, at: int, extra: Imagined) -> None:
         self.at = at
         self.extra = extra
+        self.most: list[int] = extra.nodes.room[: extra.nodes.rows].max(axis=1).tolist()
 
 
 class Backfill:
@@ -145,6 +149,7 @@ class Backfill:
         self.blocked: list[WorkloadState] = []
         self.reservation: Reservation | None = None
         self.serial = session.next_serial()
+        self._on_time = True
 
     def block(self, workload: WorkloadState) -> None:
         """Note that a workload does not fit for want of free room: the first that can be promised a time gets it."""
@@ -152,9 +157,13 @@ class Backfill:
             self.blocked.append(workload)
 
     def known_to_delay(self, workload: WorkloadState, step: NextStep) -> bool:
-        """Whether a step of this shape did not fit beside the reservation, and it would not be gone in time."""
-        shape = step.shape
-        return shape is not None and shape.failed_beside == self.serial and not self._gone_in_time(workload)
+        """Whether it would not be gone in time, and a step of this shape does not fit beside the reservation."""
+        shape, reservation = step.shape, self.reservation
+        if shape is None or reservation is None or self._gone_in_time(workload):
+            return False
+        if shape.failed_beside != self.serial and shape.exceeds(reservation.most):
+            shape.failed_beside = self.serial
+        return shape.failed_beside == self.serial
 
     def _gone_in_time(self, workload: WorkloadState) -> bool:
         reservation = self.reservation
@@ -163,6 +172,8 @@ class Backfill:
 
     def place(self, workload: WorkloadState, step: NextStep) -> bool:
         """Place a later workload if it fits and delays nobody who has a promise; False: nothing was done."""
+        if self.known_to_delay(workload, step):
+            return False
         if len(step.tasks) == 1 and self.placer.find(step.tasks[0])[0] < 0:
             if step.shape is not None:
                 step.shape.failed = self.session.epoch
@@ -170,12 +181,27 @@ class Backfill:
         if self.reservation is None and not self._reserve():
             return self._place_freely(workload, step)
         if self._gone_in_time(workload):
-            return self.placer.place(workload, step)
+            return self._place_before(workload, step)
         if self._place_beside(workload, step):
             return True
         if step.shape is not None:
             step.shape.failed_beside = self.serial
         return False
+
+    def still_holds(self) -> bool:
+        """Whether making the reservation anew would give the same.
+
+        Not once its time has come, and not if somebody ends exactly then: who is released first might differ.
+        """
+        return self._on_time and (self.reservation is None or self.reservation.at > self.session.now)
+
+    def _place_before(self, workload: WorkloadState, step: NextStep) -> bool:
+        """Place a workload that will be gone when the reservation begins."""
+        assert self.reservation is not None
+        placed = self.placer.place(workload, step)
+        if placed and self.session.now + (workload.expected or 0) == self.reservation.at:
+            self._on_time = False
+        return placed
 
     def _reserve(self) -> bool:
         """Promise the first of those that were blocked a time; one whom no expected end helps gets none."""

@@ -58,6 +58,7 @@ class NodeTable:
         self.resources = [r for r in resources if r != GPU] + ([GPU, FREE_DEVICES] if self.has_devices else [])
         if GPU in resources and not self.has_devices:
             self.resources.append(GPU)
+        self.rows = len(self.resources)  # of one half of room
         self.row = {name: i for i, name in enumerate(self.resources)}
         self.amounts = len(self.resources) - self.has_devices  # rows that are amounts, not the count of devices
         self.capacity = np.zeros((len(self.resources), count), np.int64)
@@ -77,11 +78,6 @@ class NodeTable:
         self.cpu_row = self.row.get(CPU, -1)
         self.cpu_capacity: list[int] = self.capacity[self.cpu_row].tolist() if self.cpu_row >= 0 else []
 
-    @property
-    def rows(self) -> int:
-        """Number of rows of one half of ``room``."""
-        return len(self.resources)
-
     def occupy(
         self, node: int, ask: Ints, devices: tuple[int, ...], milli: int, *, now: bool, then: bool, sign: int
     ) -> None:
@@ -91,7 +87,7 @@ class NodeTable:
         """
         if self.journal.depth:
             self.journal.keep(self.room, (slice(None), node))
-        rows = len(self.resources)
+        rows = self.rows
         column = self.room[:, node]
         amount = ask if sign > 0 else -ask
         if now:
@@ -119,7 +115,7 @@ class NodeTable:
             if then:
                 pair[THEN, device] -= milli
         here, there = pair[NOW].tolist(), pair[THEN].tolist()
-        rows = len(self.resources)
+        rows = self.rows
         self.room[rows - 1, node] = sum(a == b == MILLI for a, b in zip(here, there, strict=True))
         self.room[2 * rows - 1, node] = there.count(MILLI)
 

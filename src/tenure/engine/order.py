@@ -73,6 +73,7 @@ class QueueOrder:
         self.heads: dict[int, WorkloadState] = {}
         self.heaps: dict[int, list[tuple[Key | None, int]]] = {-1: []}
         self._build(-1, self.queues.top)
+        self.alone = len(self.heads) == 1
 
     def _build(self, parent: int, children: list[int]) -> None:
         contending = []
@@ -106,6 +107,8 @@ class QueueOrder:
 
     def next(self) -> WorkloadState | None:
         """Give the workload to serve next, None when nobody waits any more."""
+        if self.alone:
+            return next(iter(self.heads.values()), None)
         return self._head_of(-1) if self.heaps[-1] else None
 
     def served(self, workload: WorkloadState) -> None:
@@ -119,6 +122,8 @@ class QueueOrder:
 
     def _renew(self, leaf: int) -> None:
         self._advance(leaf)
+        if self.alone:  # one leaf alone has nobody to be compared with
+            return
         for queue in self.queues.path[leaf]:
             heap = self.heaps[self.queues.parent[queue]]
             if self._head_of(queue) is None:

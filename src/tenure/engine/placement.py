@@ -115,7 +115,7 @@ class Placer:
     def put(self, task: TaskState, node: int, *, bindable: bool) -> None:
         """Bind or nominate a task on a node that fits it, on the devices that suit best there."""
         devices = self.devices(task.cls, node, bindable=bindable) if task.cls.whole or task.cls.devices else ()
-        if bindable:
+        if bindable and task.leaving < 0:
             self.session.bind(task, node, devices)
         else:
             self.session.nominate(task, node, devices)

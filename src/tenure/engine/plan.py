@@ -11,7 +11,7 @@ from tenure.model.queue import QueueStatus
 class Step(NamedTuple):
     """One thing to carry out: ``bind``, ``nominate``, ``evict`` or ``notice`` of one task.
 
-    Workloads are namespace/name; ``index`` and ``node_index`` are the numbers of task and node. ``cause``,
+    Workloads are namespace/name; ``task_index`` and ``node_index`` are the numbers of task and node. ``cause``,
     ``beneficiary``, ``cost`` (weighted resource-seconds) and ``reason`` belong to evictions.
     """
 
@@ -19,7 +19,7 @@ class Step(NamedTuple):
     workload: str
     task: str
     node: str
-    index: int
+    task_index: int
     node_index: int
     devices: tuple[int, ...] = ()
     cycle: int = 0

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tenure.engine.classes import ClassTable
+from tenure.engine.evictions import depart, going, resume_moves
 from tenure.engine.fragmentation import Fragmentation
 from tenure.engine.journal import Journal
 from tenure.engine.nodes import UNLIMITED, NodeTable
@@ -47,7 +48,8 @@ class Session:
 
     ``on_node`` holds, for each node, the tasks that occupy it or will (bound, running, terminating, nominated).
     ``waiting`` holds, for each leaf queue, the entries of workloads that wait, in their order, among them stale ones
-    that are skipped. ``epoch`` grows whenever room may have grown anywhere.
+    that are skipped. ``added`` are the workloads that came since the last cycle. ``epoch`` grows whenever room may have
+    grown anywhere.
     """
 
     def __init__(
@@ -69,8 +71,10 @@ class Session:
         self.on_node: list[set[TaskState]] = [set() for _ in node_list]
         self.waiting: dict[int, list[Entry]] = {q: [] for q, leaf in enumerate(self.queues.leaf) if leaf}
         self.nominated: dict[str, WorkloadState] = {}
+        self.added: list[WorkloadState] = []
         self.foreign = [0] * self.nodes.amounts
         self.epoch = 0
+        self._most_room: tuple[int, list[int]] = (-1, [])
         self._capacity: list[int] | None = None
         self._serial = 0
         self._compacted = 0
@@ -85,8 +89,10 @@ class Session:
         unplaced = [t for s in added for t in s.tasks if t.node >= 0 and t.cls.whole and not t.devices]
         for task in unplaced:
             self._assign_devices(task)
+        resume_moves(self, added)
         for state in added:
             self.refresh(state)
+        self.added += added
         return added
 
     def add_workload(self, model: Workload) -> WorkloadState:
@@ -118,9 +124,13 @@ class Session:
             for task in state.tasks:
                 if self.terms.matching(row, task.model.spec, state.model.namespace):
                     now, then = self._views(task)
+                    if task.leaving >= 0:
+                        self._count_terms(task, -1, now=True, then=task.stuck, node=task.leaving)
                     self._count_terms(task, -1, now=now, then=then)
                     task.terms = self.terms.of(task.model.spec, state.model.namespace)
                     self._count_terms(task, 1, now=now, then=then)
+                    if task.leaving >= 0:
+                        self._count_terms(task, 1, now=True, then=task.stuck, node=task.leaving)
 
     def _views(self, task: TaskState) -> tuple[bool, bool]:
         placed = task.node >= 0
@@ -152,10 +162,10 @@ class Session:
         if model.phase is TERMINATING:
             task.terminating_since = model.terminating_since or self.now
             task.stuck = self.now >= self.leaves_at(task)
-        self._occupy(task, node, task.devices, 1, now=True, then=task.phase is not TERMINATING or task.stuck)
+        self.occupy(task, node, task.devices, 1, now=True, then=task.phase is not TERMINATING or task.stuck)
         self.on_node[node].add(task)
         if task.phase is TERMINATING and not task.stuck:
-            self._count_waiting(1)
+            self.count_waiting(1)
         if state.leaf < 0:
             for row, amount in enumerate(task.cls.amount_at(node, self.nodes)):
                 self.foreign[row] += amount
@@ -195,11 +205,25 @@ class Session:
         """Forget a workload with all its tasks; what they held is free."""
         state = self.workloads.pop(key)
         for task in state.tasks:
+            if task.leaving >= 0:
+                depart(self, task)
+            if task.nominated < 0 and task.phase in (RUNNING, BOUND):
+                self._leave(task)
+                continue
             self.withdraw(task)
             if task.phase is PENDING and state.leaf >= 0 and not task.cls.spec.unsupported:
                 self.queues.unask(state.leaf, task.cls.amount)
         self.journal.set(state, "entry", None)
         self.epoch += 1
+
+    def _leave(self, task: TaskState) -> None:
+        """A task that was bound or ran is gone for good."""
+        state, node = task.workload, task.node
+        self._give_back(task, node, task.devices, now=True, then=True)
+        if state.leaf >= 0:
+            self.queues.release(state.leaf, task.cls.amount_at(node, self.nodes), fixed=state.fixed)
+        else:
+            self.foreign = [f - a for f, a in zip(self.foreign, task.cls.amount_at(node, self.nodes), strict=True)]
 
     def finish(self, task: TaskState) -> None:
         """A task has succeeded: it counts as active and holds nothing."""
@@ -217,7 +241,7 @@ class Session:
         journal.save(task)
         task.phase, task.node, task.devices, task.fresh = BOUND, node, devices, True
         if devices or task.terms is not None:
-            self._occupy(task, node, devices, 1, now=True, then=True)
+            self.occupy(task, node, devices, 1, now=True, then=True)
         else:
             self.nodes.take(node, task.cls.both)
         journal.add(self.on_node[node], task)
@@ -230,9 +254,10 @@ class Session:
         journal, state = self.journal, task.workload
         journal.save(task)
         task.nominated, task.nominated_devices, task.nominated_at = node, devices, self.now
-        self._occupy(task, node, devices, 1, now=False, then=True)
-        self._count_waiting(1)
-        journal.add(self.on_node[node], task)
+        self.occupy(task, node, devices, 1, now=False, then=True)
+        self.count_waiting(1)
+        if task.leaving != node:
+            journal.add(self.on_node[node], task)
         self._count_allocated(task, node)
         if state.entry is not None:
             journal.set(state, "entry", None)
@@ -251,24 +276,25 @@ class Session:
         journal, leaf = self.journal, task.workload.leaf
         if task.nominated >= 0:
             self._give_back(task, task.nominated, task.nominated_devices, now=False, then=True)
-            self._count_waiting(-1)
-            self._count_released(task, leaf)
+            self.count_waiting(-1)
+            self.count_released(task, leaf)
             journal.save(task)
             task.nominated, task.nominated_devices = -1, ()
         if task.node >= 0:
             left = task.phase is TERMINATING
             if left and not task.stuck:
-                self._count_waiting(-1)
+                self.count_waiting(-1)
             self._give_back(task, task.node, task.devices, now=True, then=not left or task.stuck)
             if not left:
-                self._count_released(task, leaf)
+                self.count_released(task, leaf)
             elif leaf >= 0:
                 self.queues.ask(leaf, task.cls.amount)
             journal.save(task)
             task.node, task.devices, task.phase, task.fresh = -1, (), PENDING, False
         self.epoch += 1
 
-    def _count_waiting(self, change: int) -> None:
+    def count_waiting(self, change: int) -> None:
+        """Count tasks for which the room of now and of then differ."""
         self.journal.set(self.nodes, "waiting", self.nodes.waiting + change)
 
     def mark_stuck(self, task: TaskState) -> None:
@@ -277,15 +303,16 @@ class Session:
         milli = 1000 if cls.milli is None else int(cls.milli[task.node])
         nodes.occupy(task.node, cls.takes(task.node, nodes), task.devices, milli, now=False, then=True, sign=1)
         self._count_terms(task, 1, now=False, then=True)
-        self._count_waiting(-1)
+        self.count_waiting(-1)
         self.journal.set(task, "stuck", value=True)
 
     def longest_grace(self, task: TaskState) -> int:
         """Give the longest grace period, in µs, of what terminates on the node that a task is nominated to."""
-        leaving = [t for t in self.on_node[task.nominated] if t.phase is TERMINATING]
+        leaving = [t for t in self.on_node[task.nominated] if going(t, task.nominated)]
         return max((self.leaves_at(t) - t.terminating_since for t in leaving), default=0)
 
-    def _count_released(self, task: TaskState, leaf: int) -> None:
+    def count_released(self, task: TaskState, leaf: int) -> None:
+        """Count what a placed task holds as no longer allocated, and as asked for again."""
         if leaf >= 0:
             node = task.node if task.node >= 0 and task.phase is not TERMINATING else task.nominated
             amount = task.cls.amount_at(node, self.nodes) if node >= 0 else task.cls.amount
@@ -293,13 +320,14 @@ class Session:
             self.queues.ask(leaf, task.cls.amount)
 
     def _give_back(self, task: TaskState, node: int, devices: tuple[int, ...], *, now: bool, then: bool) -> None:
-        self._occupy(task, node, devices, -1, now=now, then=then)
-        if task in self.on_node[node]:
+        self.occupy(task, node, devices, -1, now=now, then=then)
+        if task.leaving != node and task in self.on_node[node]:
             self.journal.remove(self.on_node[node], task)
 
-    def _occupy(
+    def occupy(
         self, task: TaskState, node: int, devices: tuple[int, ...], sign: int, *, now: bool, then: bool
     ) -> None:
+        """Take (``sign`` 1) or give back (-1) what a task holds on a node, in the room of now, of then, or both."""
         cls, nodes = task.cls, self.nodes
         milli = 1000 if cls.milli is None else int(cls.milli[node])
         nodes.occupy(node, cls.takes(node, nodes), devices, milli, now=now, then=then, sign=sign)
@@ -317,6 +345,14 @@ class Session:
             has = nodes.capacity[: nodes.amounts, nodes.ready]
             self._capacity = [min(int(c.sum()) if c.size else 0, UNLIMITED) for c in has]
         return [max(0, c - f) for c, f in zip(self._capacity, self.foreign, strict=True)]
+
+    def most_room(self) -> list[int]:
+        """Give the most that any ready node has of each row, or had earlier in this epoch: room only shrinks in it."""
+        if self._most_room[0] != self.epoch:
+            nodes = self.nodes
+            room = nodes.room[nodes.rows :, nodes.ready]
+            self._most_room = (self.epoch, room.max(axis=1).tolist() if room.size else [-1] * nodes.rows)
+        return self._most_room[1]
 
     def refresh(self, state: WorkloadState) -> None:
         """Work out what a workload asks for next, and put it into its leaf's order."""

@@ -69,7 +69,7 @@ class Steps:
             key = (tuple((c, len(list(run))) for c, run in groupby(t.cls.id for t in tasks)), topology)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = Shape()
+            shape = self._shapes[key] = Shape(tasks)
         return shape
 
 

@@ -22,15 +22,19 @@ class TaskState:
     """A task while it is being decided about. ``node`` and ``nominated`` are numbers of nodes, -1 for none.
 
     ``phase`` is the phase in this session: a placed task is `Phase.BOUND` as soon as it is decided. ``fresh`` says
-    that this happened in the present cycle.
+    that this happened in the present cycle. A task that was evicted is pending again, and still holds its devices on
+    the node ``leaving`` until it has left there.
     """
 
     __slots__ = (
-        "cls", "devices", "fresh", "group", "index", "model", "node", "nominated", "nominated_at",
-        "nominated_devices", "phase", "stuck", "terminating_since", "terms", "workload",
+        "cls", "devices", "fresh", "group", "index", "leaving", "leaving_devices", "model", "node", "nominated",
+        "nominated_at", "nominated_devices", "phase", "stuck", "terminating_since", "terms", "workload",
     )  # fmt: skip
 
-    saved = ("devices", "fresh", "node", "nominated", "nominated_at", "nominated_devices", "phase")
+    saved = (
+        "devices", "fresh", "leaving", "leaving_devices", "node", "nominated", "nominated_at", "nominated_devices",
+        "phase", "stuck", "terminating_since",
+    )  # fmt: skip
 
     def __init__(self, model: Task, index: int, workload: WorkloadState, cls: TaskClass) -> None:
         self.model = model
@@ -44,6 +48,8 @@ class TaskState:
         self.nominated = -1
         self.nominated_devices: tuple[int, ...] = ()
         self.nominated_at = 0
+        self.leaving = -1
+        self.leaving_devices: tuple[int, ...] = ()
         self.terminating_since = 0
         self.fresh = False
         self.stuck = False
@@ -136,13 +142,29 @@ class NextStep:
 
 
 class Shape:
-    """What steps that fit or fail alike have in common; ``failed`` is the epoch of room in which they last failed."""
+    """What steps that fit or fail alike have in common.
 
-    __slots__ = ("failed", "failed_beside")
+    ``largest`` lists row and amount of the most that one task of them takes from a node; ``failed`` is the epoch of
+    room in which they last failed.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("failed", "failed_beside", "largest")
+
+    def __init__(self, tasks: list[TaskState]) -> None:
+        most: dict[int, int] = {}
+        for task in tasks:
+            for row, amount in task.cls.asks:
+                most[row] = max(most.get(row, 0), amount)
+        self.largest = sorted(most.items())
         self.failed = -1
         self.failed_beside = -1
+
+    def exceeds(self, room: list[int]) -> bool:
+        """Whether one task takes more of a row than the most that there is."""
+        for row, amount in self.largest:  # noqa: SIM110  a generator would cost more than the loop
+            if amount > room[row]:
+                return True
+        return False
 
 
 class WorkloadState:

@@ -174,7 +174,7 @@ class Simulation:
         for step in plan.steps:
             job = self.job_of[step.workload]
             if step.action == "bind":
-                self.log.bind(now, job, step.index, step.node_index, step.devices)
+                self.log.bind(now, job, step.task_index, step.node_index, step.devices)
         for key in plan.started:
             self._started(self.job_of[key], now)
 

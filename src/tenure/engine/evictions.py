@@ -1,0 +1,74 @@
+"""Evicting tasks on the session: what the transaction's eviction does, and what follows when the task has left.
+
+An evicted task is two things at once: what still terminates on its node, and its replacement, which contends again.
+One `TaskState` stands for both. It is pending, and ``leaving`` names the node whose room of now it still holds; the
+room of then is free, and may be promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
+
+if TYPE_CHECKING:
+    from tenure.engine.session import Session
+
+
+def evict(session: Session, task: TaskState) -> None:
+    """Evict an active task: it terminates where it is, its queue is relieved of it, and it contends again.
+
+    The caller refreshes the workload once all its tasks that go have gone.
+    """
+    journal, state, node, devices = session.journal, task.workload, task.node, task.devices
+    session.occupy(task, node, devices, -1, now=False, then=True)
+    session.count_waiting(1)
+    session.count_released(task, state.leaf)
+    journal.save(task)
+    task.phase, task.node, task.devices, task.fresh, task.stuck = PENDING, -1, (), False, False
+    task.leaving, task.leaving_devices, task.terminating_since = node, devices, session.now
+    journal.set(state, "last_evicted_at", session.now)
+    if not state.occupied():
+        journal.set(state, "started_at", None)
+    session.epoch += 1
+
+
+def depart(session: Session, task: TaskState) -> None:
+    """An evicted task has left its node; its replacement goes on waiting, or holds its nomination."""
+    node = task.leaving
+    session.occupy(task, node, task.leaving_devices, -1, now=True, then=task.stuck)
+    if not task.stuck:
+        session.count_waiting(-1)
+    if task.nominated != node:
+        session.journal.remove(session.on_node[node], task)
+    session.journal.save(task)
+    task.leaving, task.leaving_devices, task.stuck = -1, (), False
+    session.epoch += 1
+
+
+def outstay(session: Session, task: TaskState) -> None:
+    """An evicted task is still there after its grace period: nothing is counted on its leaving any more."""
+    session.occupy(task, task.leaving, task.leaving_devices, 1, now=False, then=True)
+    session.count_waiting(-1)
+    session.journal.save(task)
+    task.stuck = True
+
+
+def going(task: TaskState, node: int) -> bool:
+    """Whether a task terminates on ``node``."""
+    return (task.phase is TERMINATING and task.node == node) or task.leaving == node
+
+
+def resume_moves(session: Session, workloads: Iterable[WorkloadState]) -> None:
+    """Terminating tasks whose landing place is nominated already contend for it again, as when they were evicted."""
+    for workload in workloads:
+        for task in workload.tasks:
+            nominated = task.model.nominated
+            if task.phase is not TERMINATING or nominated is None or nominated.node not in session.nodes.index:
+                continue
+            task.leaving, task.leaving_devices = task.node, task.devices
+            task.phase, task.node, task.devices = PENDING, -1, ()
+            session.queues.ask(workload.leaf, task.cls.amount)
+            session.nominate(task, session.nodes.index[nominated.node], nominated.devices)
+            task.nominated_at = nominated.at
