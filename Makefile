@@ -1,0 +1,43 @@
+# Everything that is needed is installed into .venv; the only thing assumed is Python 3.11 or later.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: install demo test check bench browser clean
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml requirements.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Tenure needs Python 3.11 or later; say which one with: make PYTHON=/path/to/python3.11 install" >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement requirements.txt --editable '.[dev]'
+	@touch $@
+
+# The main job in a minute: a cluster file planned and explained, a workload generated and simulated, reports written.
+demo: install
+	@$(BIN)/python examples/demo.py
+
+test: install check browser
+	$(BIN)/pytest --numprocesses 2 --dist worksteal
+
+# Format, lint, types and import layers.
+check: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# Debian's Chromium, for the tests that look at pages. Where it cannot be installed they are skipped, visibly.
+browser:
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
+	  echo "no chromium here, and none could be installed: the browser tests will be skipped"
+
+bench: install
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
