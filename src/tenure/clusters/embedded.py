@@ -52,7 +52,7 @@ class EmbeddedCluster:
 def _carried_out(workload: Workload, steps: list[Step], started_at: int | None, now: int) -> Workload:
     tasks = list(workload.tasks)
     for step in steps:
-        tasks[step.task_index] = _apply(tasks[step.index], step, now)
+        tasks[step.task_index] = _apply(tasks[step.task_index], step, now)
     return replace(workload, tasks=tuple(tasks), started_at=started_at)
 
 

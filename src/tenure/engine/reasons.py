@@ -71,6 +71,8 @@ def _queue_reasons(session: Session, workload: WorkloadState, step: NextStep) ->
                 numbers = {"queue": name, "resource": resource, "allocated": have, "asked": ask, "max": most}
                 shown = [format_queue_quantity(v, resource) for v in (most, have, ask)]
                 text = f"queue {name} may hold {shown[0]} of {resource}, holds {shown[1]}, is asked for {shown[2]} more"
+                if ask > most:
+                    text = f"it asks for {shown[2]} of {resource}, more than queue {name} may ever hold ({shown[0]})"
                 found.append(Reason("OverMax", text, numbers))
     beyond = queues.beyond_guaranteed(workload.leaf, step.amount) if workload.fixed else None
     if beyond is not None:

@@ -47,7 +47,17 @@ def _pending(pending: Pending) -> dict[str, Any]:
 
 
 def _reason(reason: Reason) -> dict[str, Any]:
-    return {"code": reason.code, "message": reason.message, **reason.numbers}
+    return {"code": reason.code, "message": reason.message, **_in_whole_units(reason.numbers)}
+
+
+def _in_whole_units(numbers: dict[str, Any]) -> dict[str, Any]:
+    """Amounts of GPUs in whole devices where all of them are whole, else under the name of the smaller unit."""
+    if numbers.get("resource") != GPU:
+        return numbers
+    held = {k: v for k, v in numbers.items() if isinstance(v, int)}
+    if any(v % MILLI for v in held.values()):
+        return numbers | {"resource": MILLI_GPU}
+    return numbers | {k: v // MILLI for k, v in held.items()}
 
 
 def _queue(queue: QueueView) -> dict[str, Any]:
