@@ -1,0 +1,46 @@
+"""EASY on real logs: every single start is that of an independent textbook implementation."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenure.model.cluster import Cluster
+from tenure.model.settings import Settings
+from tenure.simulator.log import BIND
+from tenure.simulator.run import Setup, Simulation, prepare
+from tenure.simulator.trace import read_trace
+from tests.simulator.helpers import BLUE, KTH, SECOND, real_trace
+from tests.simulator.textbook import Job, easy_starts, mean_bounded_slowdown, mean_wait
+
+
+def job_of(record):
+    """Give the textbook's job of a job of the trace."""
+    workload = record.workload
+    ((_, millicores),) = workload.tasks[0].spec.requests
+    return Job(
+        int(record.record),
+        workload.created_at // SECOND,
+        millicores // 1000,
+        record.runtime // SECOND,
+        workload.expected_runtime // SECOND,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "processors", "jobs", "dropped", "wait", "slowdown"),
+    [(KTH, 100, 27_992, None, 6_505.3, 86.44), (BLUE, 1_152, 232_562, 10_744, 8_078.7, 38.77)],
+    ids=["KTH-SP2", "SDSC-BLUE"],
+)
+def test_every_start_equals_the_textbooks(name, processors, jobs, dropped, wait, slowdown):
+    trace = read_trace(real_trace(name), processors=processors)
+    expected = easy_starts([job_of(record) for record in trace.jobs], processors)
+
+    cluster = prepare(Cluster(now=0, settings=Settings(backfill="easy", actions=("allocate",))), trace)
+    log = Simulation(Setup(cluster), trace).run().log
+    starts = {int(trace.jobs[job].record): at // SECOND for kind, at, job, *_ in log.events if kind == BIND}
+
+    assert starts == expected
+    assert len(starts) == jobs
+    assert dropped is None or trace.dropped == dropped
+    assert round(mean_wait([job_of(r) for r in trace.jobs], starts), 1) == wait
+    assert round(mean_bounded_slowdown([job_of(r) for r in trace.jobs], starts), 2) == slowdown
