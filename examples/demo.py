@@ -15,8 +15,8 @@ TENURE = Path(sys.executable).with_name("tenure")
 def show(what: str, *words: str) -> None:
     """Say what comes, show the command as one would type it, and run it."""
     command = [str(w) for w in words]
-    print(f"\n\033[1m{what}\033[0m\n$ tenure {shlex.join(command)}\n", flush=True)  # noqa: T201
-    done = subprocess.run([str(TENURE), *command], check=False)  # noqa: S603  our own command
+    print(f"\n\033[1m{what}\033[0m\n$ tenure {shlex.join(command)}\n", flush=True)
+    done = subprocess.run([str(TENURE), *command], check=False)
     if done.returncode:
         sys.exit(done.returncode)
 
@@ -29,19 +29,20 @@ def main() -> None:
          "--report", str(folder / "plan.html"))  # fmt: skip
     show("Why does train-large wait, and what would it take?", "explain", cluster, "train-large")
     show("A workload after a published model, and a cluster for it", "generate", "--jobs", "2000", "--gpus", "128",
-         "--load", "0.9", "--seed", "1", "--out", str(folder / "jobs.csv"), "--cluster", str(folder / "cluster.yaml"))  # fmt: skip
+         "--load", "0.9", "--seed", "1", "--out", str(folder / "jobs.csv"),
+         "--cluster", str(folder / "cluster.yaml"))  # fmt: skip
     for backfill in ("none", "easy"):
-        print(f"\n\033[1mA month of it, with backfill {backfill}\033[0m", flush=True)  # noqa: T201
+        print(f"\n\033[1mA month of it, with backfill {backfill}\033[0m", flush=True)
         words = ["simulate", str(folder / "jobs.csv"), "--cluster", str(folder / "cluster.yaml"),
                  "--set", f"scheduler.backfill={backfill}", "--report", str(folder / f"{backfill}.html"),
                  "--format", "json"]  # fmt: skip
-        print(f"$ tenure {shlex.join(words)} > {folder / backfill}.json", flush=True)  # noqa: T201
+        print(f"$ tenure {shlex.join(words)} > {folder / backfill}.json", flush=True)
         with (folder / f"{backfill}.json").open("w") as out:
-            subprocess.run([str(TENURE), *words], check=True, stdout=out)  # noqa: S603
+            subprocess.run([str(TENURE), *words], check=True, stdout=out)
     show("The two side by side", "compare", str(folder / "none.json"), str(folder / "easy.json"))
-    print("\nReports to look at in a browser:")  # noqa: T201
+    print("\nReports to look at in a browser:")
     for page in sorted(folder.glob("*.html")):
-        print(f"  {page}")  # noqa: T201
+        print(f"  {page}")
 
 
 if __name__ == "__main__":

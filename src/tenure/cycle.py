@@ -35,10 +35,10 @@ class Scheduler:
     def cycle(self, now: int) -> Plan:
         """Decide at ``now`` (µs since the epoch) and give the plan; the session holds what was decided."""
         session = self.session
-        session.now = now
+        self.pass_time(now)
         if "fragmentation" in session.scorer.weights:
             session.mix.refresh()
-        plan = Plan(now)
+        plan = Plan(now, queue_status=self.context.fairness.to_write())
         self._expire(plan)
         context = self.context
         context.plan, context.cycle = plan, self.cycles
@@ -48,6 +48,11 @@ class Scheduler:
         session.compact()
         self.cycles += 1
         return plan
+
+    def pass_time(self, now: int) -> None:
+        """Let time pass until ``now``. To be told before anything ends at that instant: it was held until then."""
+        self.context.fairness.elapse(now)
+        self.session.now = now
 
     def _expire(self, plan: Plan) -> None:
         """Terminating tasks that are overdue are stuck; nominations that waited too long are given up."""

@@ -87,7 +87,8 @@ class Scorer:
             return np.zeros(len(nodes.names))[index]
         capacity = nodes.capacity[nodes.cpu_row, index]
         free = nodes.room[nodes.rows + nodes.cpu_row, index]
-        return np.divide(free, capacity, out=np.zeros(len(free)), where=capacity > 0) * (BASE / 2)
+        share: Floats = np.divide(free, capacity, out=np.zeros(len(free)), where=capacity > 0)
+        return share * (BASE / 2)
 
     def _in_use(self, cls: TaskClass, index: Index, now: Mask) -> Mask:
         """Which nodes have enough devices in use that have room for the task's part."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from operator import add
 
 from tenure.engine.session import Session
-from tenure.fairness.history import History
+from tenure.fairness.history import History, accrue
 from tenure.fairness.shares import allocatable_share, fair_shares
 from tenure.fairness.tree import tree_of
-from tenure.model.resources import CPU, GPU, MEMORY
+from tenure.model.queue import Queue, QueueStatus
+from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 
 
 class Fairness:
@@ -21,9 +23,46 @@ class Fairness:
         self.tree = tree_of(queues.queues, queues.resources)
         named = queues.named or [i for i, r in enumerate(queues.resources) if r in (CPU, MEMORY, GPU)]
         self.rows = named
-        history = session.settings.fairness.history
-        usage = [[q.status.usage.get(r, 0.0) if q.status else 0.0 for r in queues.resources] for q in queues.queues]
-        self.history = History(usage, history.strength) if history else None
+        self.settings = session.settings.fairness.history
+        self.scale = [1.0 / MILLI if r in (CPU, GPU) else 1.0 for r in queues.resources]
+        self.usage = [self._so_far(number) for number in range(len(queues.queues))]
+        self.usage_at = session.now
+
+    def _so_far(self, number: int) -> list[float]:
+        """Past usage now, by resource: what the queue's status tells, and what the queue has held since."""
+        queues, status = self.session.queues, self.session.queues.queues[number].status
+        if self.settings is None or status is None:
+            return [0.0] * len(queues.resources)
+        past = [status.usage.get(resource, 0.0) for resource in queues.resources]
+        elapsed = 0 if status.usage_at is None else self.session.now - status.usage_at
+        return self._accrued(past, number, elapsed, self.settings.half_life)
+
+    def _accrued(self, past: list[float], number: int, elapsed: int, half_life: int) -> list[float]:
+        held = self.session.queues.allocated[number]
+        return [accrue(p / s, h, elapsed, half_life) * s for p, h, s in zip(past, held, self.scale, strict=True)]
+
+    @property
+    def history(self) -> History | None:
+        """Past usage of all queues; None where shares do not look back."""
+        return History(self.usage, self.settings.strength) if self.settings else None
+
+    def elapse(self, now: int) -> None:
+        """Count what has been held since the last time."""
+        if self.settings is not None and now != self.usage_at:
+            elapsed, half_life = now - self.usage_at, self.settings.half_life
+            self.usage = [self._accrued(past, n, elapsed, half_life) for n, past in enumerate(self.usage)]
+            self.usage_at = now
+
+    def to_write(self) -> dict[str, QueueStatus]:
+        """Give the status that is to be written on each queue; nothing where shares do not look back."""
+        if self.settings is None:
+            return {}
+        return {q.name: self._status(number, q) for number, q in enumerate(self.session.queues.queues)}
+
+    def _status(self, number: int, queue: Queue) -> QueueStatus:
+        resources = self.session.queues.resources
+        usage = {r: u for r, u in zip(resources, self.usage[number], strict=True) if u}
+        return replace(queue.status or QueueStatus(), usage=usage, usage_at=self.usage_at)
 
     def now(self) -> CurrentShares:
         """Give the shares for what is allocated and pending now."""
@@ -66,8 +105,16 @@ class CurrentShares:
     @cached_property
     def allocatable(self) -> list[list[int]]:
         """min(max, max(guaranteed, fair share)) by queue."""
+        return self._allocatable(self.fair)
+
+    @cached_property
+    def allocatable_without_history(self) -> list[list[int]]:
+        """The same as it is without history."""
+        return self.allocatable if self._fairness.history is None else self._allocatable(self.fair_without_history)
+
+    def _allocatable(self, shares: list[list[int]]) -> list[list[int]]:
         queues = self._fairness.session.queues
         return [
             [allocatable_share(m, max(g, 0), f) for m, g, f in zip(most, floor, fair, strict=True)]
-            for most, floor, fair in zip(queues.maximum, queues.guaranteed, self.fair, strict=True)
+            for most, floor, fair in zip(queues.maximum, queues.guaranteed, shares, strict=True)
         ]

@@ -24,10 +24,15 @@ class QuotaStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
-    """What the scheduler wrote. ``usage``: decayed resource-seconds by resource, for time-based fairness."""
+    """What the scheduler wrote.
+
+    ``usage``: decayed resource-seconds by resource, for time-based fairness, as they were at ``usage_at`` (µs since
+    the epoch; unset: now). GPUs count in whole ones, CPU in cores.
+    """
 
     quota_preemption: QuotaStatus | None = None
     usage: dict[str, float] = field(default_factory=dict)
+    usage_at: Time | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

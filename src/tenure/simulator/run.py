@@ -112,7 +112,7 @@ class Simulation:
         try:
             while arrival < len(jobs) or self.ends:
                 now = min(jobs[arrival].workload.created_at if arrival < len(jobs) else NEVER, self._next_end())
-                self.session.now = self.origin + now
+                self.scheduler.pass_time(self.origin + now)
                 self._end_all(now)
                 while arrival < len(jobs) and jobs[arrival].workload.created_at == now:
                     self._arrive(arrival, now)

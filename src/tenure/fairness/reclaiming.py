@@ -1,0 +1,165 @@
+"""Who may take from whom across queues: the rules of reclaim (spec: queues, fair share).
+
+All of them are asked on the session as it is at that moment, in the middle of a transaction: what a set has taken so
+far is already subtracted from its queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenure.engine.queues import Amount, QueueTree
+from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
+from tenure.engine.workloads import WorkloadState
+from tenure.fairness.current import CurrentShares
+from tenure.model.quantity import format_queue_quantity
+
+FAIR_SHARE, GUARANTEED, FULLNESS = "fair-share", "guaranteed", "relative-fullness"
+
+Owed = tuple[int, int]
+"""Queue and row of a guarantee that has to be served again."""
+
+
+class ReclaimRules:
+    """The rules for one contender.
+
+    ``rows`` are the resources that it asks for, among those that shares look at; ``amount`` is its next step.
+    """
+
+    def __init__(self, session: Session, shares: CurrentShares, contender: WorkloadState) -> None:
+        assert contender.step is not None
+        self.session = session
+        self.queues: QueueTree = session.queues
+        self.leaf = contender.leaf
+        self.amount: Amount = contender.step.amount
+        self.rows = [r for r in shares.rows if self.amount[r] > 0]
+        self.fair = shares.fair_without_history
+        self.allocatable = shares.allocatable_without_history
+        self._meeting: dict[int, tuple[int, int]] = {}
+        self.leaf_within = self.queues.within_guaranteed(self.leaf, self.amount)
+
+    def contender_may(self) -> Refusal | None:
+        """Refuse a contender whose leaf would be neither within guaranteed nor within its fair share."""
+        queues = self.queues
+        if self.leaf_within:
+            return None
+        name = queues.queues[self.leaf].name
+        if not self.rows:
+            return Refusal(FAIR_SHARE, f"it asks for nothing that queue {name} has a share of")
+        for row in self.rows:
+            held, share = queues.allocated[self.leaf][row], self.fair[self.leaf][row]
+            if held + self.amount[row] > share:
+                resource = queues.resources[row]
+                shown = [format_queue_quantity(v, resource) for v in (share, held, self.amount[row])]
+                text = (
+                    f"queue {name} may not take from others beyond its fair share of {shown[0]} {resource}: "
+                    f"it holds {shown[1]} and {shown[2]} more is asked for"
+                )
+                return Refusal(FAIR_SHARE, text)
+        return None
+
+    def meeting(self, victim: int) -> tuple[int, int]:
+        """Give the children, towards contender and victim, of the lowest common ancestor of two different leaves."""
+        found = self._meeting.get(victim)
+        if found is None:
+            mine, theirs = self.queues.path[self.leaf], self.queues.path[victim]
+            shared = set(mine) & set(theirs)
+            found = self._meeting[victim] = (
+                next(q for q in reversed(mine) if q not in shared),
+                next(q for q in reversed(theirs) if q not in shared),
+            )
+        return found
+
+    def may_take(self, victim: int, held: Amount, *, core: bool, owed: list[Owed] | None = None) -> Refusal | None:
+        """Refuse to take a piece that holds ``held`` from leaf ``victim``, as things stand before it is taken.
+
+        ``owed``: takes what a core carries below its guarantee although nothing of the contender's allows it; that is
+        right only if the play-through serves the guarantee again. Without the list it is refused.
+        """
+        rows = [r for r in self.rows if held[r] > 0]
+        mine, theirs = self.meeting(victim)
+        queues = self.queues
+        within = queues.within_guaranteed(mine, self.amount)
+        limit = queues.guaranteed[theirs] if within else self.allocatable[theirs]
+        if not any(queues.allocated[theirs][r] > max(0, limit[r]) for r in rows):
+            return self._not_over(theirs, rows, limit, within=within)
+        for queue in queues.path[victim]:
+            floor = queues.guaranteed[queue]
+            if not any(queues.allocated[queue][r] > max(0, floor[r]) for r in rows):
+                name = queues.queues[queue].name
+                return Refusal(GUARANTEED, f"queue {name} holds no more than it is guaranteed of what is asked for")
+            below = [
+                r
+                for r, (have, goes, keep) in enumerate(zip(queues.allocated[queue], held, floor, strict=True))
+                if goes and keep >= 0 and have - goes < keep
+            ]
+            if below and not (core and (self._entitled(mine, rows) or owed is not None)):
+                return self._below(queue, below[0], core=core)
+            if below and owed is not None and not self._entitled(mine, rows):
+                owed += [(queue, r) for r in below if queues.allocated[queue][r] >= floor[r]]
+            if queue == theirs:
+                break
+        return None
+
+    def _entitled(self, mine: int, rows: Sequence[int]) -> bool:
+        """Whether the contender's side may carry another below its guarantee with a core."""
+        allocated, floor = self.queues.allocated[mine], self.queues.guaranteed[mine]
+        return self.leaf_within or any(allocated[r] < floor[r] for r in rows)
+
+    def _not_over(self, queue: int, rows: Sequence[int], limit: Sequence[int], *, within: bool) -> Refusal:
+        queues, name = self.queues, self.queues.queues[queue].name
+        if not rows:
+            return Refusal(FAIR_SHARE, "it holds nothing of what is asked for")
+        row = rows[0]
+        resource = queues.resources[row]
+        what = "guaranteed" if within else "allocatable share"
+        shown = [format_queue_quantity(v, resource) for v in (queues.allocated[queue][row], max(0, limit[row]))]
+        text = f"queue {name} holds {shown[0]} of {resource} and is not over its {what} of {shown[1]}"
+        return Refusal(GUARANTEED if within else FAIR_SHARE, text)
+
+    def _below(self, queue: int, row: int, *, core: bool) -> Refusal:
+        queues = self.queues
+        resource = queues.resources[row]
+        piece = "its core" if core else "this task"
+        floor = format_queue_quantity(queues.guaranteed[queue][row], resource)
+        return Refusal(
+            GUARANTEED,
+            f"without {piece} queue {queues.queues[queue].name} would hold less than its guaranteed {floor} {resource}",
+        )
+
+    def fuller(self, victims: Sequence[int]) -> Refusal | None:
+        """Refuse an exchange after which the contender's side is relatively fuller than the siblings it took from.
+
+        Asked when the set is evicted and the contender not yet placed. Levels below the lowest common ancestor count,
+        in resources in which they would exceed their fair share.
+        """
+        queues = self.queues
+        for mine, theirs in dict.fromkeys(self.meeting(v) for v in victims):
+            for queue in queues.path[self.leaf]:
+                for row in self.rows:
+                    then, share = queues.allocated[queue][row] + self.amount[row], self.fair[queue][row]
+                    other, its_share = queues.allocated[theirs][row], self.fair[theirs][row]
+                    if then > share and _ratio_exceeds(then, share, other, its_share):
+                        text = (
+                            f"queue {queues.queues[queue].name} would be fuller, relative to its fair share of "
+                            f"{queues.resources[row]}, than queue {queues.queues[theirs].name} from which it takes"
+                        )
+                        return Refusal(FULLNESS, text)
+                if queue == mine:
+                    break
+        return None
+
+    def repaid(self, owed: Sequence[Owed]) -> bool:
+        """Whether every guarantee that was owed is served again."""
+        queues = self.queues
+        return all(queues.allocated[queue][row] >= queues.guaranteed[queue][row] for queue, row in owed)
+
+
+def _ratio_exceeds(held: int, share: int, other: int, its_share: int) -> bool:
+    """Whether held / share > other / its_share, where nothing over nothing is 0 and something over nothing infinite."""
+    if share <= 0:
+        return held > 0 and not (its_share <= 0 < other)
+    if its_share <= 0:
+        return other <= 0 < held
+    return held * its_share > other * share
