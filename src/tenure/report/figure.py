@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 from tenure.report.plot import WIDTH, Plot
@@ -26,7 +27,12 @@ def legend(plot: Plot) -> str:
     """Name the classes of marks; a single one needs no name."""
     if len(plot.legend) < 2:  # noqa: PLR2004  one kind is clear without
         return ""
-    items = "".join(f'<li><i class="{kind}"></i>{escape(name)}</li>' for kind, name in plot.legend)
+    return legend_list(plot.legend)
+
+
+def legend_list(entries: Sequence[tuple[str, str]]) -> str:
+    """Name classes of marks."""
+    items = "".join(f'<li><i class="{kind}"></i>{escape(name)}</li>' for kind, name in entries)
     return f'<ul class="legend">{items}</ul>'
 
 

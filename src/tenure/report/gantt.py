@@ -17,6 +17,9 @@ ALONE = 360
 LEAST, MOST = 16, 60
 """Height of a node among others."""
 
+OUTLINED = 4
+"""Height from which a task has an outline; a lower one would be all outline."""
+
 Piece = tuple[int, int]
 """From where to where on a node, in units of its resource."""
 
@@ -52,13 +55,18 @@ class Lanes:
 
     def give_back(self, pieces: list[Piece]) -> None:
         """Free what was taken."""
-        merged: list[Piece] = []
-        for low, high in sorted([*self.free, *pieces]):
-            if merged and merged[-1][1] == low:
-                merged[-1] = (merged[-1][0], high)
-            else:
-                merged.append((low, high))
-        self.free = merged
+        self.free = joined([*self.free, *pieces])
+
+
+def joined(pieces: list[Piece]) -> list[Piece]:
+    """Put pieces in order and make one of those that touch."""
+    merged: list[Piece] = []
+    for low, high in sorted(pieces):
+        if merged and merged[-1][1] == low:
+            merged[-1] = (merged[-1][0], high)
+        else:
+            merged.append((low, high))
+    return merged
 
 
 def gantt(history: History, stretch: Stretch) -> Plot:
@@ -102,7 +110,7 @@ def _node(history: History, stretch: Stretch, number: int, top: float, height: f
         held = [(until, pieces) for until, pieces in held if until > since]
         pieces = _take(lanes, int(amounts[index]), holdings.devices[index] if resource == GPU else ())
         held.append((int(history.until[index]), pieces))
-        marks += _task(history, stretch, index, [(top, height, size, piece) for piece in pieces], resource)
+        marks += _task(history, stretch, index, [(top, height, size, piece) for piece in joined(pieces)], resource)
     return marks
 
 
@@ -136,8 +144,9 @@ def _task(
     title = _title(history, index, resource)
     marks = []
     for top, height, size, (low, high) in places:
-        y = top + height * (1 - high / size)
-        marks.append(rect(left, y, max(right - left, 0.5), height * (high - low) / size, kind, title))
+        tall = height * (high - low) / size
+        fine = "" if tall > OUTLINED else " fine"
+        marks.append(rect(left, top + height * (1 - high / size), max(right - left, 0.5), tall, kind + fine, title))
         title = ""
     return marks
 

@@ -21,11 +21,13 @@ class Tile(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A cell of a table: a number is set right, and a group shows its colour."""
+    """A cell of a table: a number is set right, a group shows its colour, a badge is set off in its kind's colour."""
 
     text: str
     right: bool = False
     color: int | None = None
+    kind: str = ""
+    badge: str = ""
 
 
 def page(title: str, lead: str, body: Iterable[str], *, style: str = "") -> str:
@@ -68,11 +70,15 @@ def html_table(headings: Sequence[Cell], rows: Iterable[Sequence[Cell]]) -> str:
 
 def _cell(cell: Cell) -> str:
     mark = "" if cell.color is None else f'<i class="c{cell.color}"></i>'
-    return f"<td{_right(cell)}>{mark}{escape(cell.text)}</td>"
+    text = escape(cell.text)
+    if cell.badge:
+        text = f'<span class="badge {escape(cell.badge)}">{text}</span>'
+    return f"<td{_right(cell)}>{mark}{text}</td>"
 
 
 def _right(cell: Cell) -> str:
-    return ' class="n"' if cell.right else ""
+    kinds = " ".join(part for part in ("n" if cell.right else "", cell.kind) if part)
+    return f' class="{kinds}"' if kinds else ""
 
 
 def details(summary: str, content: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
@@ -12,9 +13,12 @@ NOTHING = "—"
 SECOND: Final = 1_000_000
 """µs."""
 
+MILLI_GPU: Final = "milliGpu"
+"""What JSON calls parts of GPUs."""
+
 _STEPS = (("d", 86_400), ("h", 3_600), ("min", 60))
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_LABELS = {CPU: "CPU", MEMORY: "memory", GPU: "GPU", "milliGpu": "GPU", "pods": "pods"}
+_LABELS = {CPU: "CPU", MEMORY: "memory", GPU: "GPU", MILLI_GPU: "GPU", "pods": "pods"}
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
@@ -77,7 +81,7 @@ def amount(resource: str, value: float, *, milli_gpu: bool = False) -> str:
         return f"{_plain(value / 1000)}{_NO_BREAK}CPU"
     if resource == MEMORY:
         return byte_size(value)
-    if resource == "milliGpu" or (resource == GPU and milli_gpu):
+    if resource == MILLI_GPU or (resource == GPU and milli_gpu):
         return f"{_plain(value / MILLI)}{_NO_BREAK}GPU"
     return f"{_plain(value)}{_NO_BREAK}{resource_label(resource)}"
 
@@ -96,6 +100,19 @@ def byte_size(value: float) -> str:
         value /= 1024
         unit += 1
     return f"{_plain(value)}{_NO_BREAK}{_BYTES[unit]}"
+
+
+def gpu_milli(held: Mapping[str, int]) -> int:
+    """Add up whole GPUs and the rest in milli-GPU, which stands beside them in JSON."""
+    return held.get(GPU, 0) * MILLI + held.get(MILLI_GPU, 0)
+
+
+def amounts(held: Mapping[str, int]) -> str:
+    """List amounts as they stand in JSON, GPUs first."""
+    parts = [amount(MILLI_GPU, gpu_milli(held))] if GPU in held or MILLI_GPU in held else []
+    parts += [amount(name, held[name]) for name in (CPU, MEMORY) if name in held]
+    parts += [amount(name, value) for name, value in held.items() if name not in _LABELS]
+    return ", ".join(parts)
 
 
 def _plain(value: float) -> str:

@@ -1,0 +1,82 @@
+"""``tenure compare``: summaries of simulations side by side."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+import click
+
+from tenure.model.problems import InvalidInputError, Problem
+from tenure.report.comparison import comparison_json, comparison_text, measures
+from tenure.report.tables import terminal
+
+MARKS = frozenset({"jobs", "wait_s", "boundedSlowdown"})
+"""By these fields a summary is recognised."""
+
+MAX_BYTES = 100_000_000
+"""A summary has a few kilobytes; what is larger than this is something else."""
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="A.json B.json …", type=click.Path())
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of the output.",
+)
+def compare(files: tuple[str, ...], form: str) -> None:
+    """Put summaries of 'tenure simulate --format json' side by side.
+
+    Changes are relative to the first one; the best value of each row is marked.
+    """
+    summaries, problems = [], []
+    for file in files:
+        try:
+            summaries.append(_read(file))
+        except InvalidInputError as error:
+            problems += error.problems
+    if problems:
+        raise InvalidInputError(problems)
+    names = _names(files)
+    found = measures(summaries)
+    if form == "json":
+        click.echo(json.dumps(comparison_json(names, found), indent=2, ensure_ascii=False))
+    else:
+        click.echo(comparison_text(names, found, terminal()), nl=False)
+
+
+def _read(file: str) -> dict[str, Any]:
+    path = Path(file)
+    if path.is_file() and path.stat().st_size > MAX_BYTES:
+        raise InvalidInputError([Problem(file, 0, "", "is too large for a summary of a simulation")])
+    try:
+        value = json.loads(path.read_bytes())
+    except json.JSONDecodeError as error:
+        message = f"is no JSON: {error.msg.lower()}; write it with tenure simulate --format json"
+        raise InvalidInputError([Problem(file, error.lineno, "", message)]) from None
+    except (UnicodeDecodeError, RecursionError):
+        message = "is no JSON; write it with tenure simulate --format json"
+        raise InvalidInputError([Problem(file, 0, "", message)]) from None
+    except OSError as error:
+        raise InvalidInputError([Problem(file, 0, "", (error.strerror or "cannot be read").lower())]) from None
+    missing = sorted(MARKS - value.keys()) if isinstance(value, dict) else sorted(MARKS)
+    if missing:
+        message = (
+            f"is no summary of a simulation (it has no {', '.join(missing)}); tenure simulate --format json writes one"
+        )
+        raise InvalidInputError([Problem(file, 0, "", message)])
+    return dict(value)
+
+
+def _names(files: Sequence[str]) -> list[str]:
+    """Name summaries by their files, as short as they can still be told apart."""
+    stems = [PurePath(file).stem for file in files]
+    twice = {stem for stem, times in Counter(stems).items() if times > 1}
+    return [file if stem in twice else stem for file, stem in zip(files, stems, strict=True)]

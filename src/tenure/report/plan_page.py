@@ -1,0 +1,158 @@
+"""The page about a plan: the cluster before and after, what was decided, and why the rest waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from tenure.model.cluster import DEFAULT_QUEUE, Cluster
+from tenure.report.figure import legend_list
+from tenure.report.page import Cell, html_table, page, section
+from tenure.report.plan_nodes import views_of
+from tenure.report.plan_picture import nodes_picture
+from tenure.report.plan_rows import (
+    QueueBar,
+    Rows,
+    all_rows,
+    headline,
+    move_sentence,
+    queue_bars,
+    waves,
+)
+from tenure.report.plot import num
+from tenure.report.theme import COLOR_COUNT, sheet
+from tenure.report.words import MILLI_GPU, count, resource_label
+
+MAX_LINES = 1000
+"""Lines of a table; a plan with more is better read as JSON."""
+
+_CAPTIONS = {
+    "Steps": "In the order in which they have to be carried out.",
+    "Waiting": "One line for each obstacle.",
+    "Evictions refused": "Shields forbade these.",
+}
+
+
+def plan_page(before: Cluster, after: Cluster, result: dict[str, Any]) -> str:
+    """Make the page that `tenure plan --report` writes.
+
+    Parameters
+    ----------
+    before, after
+        The cluster at both ends; tasks that were bound, evicted or nominated stand in ``after`` as they are then.
+    result
+        What `tenure plan --format json` prints.
+    """
+    colors, names = _colors(before, after)
+    body = [
+        _nodes(before, after, colors, names),
+        *(_table(rows) for rows in all_rows(result)),
+        _moves(result),
+        _queues(result, colors),
+    ]
+    return page("Plan", headline(result), body, style=sheet("plan"))
+
+
+def _colors(before: Cluster, after: Cluster) -> tuple[dict[str, int], list[str]]:
+    """Give each queue with workloads a colour; the last colour is for all that are too many."""
+    workloads = [*before.workloads, *after.workloads]
+    names = sorted({workload.queue or DEFAULT_QUEUE for workload in workloads})
+    if len(names) <= COLOR_COUNT:
+        return {name: index for index, name in enumerate(names)}, names
+    last = COLOR_COUNT - 1
+    return {name: min(index, last) for index, name in enumerate(names)}, [*names[:last], "other queues"]
+
+
+def _nodes(before: Cluster, after: Cluster, colors: dict[str, int], names: list[str]) -> str:
+    told = f"{count(len(after.nodes), 'node')}. Squares are GPUs, bars CPU and memory; hatched is leaving or promised."
+    legend = legend_list([(f"c{index}", name) for index, name in enumerate(names)])
+    picture = nodes_picture(views_of(before), views_of(after), colors)
+    return section("Cluster before and after", told, legend, picture, name="nodes")
+
+
+def _table(rows: Rows) -> str:
+    shown = rows.rows[:MAX_LINES]
+    more = len(rows.rows) - len(shown)
+    caption = _CAPTIONS.get(rows.title, "") + (f" The first {MAX_LINES:,} of {len(rows.rows):,} lines." if more else "")
+    return section(rows.title, caption.strip(), _plain_table(rows, shown), name=rows.title.lower().replace(" ", "-"))
+
+
+def _plain_table(rows: Rows, shown: Sequence[tuple[str, ...]]) -> str:
+    headings = [Cell(name.capitalize(), right=name in rows.numbers) for name in rows.headings]
+    kinds = ["why" if name == "why" else "" for name in rows.headings]
+    cells = [
+        [
+            Cell(text, right=name in rows.numbers, kind=kind, badge=text if name == "action" else "")
+            for text, name, kind in zip(row, rows.headings, kinds, strict=True)
+        ]
+        for row in shown
+    ]
+    return html_table(headings, cells)
+
+
+def _moves(result: dict[str, Any]) -> str:
+    moves = result.get("moves") or []
+    parts = []
+    for move in moves:
+        rows = waves(move)
+        parts.append(f"<p>{escape(move_sentence(move))}</p>" + (_plain_table(rows, rows.rows) if rows.rows else ""))
+    return (
+        section("Moves", "Wave by wave; the moves of a wave may be made at once.", *parts, name="moves")
+        if parts
+        else ""
+    )
+
+
+def _queues(result: dict[str, Any], colors: dict[str, int]) -> str:
+    bars = queue_bars(result)
+    if not bars:
+        return ""
+    longest: dict[str, int] = {}
+    for bar in bars:
+        top = max(bar.allocated, bar.fair_share or 0, bar.guaranteed or 0, bar.maximum or 0)
+        longest[bar.resource] = max(longest.get(bar.resource, 1), top)
+    keys = "".join(
+        f'<li><span class="key {kind}"></span>{name}</li>'
+        for kind, name in (("fair", "fair share"), ("guaranteed", "guaranteed"), ("max", "max"))
+    )
+    headings = "".join(
+        f'<th scope="col"{right}>{name}</th>'
+        for name, right in (
+            ("Queue", ""), ("Resource", ""), ("Allocated of what is due", ""),
+            *((name, ' class="n"') for name in ("Allocated", "Fair share", "Guaranteed", "Max")),
+        )
+    )  # fmt: skip
+    lines = "".join(_queue_line(bar, longest[bar.resource], colors) for bar in bars)
+    table = f"<table><thead><tr>{headings}</tr></thead><tbody>{lines}</tbody></table>"
+    return section(
+        "Queues",
+        "What each queue holds, and what it is due.",
+        f'<ul class="legend">{keys}</ul><div class="scroll" tabindex="0">{table}</div>',
+        name="queues",
+    )
+
+
+def _queue_line(bar: QueueBar, longest: int, colors: dict[str, int]) -> str:
+    color = colors.get(bar.queue)
+    mark = f'<i class="c{color}"></i>' if color is not None else ""
+    fill = f'<span class="bar"><i class="c{color if color is not None else COLOR_COUNT - 1}" '
+    fill += f'style="width:{num(bar.allocated * 100 / longest)}%"></i></span>'
+    marks = "".join(
+        f'<b class="{kind}" style="left:calc({num(value * 100 / longest)}% - 1px)" title="{escape(text)}"></b>'
+        for kind, value, text in (
+            ("guaranteed", bar.guaranteed, f"guaranteed {bar.text(bar.guaranteed)}"),
+            ("fair", bar.fair_share, f"fair share {bar.text(bar.fair_share)}"),
+            ("max", bar.maximum, f"max {bar.text(bar.maximum)}"),
+        )
+        if value is not None
+    )
+    figures = "".join(
+        f'<td class="n">{escape(bar.text(value))}</td>'
+        for value in (bar.allocated, bar.fair_share, bar.guaranteed, bar.maximum)
+    )
+    name = "GPU" if bar.resource == MILLI_GPU else resource_label(bar.resource)
+    return (
+        f'<tr><td>{mark}{escape(bar.queue)}</td><td>{escape(name)}</td><td><div class="due">{fill}{marks}</div></td>'
+        f"{figures}</tr>"
+    )

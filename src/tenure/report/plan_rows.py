@@ -1,0 +1,235 @@
+"""What `tenure plan` decided as rows of text: the same for a terminal and for a page.
+
+Everything here is made of the JSON that the command prints; parts that are not in it are left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tenure.model.resources import CPU, GPU, MEMORY
+from tenure.report.words import MILLI_GPU, NOTHING, amounts, bare_amount, count, gpu_milli, number
+
+Plan = dict[str, Any]
+
+_DONE = {"evict": "eviction", "bind": "binding", "nominate": "nomination", "notice": "notice"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A table: its title, its headings (those in ``numbers`` are set right), and its rows."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    numbers: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
+    """Headings of columns whose text may be wrapped."""
+
+
+def headline(plan: Plan) -> str:
+    """Say in one sentence what was decided."""
+    counts = Counter(step["action"] for step in plan["steps"])
+    done = [count(counts[action], noun) for action, noun in _DONE.items() if counts[action]]
+    pending = len(plan["pending"])
+    waits = f"{count(pending, 'workload')} {'waits' if pending == 1 else 'wait'}" if pending else "nothing waits"
+    return f"At {plan['now']}: {', '.join(done) or 'nothing to do'}; {waits}."
+
+
+def all_rows(plan: Plan) -> list[Rows]:
+    """Give all tables but that of the queues, in the order in which they are read; empty ones are left out."""
+    makers: Sequence[Callable[[Plan], Rows]] = (steps, pending, refused, quota, requeue)
+    return [rows for rows in (make(plan) for make in makers) if rows.rows]
+
+
+def steps(plan: Plan) -> Rows:
+    """What would be done, as it has to be carried out."""
+    several = any(step.get("cycle") for step in plan["steps"])
+    evicts = any(step["action"] == "evict" for step in plan["steps"])
+    headings = ["action", "workload", "task", "node"]
+    if several:
+        headings.insert(0, "cycle")
+    if evicts:
+        headings += ["for", "cost", "why"]
+    rows = []
+    for step in plan["steps"]:
+        cells = [step["action"], step["workload"], step["task"], _place(step)]
+        if several:
+            cells.insert(0, str(step.get("cycle", 0)))
+        if evicts:
+            cost = step.get("cost")
+            cells += [step.get("for") or "", "" if cost is None else number(float(cost)), _why(step)]
+        rows.append(tuple(cells))
+    return Rows("Steps", tuple(headings), rows, numbers=("cycle", "cost"), wide=("why", "node", "workload", "for"))
+
+
+def _place(step: Plan) -> str:
+    devices = step.get("devices") or ()
+    on = f" (GPU {_ranges(devices)})" if devices else ""
+    to = f" to {step['to']}" if step.get("to") else ""
+    wave = f", wave {step['wave']}" if step.get("wave") is not None else ""
+    return f"{step.get('node') or NOTHING}{on}{to}{wave}"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Write numbers with those that follow each other as a range: ``0-3, 6``."""
+    parts: list[list[int]] = []
+    for value in sorted(numbers):
+        if parts and value == parts[-1][-1] + 1:
+            parts[-1].append(value)
+        else:
+            parts.append([value])
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+def _why(step: Plan) -> str:
+    return ": ".join(part for part in (step.get("cause"), step.get("reason")) if part)
+
+
+def pending(plan: Plan) -> Rows:
+    """What waits, one reason per line of the table, and when it would start."""
+    rows = []
+    for entry in plan["pending"]:
+        start = entry.get("estimatedStart")
+        for index, reason in enumerate(entry["reasons"] or [{"message": "", "code": ""}]):
+            first = index == 0
+            rows.append(
+                (
+                    entry["workload"] if first else "",
+                    reason["message"] or reason["code"],
+                    (start or NOTHING) if first else "",
+                )
+            )
+    return Rows("Waiting", ("workload", "why", "would start"), rows, wide=("why", "workload"))
+
+
+def refused(plan: Plan) -> Rows:
+    """Evictions that a shield forbids."""
+    rows = [
+        (entry["workload"], entry["cause"], entry.get("for") or NOTHING, entry["shield"], entry.get("until") or NOTHING)
+        for entry in plan.get("refused", ())
+    ]
+    return Rows(
+        "Evictions refused", ("workload", "cause", "for", "shield", "until"), rows, wide=("workload", "for", "shield")
+    )
+
+
+def quota(plan: Plan) -> Rows:
+    """Queues over their maximum."""
+    rows = [
+        (
+            entry["queue"],
+            entry["state"],
+            entry.get("deadline") or NOTHING,
+            amounts(entry.get("over") or {}) or NOTHING,
+            amounts(entry.get("shortfall") or {}) or NOTHING,
+        )
+        for entry in plan.get("quota", ())
+    ]
+    return Rows(
+        "Queues over their maximum", ("queue", "state", "deadline", "over by", "not covered"), rows, wide=("over by",)
+    )
+
+
+def requeue(plan: Plan) -> Rows:
+    """Workloads that were nominated to be requeued, and those that were passed over."""
+    found = plan.get("requeue") or {}
+    rows = [(entry["workload"], "nominated", ", ".join(entry["by"])) for entry in found.get("nominations", ())]
+    rows += [
+        (entry["workload"], "skipped", f"{entry['plugin']}: {entry['reason']}") for entry in found.get("skipped", ())
+    ]
+    return Rows("Requeue", ("workload", "state", "by"), rows, wide=("by", "workload"))
+
+
+def move_sentence(move: Plan) -> str:
+    """Say for whom tasks are moved, and how good the plan is."""
+    whom = ", ".join(move.get("for") or ()) or "nobody in particular"
+    if not move.get("feasible", True):
+        text = f"For {whom} ({move.get('trigger', '')}): no moves make room."
+    else:
+        tasks = sum(map(len, move.get("waves") or ()))
+        waves = count(len(move.get("waves") or ()), "wave")
+        text = f"For {whom} ({move.get('trigger', '')}): {count(tasks, 'move')} in {waves}."
+    certificate = move.get("certificate") or {}
+    if certificate:
+        text += f" Cost {_figure(certificate.get('cost'))}, at least {_figure(certificate.get('lowerBound'))} is needed"
+        text += f" ({certificate.get('method', '')})."
+        reason = certificate.get("reason") or ""
+        text += f" {reason[:1].upper()}{reason[1:]}" if reason else ""
+    return text
+
+
+def _figure(value: float | None) -> str:
+    return NOTHING if value is None else number(float(value))
+
+
+def waves(move: Plan) -> Rows:
+    """Moves of one plan by wave."""
+    rows = [
+        (str(index), entry["workload"], entry["task"], entry["from"], entry["to"], entry.get("mode", ""))
+        for index, wave in enumerate(move.get("waves") or ())
+        for entry in wave
+    ]
+    return Rows("", ("wave", "workload", "task", "from", "to", "mode"), rows, numbers=("wave",), wide=("workload",))
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBar:
+    """One resource of one queue, in the model's units, GPUs in milli-GPU; ``None``: not set."""
+
+    queue: str
+    resource: str
+    allocated: int
+    fair_share: int | None
+    guaranteed: int | None
+    maximum: int | None
+
+    def text(self, value: int | None) -> str:
+        """Write one of its amounts."""
+        return NOTHING if value is None else bare_amount(self.resource, value)
+
+
+def queue_bars(plan: Plan) -> list[QueueBar]:
+    """Give what every queue holds of every resource that it holds, is due, or that is limited."""
+    return [
+        QueueBar(
+            queue["name"],
+            resource,
+            _amount(queue["allocated"], resource) or 0,
+            _amount(queue["fairShare"], resource),
+            _amount(queue["guaranteed"], resource),
+            _amount(queue["max"], resource),
+        )
+        for queue in plan["queues"]
+        for resource in _resources(queue)
+    ]
+
+
+def _resources(queue: Plan) -> list[str]:
+    named = [queue[key] for key in ("allocated", "fairShare", "guaranteed", "max")]
+    present = {name for amounts in named for name, value in amounts.items() if value or amounts is queue["max"]}
+    gpu = [MILLI_GPU] if present & {GPU, MILLI_GPU} else []
+    known = [name for name in (CPU, MEMORY) if name in present]
+    return gpu + known + sorted(present - {GPU, MILLI_GPU, CPU, MEMORY, "pods"})
+
+
+def _amount(held: dict[str, int], resource: str) -> int | None:
+    if resource == MILLI_GPU:
+        return gpu_milli(held) if held.keys() & {GPU, MILLI_GPU} else None
+    return held.get(resource)
+
+
+def queue_rows(plan: Plan) -> Rows:
+    """Queues with what they hold and what they are due."""
+    rows = []
+    last = ""
+    for bar in queue_bars(plan):
+        name = "GPU" if bar.resource == MILLI_GPU else bar.resource
+        figures = (bar.allocated, bar.fair_share, bar.guaranteed, bar.maximum)
+        rows.append(("" if bar.queue == last else bar.queue, name, *(bar.text(value) for value in figures)))
+        last = bar.queue
+    headings = ("queue", "resource", "allocated", "fair share", "guaranteed", "max")
+    return Rows("Queues", headings, rows, numbers=headings[2:], wide=("queue",))
