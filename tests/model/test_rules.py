@@ -424,7 +424,10 @@ WARNINGS = {
         "hold 1200m of cpu, more than its 1",
     ),
     "more pods than a node takes": (
-        "nodes: [{name: n, allocatable: {pods: 1}}]\nworkloads: [{name: w, tasks: [{name: t, node: n}, {name: u, node: n}]}]",
+        (
+            "nodes: [{name: n, allocatable: {pods: 1}}]\n"
+            "workloads: [{name: w, tasks: [{name: t, node: n}, {name: u, node: n}]}]"
+        ),
         "nodes[0].allocatable.pods",
         "hold 2 of pods, more than its 1",
     ),
@@ -449,7 +452,8 @@ VALID = {
     "a pending fraction where no node has GPUs": "nodes: [{name: n}]\nworkloads: [{name: w, gpuFraction: 500m}]",
     "thirds of a device's memory": (
         "nodes: [{name: n, gpuMemory: 10, allocatable: {nvidia.com/gpu: 1}}]\n"
-        "workloads: [{name: w, gpuMemory: 3, tasks: [{name: a, node: n, devices: [0]}, {name: b, node: n, devices: [0]},"
+        "workloads: [{name: w, gpuMemory: 3, tasks: [{name: a, node: n, devices: [0]},"
+        " {name: b, node: n, devices: [0]},"
         " {name: c, node: n, devices: [0]}]}]"
     ),
     "pods of another scheduler without a queue": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
-_VARIABLE = "_TENURE_COMPLETE"
+from tenure.cli.main import COMPLETION, NAME
 
 
 @click.command()
@@ -21,6 +21,5 @@ def completion(ctx: click.Context, shell: str) -> None:
     """
     kind = get_completion_class(shell)
     assert kind is not None
-    root = ctx.find_root()
     # The base class's method: bash's own would start a shell to ask for its version.
-    click.echo(ShellComplete.source(kind(root.command, {}, root.info_name or "tenure", _VARIABLE)))
+    click.echo(ShellComplete.source(kind(ctx.find_root().command, {}, NAME, COMPLETION)))

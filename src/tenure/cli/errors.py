@@ -30,6 +30,8 @@ def run(command: Callable[[], Any]) -> int:
     except BrokenPipeError:
         _silence_output()
         return OUTSIDE_FAILED
+    except click.exceptions.Exit as error:
+        return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         _tell("interrupted")
         return INTERRUPTED

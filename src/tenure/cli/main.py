@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -11,6 +12,10 @@ from typing import Any, Final, NamedTuple
 import click
 
 from tenure.cli.errors import run
+
+NAME: Final = "tenure"
+COMPLETION: Final = "_TENURE_COMPLETE"
+"""The environment variable by which a shell asks for completions."""
 
 
 class Entry(NamedTuple):
@@ -94,4 +99,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 is no reason to fail
     given = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(run(lambda: cli.main(given or ["--help"], prog_name="tenure", standalone_mode=False)))
+    sys.exit(run(lambda: _invoke(given or ["--help"])))
+
+
+def _invoke(arguments: list[str]) -> Any:
+    """Run a command and give what it returns. Errors come out as they are: `run` tells them, not click."""
+    if COMPLETION in os.environ:
+        return cli.main(arguments, prog_name=NAME, complete_var=COMPLETION)
+    with cli.make_context(NAME, arguments) as context:
+        return cli.invoke(context)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import yaml
 
-from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.problems import InvalidInputError, Problem, shorten
 from tenure.model.report import Path, path_text
 from tenure.model.scalars import resolve_scalar
 from tenure.model.source import Document, Lines
@@ -26,8 +26,8 @@ MAX_VALUES = 5_000_000
 """Values in one document, with aliases expanded."""
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_TEXT_TAG = "tag:yaml.org,2002:str"
-_CORE_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null", "map", "seq"))
+_CORE_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null"))
+_KNOWN_TAGS = _CORE_TAGS | {"!", *(f"tag:yaml.org,2002:{name}" for name in ("str", "map", "seq"))}
 _MERGE = "<<"
 
 
@@ -84,10 +84,9 @@ class _Reader:
         elif len(path) >= MAX_DEPTH:
             message = f"is nested deeper than {MAX_DEPTH} levels; a file needs about ten"
             raise InvalidInputError([Problem(self._name, _line(event), path_text(path[:5]) + "…", message)])
-        elif kind is yaml.SequenceStartEvent:
-            value = self._sequence(path)
         else:
-            value = self._mapping(path)
+            self._check_tag(event, path)
+            value = self._sequence(path) if kind is yaml.SequenceStartEvent else self._mapping(path)
         if event.anchor is not None:
             self._anchors[event.anchor] = (value, self._count - before)
         return value
@@ -101,9 +100,12 @@ class _Reader:
             return value
         if event.tag in _CORE_TAGS:
             return resolve_scalar(text)
-        if event.tag not in (None, "!", _TEXT_TAG):
-            self._fault(event, path, f"tag {event.tag} is not known; leave it out")
+        self._check_tag(event, path)
         return text
+
+    def _check_tag(self, event: Any, path: Path) -> None:
+        if event.tag is not None and event.tag not in _KNOWN_TAGS:
+            self._fault(event, path, f"tag {shorten(event.tag)} is not known; leave it out")
 
     def _sequence(self, path: Path) -> list[Any]:
         values: list[Any] = []
@@ -168,7 +170,8 @@ def _syntax_problem(name: str, text: str, error: Any) -> Problem:
         position = getattr(error, "position", 0)
         line = text.encode()[:position].count(b"\n") + 1
         return Problem(name, line, "", f"is not YAML: {getattr(error, 'reason', 'unreadable')}; remove the character")
-    row = (text.splitlines() or [""])[min(mark.line, text.count("\n"))] if text else ""
+    rows = text.split("\n")
+    row = rows[mark.line] if mark.line < len(rows) else ""
     if row[: mark.column + 1].strip(" -").startswith("\t"):
         return Problem(name, mark.line + 1, "", "is not YAML: a tab stands where spaces are due; indent with spaces")
     context = getattr(error, "context", None)

@@ -1,0 +1,319 @@
+"""``--add``: manifests of Pods and Jobs, and workloads, before they are submitted."""
+
+from textwrap import dedent
+
+import pytest
+
+from tenure.model.duration import parse_time
+from tenure.model.load import load_cluster
+from tenure.model.manifests import load_additions
+from tenure.model.problems import InvalidInputError
+from tenure.model.selectors import HostPort
+from tenure.model.workload import GpuShare, Phase
+
+GPU = "nvidia.com/gpu"
+NOW = parse_time("2026-11-20T10:00:00Z")
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    path = tmp_path / "cluster.yaml"
+    path.write_text(
+        "now: 2026-11-20T10:00:00Z\nnodes: [{name: n}]\nqueues: [{name: a}, {name: b, parent: a}, {name: default}]\n"
+        "workloads: [{name: taken, queue: b}]\n"
+    )
+    return load_cluster(path).cluster
+
+
+@pytest.fixture
+def add(tmp_path, cluster):
+    def run(text):
+        path = tmp_path / "add.yaml"
+        path.write_text(dedent(text))
+        return load_additions(path, cluster)
+
+    return run
+
+
+@pytest.fixture
+def refuse(add):
+    def run(text):
+        with pytest.raises(InvalidInputError) as caught:
+            add(text)
+        return [(problem.line, problem.path, problem.message) for problem in caught.value.problems]
+
+    return run
+
+
+def pod(spec, metadata="name: p"):
+    return f"{{apiVersion: v1, kind: Pod, metadata: {{{metadata}}}, spec: {{{spec}}}}}"
+
+
+def test_workloads_are_added_as_a_cluster_file_has_them_but_created_now(add):
+    (workload,) = add("workloads: [{name: w, queue: b, replicas: 2, createdAt: 2020-01-01T00:00:00Z}]")
+    assert (workload.key, len(workload.tasks), workload.created_at) == ("default/w", 2, NOW)
+
+
+def test_a_pod_is_a_workload_of_one_task(add):
+    (workload,) = add(
+        """\
+        apiVersion: v1
+        kind: Pod
+        metadata:
+          name: p
+          namespace: team
+          labels: {app: x, kai.scheduler/queue: b}
+          annotations: {note: hello}
+        spec:
+          containers:
+          - name: main
+            image: busybox
+            resources: {requests: {cpu: 500m}, limits: {cpu: 1, memory: 1Gi, nvidia.com/gpu: 2}}
+            ports: [{containerPort: 80}, {containerPort: 443, hostPort: 8443, protocol: TCP}]
+          nodeSelector: {pool: a}
+          tolerations: [{key: gpu, operator: Exists, tolerationSeconds: 300}]
+          topologySpreadConstraints:
+          - {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: x}}}
+          priority: 70
+          priorityClassName: whatever
+          terminationGracePeriodSeconds: 5
+          restartPolicy: Never
+        """
+    )
+    (task,) = workload.tasks
+    assert (workload.key, workload.queue, workload.priority, workload.created_at) == ("team/p", "b", 70, NOW)
+    assert workload.annotations == task.annotations == {"note": "hello"}
+    assert task.name == "p"
+    assert task.phase is Phase.PENDING
+    assert task.grace_period == 5_000_000
+    assert task.spec.requests == (("cpu", 500), ("memory", 2**30), (GPU, 2))
+    assert task.spec.labels == (("app", "x"), ("kai.scheduler/queue", "b"))
+    assert task.spec.node_selector == (("pool", "a"),)
+    assert task.spec.host_ports == (HostPort(port=8443),)
+    assert task.spec.tolerations[0].key == "gpu"
+    assert task.spec.spread[0].topology_key == "zone"
+
+
+@pytest.mark.parametrize(
+    ("spec", "requests"),
+    [
+        ("containers: [{resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 2}}}]", {"cpu": 3_000}),
+        ("containers: [{resources: {limits: {cpu: 1}}}]", {"cpu": 1_000}),
+        ("containers: [{}], initContainers: [{resources: {requests: {cpu: 2}}}]", {"cpu": 2_000}),
+        (
+            (
+                "containers: [{resources: {requests: {cpu: 1}}}],"
+                " initContainers: [{resources: {requests: {cpu: 4}}}, {resources: {requests: {cpu: 3, memory: 5}}}]"
+            ),
+            {"cpu": 4_000, "memory": 5},
+        ),
+        (  # a sidecar runs beside the containers, and beside the init containers after it
+            (
+                "containers: [{resources: {requests: {cpu: 1}}}], initContainers: ["
+                "{resources: {requests: {cpu: 2}}}, {restartPolicy: Always, resources: {requests: {cpu: 1}}},"
+                " {resources: {requests: {cpu: 2}}}]"
+            ),
+            {"cpu": 3_000},
+        ),
+        (
+            (
+                "containers: [{resources: {requests: {cpu: 5}}}], initContainers: ["
+                "{restartPolicy: Always, resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 2}}}]"
+            ),
+            {"cpu": 6_000},
+        ),
+        (
+            "containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: 250m, memory: 1Mi}",
+            {"cpu": 1_250, "memory": 2**20},
+        ),
+        (
+            (
+                "containers: [{resources: {requests: {cpu: 1, memory: 7}}}], resources: {requests: {cpu: 4}},"
+                " overhead: {cpu: 1}"
+            ),
+            {"cpu": 5_000, "memory": 7},
+        ),
+    ],
+)
+def test_requests_are_added_up_as_kubernetes_does(add, spec, requests):
+    (workload,) = add(pod(spec))
+    assert dict(workload.tasks[0].spec.requests) == requests
+
+
+def test_a_job_is_a_gang_of_what_runs_in_parallel(add):
+    text = """\
+        apiVersion: batch/v1
+        kind: Job
+        metadata: {name: j, labels: {a: b}, annotations: {tenure.dev/min-member: "2"}}
+        spec:
+          parallelism: 4
+          completions: 3
+          template:
+            metadata: {labels: {queue: b}}
+            spec: {containers: [{resources: {limits: {nvidia.com/gpu: 1}}}], priorityClassName: system-node-critical}
+        """
+    (workload,) = add(text)
+    assert [task.name for task in workload.tasks] == ["j-0", "j-1", "j-2"]
+    assert (workload.queue, workload.min_member, workload.owner_kind) == ("b", 2, "Job")
+    assert workload.priority == 2_000_001_000
+    assert workload.labels == {"a": "b"}
+    (plain,) = add(text.replace(', annotations: {tenure.dev/min-member: "2"}', ""))
+    assert plain.min_member == 3
+
+
+def test_pods_of_one_group_are_one_workload(add):
+    label = "labels: {tenure.dev/pod-group: g, queue: b}"
+    text = "\n---\n".join(
+        [
+            pod("containers: [{}], priority: 1", f"name: p0, {label}, annotations: {{tenure.dev/min-member: '2'}}"),
+            pod("containers: [{}], priority: 3", f"name: p1, {label}"),
+            pod("containers: [{}]", "name: single, labels: {queue: b}"),
+            pod("containers: [{}]", f"name: p2, namespace: other, {label}"),
+        ]
+    )
+    found = [(w.key, [task.name for task in w.tasks], w.min_member, w.priority) for w in add(text)]
+    assert found == [
+        ("default/g", ["p0", "p1"], 2, 3),
+        ("default/single", ["single"], None, 0),
+        ("other/g", ["p2"], None, 0),
+    ]
+
+
+def test_lists_hold_what_documents_hold(add):
+    added = add(
+        f"{{apiVersion: v1, kind: List, items: [{pod('containers: [{}]')}, {pod('containers: [{}]', 'name: q')}]}}"
+    )
+    assert [workload.name for workload in added] == ["p", "q"]
+
+
+def test_gated_pods_and_suspended_jobs_are_gated(add):
+    (workload,) = add(pod("containers: [{}], schedulingGates: [{name: example.com/wait}]"))
+    assert workload.tasks[0].phase is Phase.GATED
+    job = (
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: j},"
+        " spec: {suspend: true, template: {spec: {containers: [{}]}}}}"
+    )
+    assert add(job)[0].tasks[0].phase is Phase.GATED
+
+
+def test_annotations_ask_for_parts_of_gpus(add):
+    def share(annotations):
+        return add(pod("containers: [{}]", f"name: p, annotations: {{{annotations}}}"))[0].tasks[0].spec.gpu_share
+
+    assert share("tenure.dev/gpu-fraction: '0.5'") == GpuShare(milli=500)
+    assert share("tenure.dev/gpu-fraction: 250m, tenure.dev/gpu-devices: '2'") == GpuShare(milli=250, devices=2)
+    assert share("tenure.dev/gpu-memory: 20Gi") == GpuShare(memory=20 * 2**30)
+
+
+def test_host_ports_follow_the_host_network(add):
+    (workload,) = add(
+        pod(
+            "hostNetwork: true, containers: [{ports: [{containerPort: 80, protocol: UDP}, {name: none}]}],"
+            " initContainers: [{restartPolicy: Always, ports: [{hostPort: 9, hostIP: 10.0.0.1}]},"
+            " {ports: [{hostPort: 7}]}]"
+        )
+    )
+    assert workload.tasks[0].spec.host_ports == (HostPort(port=80, protocol="UDP"), HostPort(port=9, ip="10.0.0.1"))
+
+
+def test_constraints_that_are_not_evaluated_are_named(add):
+    (workload,) = add(
+        pod(
+            "containers: [{}], resourceClaims: [{name: gpu, resourceClaimName: x}], volumes: ["
+            "{name: data, persistentVolumeClaim: {claimName: c}}, {name: tmp, emptyDir: {}},"
+            " {name: cfg, configMap: {name: c}},"
+            " {name: s, secret: {}}, {name: pr, projected: {}}, {name: dw, downwardAPI: {}},"
+            " {name: h, hostPath: {path: /}},"
+            " {name: inline, csi: {driver: d}}],"
+            " affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: ["
+            "{topologyKey: zone, labelSelector: {}, namespaceSelector: {matchLabels: {a: b}}},"
+            "{topologyKey: zone, labelSelector: {}, namespaceSelector: {}, mismatchLabelKeys: [a]}]}}"
+        )
+    )
+    spec = workload.tasks[0].spec
+    assert spec.unsupported == (
+        "affinity with namespaceSelector",
+        "affinity with mismatchLabelKeys",
+        "volume data (persistentVolumeClaim)",
+        "volume inline (csi)",
+        "resource claim gpu",
+    )
+    assert [term.all_namespaces for term in spec.affinity.pod.required] == [False, True]
+
+
+def test_workloads_and_manifests_may_stand_in_one_file(add):
+    added = add("workloads: [{name: w, queue: b}]\n---\n" + pod("containers: [{}]"))
+    assert [workload.name for workload in added] == ["w", "p"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "path", "words"),
+    [
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}",
+            2,
+            "kind",
+            "'Deployment' of 'apps/v1' cannot be added",
+        ),
+        ("apiVersion: v1\nkind: Job", 2, "kind", "cannot be added"),
+        ("nodes: []", 1, "", "workloads: […] or the manifest of a Pod or Job is expected"),
+        ("- 1", 1, "", "is a list, but workloads"),
+        ("kind: Cluster\nnodes: []\nworkloads: []", 2, "nodes", "unknown key"),
+        ("workloads: []", 0, "", "adds nothing"),
+        ("\nworkloads:\n- {name: taken, queue: b}", 3, "workloads[0].name", "default/taken is there twice"),
+        ("workloads:\n- {name: w, queue: a}", 2, "workloads[0].queue", "leaf queues only"),
+        (
+            "workloads:\n- {name: w, queue: b, tasks: [{name: t, node: m}]}",
+            2,
+            "workloads[0].tasks[0].node",
+            "no node m",
+        ),
+        (pod("containers: [{}]", "name: p, labels: {queue: c}"), 1, "", "there is no queue c"),
+        (pod("containers: [{}]", "name: taken"), 1, "", "is there twice"),
+        (pod("containers: []"), 1, "spec.containers", "at least one container"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: p}", 1, "spec", "is missing"),
+        (pod("containers: [{}]", "labels: {}"), 1, "metadata.name", "is missing"),
+        (pod("containers: [{}], nodeName: n"), 1, "spec.nodeName", "past any scheduler"),
+        (pod("containers: [{}], priorityClassName: high"), 1, "spec.priorityClassName", "add its value as priority: N"),
+        (
+            pod("containers: [{resources: {requests: {cpu: 1K}}}]"),
+            1,
+            "spec.containers[0].resources.requests.cpu",
+            "not a quantity",
+        ),
+        (
+            pod("containers: [{}]", "name: p, annotations: {tenure.dev/gpu-fraction: much}"),
+            1,
+            "metadata.annotations.tenure.dev/gpu-fraction",
+            "not a quantity",
+        ),
+        (
+            pod("containers: [{}]", "name: p, annotations: {tenure.dev/gpu-fraction: '2'}"),
+            1,
+            "metadata.annotations.gpuFraction",
+            "1m to 1000m",
+        ),
+        (
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: 0, template: {}}",
+            4,
+            "spec.parallelism",
+            "is 0",
+        ),
+        ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {}", 4, "spec.template", "is missing"),
+        ("apiVersion: v1\nkind: List\nitems:\n- 5", 4, "items[0]", "is 5"),
+    ],
+)
+def test_what_cannot_be_added_is_named_with_its_place(refuse, text, line, path, words):
+    problems = refuse(text)
+    assert (line, path) in [problem[:2] for problem in problems], problems
+    assert any(words in problem[2] for problem in problems), problems
+
+
+def test_pods_of_a_group_name_one_queue(refuse):
+    text = "\n---\n".join(
+        pod("containers: [{}]", f"name: p{i}, labels: {{tenure.dev/pod-group: g, queue: {queue}}}")
+        for i, queue in enumerate(["b", "default"])
+    )
+    assert refuse(text) == [
+        (3, "metadata.labels", "names queue default, but its group g began with b; name one for all")
+    ]
