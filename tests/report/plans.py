@@ -129,7 +129,8 @@ def result() -> dict[str, Any]:
                     ]
                 ],
                 "certificate": {
-                    "cost": 2.0, "lowerBound": 2.0, "gap": 0.0, "method": "exact", "reason": "no cheaper set makes room",
+                    "cost": 2.0, "lowerBound": 2.0, "gap": 0.0, "method": "exact",
+                    "reason": "no cheaper set makes room",
                 },
             },
             {"for": ["default/huge"], "trigger": "pending", "feasible": False, "waves": [], "certificate": None},

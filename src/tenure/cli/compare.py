@@ -36,7 +36,8 @@ def compare(files: tuple[str, ...], form: str) -> None:
 
     Changes are relative to the first one; the best value of each row is marked.
     """
-    summaries, problems = [], []
+    summaries: list[dict[str, Any]] = []
+    problems: list[Problem] = []
     for file in files:
         try:
             summaries.append(_read(file))

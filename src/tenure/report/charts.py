@@ -130,7 +130,11 @@ def slowdown_plot(slowdowns: Floats) -> Plot:
     """Distribution of the bounded slowdown on a logarithmic axis."""
     decades = max(1, math.ceil(math.log10(max(float(slowdowns.max()), 1.0)) - 1e-9))
     x = [Tick(power / decades, f"{10**power:,}") for power in range(decades + 1)]
-    return _distribution("bounded slowdown", slowdowns, LogScale(1.0, 10.0**decades), x, lambda value: f"{value:,.3g}")
+    return _distribution("bounded slowdown", slowdowns, LogScale(1.0, 10.0**decades), x, _factor)
+
+
+def _factor(value: float) -> str:
+    return f"{value:,.2f}" if value < 100 else f"{value:,.0f}"  # noqa: PLR2004  three digits are enough to read
 
 
 def wait_distribution_plot(waits: Floats) -> Plot:

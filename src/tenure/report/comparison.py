@@ -85,7 +85,8 @@ def _measure(
 def _by_key(
     summaries: Sequence[dict[str, Any]], field: str, name: str, unit: Literal["", "s", "share"], better: Better
 ) -> list[Measure]:
-    keys = list(dict.fromkeys(key for summary in summaries for key in summary.get(field) or {}))
+    values = [summary.get(field) or {} for summary in summaries]
+    keys = [key for key in dict.fromkeys(key for each in values for key in each) if _matters(field, key, values)]
     missing = 0.0 if field in ("evictions", "lost") else None
     return [
         Measure(
@@ -93,10 +94,15 @@ def _by_key(
             f"{field}.{key}",
             unit,
             better,
-            tuple(_value((summary.get(field) or {}).get(key, missing)) for summary in summaries),
+            tuple(_value(each.get(key, missing)) for each in values),
         )
         for key in keys
     ]
+
+
+def _matters(field: str, key: str, values: Sequence[dict[str, Any]]) -> bool:
+    """Leave out what is 0 everywhere and would only say that there is none of it."""
+    return field not in ("allocated", "lost") or any(each.get(key) for each in values)
 
 
 def _at(summary: dict[str, Any], keys: Sequence[str]) -> float | None:
@@ -172,4 +178,4 @@ def _text(measure: Measure, value: float | None) -> str:
         return NOTHING
     if measure.unit == "s":
         return seconds(float(value))
-    return percent(value, 2) if measure.unit == "share" else number(value, 2)
+    return percent(value, 2) if measure.unit == "share" else number(value, 3 if measure.path == "jain" else 2)

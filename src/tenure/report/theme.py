@@ -25,6 +25,8 @@ DARK = {
 
 COLOR_COUNT = 8
 
+SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
+
 
 def variables(colors: dict[str, str]) -> str:
     """Write colours as CSS variables."""

@@ -1,0 +1,102 @@
+"""A picture of a simulation as one SVG file: for a README, where no page can stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from tenure.model.cluster import Cluster
+from tenure.report.busiest import busiest
+from tenure.report.charts import use_plot
+from tenure.report.gantt import gantt
+from tenure.report.plot import WIDTH, Plot, num
+from tenure.report.series import History
+from tenure.report.theme import DARK, LIGHT, SANS, classes, sheet, variables
+from tenure.report.words import duration, number, percent, resource_label
+from tenure.simulator.outcomes import Outcomes
+
+FULL_WIDTH = 960
+LEFT, RIGHT = 72, 24
+TOP = 64
+TITLE, LEGEND, AXIS = 34, 26, 40
+
+_TEXT = (
+    f"text{{font:13px {SANS};fill:var(--soft)}}.title{{font-size:15px;font-weight:600;fill:var(--ink)}}"
+    ".head{font-size:20px;font-weight:600;fill:var(--ink)}.y{text-anchor:end}.x{text-anchor:middle}"
+    ".key{fill:var(--c)}.sheet{fill:var(--surface);stroke:var(--edge)}.axis{stroke:var(--axis)}"
+)
+
+
+def simulation_picture(outcomes: Outcomes, cluster: Cluster, summary: dict[str, Any]) -> str:
+    """Draw the use of the main resource over time and the busiest stretch, light or dark as the reader's screen is."""
+    history = History(outcomes, cluster)
+    name = resource_label(history.main)
+    plots = [(f"{name} in use over time, by queue", use_plot(use)) for use in history.uses(1)]
+    stretch = busiest(history)
+    if stretch is not None:
+        plots.append(("Busiest stretch: tasks on nodes", gantt(history, stretch)))
+    head = (
+        f"{number(summary['jobs'])} jobs in {duration(summary['makespan_s'])}: "
+        f"{percent(summary['utilization'].get(history.main))} of {name}s in use, "
+        f"mean wait {duration(summary['wait_s']['mean'])}"
+    )
+    return picture(head, plots)
+
+
+def picture(head: str, plots: Sequence[tuple[str, Plot]]) -> str:
+    """Set plots below each other, each under its title."""
+    parts = []
+    y = TOP
+    for title, plot in plots:
+        parts.append(_panel(title, plot, y))
+        y += TITLE + LEGEND + plot.height + AXIS
+    style = (
+        f":root{{{variables(LIGHT)}}}@media(prefers-color-scheme:dark){{:root{{{variables(DARK)}}}}}"
+        f"{classes()}{sheet('marks')}{_TEXT}"
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {FULL_WIDTH} {y}" width="{FULL_WIDTH}" height="{y}" '
+        f'role="img"><title>{escape(head)}</title><style>{style}</style>'
+        f'<rect class="sheet" x="0.5" y="0.5" width="{FULL_WIDTH - 1}" height="{y - 1}" rx="10"/>'
+        f'<text class="head" x="{RIGHT}" y="42">{escape(head)}</text>{"".join(parts)}</svg>\n'
+    )
+
+
+def _panel(title: str, plot: Plot, y: int) -> str:
+    width = FULL_WIDTH - LEFT - RIGHT
+    top = y + TITLE + LEGEND
+    bottom = top + plot.height
+    ticks_y = "".join(
+        f'<text class="y" x="{LEFT - 10}" y="{num(bottom - tick.at * plot.height + 4)}">{escape(tick.label)}</text>'
+        for tick in plot.y
+    )
+    ticks_x = "".join(
+        f'<text class="x" x="{num(LEFT + tick.at * width)}" y="{bottom + 19}">{escape(tick.label)}</text>'
+        for tick in plot.x
+    )
+    return (
+        f'<text class="title" x="{RIGHT}" y="{y + 22}">{escape(title)}</text>{_legend(plot, y + TITLE + 12)}'
+        f'<svg x="{LEFT}" y="{top}" width="{width}" height="{plot.height}" viewBox="0 0 {WIDTH} {plot.height}" '
+        f'preserveAspectRatio="none">{_still(plot.marks)}</svg>'
+        f'<path class="axis" d="M{LEFT} {bottom}h{width}"/>{ticks_y}{ticks_x}'
+    )
+
+
+def _still(marks: str) -> str:
+    """Leave out what only a pointer would find: nobody points at a picture in a text."""
+    marks = re.sub(r'<rect[^>]* class="strip">.*?</rect>', "", marks, flags=re.DOTALL)
+    return re.sub(r"><title>[^<]*</title></rect>", "/>", marks)
+
+
+def _legend(plot: Plot, y: int) -> str:
+    x = LEFT
+    parts = []
+    for kind, name in plot.legend:
+        parts.append(
+            f'<rect class="key {kind}" x="{x}" y="{y - 10}" width="11" height="11" rx="3"/>'
+            f'<text x="{x + 17}" y="{y}">{escape(name)}</text>'
+        )
+        x += 17 + 8 * len(name) + 18
+    return "".join(parts)
