@@ -166,10 +166,8 @@ def caption(history: History, stretch: Stretch) -> str:
     """Say what the chart shows."""
     origin = history.outcomes.began
     begin, end = (stretch.begin - origin) / SECOND, (stretch.end - origin) / SECOND
-    text = (
-        f"The {duration(end - begin)} in which most {resource_label(history.main)} was in use, "
-    text += f"from {duration(begin)} on." if begin >= 1 else "from the start on."
-    )
+    since = f"{duration(begin)} on" if begin >= 1 else "the start on"
+    text = f"The {duration(end - begin)} in which most {resource_label(history.main)} was in use, from {since}."
     if len(stretch.nodes) < stretch.of_nodes:
         text += f" The {len(stretch.nodes)} of {stretch.of_nodes:,} nodes on which most tasks ran are shown."
     return f"{text} Each task is as high as its part of the node."
