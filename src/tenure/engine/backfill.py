@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tenure.engine.journal import Journal
 from tenure.engine.nodes import NOW, THEN, NodeTable
-from tenure.engine.placement import Placer
+from tenure.engine.placement import Placer, enough
 from tenure.engine.score import UNFIT, Scorer
 from tenure.engine.session import Session
 from tenure.engine.workloads import NextStep, TaskState, WorkloadState
@@ -79,6 +79,8 @@ class Imagined:
         placer = Placer.__new__(Placer)
         placer.nodes, placer.scorer = self.nodes, self.scorer
         for mask in self._domains(step):
+            if not enough(self.scorer, step, mask):
+                continue
             done: list[tuple[TaskState, int, tuple[int, ...]]] = []
             for task in step.tasks:
                 keys = self.scorer.keys(task.cls, slice(None))
@@ -174,18 +176,29 @@ class Backfill:
         """Place a later workload if it fits and delays nobody who has a promise; False: nothing was done."""
         if self.known_to_delay(workload, step):
             return False
-        if len(step.tasks) == 1 and self.placer.find(step.tasks[0])[0] < 0:
-            if step.shape is not None:
-                step.shape.failed = self.session.epoch
-            return False
+        if not self._fits_now(step):
+            self.block(workload)
+            return self._never_now(step)
         if self.reservation is None and not self._reserve():
             return self._place_freely(workload, step)
         if self._gone_in_time(workload):
-            return self._place_before(workload, step)
+            return self._place_before(workload, step) or self._never_now(step)
         if self._place_beside(workload, step):
             return True
         if step.shape is not None:
             step.shape.failed_beside = self.serial
+        return False
+
+    def _fits_now(self, step: NextStep) -> bool:
+        """Whether there seems to be room for the step, the reservation not looked at."""
+        if len(step.tasks) == 1:
+            return self.placer.find(step.tasks[0])[0] >= 0
+        return enough(self.placer.scorer, step)
+
+    def _never_now(self, step: NextStep) -> bool:
+        """Remember that steps of this shape do not fit until room grows."""
+        if step.shape is not None:
+            step.shape.failed = self.session.epoch
         return False
 
     def still_holds(self) -> bool:

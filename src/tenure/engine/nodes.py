@@ -107,17 +107,21 @@ class NodeTable:
 
     def occupy_devices(self, node: int, devices: tuple[int, ...], milli: int, *, now: bool, then: bool) -> None:
         """Take ``milli`` (negative: give it back) of each of ``devices``, and count anew which are free."""
-        self.journal.keep(self.device, (slice(None), node))
-        pair = self.device[:, node]
-        for device in devices:
-            if now:
-                pair[NOW, device] -= milli
-            if then:
-                pair[THEN, device] -= milli
-        here, there = pair[NOW].tolist(), pair[THEN].tolist()
-        rows = self.rows
-        self.room[rows - 1, node] = sum(a == b == MILLI for a, b in zip(here, there, strict=True))
-        self.room[2 * rows - 1, node] = there.count(MILLI)
+        if self.journal.depth:
+            self.journal.keep(self.device, (slice(None), node))
+        pair, chosen = self.device[:, node], list(devices)
+        if now and then:
+            pair[:, chosen] -= milli
+        else:
+            pair[NOW if now else THEN, chosen] -= milli
+        there = pair[THEN].tolist()
+        free = there.count(MILLI)
+        if self.waiting or now is not then:
+            here = pair[NOW].tolist()
+            self.room[self.rows - 1, node] = sum(a == b == MILLI for a, b in zip(here, there, strict=True))
+        else:
+            self.room[self.rows - 1, node] = free
+        self.room[2 * self.rows - 1, node] = free
 
     def pin(self, mark: int) -> None:
         """After a rollback to ``mark``, tell the caches that the nodes changed since then have changed again."""

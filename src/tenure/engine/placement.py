@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tenure.engine import kernels
 from tenure.engine.classes import TaskClass
-from tenure.engine.score import PREFERENCE, UNFIT, WAITS
+from tenure.engine.score import PREFERENCE, UNFIT, WAITS, Scorer
 from tenure.engine.session import Session
 from tenure.engine.workloads import START, Group, NextStep, TaskState, WorkloadState
 from tenure.model.selectors import Topology
@@ -40,7 +40,7 @@ class Placer:
         if len(step.tasks) == 1 and not topology:
             return self._one(step.tasks[0], allowed)
         session = self.session
-        if not self._enough(step, allowed):
+        if not enough(self.scorer, step, allowed):
             return False
         mark, epoch = session.checkpoint(), session.epoch
         if step.kind == START and topology:
@@ -54,12 +54,6 @@ class Placer:
             self._all_nominated_if_any(step.tasks)
         session.commit()
         return True
-
-    def _enough(self, step: NextStep, allowed: Mask | None) -> bool:
-        """Whether there is room for the tasks of each class, the others not counted."""
-        classes: Counter[int] = Counter(t.cls.id for t in step.tasks)
-        by_id: dict[int, TaskClass] = {t.cls.id: t.cls for t in step.tasks}
-        return all(self.scorer.capacity(by_id[c], allowed) >= n for c, n in classes.items())
 
     def _all_nominated_if_any(self, tasks: list[TaskState]) -> None:
         """Where part of a core has to wait, the whole core is nominated (spec: gangs)."""
@@ -193,6 +187,17 @@ class Placer:
                 free = int(nodes.room[nodes.rows + row][mask].sum())
                 found.append((free if self.scorer.packed else -free, number, mask))
         return [mask for _, _, mask in sorted(found, key=lambda f: f[:2])]
+
+
+def enough(scorer: Scorer, step: NextStep, allowed: Mask | None = None) -> bool:
+    """Whether there is room for the tasks of each class, the others not counted: if not, the step cannot be placed."""
+    counts: dict[int, int] = {}
+    classes: dict[int, TaskClass] = {}
+    for task in step.tasks:
+        cls = task.cls
+        counts[cls.id] = counts.get(cls.id, 0) + 1
+        classes[cls.id] = cls
+    return all(scorer.capacity(classes[c], allowed) >= n for c, n in counts.items())
 
 
 def _tasks_below(group: Group) -> list[TaskState]:

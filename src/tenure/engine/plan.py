@@ -12,7 +12,9 @@ class Step(NamedTuple):
     """One thing to carry out: ``bind``, ``nominate``, ``evict`` or ``notice`` of one task.
 
     Workloads are namespace/name; ``task_index`` and ``node_index`` are the numbers of task and node. ``cause``,
-    ``beneficiary``, ``cost`` (weighted resource-seconds) and ``reason`` belong to evictions.
+    ``beneficiary``, ``cost`` (weighted resource-seconds) and ``reason`` belong to evictions, and so do ``to`` (where
+    the task lands), ``wave``, ``leaves_at`` (when it should be gone, µs since the epoch), ``lost`` (µs of its time)
+    and ``protected_until`` (end of its minimum runtime, -1 if it had none).
     """
 
     action: str
@@ -27,6 +29,11 @@ class Step(NamedTuple):
     beneficiary: str | None = None
     cost: float = 0.0
     reason: str = ""
+    to: str | None = None
+    wave: int | None = None
+    leaves_at: int = 0
+    lost: int = -1
+    protected_until: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,18 @@ class Reason:
     code: str
     message: str
     numbers: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A candidate that was not taken: for whom, by which shield, and until when (µs since the epoch), if that ends."""
+
+    workload: str
+    cause: str
+    beneficiary: str | None
+    shield: str
+    until: int | None = None
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +71,10 @@ class Plan:
     """What one cycle decided at ``now`` (µs since the epoch).
 
     ``started``: workloads whose core is bound by it; ``expired``: tasks, by workload and number, whose nomination is
-    given up; ``queue_status``: what is to be written on queues.
+    given up; ``queue_status``: what is to be written on queues. ``refused``: candidates that were not taken;
+    ``obstacles``: by workload, why nothing was evicted for it; ``stale``: by workload, since when it is stale (None:
+    no longer), to be written on it; ``wake``: the earliest time (µs since the epoch) at which a rule that refused
+    something now will have ended.
     """
 
     now: int
@@ -60,3 +82,8 @@ class Plan:
     started: list[str] = field(default_factory=list)
     expired: list[tuple[str, int]] = field(default_factory=list)
     queue_status: dict[str, QueueStatus] = field(default_factory=dict)
+    refused: list[Refused] = field(default_factory=list)
+    obstacles: dict[str, list[Reason]] = field(default_factory=dict)
+    stale: dict[str, int | None] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    wake: int | None = None

@@ -250,7 +250,6 @@ class Scorer:
         Exact for whole GPUs and no GPUs, where each node is filled on its own.
         """
         nodes = self.nodes
-        rows = np.flatnonzero(cls.ask)
         if cls.milli is not None:
             with np.errstate(divide="ignore"):
                 per_device = np.where(
@@ -259,8 +258,8 @@ class Scorer:
             per_node = per_device.sum(axis=1) // cls.devices
         else:
             per_node = np.full(len(nodes), 1 << 40)
-        for row in rows:
-            np.minimum(per_node, nodes.room[nodes.rows + row] // cls.ask[row], out=per_node)
+        for row, amount in cls.asks:
+            np.minimum(per_node, nodes.room[nodes.rows + row] // amount, out=per_node)
         np.maximum(per_node, 0, out=per_node)
         allowed = cls.static if mask is None else cls.static & mask
         return int(per_node[allowed].sum())

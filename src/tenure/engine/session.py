@@ -324,9 +324,7 @@ class Session:
         if task.leaving != node and task in self.on_node[node]:
             self.journal.remove(self.on_node[node], task)
 
-    def occupy(
-        self, task: TaskState, node: int, devices: tuple[int, ...], sign: int, *, now: bool, then: bool
-    ) -> None:
+    def occupy(self, task: TaskState, node: int, devices: tuple[int, ...], sign: int, *, now: bool, then: bool) -> None:
         """Take (``sign`` 1) or give back (-1) what a task holds on a node, in the room of now, of then, or both."""
         cls, nodes = task.cls, self.nodes
         milli = 1000 if cls.milli is None else int(cls.milli[node])

@@ -18,14 +18,16 @@ class Steps:
         root = workload.root
         if not root.children and len(workload.tasks) == 1:
             return self._single(workload)
-        started = any(t.active or t.nominated >= 0 for t in workload.tasks)
+        started = any(t.active for t in workload.tasks)
         if not root.satisfied():
             return self._replacement(workload) if started else self._start(workload)
+        if not started and any(t.nominated >= 0 for t in workload.tasks):
+            return None  # nothing of it is bound before its core is
         return self._growth(workload)
 
     def _single(self, workload: WorkloadState) -> NextStep | None:
         task = workload.tasks[0]
-        if task.phase is not PENDING or task.nominated >= 0:
+        if task.phase is not PENDING or task.nominated >= 0 or workload.root.minimum > 1:
             return None
         return NextStep(START, [task], self._shape(workload, [task], START))
 
