@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tenure.model.check_disruption import check_disruption
 from tenure.model.check_placement import check_nodes, check_placement
 from tenure.model.check_queues import check_queues
 from tenure.model.check_workloads import check_budgets, check_workloads
@@ -19,3 +20,4 @@ def check_cluster(cluster: Cluster) -> Findings:
     yield from check_workloads(cluster.workloads, cluster.queues)
     yield from check_placement(cluster.nodes, cluster.workloads)
     yield from check_budgets(cluster.disruption_budgets)
+    yield from check_disruption(cluster)

@@ -11,7 +11,7 @@ from tenure.model.queue import Queue
 from tenure.model.resources import Labels
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import Settings
-from tenure.model.vocabulary import Key, NameText, Time
+from tenure.model.vocabulary import Duration, Key, NameText, Time
 from tenure.model.workload import Workload
 
 DEFAULT_QUEUE = "default"
@@ -34,7 +34,11 @@ class DisruptionBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """One line of the eviction log. ``at`` in µs since the epoch; workloads as namespace/name."""
+    """One line of the eviction log. ``at`` in µs since the epoch; workloads as namespace/name.
+
+    ``queue`` and ``beneficiary_queue`` are the leaf queues at that time, ``lost`` is in resource-µs by resource: what
+    the ledger needs once the workloads have gone.
+    """
 
     at: Time
     workload: str
@@ -44,6 +48,9 @@ class Eviction:
     from_node: Annotated[str | None, Key("from")] = None
     to_node: Annotated[str | None, Key("to")] = None
     labels: Labels = field(default_factory=dict)
+    queue: str | None = None
+    beneficiary_queue: Annotated[str | None, Key("forQueue")] = None
+    lost: dict[str, Duration] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,8 @@ class Expander:
         self._report = report
         self._now = now
         self._specs: dict[TaskSpec, TaskSpec] = {}
+        self._known: dict[tuple[frozenset[Any], frozenset[Any]], TaskSpec] = {}
+        """What came out for what a workload and one of its tasks ask for, where nothing was wrong with that."""
         self._task_count = 0
         self.result = Expanded()
 
@@ -82,15 +84,16 @@ class Expander:
 
     def _tasks(self, entries: Iterable[Read], asked: dict[str, Any], at: Trail, phase: Phase) -> list[Task]:
         tasks = []
-        shared: TaskSpec | None = None
+        base = frozenset(asked.items())
         for task_at, values in entries:
             own = {name: values.pop(name) for name in _SPEC_ATTRIBUTES & values.keys()}
-            if own:
-                spec = self.spec(_inherit(asked, own), task_at)
-            elif shared is None:
-                spec = shared = self.spec(asked, at)
-            else:
-                spec = shared
+            key = (base, frozenset(own.items()))
+            spec = self._known.get(key)
+            if spec is None:
+                problems = len(self._report.problems)
+                spec = self.spec(_inherit(asked, own), task_at if own else at)
+                if len(self._report.problems) == problems:
+                    self._known[key] = spec
             if "phase" not in values:
                 values["phase"] = Phase.RUNNING if values.get("node") else phase
             tasks.append(Task(**values, spec=spec))

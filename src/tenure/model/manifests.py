@@ -29,7 +29,7 @@ POD_GROUP = "tenure.dev/pod-group"
 QUEUE_LABELS = ("tenure.dev/queue", "kai.scheduler/queue", "queue")
 """Labels that name a queue; the first that is there counts."""
 
-_KINDS = {("v1", "Pod"), ("batch/v1", "Job"), ("v1", "List"), ("v1", "PodList"), ("batch/v1", "JobList")}
+_KINDS = (("v1", "Pod"), ("batch/v1", "Job"), ("v1", "List"), ("v1", "PodList"), ("batch/v1", "JobList"))
 
 
 def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ...]:
@@ -136,12 +136,18 @@ class _Reader:
                 (at, "kind"), f"{what} cannot be added; Pod and List of v1, Job of batch/v1, or workloads can"
             )
         elif kind.endswith("List"):
-            for index, item in enumerate(value.get("items") or ()):
-                self._read_object(item, ((at, "items"), index))
+            self._read_list(value.get("items") or [], (at, "items"))
         elif kind == "Job":
             self._read_job(value, at)
         else:
             self._read_single_pod(value, at)
+
+    def _read_list(self, items: Any, at: Trail) -> None:
+        if not isinstance(items, list):
+            self.report.add(at, f"is {describe(items)}, but a list is expected")
+            return
+        for index, item in enumerate(items):
+            self._read_object(item, (at, index))
 
     def _read_single_pod(self, value: dict[str, Any], at: Trail) -> None:
         metadata = self._metadata(value, at)

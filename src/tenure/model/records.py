@@ -82,23 +82,21 @@ class Record(Kind):
                 at, f"is {describe(value)}, but a mapping is expected with keys such as {', '.join(self._examples())}"
             )
             return BAD  # type: ignore[no-any-return]
-        known, values, usable = self.fields, {}, True
+        known, values = self.fields, {}
         for key, inner in value.items():
             field = known.get(key)
             if field is None:
                 self._unknown(key, at, report)
-                continue
-            if inner is None:
-                continue
-            read = field.kind.decode(inner, (at, key), report)
-            if read is not BAD:
-                values[field.attribute] = read
-            elif field.required:
-                usable = False
+            elif inner is not None:
+                read = field.kind.decode(inner, (at, key), report)
+                if read is not BAD:
+                    values[field.attribute] = read
+        usable = True
         for key in self.required:
-            if value.get(key) is None:
-                report.add((at, key), "is missing; it is required")
+            if known[key].attribute not in values:
                 usable = False
+                if value.get(key) is None:
+                    report.add((at, key), "is missing; it is required")
         return values if usable else BAD
 
     @property

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from tenure.model.cron import parse_cron, parse_zone
 from tenure.model.records import check_with
 from tenure.model.selectors import Requirement, Toleration, Topology
 from tenure.model.settings import BudgetRule, Settings
@@ -52,3 +53,15 @@ def _check_budget(rule: BudgetRule) -> Iterator[Message]:
         yield "per", "is missing; say for which window the bound holds, such as 10m"
     if rule.schedule is not None and rule.duration is None:
         yield "duration", "is missing; a schedule says when it begins, this how long it lasts, such as 16h"
+    if rule.schedule is None and rule.duration is not None:
+        yield "duration", "stands alone; a schedule has to say when it begins, such as 0 6 * * *"
+    if rule.schedule is not None:
+        yield from _problem("schedule", parse_cron, rule.schedule)
+    yield from _problem("timeZone", parse_zone, rule.time_zone)
+
+
+def _problem(key: str, parse: Callable[[str], object], text: str) -> Iterator[Message]:
+    try:
+        parse(text)
+    except ValueError as error:
+        yield key, str(error)

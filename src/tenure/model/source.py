@@ -41,7 +41,7 @@ class Document:
 
     def problems(self, found: Iterable[tuple[Path, str]]) -> tuple[Problem, ...]:
         """Turn paths and messages into problems with lines, in the order of the file."""
-        listed = list(found)
+        listed = list(dict.fromkeys(found))
         lines = self.locate({path for path, _ in listed}) if listed else {}
         made = [Problem(self.file, lines.get(path, 0), path_text(path), message) for path, message in listed]
         return tuple(sorted(made, key=lambda problem: problem.line))

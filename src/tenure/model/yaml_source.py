@@ -197,25 +197,38 @@ def _locate(text: str, number: int, paths: Iterable[Path]) -> Lines:
 
 
 def _walk(advance: Any, event: Any, trie: Trie | None) -> None:
+    """Go along the wanted paths through the value that begins with an event."""
     kind = type(event)
-    if kind is yaml.SequenceStartEvent:
+    if trie is None:
+        _skip(advance, event)
+    elif kind is yaml.SequenceStartEvent:
         index = 0
         while type(event := advance()) is not yaml.SequenceEndEvent:
-            inner = trie.child(index) if trie is not None else None
+            inner = trie.child(index)
             if inner is not None:
                 inner.settle(_line(event))
             _walk(advance, event, inner)
             index += 1
     elif kind is yaml.MappingStartEvent:
         while type(key := advance()) is not yaml.MappingEndEvent:
-            inner = None
-            if type(key) is yaml.ScalarEvent:
-                inner = trie.child(key.value) if trie is not None else None
-                if inner is not None:
-                    inner.settle(_line(key))
-            else:
-                _walk(advance, key, None)
+            inner = trie.child(key.value) if type(key) is yaml.ScalarEvent else None
+            if inner is not None:
+                inner.settle(_line(key))
             _walk(advance, advance(), inner)
+
+
+def _skip(advance: Any, event: Any) -> None:
+    """Pass over the value that begins with an event."""
+    depth = 0
+    while True:
+        kind = type(event)
+        if kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+            depth += 1
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            depth -= 1
+        if not depth:
+            return
+        event = advance()
 
 
 def _line(event: Any) -> int:
