@@ -7,6 +7,7 @@ import pytest
 from tenure.model.duration import parse_time
 from tenure.model.load import load_cluster
 from tenure.model.selectors import HostPort, LabelSelector, NodeSelectorTerm, Requirement, Toleration
+from tenure.model.settings import Settings
 from tenure.model.workload import GpuShare, Phase
 
 GPU = "nvidia.com/gpu"
@@ -283,3 +284,46 @@ def test_every_setting_has_its_documented_default_and_form(load):
     assert (settings.rescheduler.hot_nodes.hot, settings.rescheduler.hot_nodes.for_) == (0.85, 600_000_000)
     assert settings.nominators.over_share
     assert settings.requeue_delay == 600_000_000
+
+
+DEFAULTS = """\
+scheduler:
+  actions: [stale-gang, quota, allocate, consolidate, reclaim, preempt, requeue, reschedule]
+  placement: binpack
+  backfill: none
+  preemptMinRuntime: 0
+  reclaimMinRuntime: 0
+  minRuntime:
+    {method: lca, startsAt: allocated, appliesTo: [reclaim, preempt, requeue, consolidate, reschedule, quota]}
+  expectedRuntime: null
+  requeueDelay: 10m
+  requeue: {contenders: more-deserving, maxCandidates: 8}
+  preemptionDelay: 0
+  evictionNotice: 0
+  modes: {}
+  nominationTimeout: 5m
+  stalenessGracePeriod: 60s
+  maxConsolidatedWorkloads: 16
+  quotaPreemption: {enabled: false, inherit: true, overshoot: minimal, maxEvictionsPerCycle: null}
+  fairness: {history: null}
+  victims: cost
+  search: {maxScenarios: 10000}
+  disruption:
+    cost: {nvidia.com/gpu: 1, cpu: 0.05}
+    assumedCheckpoint: null
+    maxRestartOverhead: 10m
+    budgets: []
+  rescheduler:
+    pendingFor: 1m
+    settle: 1h
+    moves: evict-first
+    exact: {enabled: true, nodeLimit: 10000, timeLimit: 60s}
+    background: {interval: null, objective: {placement: 1}, minGain: 0.01}
+    hotNodes: {enabled: false, hot: 90%, for: 5m}
+    newNodes: {enabled: false, within: 1h}
+  nominators: {over-share: false, idle: {enabled: false, below: 5%, for: 1h}}
+"""
+
+
+def test_the_documented_defaults_are_the_defaults(load):
+    assert load(DEFAULTS).settings == Settings()

@@ -14,7 +14,7 @@ from tenure.model.dump import cluster_to_plain, dump_cluster, dump_settings
 from tenure.model.load import load_cluster, load_settings
 
 slow = hypothesis_settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 
 

@@ -431,6 +431,11 @@ WARNINGS = {
         "nodes[0].allocatable.pods",
         "hold 2 of pods, more than its 1",
     ),
+    "a delay of quota preemption under a minute": (
+        "queues: [{name: q, quotaPreemptionDelay: 59s}]",
+        "queues[0].quotaPreemptionDelay",
+        "is under 60s",
+    ),
     "a gang of which not all exist": (
         "workloads: [{name: w, minMember: 3, replicas: 2}]",
         "workloads[0].minMember",

@@ -73,7 +73,7 @@ def accepts_file(value):
     return any(accepts(root, value) for root in SCHEMA["anyOf"])
 
 
-@hypothesis_settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@hypothesis_settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(clusters())
 def test_it_accepts_every_cluster_that_is_written(cluster):
     assert accepts_file(cluster_to_plain(cluster))

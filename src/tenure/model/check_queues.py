@@ -11,6 +11,9 @@ from tenure.model.quantity import format_queue_quantity
 from tenure.model.queue import Queue
 from tenure.model.resources import GPU, MILLI
 
+SHORT_DELAY = 60_000_000
+"""µs; a shorter delay of quota preemption is odd (spec: quota preemption, settings)."""
+
 
 def check_queues(queues: Sequence[Queue], nodes: Sequence[Node]) -> Findings:
     """Check names, parents and amounts of a queue tree; against the nodes only what it guarantees in all."""
@@ -95,6 +98,9 @@ class _Tree:
                     f"above it; lower it or raise that"
                 )
                 yield Finding(("queues", index, "max", resource), message)
+        if 0 < (queue.quota_preemption_delay or 0) < SHORT_DELAY:
+            message = "is under 60s, which leaves running work hardly any time to end by itself"
+            yield Finding(("queues", index, "quotaPreemptionDelay"), message, is_warning=True)
         if self._places[queue.name] == index:
             yield from self._check_sums(index, queue)
 

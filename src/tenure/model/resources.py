@@ -2,7 +2,8 @@
 
 Amounts are integers: ``cpu`` in millicores, ``memory`` in bytes, everything else in whole units, with one
 exception: GPUs are *accounted* in milli-GPU, because a task may hold a part of one. ``Node.allocatable`` and
-``TaskSpec.requests`` hold whole GPUs; the amounts of queues hold milli-GPU (`spec: resources`).
+``TaskSpec.requests`` hold whole GPUs; the amounts of queues, and of what is really used, hold milli-GPU
+(`spec: resources`).
 """
 
 from __future__ import annotations
