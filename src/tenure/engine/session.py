@@ -6,9 +6,7 @@ decided comes out as a plan. It never reads a clock: ``now`` is told to it.
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Iterable
-from typing import Any
 
 from tenure.engine.classes import ClassTable
 from tenure.engine.evictions import depart, going, resume_moves
@@ -19,37 +17,30 @@ from tenure.engine.queues import QueueTree
 from tenure.engine.score import Scorer
 from tenure.engine.steps import Steps
 from tenure.engine.terms import TermTable
+from tenure.engine.waiting import WaitingLists
 from tenure.engine.workloads import (
     BOUND,
     PENDING,
     RUNNING,
-    START,
     SUCCEEDED,
     TERMINATING,
     TaskState,
     WorkloadState,
 )
-from tenure.model.cluster import DEFAULT_QUEUE
+from tenure.model.cluster import DEFAULT_QUEUE, DisruptionBudget, Eviction
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import CPU, GPU, MEMORY, PODS
 from tenure.model.settings import Settings
 from tenure.model.workload import DEFAULT_GRACE_PERIOD, Workload
 
-COMPACT_AFTER = 256
-"""Entries made before stale ones are looked for again."""
-
-Entry = tuple[Any, ...]
-"""A place in a leaf's order of those that wait; its last item is the workload."""
-
 
 class Session:
     """Nodes, queues, workloads and what is decided about them.
 
     ``on_node`` holds, for each node, the tasks that occupy it or will (bound, running, terminating, nominated).
-    ``waiting`` holds, for each leaf queue, the entries of workloads that wait, in their order, among them stale ones
-    that are skipped. ``added`` are the workloads that came since the last cycle. ``epoch`` grows whenever room may have
-    grown anywhere.
+    ``waiting`` holds, for each leaf queue, those that wait, in their order. ``added`` are the workloads that came since
+    the last cycle. ``epoch`` grows whenever room may have grown anywhere. ``disruption_budgets`` are the cluster's own.
     """
 
     def __init__(
@@ -69,22 +60,23 @@ class Session:
         self.steps = Steps()
         self.workloads: dict[str, WorkloadState] = {}
         self.on_node: list[set[TaskState]] = [set() for _ in node_list]
-        self.waiting: dict[int, list[Entry]] = {q: [] for q, leaf in enumerate(self.queues.leaf) if leaf}
+        self.waiting = WaitingLists((q for q, leaf in enumerate(self.queues.leaf) if leaf), self.journal)
         self.nominated: dict[str, WorkloadState] = {}
         self.added: list[WorkloadState] = []
         self.foreign = [0] * self.nodes.amounts
+        self.evictions: tuple[Eviction, ...] = ()
+        self.disruption_budgets: tuple[DisruptionBudget, ...] = ()
         self.epoch = 0
         self._most_room: tuple[int, list[int]] = (-1, [])
         self._capacity: list[int] | None = None
-        self._serial = 0
-        self._compacted = 0
 
     # -- events -------------------------------------------------------------------------------------------------
 
-    def add_workloads(self, models: Iterable[Workload]) -> list[WorkloadState]:
-        """Take in workloads with whatever of them is placed already."""
+    def add_workloads(self, models: Iterable[Workload], *, later: int = 0) -> list[WorkloadState]:
+        """Take in workloads with whatever of them is placed already, created ``later`` µs later than they say."""
         added = [self._take_in(model) for model in models]
         for state in added:
+            state.created_at += later
             self._settle_in(state)
         unplaced = [t for s in added for t in s.tasks if t.node >= 0 and t.cls.whole and not t.devices]
         for task in unplaced:
@@ -95,9 +87,9 @@ class Session:
         self.added += added
         return added
 
-    def add_workload(self, model: Workload) -> WorkloadState:
+    def add_workload(self, model: Workload, *, later: int = 0) -> WorkloadState:
         """Take in one workload."""
-        return self.add_workloads((model,))[0]
+        return self.add_workloads((model,), later=later)[0]
 
     def _take_in(self, model: Workload) -> WorkloadState:
         known = self.queues.index
@@ -213,7 +205,7 @@ class Session:
             self.withdraw(task)
             if task.phase is PENDING and state.leaf >= 0 and not task.cls.spec.unsupported:
                 self.queues.unask(state.leaf, task.cls.amount)
-        self.journal.set(state, "entry", None)
+        self.waiting.drop(state)
         self.epoch += 1
 
     def _leave(self, task: TaskState) -> None:
@@ -246,8 +238,7 @@ class Session:
             self.nodes.take(node, task.cls.both)
         journal.add(self.on_node[node], task)
         self._count_allocated(task, node)
-        if state.entry is not None:
-            journal.set(state, "entry", None)
+        self.waiting.drop(state)
 
     def nominate(self, task: TaskState, node: int, devices: tuple[int, ...]) -> None:
         """Promise a pending task room on a node that is there once what terminates has left."""
@@ -259,8 +250,7 @@ class Session:
         if task.leaving != node:
             journal.add(self.on_node[node], task)
         self._count_allocated(task, node)
-        if state.entry is not None:
-            journal.set(state, "entry", None)
+        self.waiting.drop(state)
 
     def _count_allocated(self, task: TaskState, node: int) -> None:
         leaf, cls = task.workload.leaf, task.cls
@@ -354,22 +344,16 @@ class Session:
 
     def refresh(self, state: WorkloadState) -> None:
         """Work out what a workload asks for next, and put it into its leaf's order."""
-        journal = self.journal
         if state.leaf < 0:
             return
         step = self.steps.next(state)
         if step is not None and any(t.cls.spec.unsupported for t in step.tasks):
             step = None
-        journal.set(state, "step", step)
+        self.journal.set(state, "step", step)
         if step is None:
-            if state.entry is not None:
-                journal.set(state, "entry", None)
-            return
-        self._serial += 1
-        ratio = 0.0 if step.kind <= START else _relative_surplus(state)
-        entry = (-state.priority, step.kind, ratio, state.created_at, state.key, self._serial, state)
-        journal.set(state, "entry", entry)
-        insort(self.waiting[state.leaf], entry)
+            self.waiting.drop(state)
+        else:
+            self.waiting.put(state)
 
     def note_start(self, state: WorkloadState) -> None:
         """Set the time of the start once the core is bound (spec: gangs)."""
@@ -379,24 +363,6 @@ class Session:
         alone = len(tasks) == 1
         if tasks[0].node >= 0 if alone else all(t.nominated < 0 for t in tasks) and state.root.satisfied():
             self.journal.set(state, "started_at", self.now)
-
-    def next_serial(self) -> int:
-        """Give a number that was not given before."""
-        self._serial += 1
-        return self._serial
-
-    def all_waiting(self) -> list[WorkloadState]:
-        """Give all workloads that wait for a step, leaf by leaf, in order."""
-        valid = (e for q in sorted(self.waiting) for e in self.waiting[q] if e[-1].entry is e)
-        return [e[-1] for e in valid]
-
-    def compact(self) -> None:
-        """Drop stale entries of the waiting lists once there are many; between cycles only."""
-        if self._serial - self._compacted < COMPACT_AFTER:
-            return
-        self._compacted = self._serial
-        for entries in self.waiting.values():
-            entries[:] = [e for e in entries if e[-1].entry is e]
 
     # -- transaction ----------------------------------------------------------------------------------------------
 
@@ -425,9 +391,3 @@ def _resources(nodes: list[Node], queues: list[Queue], extra: Iterable[str]) -> 
         found.discard(PODS)
     first = [r for r in (CPU, MEMORY, GPU) if r in found]
     return first + sorted(found - set(first))
-
-
-def _relative_surplus(state: WorkloadState) -> float:
-    running = sum(g.running for g in state.root.leaves())
-    core = sum(g.minimum for g in state.root.leaves())
-    return (running - core) / max(core, 1)

@@ -11,5 +11,6 @@ def session_of(cluster: Cluster) -> Session:
     asked = {name for w in cluster.workloads for t in w.tasks for name, _ in t.spec.requests}
     session = Session(cluster.nodes, cluster.queues, cluster.settings, extra=asked)
     session.now = cluster.now
+    session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
     session.add_workloads(cluster.workloads)
     return session

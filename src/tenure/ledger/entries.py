@@ -1,0 +1,88 @@
+"""What the ledger knows of evictions and pods: plain data, without a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """An eviction that is asked for, or was carried out.
+
+    Parameters
+    ----------
+    workload, task
+        Whose, as namespace/name, and which.
+    cause
+        Why.
+    labels
+        The pod's labels.
+    queues, for_queues
+        Queues of the victim and of the one for whom, each from the leaf upward. ``None``: nobody knows any more,
+        which counts as any queue, so that no bound is ever broken for want of knowledge.
+    lost
+        What it destroys, in resource-µs by resource.
+    up
+        Whether the pod is up now: one that is down already makes nothing worse.
+    forced
+        It comes from a drain or a stale gang, which only a rule that names the cause refuses.
+    """
+
+    workload: str
+    task: str
+    cause: str
+    labels: Labels = field(default_factory=dict)
+    queues: tuple[str, ...] | None = ()
+    for_queues: tuple[str, ...] | None = ()
+    lost: Mapping[str, int] = field(default_factory=dict)
+    up: bool = True
+    forced: bool = False
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the workload."""
+        return self.workload.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """An eviction that was carried out ``at`` (µs since the epoch)."""
+
+    at: int
+    ask: Ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A pod that there ought to be. ``up``: it runs and is ready, and does not terminate.
+
+    ``started``: it, or its workload, has been up before. Rules of our own count none that has not; a
+    PodDisruptionBudget counts all.
+    """
+
+    workload: str
+    task: str
+    labels: Labels = field(default_factory=dict)
+    queues: tuple[str, ...] = ()
+    up: bool = True
+    started: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One bound on a set of evictions: the sum of ``weights`` over those that are carried out is at most ``bound``.
+
+    ``weights`` maps the number of an ask to what it counts. ``until`` (µs since the epoch) is when the bound grows by
+    itself; None where time alone does not do it. ``concurrent``: it bounds what is down at one time, and not what is
+    evicted in all. ``message`` says what is bounded.
+    """
+
+    rule: str
+    weights: Mapping[int, int]
+    bound: int
+    until: int | None = None
+    concurrent: bool = False
+    message: str = ""

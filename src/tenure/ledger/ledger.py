@@ -1,0 +1,83 @@
+"""The ledger: one account of disruptions for all causes (spec: disruption SLOs).
+
+An eviction is charged to every rule that it matches, or it does not take place. All rules come down to linear bounds
+on the set that is asked for (`Row`), so that the question whether a finished set is allowed and the constraints that a
+planner has to obey are the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tenure.ledger.entries import Ask, Charge, Pod, Row
+from tenure.ledger.rules import Rule, of_budget
+from tenure.model.cluster import DisruptionBudget
+from tenure.model.settings import BudgetRule
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """The first rule that does not allow a set, in a sentence, and when it will allow more (µs since the epoch)."""
+
+    rule: str
+    message: str
+    until: int | None
+
+
+class Ledger:
+    """What was evicted lately, and how much more may be.
+
+    What is charged can be taken back to a checkpoint, so that it follows a transaction.
+
+    Parameters
+    ----------
+    rules
+        The configured rules.
+    budgets
+        PodDisruptionBudgets.
+    log
+        Evictions carried out so far. What lies ahead of the time that is asked about counts as just now.
+    pods
+        All pods that there ought to be.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[BudgetRule],
+        budgets: Sequence[DisruptionBudget] = (),
+        log: Iterable[Charge] = (),
+        pods: Iterable[Pod] = (),
+    ) -> None:
+        known, there = list(log), list(pods)
+        self.rules = [Rule(r, known, there) for r in rules]
+        self.rules += [Rule(of_budget(b), (), there, strict=True) for b in budgets]
+        self.charged: list[Charge] = []
+
+    def rows(self, asks: Sequence[Ask], now: int) -> list[Row]:
+        """Give all bounds on a set of evictions at ``now`` (µs since the epoch)."""
+        return [row for rule in self.rules for row in rule.rows(asks, self.charged, now) if row.weights]
+
+    def refusal(self, asks: Sequence[Ask], now: int) -> Denial | None:
+        """Give the first rule that does not allow all of ``asks`` at once; None if all rules do."""
+        for row in self.rows(asks, now):
+            wanted = sum(row.weights.values())
+            if wanted > row.bound:
+                return Denial(row.rule, f"budget {row.rule} does not allow it: {row.message}", row.until)
+        return None
+
+    def allows(self, asks: Sequence[Ask], now: int) -> bool:
+        """Whether all rules allow all of ``asks`` at once."""
+        return self.refusal(asks, now) is None
+
+    def charge(self, asks: Iterable[Ask], now: int) -> None:
+        """Note evictions that take place at ``now``, whether they were refused or forced."""
+        self.charged += [Charge(at=now, ask=ask) for ask in asks]
+
+    def checkpoint(self) -> int:
+        """Give a mark to roll back to."""
+        return len(self.charged)
+
+    def rollback(self, mark: int) -> None:
+        """Take back all charges since the mark."""
+        del self.charged[mark:]

@@ -1,0 +1,175 @@
+"""One rule of the ledger: what it applies to, and the bounds that follow from it (spec: disruption SLOs)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from tenure.engine.labels import selects
+from tenure.ledger.entries import Ask, Charge, Pod, Row
+from tenure.model.cluster import DisruptionBudget
+from tenure.model.cron import window_at
+from tenure.model.duration import format_duration
+from tenure.model.settings import BudgetRule
+
+HUNDRED = 100
+
+
+class Rule:
+    """A rule with the part of the log and of the pods that it is about.
+
+    Parameters
+    ----------
+    model
+        The rule as configured.
+    strict
+        It is a PodDisruptionBudget: it counts pods that never were up, and refuses whatever the cause.
+    """
+
+    def __init__(self, model: BudgetRule, log: Iterable[Charge], pods: Iterable[Pod], *, strict: bool = False) -> None:
+        self.model = model
+        self.strict = strict
+        self.log = sorted((c for c in log if self._covers(c.ask)), key=lambda c: c.at)
+        bounded = model.max_unavailable is not None or model.min_available is not None
+        self.pods = [p for p in pods if bounded and self._counts(p)]
+
+    def rows(self, asks: Sequence[Ask], charged: Sequence[Charge], now: int) -> list[Row]:
+        """Give the bounds that hold at ``now`` for a set that is asked for, one for each workload where it says so."""
+        window = self._window(now)
+        concerned = [i for i, a in enumerate(asks) if self._covers(a) and not (a.forced and not self._insists(a))]
+        if window is None or not concerned:
+            return []
+        since, ends = window
+        log = self.log + [c for c in charged if self._covers(c.ask)]
+        fallen = {(c.ask.workload, c.ask.task) for c in charged}
+        recent = [c for c in log if since < (at := min(c.at, now)) <= now and self._window(at) is not None]
+        if self.model.each is None:
+            return self._bounds(asks, concerned, recent, self.pods, fallen, ends)
+        found: list[Row] = []
+        for workload in dict.fromkeys(asks[i].workload for i in concerned):
+            mine = [i for i in concerned if asks[i].workload == workload]
+            own = [c for c in recent if c.ask.workload == workload]
+            pods = [p for p in self.pods if p.workload == workload]
+            found += self._bounds(asks, mine, own, pods, fallen, ends)
+        return found
+
+    def _window(self, now: int) -> tuple[int, int | None] | None:
+        """Since when evictions count at ``now``, exclusively, and when the rule rests; None if it rests now."""
+        model = self.model
+        since = -1 if model.per is None else now - model.per
+        if model.schedule is None or model.duration is None:
+            return since, None
+        opened = window_at(model.schedule, model.duration, model.time_zone, now)
+        if opened is None:
+            return None
+        return (opened[0] - 1 if model.per is None else since), opened[1]
+
+    def _covers(self, ask: Ask) -> bool:
+        model = self.model
+        if model.causes is not None and ask.cause not in model.causes:
+            return False
+        if model.namespace is not None and ask.namespace != model.namespace:
+            return False
+        if model.queue is not None:
+            queues = ask.queues if model.side == "victim" else ask.for_queues
+            if queues is not None and model.queue not in queues:
+                return False
+        return model.selector is None or selects(model.selector, dict(ask.labels))
+
+    def _counts(self, pod: Pod) -> bool:
+        """Whether a pod belongs to those of which only so many may be down."""
+        if not (self.strict or pod.started):
+            return False
+        model = self.model
+        if model.namespace is not None and pod.workload.partition("/")[0] != model.namespace:
+            return False
+        if model.queue is not None and model.side == "victim" and model.queue not in pod.queues:
+            return False
+        return model.selector is None or selects(model.selector, dict(pod.labels))
+
+    def _insists(self, ask: Ask) -> bool:
+        """Whether it refuses what is forced as well."""
+        return self.strict or (self.model.causes is not None and ask.cause in self.model.causes)
+
+    def _bounds(
+        self,
+        asks: Sequence[Ask],
+        mine: Sequence[int],
+        recent: Sequence[Charge],
+        pods: Sequence[Pod],
+        fallen: AbstractSet[tuple[str, str]],
+        ends: int | None,
+    ) -> list[Row]:
+        model, rows = self.model, []
+        if model.max_evictions is not None:
+            text = f"{model.max_evictions} evictions{self._span()}, of which {len(recent)} were used"
+            left = model.max_evictions - len(recent)
+            rows.append(self._row(dict.fromkeys(mine, 1), left, self._freed(recent, ends), text))
+        for resource, most in sorted((model.max_lost or {}).items()):
+            used = sum(c.ask.lost.get(resource, 0) for c in recent)
+            weights = {i: lost for i in mine if (lost := asks[i].lost.get(resource, 0))}
+            text = f"{format_duration(most)} of {resource} lost{self._span()}, of which {format_duration(used)} were"
+            rows.append(self._row(weights, most - used, self._freed(recent, ends), text))
+        if model.max_unavailable is not None or model.min_available is not None:
+            rows += self._concurrent(asks, mine, pods, fallen, ends)
+        return rows
+
+    def _concurrent(
+        self,
+        asks: Sequence[Ask],
+        mine: Sequence[int],
+        pods: Sequence[Pod],
+        fallen: AbstractSet[tuple[str, str]],
+        ends: int | None,
+    ) -> list[Row]:
+        expected = len(pods)
+        up = sum(p.up and (p.workload, p.task) not in fallen for p in pods)
+        weights = {i: 1 for i in mine if asks[i].up and (asks[i].workload, asks[i].task) not in fallen}
+        rows = []
+        for bound, text in self._allowances(expected, up):
+            rows.append(replace(self._row(weights, bound, ends, text), concurrent=True))
+        return rows
+
+    def _allowances(self, expected: int, up: int) -> list[tuple[int, str]]:
+        model, found = self.model, []
+        if model.max_unavailable is not None:
+            most = portion(model.max_unavailable, expected)
+            text = f"{most} of {expected} pods may be down at a time, and {expected - up} are"
+            found.append((most - (expected - up), text))
+        if model.min_available is not None:
+            least = portion(model.min_available, expected)
+            found.append((up - least, f"{least} of {expected} pods have to be up, and {up} are"))
+        return found
+
+    def _row(self, weights: dict[int, int], bound: int, until: int | None, text: str) -> Row:
+        return Row(rule=self.model.name, weights=weights, bound=bound, until=until, message=text)
+
+    def _freed(self, recent: Sequence[Charge], ends: int | None) -> int | None:
+        """When the oldest of those that count falls out of the window, or the rule rests."""
+        per = self.model.per
+        times = [ends] if ends is not None else []
+        if recent and per is not None:
+            times.append(min(c.at for c in recent) + per)
+        return min(times, default=None)
+
+    def _span(self) -> str:
+        return "" if self.model.per is None else f" in {format_duration(self.model.per)}"
+
+
+def portion(bound: int | str, expected: int) -> int:
+    """Turn a count or a percentage of ``expected`` into a count; percentages round up, as Kubernetes does."""
+    if isinstance(bound, int):
+        return bound
+    return -(-int(bound.removesuffix("%")) * expected // HUNDRED)
+
+
+def of_budget(budget: DisruptionBudget) -> BudgetRule:
+    """Read a PodDisruptionBudget as a rule."""
+    return BudgetRule(
+        name=f"PodDisruptionBudget {budget.namespace}/{budget.name}",
+        namespace=budget.namespace,
+        selector=budget.selector,
+        max_unavailable=budget.max_unavailable,
+        min_available=budget.min_available,
+    )

@@ -1,0 +1,99 @@
+"""Cron lines and the windows they open."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenure.model.cron import parse_cron, window_at
+from tenure.model.duration import format_time, parse_duration, parse_time
+
+HOUR = 3_600_000_000
+MINUTE = 60_000_000
+
+
+def window(line, duration, now, zone="UTC"):
+    found = window_at(line, parse_duration(duration), zone, parse_time(now))
+    return found and tuple(map(format_time, found))
+
+
+def test_a_window_is_open_from_its_first_instant_and_shut_at_its_last():
+    """Half open: at 06:00 it is open, at 22:00 no longer."""
+    assert window("0 6 * * *", "16h", "2026-11-20T05:59:59Z") is None
+    assert window("0 6 * * *", "16h", "2026-11-20T06:00:00Z") == ("2026-11-20T06:00:00Z", "2026-11-20T22:00:00Z")
+    assert window("0 6 * * *", "16h", "2026-11-20T22:00:00Z") is None
+
+
+def test_the_time_zone_moves_with_its_daylight_saving():
+    """Six o'clock in Berlin is five in UTC in winter and four in summer."""
+    assert window("0 6 * * *", "1h", "2026-11-20T05:30:00Z", "Europe/Berlin") is not None
+    assert window("0 6 * * *", "1h", "2026-07-20T04:30:00Z", "Europe/Berlin") is not None
+    assert window("0 6 * * *", "1h", "2026-07-20T05:30:00Z", "Europe/Berlin") is None
+
+
+def test_a_time_that_the_clock_skips_still_opens_its_window():
+    """02:30 does not exist on 2026-03-29 in Berlin; the window opens when it would have been 02:30."""
+    assert window("30 2 * * *", "1h", "2026-03-29T01:45:00Z", "Europe/Berlin") is not None
+
+
+def test_windows_that_touch_are_one():
+    """Every hour for an hour is always; the end is far away."""
+    start, end = window_at("0 * * * *", HOUR, "UTC", parse_time("2026-11-20T10:30:00Z"))
+    assert format_time(start) == "2026-11-20T10:00:00Z"
+    assert end - start > 100 * HOUR
+
+
+def test_day_of_month_and_day_of_week_are_either_or_as_in_cron():
+    """The 13th, and every Friday."""
+    cron = parse_cron("0 0 13 * 5")
+    assert cron.on(datetime(2026, 11, 13, tzinfo=UTC).date())
+    assert cron.on(datetime(2026, 11, 20, tzinfo=UTC).date())
+    assert not cron.on(datetime(2026, 11, 21, tzinfo=UTC).date())
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("0 6 * *", "has 4 fields"),
+        ("60 6 * * *", "'60' is no minute"),
+        ("0 6-2 * * *", "names no hour"),
+        ("0 6 30 2 *", "never comes"),
+        ("*/0 * * * *", "names no minute"),
+        ("0 6 * * fry", "'fry' is no day of the week"),
+        ("a b c d e f", "has 6 fields"),
+        ("1,,2 * * * *", "'' is no minute"),
+    ],
+)
+def test_what_is_no_cron_line_says_why(line, says):
+    """Every message names the part that is wrong."""
+    with pytest.raises(ValueError, match=says):
+        parse_cron(line)
+
+
+@given(
+    minute=st.integers(0, 59), hour=st.integers(0, 23), weekday=st.integers(0, 6),
+    zone=st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata", "America/New_York"]),
+    at=st.integers(0, 366 * 24 * 60), length=st.integers(1, 30 * 60),
+)  # fmt: skip
+def test_a_window_is_open_exactly_when_a_walk_over_all_minutes_finds_its_begin(minute, hour, weekday, zone, at, length):
+    """Brute force: some minute in the last `length` minutes is a begin on the local clock."""
+    at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=at)
+    now = int(at.timestamp()) * 1_000_000
+    area, wanted = ZoneInfo(zone), []
+    for back in range(length):
+        local = (at - timedelta(minutes=back)).astimezone(area)
+        if (local.minute, local.hour, local.isoweekday() % 7) == (minute, hour, weekday) and not local.fold:
+            wanted.append(now - back * MINUTE)
+    found = window_at(f"{minute} {hour} * * {weekday}", length * MINUTE, zone, now)
+    skipped = _skipped(at, length, area)
+    if not skipped:
+        assert (found is not None) == bool(wanted)
+        assert not wanted or found[0] == wanted[0]
+
+
+def _skipped(at, length, area):
+    """Whether the clock was changed in the time looked at."""
+    offsets = {(at - timedelta(minutes=m)).astimezone(area).utcoffset() for m in range(-1500, length + 1500, 30)}
+    return len(offsets) > 1
