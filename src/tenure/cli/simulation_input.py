@@ -16,6 +16,7 @@ from tenure.model.override import apply_overrides
 from tenure.model.problems import InvalidInputError, Problem
 from tenure.model.resources import GPU, MILLI
 from tenure.model.settings import Settings
+from tenure.report.words import count
 from tenure.simulator.run import prepare
 from tenure.simulator.trace import Trace, read_trace, scale_load, slice_trace
 
@@ -182,7 +183,8 @@ def _keep_to_leaves(given: Given, trace: Trace, cluster: Cluster, warnings: list
     ):
         if names:
             jobs = sum(named[name] for name in names)
-            warnings.append(f"{given.trace}: {jobs:,} jobs are dropped, of {what}: {_listed(names)}")
+            dropped = f"{count(jobs, 'job')} {'is' if jobs == 1 else 'are'} dropped"
+            warnings.append(f"{given.trace}: {dropped}, of {what}: {_listed(names)}")
     if not named.keys() & inner:
         return trace
     kept = tuple(job for job in trace.jobs if (job.workload.queue or DEFAULT_QUEUE) not in inner)

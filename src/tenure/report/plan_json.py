@@ -32,6 +32,10 @@ def _step(step: Step) -> dict[str, Any]:
     }
     if step.action == "evict":
         found |= {"cause": step.cause, "for": step.beneficiary, "cost": step.cost, "reason": step.reason}
+        if step.to is not None:
+            found["to"] = step.to
+        if step.wave is not None:
+            found["wave"] = step.wave
     else:
         found["devices"] = list(step.devices)
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,6 +24,11 @@ class Part(NamedTuple):
     state: str
 
 
+def held(parts: Iterable[Part]) -> int:
+    """Add up what is held; what is only promised is not."""
+    return sum(part.amount for part in parts if part.state != PROMISED)
+
+
 @dataclass(slots=True)
 class NodeView:
     """One node: the parts of each of its GPUs, of its CPU and of its memory, and what there is of these two."""
@@ -37,27 +42,20 @@ class NodeView:
     remark: str = ""
 
     @property
-    def gpu_milli(self) -> int:
-        """Milli-GPU that are taken or promised."""
-        return sum(part.amount for device in self.gpus for part in device)
-
-    @property
     def share(self) -> float:
         """Share in use of what the node is drawn by: its GPUs, else its CPU."""
         if self.gpus:
-            return self.gpu_milli / (len(self.gpus) * MILLI)
-        return sum(part.amount for part in self.cpu_parts) / self.cpu if self.cpu else 0.0
+            return sum(map(held, self.gpus)) / (len(self.gpus) * MILLI)
+        return held(self.cpu_parts) / self.cpu if self.cpu else 0.0
 
 
 def views_of(cluster: Cluster) -> dict[str, NodeView]:
     """Give all nodes by name. Tasks with unknown whole GPUs get the lowest that are free."""
     views = {node.name: _empty(node) for node in cluster.nodes}
     memory = {node.name: node.gpu_memory for node in cluster.nodes}
-    placed = list(_placed(cluster))
-    for known in (True, False):  # those whose GPUs are known come first, so that nobody else gets these
-        for workload, task, place in placed:
-            if bool(place.devices) is known and (view := views.get(place.node)) is not None:
-                _put(view, workload, task, place, memory[place.node])
+    for workload, task, place in sorted(_placed(cluster), key=_turn):
+        if (view := views.get(place.node)) is not None:
+            _put(view, workload, task, place, memory[place.node])
     return views
 
 
@@ -65,6 +63,12 @@ class _Place(NamedTuple):
     node: str
     devices: tuple[int, ...]
     state: str
+
+
+def _turn(placed: tuple[Workload, Task, _Place]) -> int:
+    """Those whose GPUs are known come first, so that nobody else gets these; promises lie over what is held."""
+    place = placed[2]
+    return 2 if place.state == PROMISED else 0 if place.devices else 1
 
 
 def _placed(cluster: Cluster) -> Iterator[tuple[Workload, Task, _Place]]:

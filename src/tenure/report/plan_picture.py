@@ -8,7 +8,7 @@ from html import escape
 
 from tenure.model.resources import CPU, MEMORY, MILLI
 from tenure.report.page import Cell, details, html_table
-from tenure.report.plan_nodes import LEAVES, PROMISED, NodeView, Part
+from tenure.report.plan_nodes import LEAVES, PROMISED, NodeView, Part, held
 from tenure.report.plot import num
 from tenure.report.words import MILLI_GPU, amount, bare_amount, count, percent
 
@@ -89,13 +89,12 @@ def _device(index: int, parts: Sequence[Part], colors: Colors) -> str:
 def _meter(resource: str, parts: Sequence[Part], size: int, colors: Colors) -> str:
     if not size:
         return ""
-    held = sum(part.amount for part in parts)
     cells = "".join(
         f'<i class="{_class(part, colors)}" style="width:{num(part.amount * 100 / size)}%" '
         f'title="{escape(_told(part, resource))}"></i>'
         for part in parts
     )
-    text = f"{bare_amount(resource, held)} of {amount(resource, size)}"
+    text = f"{bare_amount(resource, held(parts))} of {amount(resource, size)}"
     return f'<div class="meter"><span class="bar">{cells}</span><span>{escape(text)}</span></div>'
 
 

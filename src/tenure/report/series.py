@@ -160,7 +160,7 @@ class History:
             binned_means(at[group == index], change[group == index], self.edges)
             for index in range(len(self.groups.names))
         ]
-        return Series(self.edges, np.array(values), self.groups.names)
+        return Series(self.edges, np.array(values).reshape(len(values), BINS), self.groups.names)
 
 
 def binned_means(at: Ints, change: Ints, edges: Floats) -> Floats:

@@ -1,0 +1,90 @@
+"""Pages in a real browser: they render without an error and without the network, light and dark, wide and narrow."""
+
+import os
+import shutil
+
+import pytest
+from tests.report import plans
+from tests.report.simulations import page
+
+from tenure.report.plan_page import plan_page
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if not os.path.exists(CHROMIUM) and not os.environ.get("CI"):  # noqa: PTH110  a plain question
+        pytest.skip("there is no Chromium here")
+    sync = pytest.importorskip("playwright.sync_api")
+    with sync.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield chromium
+        chromium.close()
+
+
+PAGES = {
+    "simulation": (
+        page,
+        ("use", "waiting", "slowdown", "wait", "gantt", "evictions", "violations", "queues", "settings"),
+    ),
+    "plan": (
+        lambda: plan_page(plans.before(), plans.after(), plans.result()),
+        ("nodes", "steps", "waiting", "evictions-refused", "requeue", "moves", "queues"),
+    ),
+    "large plan": (
+        lambda: plan_page(plans.before(500), plans.after(500), plans.result()),
+        ("nodes", "steps", "queues"),
+    ),
+}
+
+
+@pytest.fixture(params=PAGES)
+def case(request, tmp_path):
+    make, sections = PAGES[request.param]
+    path = tmp_path / "page.html"
+    path.write_text(make(), encoding="utf-8")
+    return path.as_uri(), sections
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 400])
+def test_a_page_renders_without_errors_requests_or_overflow(browser, case, scheme, width):
+    address, sections = case
+    told, fetched = [], []
+    view = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    view.on("console", lambda message: told.append(message.text))
+    view.on("pageerror", lambda error: told.append(str(error)))
+    view.on("request", lambda request: fetched.append(request.url))
+    view.goto(address)
+    for name in sections:
+        box = view.locator(f"#{name}").bounding_box()
+        assert box is not None, name
+        assert box["height"] > 40, name
+        assert box["x"] >= 0, name
+        assert box["x"] + box["width"] <= width, name
+    overflow = view.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    background = view.evaluate("getComputedStyle(document.body).backgroundColor")
+    view.close()
+    assert overflow <= 0
+    assert told == []
+    assert [url for url in fetched if not url.startswith("data:")] == [address]
+    brightness = sum(int(part) for part in background[4:-1].split(","))
+    assert (brightness > 600) is (scheme == "light")
+
+
+def test_marks_have_tooltips_and_pictures_have_names(browser, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(page(), encoding="utf-8")
+    view = browser.new_page()
+    view.goto(path.as_uri())
+    pictures = view.locator("svg[role=img]")
+    assert pictures.count() >= 6
+    assert all(pictures.nth(index).get_attribute("aria-label") for index in range(pictures.count()))
+    task = view.locator("#gantt rect.task title").first.text_content()
+    view.close()
+    assert "GPU" in task

@@ -1,0 +1,66 @@
+"""``tenure compare``: files in, one table or JSON out."""
+
+import json
+
+import pytest
+from tests.report.test_comparison import summary
+
+from tenure.cli.main import main
+
+
+@pytest.fixture
+def compare(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "a.json").write_text(json.dumps(summary(200.0, 0.5)))
+    (tmp_path / "b.json").write_text(json.dumps(summary(100.0, 0.6)))
+    (tmp_path / "other" / "a.json").write_text(json.dumps(summary(50.0, 0.6)))
+
+    def run(*words):
+        with pytest.raises(SystemExit) as caught:
+            main(["compare", *words])
+        captured = capsys.readouterr()
+        return caught.value.code, captured.out, captured.err
+
+    return run
+
+
+def test_summaries_stand_side_by_side(compare):
+    code, out, err = compare("a.json", "b.json")
+    assert (code, err) == (0, "")
+    line = next(line for line in out.splitlines() if line.startswith("mean wait"))
+    assert line.replace("\N{NO-BREAK SPACE}", " ").split("  ")[-1].strip() == "100.0 s (-50.0%) *"
+    assert "changes are relative to a" in out
+
+
+def test_json_names_the_best(compare):
+    code, out, _ = compare("a.json", "b.json", "--format", "json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["simulations"] == ["a", "b"]
+    assert next(figure for figure in found["figures"] if figure["name"] == "wait_s.mean")["best"] == ["b"]
+
+
+def test_files_of_one_name_are_told_apart(compare):
+    assert json.loads(compare("a.json", "other/a.json", "b.json", "--format", "json")[1])["simulations"] == [
+        "a.json",
+        "other/a.json",
+        "b",
+    ]
+
+
+def test_all_that_is_wrong_is_told_at_once(compare, tmp_path):
+    (tmp_path / "page.html").write_text("<html>")
+    (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
+    code, out, err = compare("a.json", "page.html", "list.json", "bytes.json", "nowhere.json", "other")
+    assert (code, out) == (1, "")
+    lines = err.splitlines()
+    assert len(lines) == 5
+    assert lines[0].startswith("page.html:1: is no JSON")
+    assert lines[1].startswith("list.json: is no summary of a simulation")
+    assert lines[3] == "nowhere.json: no such file or directory"
+
+
+def test_without_files_it_is_wrong_usage(compare):
+    assert compare()[0] == 2

@@ -1,0 +1,377 @@
+"""``tenure simulate`` from end to end: traces in, figures, tables and pages out, and what it says of bad input."""
+
+import csv
+import errno
+import gzip
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from tests.report.simulations import read
+from tests.simulator.helpers import KTH, OPENB_NODES, PHILLY, real_trace
+
+from tenure.cli import simulate as module
+from tenure.cli.main import main
+from tenure.cli.progress import ProgressLine, interruptible, progress_text
+from tenure.simulator.jobs_csv import HEADER
+
+CLUSTER = """\
+kind: Cluster
+now: 2026-11-20T10:00:00Z
+nodes: [{name: n, count: 2, allocatable: {cpu: 4}}]
+queues: [{name: all}, {name: a, parent: all}, {name: b, parent: all}]
+"""
+JOBS = "job,submit_s,runtime_s,queue,pods,cpu_milli\n"
+
+
+def swf(*jobs, header="; MaxProcs: 4\n"):
+    """Write jobs as (number, submit, run, processors)."""
+    lines = (f"{n} {submit} -1 {run} {cpus} -1 -1 {cpus} {run} -1 1 1 1 -1 1 -1 -1 -1" for n, submit, run, cpus in jobs)
+    return header + "".join(f"{line}\n" for line in lines)
+
+
+FOUR = swf((1, 0, 100, 3), (2, 10, 100, 4), (3, 20, 50, 1), (4, 30, 10, 9))
+
+
+@pytest.fixture
+def simulate(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    def run(*arguments, **files):
+        for name, content in files.items():
+            path = tmp_path / name.replace("_", ".")
+            path.write_bytes(content) if isinstance(content, bytes) else path.write_text(content)
+        with pytest.raises(SystemExit) as caught:
+            main(["simulate", *map(str, arguments)])
+        captured = capsys.readouterr()
+        return caught.value.code, captured.out, captured.err
+
+    return run
+
+
+def figures(simulate, *arguments, **files):
+    code, out, err = simulate(*arguments, "--format", "json", **files)
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def test_the_summary_has_all_documented_fields(simulate):
+    found = figures(simulate, "t.swf", t_swf=FOUR)
+    assert {
+        "jobs", "finished", "dropped", "makespan_s", "wait_s", "boundedSlowdown", "utilization", "allocated", "goodput",
+        "lost", "evictions", "jain", "queues", "violations", "wall_s",
+    } <= found.keys()  # fmt: skip
+    assert (found["jobs"], found["finished"], found["dropped"]) == (3, 3, 1)
+    assert found["wait_s"] == {"mean": 30.0, "median": 0.0, "p95": 81.0, "max": 90.0}
+    assert found["makespan_s"] == 200.0
+    assert found["scheduler"] == {"actions": ["allocate"]}
+
+
+def test_text_is_a_table_that_names_what_was_dropped(simulate):
+    code, out, err = simulate("t.swf", t_swf=FOUR)
+    assert (code, err) == (0, "")
+    assert "3, 3 finished, 1 dropped (more processors than the machine)" in out
+    assert "broken invariants            none" in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_settings_of_the_command_line_are_used(simulate):
+    easy = swf((1, 0, 100, 3), (2, 10, 100, 4), (3, 20, 200, 1))
+    greedy = figures(simulate, "t.swf", t_swf=easy)
+    kept = figures(simulate, "t.swf", "--set", "scheduler.backfill=easy", t_swf=easy)
+    assert greedy["wait_s"]["max"] == 210.0, "job 3 overtakes job 2, which then waits for it"
+    assert kept["wait_s"]["max"] == 180.0, "job 3 would delay job 2, and so it waits"
+    assert kept["scheduler"]["backfill"] == "easy"
+
+
+def test_a_settings_file_takes_the_place_of_the_clusters(simulate):
+    found = figures(
+        simulate, "t.csv", "--cluster", "c.yaml", "--scheduler", "s.yaml",
+        t_csv=JOBS + "1,0,10,a,1,1000\n", c_yaml=CLUSTER + "scheduler: {placement: spread}\n",
+        s_yaml="kind: SchedulerConfig\nscheduler: {backfill: easy}\n",
+    )  # fmt: skip
+    assert found["scheduler"] == {"backfill": "easy"}
+
+
+def test_queues_can_be_changed(simulate):
+    jobs = JOBS + "1,0,10,a,1,2000\n2,0,10,a,1,2000\n"
+    free = figures(simulate, "t.csv", "--cluster", "c.yaml", t_csv=jobs, c_yaml=CLUSTER)
+    held = figures(simulate, "t.csv", "--cluster", "c.yaml", "--set", "queue.a.max.cpu=2", t_csv=jobs, c_yaml=CLUSTER)
+    assert (free["wait_s"]["max"], held["wait_s"]["max"]) == (0.0, 10.0)
+
+
+def test_jobs_of_unknown_and_of_inner_queues_are_dropped_with_a_warning(simulate):
+    jobs = JOBS + "1,0,10,a,1,1000\n2,0,10,nowhere,1,1000\n3,0,10,all,1,1000\n"
+    code, out, err = simulate("t.csv", "--cluster", "c.yaml", "--format", "json", t_csv=jobs, c_yaml=CLUSTER)
+    assert code == 0
+    assert err.splitlines() == [
+        "warning: t.csv: 1 job is dropped, of queues that are not configured: nowhere",
+        "warning: t.csv: 1 job is dropped, of queues that are not leaves: all",
+    ]
+    found = json.loads(out)
+    assert (found["finished"], found["dropped"]) == (1, 2)
+
+
+def test_what_runs_already_keeps_its_room_until_it_ends(simulate):
+    running = CLUSTER + (
+        "workloads: [{name: old, queue: b, expectedRuntime: 1h, startedAt: 2026-11-20T09:30:00Z, createdAt: "
+        "2026-11-20T09:00:00Z, requests: {cpu: 4}, tasks: [{name: x, node: n-0}, {name: y, node: n-1}]}]\n"
+    )
+    found = figures(simulate, "t.csv", "--cluster", "c.yaml", t_csv=JOBS + "1,5,10,a,1,1000\n", c_yaml=running)
+    assert found["jobs"] == 1
+    assert found["wait_s"]["mean"] == 1795.0
+
+
+def test_a_part_of_a_trace_and_more_load(simulate):
+    jobs = swf((1, 100, 10, 1), (2, 200, 10, 1), (3, 300, 10, 1))
+    assert figures(simulate, "t.swf", "--from", "150", "--to", "5m", t_swf=jobs)["jobs"] == 1
+    assert figures(simulate, "t.swf", "--from", "100", "--to", "301", t_swf=jobs)["jobs"] == 3
+    assert figures(simulate, "t.swf", "--load", "2", t_swf=jobs)["makespan_s"] == 110.0
+
+
+def test_the_jobs_table_has_the_traces_own_times(simulate, tmp_path):
+    simulate("t.swf", "--jobs", "out.csv", t_swf=FOUR)
+    rows = list(csv.reader((tmp_path / "out.csv").read_text().splitlines()))
+    assert rows[0] == list(HEADER)
+    assert rows[1:] == [
+        ["1", "default", "0", "0", "0", "100", "0", "0", "finished"],
+        ["2", "default", "10", "100", "100", "200", "0", "0", "finished"],
+        ["3", "default", "20", "20", "20", "70", "0", "0", "finished"],
+    ]
+
+
+def test_the_report_is_one_valid_page(simulate, tmp_path):
+    code, _, err = simulate("t.swf", "--report", "out.html", t_swf=FOUR)
+    assert (code, err) == (0, "")
+    assert {"use", "waiting", "gantt"} <= set(read((tmp_path / "out.html").read_text()).ids)
+
+
+OPENB = (
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+)
+NODES = "sn,cpu_milli,memory_mib,gpu,model\nn,8000,1000,2,T4\n"
+
+
+def test_inflating_draws_until_the_share_is_asked_for_and_nothing_ends(simulate):
+    pods = OPENB + "".join(f"p{i},1000,10,1,{share},,LS,Running,0,10,0\n" for i, share in enumerate((1000, 500, 300)))
+    words = ("p.csv", "--nodes", "n.csv", "--inflate", "150%")
+    one = figures(simulate, *words, "--seed", "1", p_csv=pods, n_csv=NODES)
+    assert one["finished"] == 0
+    assert one["running"] + one["dropped"] == one["jobs"]
+    assert 0.5 < one["allocated"]["milliGpu"] <= 1
+    again = figures(simulate, *words, "--seed", "1", p_csv=pods, n_csv=NODES)
+    assert {**one, "wall_s": 0} == {**again, "wall_s": 0}
+    assert figures(simulate, "p.csv", "--nodes", "n.csv", "--inflate", "1.5", p_csv=pods, n_csv=NODES)["jobs"] > 3
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["p.csv"], "an openb list of pods needs its list of nodes: --nodes FILE, or --cluster FILE"),
+        (
+            ["p.csv", "--nodes", "n.csv", "--inflate", "x"],
+            "--inflate 'x' is no share of the cluster's GPUs; write 1.3 or 130%",
+        ),
+        (
+            ["p.csv", "--nodes", "n.csv", "--inflate", "1", "--load", "2"],
+            "so --from, --to and --load do not go with it",
+        ),
+        (["p.csv", "--nodes", "n.csv", "--cluster", "c.yaml"], "both c.yaml and --nodes n.csv bring nodes"),
+        (["h.csv"], "a philly trace says nothing of nodes: give them with --cluster FILE"),
+        (["bare.swf"], "(MaxProcs): --processors N, or --cluster FILE"),
+        (["t.swf", "--inflate", "1.3"], "--inflate goes with an openb list of pods; t.swf is of format swf"),
+        (["t.swf", "--seed", "1"], "--seed goes with --inflate"),
+        (["t.swf", "--from", "20", "--to", "10"], "--from 20 is not before --to 10"),
+        (["t.swf", "--from", "soon"], "--from 'soon' is no time; write the trace's seconds, or such as 30d"),
+        (["t.swf", "--to", "inf"], "--to inf is out of range"),
+        (["t.swf", "--load", "0"], "--load 0.0 is not a positive number"),
+        (["t.swf", "--load", "nan"], "--load nan is not a positive number"),
+        (["t.swf", "--processors", "0"], "--processors"),
+        (["t.swf", "--jobs", "x", "--report", "./x"], "--jobs and --report both name x"),
+        ([], "Missing argument 'TRACE'"),
+    ],
+)
+def test_wrong_usage_is_told_in_one_line(simulate, words, told):
+    code, out, err = simulate(
+        *words, t_swf=FOUR, bare_swf=swf((1, 0, 1, 1), header=""), c_yaml=CLUSTER, n_csv=NODES,
+        p_csv=OPENB + "p,1000,10,1,1000,,LS,Running,0,10,0\n",
+        h_csv="job_id,submit_s,runtime_s,pods,gpus_per_pod,queue\nj,0,10,1,1,q\n",
+    )  # fmt: skip
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert told in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nowhere.swf"], "nowhere.swf: there is no such file"),
+        (["."], ".: this is a directory"),
+        (["t.swf", "--cluster", "nowhere.yaml"], "nowhere.yaml: "),
+        (["t.swf", "--set", "scheduler.backfil=easy"], "unknown key backfil; did you mean backfill?"),
+        (["t.swf", "--set", "queue.x.weight=2"], "there is no queue x"),
+        (["h.csv", "--cluster", "none.yaml"], "none.yaml: nodes: there are none, so nothing could ever run"),
+        (["t.swf", "--jobs", "no/such/x.csv"], "no/such/x.csv: there is no folder no/such; make it first"),
+        (["t.swf", "--report", "."], ".: is a folder; name a file in it"),
+        (["bad.swf"], "bad.swf:2: "),
+        (["cut.gz"], "cut.gz: "),
+        (["t.swf", "--nodes", "n.csv"], "a node list goes with an openb list of pods"),
+        (["h.csv", "--processors", "3", "--cluster", "c.yaml"], "the number of processors goes with an swf log"),
+        (["c.yaml"], "c.yaml: no known trace format"),
+    ],
+)
+def test_wrong_input_is_told_in_one_line(simulate, words, told):
+    code, out, err = simulate(
+        *words, t_swf=FOUR, bad_swf="; MaxProcs: 4\n1 0 -1 ten 1 -1 -1 1 10 -1 1 1 1 -1 1 -1 -1 -1\n", c_yaml=CLUSTER,
+        none_yaml="kind: Cluster\nnodes: []\n", n_csv=NODES, cut_gz=gzip.compress(FOUR.encode())[:-20],
+        h_csv="job_id,submit_s,runtime_s,pods,gpus_per_pod,queue\nj,0,10,1,1,q\n",
+    )  # fmt: skip
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1
+    assert told in err
+
+
+def test_a_report_that_cannot_be_written_leaves_the_old_one_and_the_summary_is_printed(simulate, tmp_path, monkeypatch):
+    (tmp_path / "old.html").write_text("old")
+
+    def full(_file):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    code, out, err = simulate("t.swf", "--report", "old.html", t_swf=FOUR)
+    assert code == 3
+    assert "mean wait" in out
+    assert err == "old.html: no space left on device\n"
+    assert (tmp_path / "old.html").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["old.html", "t.swf"]
+
+
+def test_no_jobs_at_all_are_a_warning(simulate):
+    code, out, err = simulate("t.swf", "--from", "1d", t_swf=FOUR)
+    assert code == 0
+    assert err == "warning: t.swf: no jobs are left to simulate\n"
+    assert "mean wait                    —" in out
+
+
+def test_broken_invariants_are_counted_and_shown(simulate, monkeypatch):
+    """A fault in the log is found by the checker, whatever the engine thinks of it."""
+    run = module.Simulation.run
+
+    def faulty(self, *rest):
+        result = run(self, *rest)
+        self.log.add(self.log.workloads[1])
+        self.log.submit(0, 3)
+        self.log.bind(0, 3, 0, 0)
+        return result
+
+    monkeypatch.setattr(module.Simulation, "run", faulty)
+    code, out, _ = simulate("t.swf", t_swf=FOUR)
+    assert code == 0
+    assert "broken: " in out
+    assert "node over capacity" in out or "order" in out
+
+
+def test_progress_and_ctrl_c_on_a_terminal(tmp_path):
+    """The line shows rate and time left; Ctrl-C prints what is known so far, consistent, and exits with 130."""
+    trace = tmp_path / "long.swf"
+    trace.write_text(
+        swf(*((number, number, 400, 1 + number % 4) for number in range(1, 60_000)), header="; MaxProcs: 900\n")
+    )
+    master, slave = pty.openpty()
+    code = "from tenure.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "simulate", str(trace), "--format", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, text=True) as process:
+        os.close(slave)
+        shown = b""
+        while not re.search(rb"%  [1-9][0-9,]* of", shown):
+            shown += os.read(master, 1000)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    shown += os.read(master, 10_000)
+    os.close(master)
+    assert process.returncode == 130
+    found = json.loads(out)
+    assert found["complete"] is False
+    assert found["violations"] == 0
+    assert 0 < found["finished"] < 59_999
+    text = shown.decode()
+    assert "jobs/s" in text
+    assert " left" in text
+    assert "interrupted at" in text
+
+
+class Screen:
+    """A terminal that remembers what was written."""
+
+    def __init__(self):
+        self.text = ""
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+
+class At:
+    done, jobs, now = 500, 1000, 3_600_000_000
+
+
+def test_the_progress_line_is_renewed_ten_times_a_second_and_taken_away(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    now, screen = [0.0], Screen()
+    line = ProgressLine(screen, lambda: now[0])
+    for tenth in range(1, 40):
+        now[0] = tenth * 0.01
+        line(At)
+    assert screen.text.count("\r") == 3
+    line.clear()
+    assert screen.text.endswith("\r")
+    plain = progress_text(500, 1000, 3_600_000_000, 5.0).replace("\N{NO-BREAK SPACE}", " ")
+    assert plain == "50%  500 of 1,000 jobs  100 jobs/s  5 s left  virtual time 1 h"
+    assert "just begun" in progress_text(0, 10, 0, 0.1)
+
+
+def test_a_second_ctrl_c_does_not_wait():
+    with interruptible() as interruption:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interruption.wanted
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            interruption.check()
+        interruption.check()
+
+
+def test_kth_with_easy_backfill_has_the_known_figures(simulate):
+    trace = real_trace(KTH)
+    code, out, _ = simulate(trace, "--processors", "100", "--set", "scheduler.backfill=easy")
+    assert code == 0
+    assert "mean wait                    6,505.3\N{NO-BREAK SPACE}s" in out
+    assert "mean 86.44" in out
+    assert "broken invariants            none" in out
+
+
+def test_philly_replays_with_its_virtual_clusters_as_queues(simulate):
+    trace = real_trace(PHILLY)
+    cluster = "kind: Cluster\nnodes: [{name: g, count: 56, allocatable: {nvidia.com/gpu: 8}}]\n"
+    found = figures(simulate, trace, "--cluster", "c.yaml", "--from", "60d", "--to", "62d", c_yaml=cluster)
+    assert found["violations"] == 0
+    assert found["finished"] == found["jobs"] > 500
+    assert len(found["queues"]) > 5
+
+
+def test_openb_runs_with_its_nodes(simulate):
+    trace, nodes = real_trace("openb/openb_pod_list_default.csv.gz"), real_trace(OPENB_NODES)
+    found = figures(simulate, trace, "--nodes", nodes, "--inflate", "0.2", "--seed", "1")
+    assert found["violations"] == 0
+    assert 0 < found["dropped"] < found["running"]

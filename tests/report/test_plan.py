@@ -1,0 +1,100 @@
+"""What was decided on a cluster, as text and as a page."""
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+from tests.report.plans import GPU_1, after, before, result, running
+from tests.report.simulations import read
+
+from tenure.report.plan_nodes import LEAVES, PROMISED, RUNS, views_of
+from tenure.report.plan_page import plan_page
+from tenure.report.plan_rows import steps
+from tenure.report.plan_text import plan_text
+from tenure.report.tables import Terminal, text_width
+
+NOTHING = {"now": "2026-11-20T10:00:00Z", "steps": [], "pending": [], "queues": []}
+
+
+def test_the_text_tells_all_that_is_in_the_plan():
+    text = " ".join(plan_text(result(), Terminal(160)).split())
+    for part in (
+        "At 2026-11-20T10:00:00Z: 2 evictions, 1 binding, 1 nomination; 2 workloads wait.",
+        "default/old", "14,400.0", "reclaim: queue vision holds more than its fair share",
+        "node-0 (GPU 2-5)", "node-2 to node-3, wave 0", "no node has 8 GPUs free", "2026-11-20T12:00:00Z",
+        "min-runtime", "2026-11-20T10:30:00Z", "armed", "2 CPU", "expected-runtime: cooldown",
+        "Cost 2.0, at least 2.0 is needed (exact). No cheaper set makes room", "no moves make room", "evict-first",
+    ):  # fmt: skip
+        assert part in text.replace("\N{NO-BREAK SPACE}", " "), part
+    assert re.search(r"vision GPU 7\.5 5 4 16", text)
+
+
+def test_the_text_fits_a_narrow_terminal():
+    narrow = plan_text(result(), Terminal(100))
+    assert max(map(text_width, narrow.splitlines())) <= 100
+
+
+def test_columns_that_would_be_empty_are_not_there():
+    plain = {**NOTHING, "steps": [result()["steps"][3] | {"cycle": 0}]}
+    assert steps(plain).headings == ("action", "workload", "task", "node")
+    assert plan_text(NOTHING, Terminal()) == "At 2026-11-20T10:00:00Z: nothing to do; nothing waits.\n"
+
+
+def test_the_text_is_printed_without_slow_imports():
+    code = (
+        "import sys, tenure.report.plan_text\n"
+        "print(sorted({'numpy', 'rich', 'pydantic', 'yaml', 'msgspec'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "[]\n"
+
+
+def states(view):
+    return [[(part.workload.removeprefix("default/"), part.amount, part.state) for part in gpu] for gpu in view.gpus]
+
+
+def test_devices_show_who_holds_them_who_leaves_and_who_is_promised():
+    views = views_of(after())
+    held = [part for gpu in views["node-0"].gpus for part in gpu]
+    assert sorted((part.workload, part.state) for part in held) == sorted(
+        [("default/old", LEAVES)] * 4 + [("default/serve", RUNS)] * 2 + [("default/train", PROMISED)] * 4
+    )
+    assert states(views["node-2"])[3] == [("share", 500, RUNS), ("share", 500, RUNS)]
+    assert views["cpu-0"].share == 0.5
+    assert views["node-3"].remark == "draining"
+
+
+def test_gpus_that_are_not_known_are_those_that_nobody_is_known_to_hold():
+    cluster = before(1)
+    known = running("known", "vision", GPU_1, "node-0", devices=(0,))
+    unknown = running("unknown", "vision", GPU_1, "node-0", "node-0")
+    views = views_of(replace(cluster, workloads=(unknown, known)))
+    assert [gpu[0].workload for gpu in views["node-0"].gpus[:3]] == ["default/known", *["default/unknown"] * 2]
+
+
+def test_the_page_has_all_sections_and_escapes_names():
+    html = plan_page(before(), after(), result())
+    reader = read(html)
+    assert reader.ids == [
+        "nodes", "steps", "waiting", "evictions-refused", "queues-over-their-maximum", "requeue", "moves", "queues",
+    ]  # fmt: skip
+    assert "<nlp>" not in html
+    assert "4 nodes without a change" in reader.text
+    assert "default/train train-1 (&lt;nlp&gt;)" in html
+
+
+def test_many_nodes_become_one_picture_and_only_changes_are_shown_one_by_one():
+    html = plan_page(before(5000), after(5000), result())
+    reader = read(html)
+    assert len(html) < 1_500_000
+    assert html.count('class="who"') == 2
+    assert "GPUs free" in reader.text
+    assert "4,998" not in reader.text
+    assert "4,997" in reader.text, "nodes with eight free GPUs"
+
+
+def test_a_plan_in_which_nothing_is_decided_has_a_page_all_the_same():
+    reader = read(plan_page(before(), before(), NOTHING))
+    assert reader.ids == ["nodes"]
+    assert any("nothing to do; nothing waits" in text for text in reader.text)
