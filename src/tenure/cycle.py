@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from tenure.actions.allocate import allocate
 from tenure.actions.context import Context
+from tenure.actions.preempt import preempt
+from tenure.actions.reclaim import reclaim
 from tenure.engine.backfill import Endings
 from tenure.engine.evictions import outstay
 from tenure.engine.placement import Placer
@@ -13,8 +15,9 @@ from tenure.engine.plan import Plan
 from tenure.engine.session import Session
 from tenure.engine.workloads import TERMINATING
 from tenure.fairness.current import Fairness
+from tenure.victims.state import promised
 
-ACTIONS: dict[str, Callable[[Context], None]] = {"allocate": allocate}
+ACTIONS: dict[str, Callable[[Context], None]] = {"allocate": allocate, "reclaim": reclaim, "preempt": preempt}
 """Every action by the name it has in the settings."""
 
 
@@ -39,13 +42,13 @@ class Scheduler:
         if "fragmentation" in session.scorer.weights:
             session.mix.refresh()
         plan = Plan(now, queue_status=self.context.fairness.to_write())
-        self._expire(plan)
+        self._notice_stuck()
         context = self.context
-        context.plan, context.cycle = plan, self.cycles
+        context.plan, context.cycle, context.paid = plan, self.cycles, promised(session)
         for run in self.actions:
             run(context)
         session.added.clear()
-        session.compact()
+        session.waiting.compact()
         self.cycles += 1
         return plan
 
@@ -54,23 +57,14 @@ class Scheduler:
         self.context.fairness.elapse(now)
         self.session.now = now
 
-    def _expire(self, plan: Plan) -> None:
-        """Terminating tasks that are overdue are stuck; nominations that waited too long are given up."""
+    def _notice_stuck(self) -> None:
+        """Terminating tasks that are overdue are stuck."""
         session = self.session
         if not session.nodes.waiting:
             return
-        timeout = session.settings.nomination_timeout
         for key in sorted(session.workloads):
-            workload = session.workloads[key]
-            expired = False
-            for task in workload.tasks:
+            for task in session.workloads[key].tasks:
                 if task.phase is TERMINATING and not task.stuck and session.now >= session.leaves_at(task):
                     session.mark_stuck(task)
                 if task.leaving >= 0 and not task.stuck and session.now >= session.leaves_at(task):
                     outstay(session, task)
-                if task.nominated >= 0 and session.now > task.nominated_at + timeout + session.longest_grace(task):
-                    session.withdraw(task)
-                    plan.expired.append((key, task.index))
-                    expired = True
-            if expired:
-                session.refresh(workload)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tenure.actions.context import Context
 from tenure.engine.backfill import Backfill
+from tenure.engine.nominations import Rivals, bound_together, is_whole, overdue, withdraw
 from tenure.engine.order import QueueOrder
 from tenure.engine.workloads import NextStep, TaskState, WorkloadState
 
@@ -26,20 +27,28 @@ def allocate(context: Context) -> None:
 
 
 def bind_nominated(context: Context) -> None:
-    """Bind nominated tasks whose room is there now: a core as a whole, everything else one by one."""
+    """Bind nominated tasks whose room is there now: a core as a whole, everything else one by one.
+
+    What still cannot be bound and has waited too long is given up.
+    """
     session = context.session
     if not session.nodes.waiting:
         return
     held = [w for w in session.workloads.values() if any(t.nominated >= 0 for t in w.tasks)]
     for workload in sorted(held, key=lambda w: (-w.priority, w.created_at, w.key)):
-        tasks = [t for t in workload.tasks if t.nominated >= 0]
-        starting = not workload.occupied()
-        for group in [tasks] if starting else [[t] for t in tasks]:
-            _bind_together(context, group)
+        for group in bound_together(workload):
+            if not is_whole(workload) or (not _bind_together(context, group) and overdue(session, group)):
+                give_up(context, group)
         context.settle(workload)
 
 
-def _bind_together(context: Context, tasks: list[TaskState]) -> None:
+def give_up(context: Context, tasks: list[TaskState]) -> None:
+    """Take nominations back: their workload is planned anew without them."""
+    withdraw(context.session, tasks)
+    context.plan.expired += [(t.workload.key, t.index) for t in tasks]
+
+
+def _bind_together(context: Context, tasks: list[TaskState]) -> bool:
     session = context.session
     mark, epoch = session.checkpoint(), session.epoch
     for task in tasks:
@@ -47,11 +56,12 @@ def _bind_together(context: Context, tasks: list[TaskState]) -> None:
         session.withdraw(task)
         if not _room_now(context, task, node, devices):
             session.rollback(mark, epoch=epoch)
-            return
+            return False
         session.bind(task, node, devices)
     session.commit()
     for task in tasks:
         context.record(task)
+    return True
 
 
 def _room_now(context: Context, task: TaskState, node: int, devices: tuple[int, ...]) -> bool:
@@ -75,22 +85,39 @@ class _Allocation:
         self.context = context
         self.session = context.session
         self.epoch = -1
-        self.most_room = context.session.most_room()
+        self.shares = context.fairness.now()
+        self.rivals = Rivals(self.session, context.placer, self.shares)
+        self._begin()
+
+    def _begin(self) -> None:
         easy = self.session.settings.backfill == "easy"
-        self.backfill = Backfill(self.session, context.endings, context.placer) if easy else None
-        self.order = QueueOrder(self.session, context.fairness.now(), self._skip_beside if easy else self._skip)
+        self.most_room = self.session.most_room()
+        self.backfill = Backfill(self.session, self.context.endings, self.context.placer) if easy else None
+        self.order = QueueOrder(self.session, self.shares, self._skip_beside if easy else self._skip)
 
     def run(self) -> None:
         """Serve workloads until nobody can be served any more."""
-        order = self.order
-        while (workload := order.next()) is not None:
+        while (workload := self.order.next()) is not None:
             step = workload.step
             assert step is not None
             if not self._held_back(workload, step) and self._serve(workload, step):
                 self._placed(workload, step)
-                order.served(workload)
-            else:
-                order.pass_over(workload)
+                self.order.served(workload)
+            elif not self._beat(workload, step):
+                self.order.pass_over(workload)
+
+    def _beat(self, workload: WorkloadState, step: NextStep) -> bool:
+        """Serve one that does not fit with room promised to others behind it, and begin the pass anew with these."""
+        first = self.backfill is None or not self.backfill.blocked or self.backfill.blocked[0] is workload
+        lost = self.rivals.beaten_by(workload, step) if first and self.rivals.workloads else []
+        if not lost:
+            return False
+        self._placed(workload, step)
+        self.context.plan.expired += [(t.workload.key, t.index) for t in lost]
+        for task in lost:
+            self.session.refresh(task.workload)
+        self._begin()
+        return True
 
     def still_holds(self) -> bool:
         """Whether nothing has changed since the pass but that at most one workload has arrived, behind the others."""
@@ -101,7 +128,7 @@ class _Allocation:
         if backfill is None or not added or not backfill.blocked:
             return True
         behind = added[0].entry is None or (backfill.blocked[0].entry or ()) < added[0].entry
-        return behind and backfill.still_holds() and sum(map(bool, session.waiting.values())) == 1
+        return behind and backfill.still_holds() and sum(map(bool, session.waiting.entries.values())) == 1
 
     def serve_arrivals(self) -> None:
         """Serve those that have arrived since the pass, and what they ask for next."""
@@ -113,15 +140,12 @@ class _Allocation:
 
     def _held_back(self, workload: WorkloadState, step: NextStep) -> bool:
         """Whether a queue's maximum, or guarantees that must not be borrowed against, forbid the step."""
-        queues, leaf = self.session.queues, workload.leaf
-        if queues.limited[leaf] and queues.over_max(leaf, step.amount) is not None:
-            return True
-        return workload.fixed and queues.beyond_guaranteed(leaf, step.amount) is not None
+        return not self.session.queues.admits(workload.leaf, step.amount, fixed=workload.fixed)
 
     def _skip(self, _: WorkloadState, step: NextStep) -> bool:
         """Whether a step of this shape is known not to fit, or one of its tasks is larger than any room there is."""
         shape, session = step.shape, self.session
-        if shape is None:
+        if shape is None or self.rivals.workloads:
             return False
         if shape.failed == session.epoch:
             return True

@@ -150,7 +150,7 @@ class Backfill:
         self.placer = placer
         self.blocked: list[WorkloadState] = []
         self.reservation: Reservation | None = None
-        self.serial = session.next_serial()
+        self.serial = session.waiting.next_serial()
         self._on_time = True
 
     def block(self, workload: WorkloadState) -> None:

@@ -11,7 +11,8 @@ from heapq import heapify, heappop, heapreplace
 from math import inf
 from typing import Protocol
 
-from tenure.engine.session import Entry, Session
+from tenure.engine.session import Session
+from tenure.engine.waiting import Entry
 from tenure.engine.workloads import NextStep, WorkloadState
 
 Key = tuple[bool, bool, int, float, float, float, int, str]
@@ -69,7 +70,7 @@ class QueueOrder:
         self.session = session
         self.shares = shares
         self.queues = session.queues
-        self.cursors = {q: LeafCursor(e, skip) for q, e in session.waiting.items() if e}
+        self.cursors = {q: LeafCursor(e, skip) for q, e in session.waiting.entries.items() if e}
         self.heads: dict[int, WorkloadState] = {}
         self.heaps: dict[int, list[tuple[Key | None, int]]] = {-1: []}
         self._build(-1, self.queues.top)

@@ -106,6 +106,13 @@ class Placer:
             return bool(now[0])
         return bool(self.session.terms.masks(task.terms, task.cls.static)[0][node])
 
+    def fits_later(self, task: TaskState, node: int) -> bool:
+        """Whether a pending task fits this one node once what terminates has left."""
+        _, then = self.scorer.fits(task.cls, np.array([node]))
+        if not then[0] or task.terms is None:
+            return bool(then[0])
+        return bool(self.session.terms.masks(task.terms, task.cls.static)[1][node])
+
     def put(self, task: TaskState, node: int, *, bindable: bool) -> None:
         """Bind or nominate a task on a node that fits it, on the devices that suit best there."""
         devices = self.devices(task.cls, node, bindable=bindable) if task.cls.whole or task.cls.devices else ()

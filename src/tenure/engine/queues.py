@@ -123,6 +123,12 @@ class QueueTree:
                     return queue, row
         return None
 
+    def admits(self, leaf: int, amount: Amount, *, fixed: bool) -> bool:
+        """Whether neither a maximum nor, for what is not preemptible, a guarantee forbids ``amount`` more."""
+        if self.limited[leaf] and self.over_max(leaf, amount) is not None:
+            return False
+        return not fixed or self.beyond_guaranteed(leaf, amount) is None
+
     def beyond_guaranteed(self, leaf: int, amount: Amount) -> tuple[int, int] | None:
         """Give queue and row of the first guarantee that ``amount`` more of what nobody may take back would exceed.
 

@@ -361,7 +361,7 @@ class Session:
             return
         tasks = state.tasks
         alone = len(tasks) == 1
-        if tasks[0].node >= 0 if alone else all(t.nominated < 0 for t in tasks) and state.root.satisfied():
+        if tasks[0].node >= 0 if alone else state.root.satisfied(promised=False):
             self.journal.set(state, "started_at", self.now)
 
     # -- transaction ----------------------------------------------------------------------------------------------

@@ -94,11 +94,11 @@ class Group:
         """Number of its own tasks that are active or nominated."""
         return sum(t.active or t.nominated >= 0 for t in self.tasks)
 
-    def satisfied(self) -> bool:
-        """Whether enough of it is active or nominated."""
+    def satisfied(self, *, promised: bool = True) -> bool:
+        """Whether enough of it is active, or, unless ``promised`` is false, nominated."""
         if not self.children:
-            return self.running >= self.minimum
-        return sum(c.satisfied() for c in self.children) >= self.minimum
+            return (self.running if promised else sum(t.active for t in self.tasks)) >= self.minimum
+        return sum(c.satisfied(promised=promised) for c in self.children) >= self.minimum
 
     def core(self) -> list[TaskState] | None:
         """Tasks to place so that it is satisfied, or None if there are not enough that could be placed."""

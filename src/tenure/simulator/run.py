@@ -154,10 +154,8 @@ class Simulation:
         if model.key in self.session.workloads:
             self._drop(job, now, "a workload of that name is there already")
             return
-        if self.origin:
-            model = replace(model, created_at=model.created_at + self.origin)
         self.job_of[model.key] = job
-        self.session.add_workload(model)
+        self.session.add_workload(model, later=self.origin)
 
     def _drop(self, job: int, now: int, reason: str) -> None:
         self.log.drop(now, job, reason)
@@ -195,6 +193,6 @@ class Simulation:
         heappush(self.ends, (at, run, job))
 
     def _drop_waiting(self, now: int) -> None:
-        for workload in self.session.all_waiting():
+        for workload in self.session.waiting.all():
             self.session.remove_workload(workload.key)
             self._drop(self.job_of[workload.key], now, "does not fit when it arrives")

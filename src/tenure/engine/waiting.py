@@ -1,0 +1,66 @@
+"""Who waits in each leaf queue, in the order in which the leaf serves them (spec: the cycle, order)."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable
+from typing import Any
+
+from tenure.engine.journal import Journal
+from tenure.engine.workloads import START, WorkloadState
+
+Entry = tuple[Any, ...]
+"""A place in a leaf's order; its last item is the workload."""
+
+
+class WaitingLists:
+    """Sorted entries by leaf.
+
+    An entry counts only while it is its workload's present one; what is stale is skipped, and dropped between
+    cycles. So within a transaction lists only grow, and undoing it needs no more than the workload's attribute.
+    """
+
+    def __init__(self, leaves: Iterable[int], journal: Journal) -> None:
+        self.journal = journal
+        self.entries: dict[int, list[Entry]] = {leaf: [] for leaf in leaves}
+        self._stale = dict.fromkeys(self.entries, 0)
+        self._serial = 0
+
+    def put(self, state: WorkloadState) -> None:
+        """Put a workload that has a next step into its leaf's order."""
+        step = state.step
+        assert step is not None
+        ratio = 0.0 if step.kind <= START else _relative_surplus(state)
+        entry = (-state.priority, step.kind, ratio, state.created_at, state.key, self.next_serial(), state)
+        if state.entry is not None:
+            self._stale[state.leaf] += 1
+        self.journal.set(state, "entry", entry)
+        insort(self.entries[state.leaf], entry)
+
+    def drop(self, state: WorkloadState) -> None:
+        """Let a workload wait no longer."""
+        if state.entry is not None:
+            self._stale[state.leaf] += 1
+            self.journal.set(state, "entry", None)
+
+    def next_serial(self) -> int:
+        """Give a number that was not given before."""
+        self._serial += 1
+        return self._serial
+
+    def all(self) -> list[WorkloadState]:
+        """Give all workloads that wait for a step, leaf by leaf, in order."""
+        return [e[-1] for leaf in sorted(self.entries) for e in self.entries[leaf] if e[-1].entry is e]
+
+    def compact(self) -> None:
+        """Drop stale entries where there are many; between transactions only."""
+        for leaf, stale in self._stale.items():
+            if stale and 4 * stale > len(entries := self.entries[leaf]):
+                entries[:] = [e for e in entries if e[-1].entry is e]
+                self._stale[leaf] = 0
+
+
+def _relative_surplus(state: WorkloadState) -> float:
+    running = sum(g.running for g in state.root.leaves())
+    core = sum(g.minimum for g in state.root.leaves())
+    return (running - core) / max(core, 1)
