@@ -14,17 +14,27 @@ from tenure.model.problems import Problem
 
 
 def cluster_from(
-    file: str, overrides: Sequence[str] = (), additions: Sequence[str] = ()
+    file: str, overrides: Sequence[str] = (), additions: Sequence[str] = (), queues: str | None = None
 ) -> tuple[Cluster, tuple[Problem, ...]]:
     """Load a cluster file, change it, and add to it; gives the warnings too.
+
+    ``queues`` names a YuniKorn ``queues.yaml`` whose queues are taken instead of the file's.
 
     Raises
     ------
     InvalidInputError
         With all problems of the first of these steps that fails.
     """
-    loaded = load_cluster(file)
-    cluster, warnings = loaded.cluster, list(loaded.warnings)
+    warnings: list[Problem] = []
+    replacing = None
+    if queues is not None:
+        from tenure.model.yunikorn.convert import load_queues  # noqa: PLC0415  only where such a file is named
+
+        replacing = load_queues(queues)
+        warnings += replacing.warnings
+    loaded = load_cluster(file, replacing)
+    cluster = loaded.cluster
+    warnings += loaded.warnings
     if overrides:
         from tenure.model.override import apply_overrides  # noqa: PLC0415  only where something is changed
 

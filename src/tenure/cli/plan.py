@@ -24,20 +24,22 @@ if TYPE_CHECKING:
               help="Change a value first, e.g. queue.NAME.max.cpu=10 or scheduler.backfill=easy.")  # fmt: skip
 @click.option("--add", "additions", type=click.Path(), multiple=True,
               help="Also what is in this file, created now: workloads, manifests of Pods and Jobs.")  # fmt: skip
+@click.option("--queues", type=click.Path(), metavar="FILE",
+              help="Queues from a YuniKorn queues.yaml instead of the file's.")  # fmt: skip
 @click.option("--cycles", type=click.IntRange(1, 1_000_000), default=1, show_default=True, help="How many cycles.")
 @click.option("--every", default="1s", show_default=True, metavar="D", help="Time between two cycles.")
 @click.option("--report", type=click.Path(), help="Write the cluster before and after as an HTML page.")
 @click.option("--output", type=click.Path(), help="Write the cluster file that results.")
 def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
-    file: str, form: str, actions: str | None, overrides: tuple[str, ...], additions: tuple[str, ...], cycles: int,
-    every: str, report: str | None, output: str | None,
+    file: str, form: str, actions: str | None, overrides: tuple[str, ...], additions: tuple[str, ...],
+    queues: str | None, cycles: int, every: str, report: str | None, output: str | None,
 ) -> int:  # fmt: skip
     """Decide on the cluster in FILE, print what would be done and why the rest waits; nothing is changed."""
     from tenure.cli.inputs import cluster_from, duration_of, warn  # noqa: PLC0415  loaded when it runs
     from tenure.playthrough import play  # noqa: PLC0415
     from tenure.report.plan_json import plan_json  # noqa: PLC0415
 
-    cluster, warnings = cluster_from(file, overrides, additions)
+    cluster, warnings = cluster_from(file, overrides, additions, queues)
     warn(warnings)
     if actions is not None:
         cluster = replace(cluster, settings=replace(cluster.settings, actions=_actions(actions)))

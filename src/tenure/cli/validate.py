@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from tenure.cli.errors import WRONG_INPUT
 from tenure.model.load import Loaded, load_file
 from tenure.model.problems import InvalidInputError, Problem
 from tenure.model.settings import Settings
+
+if TYPE_CHECKING:
+    from tenure.model.yunikorn.convert import YuniKornQueues
 
 
 @click.command()
@@ -26,7 +29,7 @@ from tenure.model.settings import Settings
 )
 @click.option("--schema", is_flag=True, help="Print the JSON schema of cluster files, for editors, and nothing else.")
 def validate(files: tuple[str, ...], form: str, schema: bool) -> int:
-    """Check cluster files and the scheduler's configuration FILES; '-' is standard input.
+    """Check cluster files, the scheduler's configuration and YuniKorn's queues.yaml FILES; '-' is standard input.
 
     Prints what each file holds. Every problem is told with file, line and path; the exit code is 1 if there are any.
     Warnings do not change it.
@@ -53,13 +56,15 @@ def _examine(file: str) -> dict[str, Any]:
         loaded = load_file(file)
     except InvalidInputError as error:
         return {"file": file, "valid": False, "problems": _plain(error.problems), "warnings": []}
-    warnings = loaded.warnings if isinstance(loaded, Loaded) else ()
+    warnings = () if isinstance(loaded, Settings) else loaded.warnings
     return {"file": file, "valid": True, **_content(loaded), "problems": [], "warnings": _plain(warnings)}
 
 
-def _content(loaded: Loaded | Settings) -> dict[str, Any]:
+def _content(loaded: Loaded | Settings | YuniKornQueues) -> dict[str, Any]:
     if isinstance(loaded, Settings):
         return {"kind": "SchedulerConfig"}
+    if not isinstance(loaded, Loaded):
+        return {"kind": "YuniKornQueues", "partitions": loaded.partitions, "queues": len(loaded.queues)}
     cluster = loaded.cluster
     return {
         "kind": "Cluster",
@@ -86,6 +91,8 @@ def _print(result: dict[str, Any]) -> None:
 def _summary(result: dict[str, Any]) -> str:
     if result["kind"] == "SchedulerConfig":
         return "settings of the scheduler"
+    if result["kind"] == "YuniKornQueues":
+        return f"YuniKorn's queues, {_count(result['partitions'], 'partition')}, {_count(result['queues'], 'queue')}"
     counted = [_count(result[f"{noun}s"], noun) for noun in ("node", "queue", "workload")]
     return f"{', '.join(counted)} ({_count(result['tasks'], 'task')})"
 

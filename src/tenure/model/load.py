@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.check import check_cluster
@@ -21,6 +21,9 @@ from tenure.model.report import BAD, Path, Report, Trail, trail_of, unroll
 from tenure.model.settings import Settings
 from tenure.model.source import Document, read_document
 
+if TYPE_CHECKING:
+    from tenure.model.yunikorn.convert import YuniKornQueues
+
 _SECTIONS = frozenset({"nodes", "queues", "workloads"})
 
 
@@ -32,8 +35,15 @@ class Loaded:
     warnings: tuple[Problem, ...] = ()
 
 
-def load_cluster(path: str | FilePath) -> Loaded:
+def load_cluster(path: str | FilePath, queues: YuniKornQueues | None = None) -> Loaded:
     """Load a cluster file (YAML or JSON, gzipped or not; ``-`` is standard input).
+
+    Parameters
+    ----------
+    path
+        The file.
+    queues
+        Queues to take instead of the file's own, with the settings of quota preemption that belong to them.
 
     Raises
     ------
@@ -42,7 +52,7 @@ def load_cluster(path: str | FilePath) -> Loaded:
 
     """
     with collector_paused():
-        return _cluster_of(read_document(path))
+        return _cluster_of(read_document(path), queues)
 
 
 def load_settings(path: str | FilePath) -> Settings:
@@ -63,8 +73,8 @@ def load_settings(path: str | FilePath) -> Settings:
         return _settings_of(document)
 
 
-def load_file(path: str | FilePath) -> Loaded | Settings:
-    """Load a file of either kind; one that names no kind is a cluster file.
+def load_file(path: str | FilePath) -> Loaded | Settings | YuniKornQueues:
+    """Load a file of any kind; one that names none is a cluster file, or YuniKorn's ``queues.yaml`` by its content.
 
     Raises
     ------
@@ -76,6 +86,11 @@ def load_file(path: str | FilePath) -> Loaded | Settings:
         document = read_document(path)
         if isinstance(document.value, dict) and document.value.get("kind") == SETTINGS_KIND:
             return _settings_of(document)
+        if isinstance(document.value, dict) and "partitions" in document.value:
+            from tenure.model.yunikorn.convert import is_yunikorn, queues_of  # noqa: PLC0415  rarely needed
+
+            if is_yunikorn(document.value):
+                return queues_of(document)
         return _cluster_of(document)
 
 
@@ -83,9 +98,9 @@ def _is_cluster(value: Any) -> bool:
     return isinstance(value, dict) and (value.get("kind") == CLUSTER_KIND or not _SECTIONS.isdisjoint(value))
 
 
-def _cluster_of(document: Document) -> Loaded:
+def _cluster_of(document: Document, queues: YuniKornQueues | None = None) -> Loaded:
     report = Report()
-    cluster = _read_cluster(document.value, report)
+    cluster = _read_cluster(document.value, report, queues)
     document.require_clean(report)
     return Loaded(cluster, document.problems(report.warnings))
 
@@ -106,7 +121,7 @@ def _read_settings(value: Any, report: Report) -> Settings:
     return Settings() if entry is BAD else entry.values.get("settings", Settings())
 
 
-def _read_cluster(value: Any, report: Report) -> Cluster:
+def _read_cluster(value: Any, report: Report, replacing: YuniKornQueues | None = None) -> Cluster:
     """Make a cluster of a document. What cannot be read is left out, so that all the rest is checked as well."""
     entry = file_entry().decode(value, None, report)
     if entry is BAD:
@@ -128,12 +143,17 @@ def _read_cluster(value: Any, report: Report) -> Cluster:
         disruption_budgets=tuple(DisruptionBudget(**read.values) for read in budgets),
         evictions=values.get("evictions", ()),
     )
+    if replacing is not None:
+        settings = replace(cluster.settings, quota_preemption=replacing.settings(cluster.settings.quota_preemption))
+        cluster = replace(cluster, queues=replacing.replacing(cluster.queues), settings=settings)
     trails = {
         "nodes": made.node_trails,
         "queues": [read.at for read in queues],
         "workloads": made.workload_trails,
         "disruptionBudgets": [read.at for read in budgets],
     }
+    if replacing is not None:
+        del trails["queues"]
     _report_findings(cluster, made, trails, report)
     return cluster
 
@@ -141,12 +161,13 @@ def _read_cluster(value: Any, report: Report) -> Cluster:
 def _report_findings(cluster: Cluster, made: Expanded, trails: dict[str, list[Trail]], report: Report) -> None:
     """Check a cluster as a whole and note what is found at the place in the file that it comes from.
 
-    What is found at a value of which a part could not be read is a consequence of that, and left out.
+    What is found at a value of which a part could not be read is a consequence of that, and left out; so is what is
+    found at queues that come from a file of their own, which has been checked.
     """
     unread = {path[:length] for path, _ in report.problems for length in range(1, len(path) + 1)}
     for finding in check_cluster(cluster):
         path = _place(finding.path, trails, made)
-        if path in unread:
+        if path in unread or (finding.path[0] == "queues" and "queues" not in trails and len(path) > 1):
             continue
         if finding.is_warning:
             report.warnings.append((path, finding.message))

@@ -15,6 +15,7 @@ from tenure.model.problems import InvalidInputError, Problem, nearest
 from tenure.model.queue import Queue
 from tenure.model.records import Record, check_value, record_of
 from tenure.model.report import BAD, Report, path_text
+from tenure.model.resources import CPU, MEMORY, PODS
 from tenure.model.scalars import resolve_scalar
 from tenure.model.settings import Settings
 from tenure.model.workload import Workload
@@ -130,9 +131,25 @@ def _apply_to_queue(cluster: Cluster, path: str, value: Any) -> Cluster:
     name, rest = _split_queue(path, [queue.name for queue in cluster.queues])
     limits, _, resource = rest.partition(".")
     if limits in ("max", "guaranteed") and resource == "vcore":  # YuniKorn's word for it
-        rest = f"{limits}.cpu"
+        rest, resource = f"{limits}.cpu", CPU
+    if limits in ("max", "guaranteed") and resource:
+        _refuse_unknown(cluster, resource)
     queues = [_set(record_of(Queue), q, rest, value) if q.name == name else q for q in cluster.queues]
     return replace(cluster, queues=tuple(queues))
+
+
+def _refuse_unknown(cluster: Cluster, resource: str) -> None:
+    """Refuse a resource that is neither one of Kubernetes' own or of some domain, nor named anywhere in the cluster."""
+    if resource in (CPU, MEMORY, PODS) or "/" in resource:
+        return
+    named = {name for node in cluster.nodes for name in node.allocatable}
+    named |= {name for queue in cluster.queues for amounts in (queue.max, queue.guaranteed) for name in amounts}
+    named |= {name for w in cluster.workloads for task in w.tasks for name, _ in task.spec.requests}
+    if resource not in named:
+        known = sorted({*named, CPU, MEMORY, PODS})
+        raise _RefusedError(
+            f"there is no resource {resource}{nearest(resource, known) or _listing(known, 'resources')}"
+        )
 
 
 def _split_queue(path: str, names: Sequence[str]) -> tuple[str, str]:

@@ -1,0 +1,1 @@
+"""YuniKorn's ``queues.yaml``, read as it is (spec: quota preemption)."""

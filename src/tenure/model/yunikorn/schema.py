@@ -1,0 +1,186 @@
+"""The keys of a ``queues.yaml``, as YuniKorn's configuration documents them; each entry keeps where it stands."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from tenure.model.containers import Listing, Map
+from tenure.model.entries import Entry
+from tenure.model.kinds import INT64, Boolean, Choice, Integer, Kind, Number, Text, describe
+from tenure.model.problems import shorten
+from tenure.model.records import Field, kind_of
+from tenure.model.vocabulary import Count
+from tenure.model.yunikorn.properties import PropertiesKind
+from tenure.model.yunikorn.units import ResourcesKind
+
+QUEUE_NAME = re.compile(r"[a-zA-Z0-9_:#@-]{1,64}")
+_RULE_NAME = re.compile(r"[_a-zA-Z][a-zA-Z0-9_]*")
+_MOST_ACL_PARTS = 2
+
+INHERIT = "quota.preemption.inherit"
+OVERSHOOT = "quota.preemption.overshoot"
+MOST_EVICTIONS = "quota.preemption.maxEvictionsPerCycle"
+TENURES_OWN = (INHERIT, OVERSHOOT, MOST_EVICTIONS)
+"""What Tenure adds to a partition. They may stand on it, among its ``properties``, or under ``preemption``."""
+
+
+class _Matching(Text):
+    """Text of a certain form."""
+
+    def __init__(self, pattern: re.Pattern[str], what: str) -> None:
+        self.pattern, self.what = pattern, what
+
+    def parse(self, value: Any) -> str:
+        """Take text of that form."""
+        text = str(value) if type(value) is int else super().parse(value)
+        if self.pattern.fullmatch(text):
+            return text
+        raise ValueError(f"is {shorten(text)}, but {self.what} is expected")
+
+
+class _Acl(Text):
+    """Users and groups: two lists of names, with one space in between, or ``*``."""
+
+    def parse(self, value: Any) -> str:
+        """Take two lists at most."""
+        text = super().parse(value)
+        if len(text.split()) > _MOST_ACL_PARTS:
+            raise ValueError(f"is {shorten(text)}, but at most two lists are expected: users, a space, groups")
+        return text
+
+
+class _Plain(Kind):
+    """Any single value, as text."""
+
+    def parse(self, value: Any) -> str:
+        """Take text, a number or a boolean."""
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, int | float | str):
+            return str(value)
+        raise ValueError(f"is {describe(value)}, but a single value is expected")
+
+
+def _fields(**kinds: Kind) -> list[Field]:
+    return [Field(name, name, kind) for name, kind in kinds.items()]
+
+
+def _named(kind: Kind) -> Field:
+    return Field("name", "name", kind, required=True)
+
+
+_APPLICATIONS = Integer(0, INT64 - 1)
+_NAMES = Listing(Text())
+
+
+@cache
+def file_entry() -> Entry:
+    """Give the whole file."""
+    fields = [Field("partitions", "partitions", Listing(partition_entry()), required=True), *_fields(checksum=_Plain())]
+    return Entry(dict, fields, name="queues.yaml")
+
+
+@cache
+def partition_entry() -> Entry:
+    """Give a partition."""
+    return Entry(
+        dict,
+        [
+            *_fields(
+                name=Text(),
+                queues=Listing(queue_entry()),
+                placementrules=Listing(_rule_entry()),
+                limits=Listing(limit_entry()),
+                preemption=_preemption_entry(),
+                nodesortpolicy=Entry(
+                    dict,
+                    _fields(type=Choice(("", "fair", "binpacking")), resourceweights=Map(Number())),
+                    name="nodesortpolicy",
+                ),
+                statedumpfilepath=Text(),
+                properties=Entry(dict, _own_fields(), name="properties"),
+            ),
+            *_own_fields(),
+        ],
+        name="partition",
+    )
+
+
+def _own_fields() -> list[Field]:
+    return [
+        Field(INHERIT, INHERIT, Boolean()),
+        Field(OVERSHOOT, OVERSHOOT, Choice(("minimal", "never"))),
+        Field(MOST_EVICTIONS, MOST_EVICTIONS, kind_of(Count)),
+    ]
+
+
+def _preemption_entry() -> Entry:
+    fields = [*_fields(enabled=Boolean(), quotapreemptionenabled=Boolean()), *_own_fields()]
+    return Entry(dict, fields, name="preemption")
+
+
+@cache
+def queue_entry() -> Entry:
+    """Give a queue, with the queues below it."""
+    return _QueueEntry(dict, None, name="queue")
+
+
+class _QueueEntry(Entry):
+    """A queue: the one entry that holds entries of its own kind."""
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """The fields by key."""
+        if self._fields is None:
+            named = _named(_Matching(QUEUE_NAME, "a name of up to 64 letters, digits and - _ : # @"))
+            others = _fields(
+                parent=Boolean(),
+                resources=_resources_entry(),
+                maxapplications=_APPLICATIONS,
+                properties=PropertiesKind(),
+                adminacl=_Acl(),
+                submitacl=_Acl(),
+                childtemplate=Entry(
+                    dict,
+                    _fields(maxapplications=_APPLICATIONS, properties=PropertiesKind(), resources=_resources_entry()),
+                    name="childtemplate",
+                ),
+                queues=Listing(self),
+                limits=Listing(limit_entry()),
+            )
+            self._fields = {field.key: field for field in (named, *others)}
+        return self._fields
+
+
+def _resources_entry() -> Entry:
+    return Entry(dict, _fields(guaranteed=ResourcesKind(), max=ResourcesKind()), name="resources")
+
+
+@cache
+def limit_entry() -> Entry:
+    """Give a limit of users and groups."""
+    fields = _fields(
+        limit=_Plain(), users=_NAMES, groups=_NAMES, maxresources=ResourcesKind(), maxapplications=_APPLICATIONS
+    )
+    return Entry(dict, fields, name="limit")
+
+
+@cache
+def _rule_entry() -> Entry:
+    return _RuleEntry(dict, None, name="placementrule")
+
+
+class _RuleEntry(Entry):
+    """A placement rule, which may have one for its parent."""
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """The fields by key."""
+        if self._fields is None:
+            filter_kind = Entry(dict, _fields(type=_Plain(), users=_NAMES, groups=_NAMES), name="filter")
+            others = _fields(create=Boolean(), filter=filter_kind, parent=self, value=_Plain())
+            named = _named(_Matching(_RULE_NAME, "the name of a rule"))
+            self._fields = {field.key: field for field in (named, *others)}
+        return self._fields
