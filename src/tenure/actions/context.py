@@ -10,13 +10,17 @@ from tenure.engine.plan import Plan, Step
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import Fairness
+from tenure.shields.plugins import Plugins
+from tenure.victims.search import Budget
+from tenure.victims.state import Evicting
 
 
 @dataclass(slots=True)
 class Context:
     """The session, and the plan of the present cycle.
 
-    ``endings`` is kept only where backfill needs it; ``last_pass`` is what allocate remembers of its last pass.
+    ``endings`` is kept only where backfill needs it; ``last_pass`` is what allocate remembers of its last pass;
+    ``paid`` are the tasks that held a nomination when the cycle began.
     """
 
     session: Session
@@ -26,6 +30,21 @@ class Context:
     plan: Plan
     cycle: int = 0
     last_pass: object = None
+    paid: frozenset[TaskState] = frozenset()
+    plugins: Plugins | None = None
+    evictions: Evicting | None = None
+
+    def evicting(self) -> Evicting:
+        """Give what the actions that evict share in the present cycle."""
+        if self.evictions is None or self.evictions.plan is not self.plan:
+            if self.plugins is None:
+                self.plugins = Plugins()
+            budget = Budget(self.session.settings.search.max_scenarios)
+            self.evictions = Evicting(
+                self.session, self.placer, self.fairness, self.endings, self.plan, self.cycle, self.plugins,
+                self.paid, budget,
+            )  # fmt: skip
+        return self.evictions
 
     def record(self, task: TaskState) -> None:
         """Add the step that places a task to the plan."""

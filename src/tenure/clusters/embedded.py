@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tenure.engine.plan import Plan, Step
-from tenure.model.cluster import Cluster
+from tenure.model.cluster import Cluster, Eviction
 from tenure.model.workload import Nomination, Phase, Task, Workload
 
 
@@ -28,20 +28,36 @@ class EmbeddedCluster:
         for step in plan.steps:
             steps.setdefault(step.workload, []).append(step)
         started = set(plan.started)
+        workloads = self.cluster.workloads
+        if plan.expired:  # first: what is given up may be promised anew by a step
+            expired = set(plan.expired)
+            workloads = tuple(_without_nominations(w, expired) for w in workloads)
         workloads = tuple(
             _carried_out(w, steps.get(w.key, []), plan.now if w.key in started else w.started_at, plan.now)
             if w.key in steps or w.key in started
             else w
-            for w in self.cluster.workloads
+            for w in workloads
         )
-        expired = set(plan.expired)
-        if expired:
-            workloads = tuple(_without_nominations(w, expired) for w in workloads)
+        if plan.stale:
+            workloads = tuple(
+                replace(w, stale_since=plan.stale[w.key]) if w.key in plan.stale else w for w in workloads
+            )
         queues = tuple(
             replace(q, status=plan.queue_status[q.name]) if q.name in plan.queue_status else q
             for q in self.cluster.queues
         )
-        self.cluster = replace(self.cluster, now=plan.now, workloads=workloads, queues=queues)
+        labels = {w.key: w.labels for w in workloads}
+        log = tuple(
+            Eviction(
+                at=plan.now, workload=s.workload, task=s.task, cause=s.cause or "", beneficiary=s.beneficiary,
+                from_node=s.node, to_node=s.to, labels=labels[s.workload],
+            )
+            for s in plan.steps
+            if s.action == "evict"
+        )  # fmt: skip
+        self.cluster = replace(
+            self.cluster, now=plan.now, workloads=workloads, queues=queues, evictions=(*self.cluster.evictions, *log)
+        )
 
     def advance(self, now: int) -> None:
         """Let time pass until ``now`` (µs since the epoch): bound tasks run, evicted ones are pending again."""
@@ -53,6 +69,9 @@ def _carried_out(workload: Workload, steps: list[Step], started_at: int | None, 
     tasks = list(workload.tasks)
     for step in steps:
         tasks[step.task_index] = _apply(tasks[step.task_index], step, now)
+    if any(s.action == "evict" for s in steps):
+        gone = not any(t.phase in (Phase.BOUND, Phase.RUNNING) for t in tasks)
+        return replace(workload, tasks=tuple(tasks), started_at=None if gone else started_at, last_evicted_at=now)
     return replace(workload, tasks=tuple(tasks), started_at=started_at)
 
 
@@ -61,6 +80,8 @@ def _apply(task: Task, step: Step, now: int) -> Task:
         return replace(task, phase=Phase.BOUND, node=step.node, devices=step.devices, nominated=None)
     if step.action == "nominate":
         return replace(task, nominated=Nomination(node=step.node, devices=step.devices, at=now))
+    if step.action == "evict":
+        return replace(task, phase=Phase.TERMINATING, terminating_since=now, notice=None)
     raise ValueError(f"the embedded cluster cannot carry out {step.action!r}")
 
 

@@ -79,7 +79,7 @@ class Imagined:
         placer = Placer.__new__(Placer)
         placer.nodes, placer.scorer = self.nodes, self.scorer
         for mask in self._domains(step):
-            if not enough(self.scorer, step, mask):
+            if len(step.tasks) > 1 and not enough(self.scorer, step, mask):
                 continue
             done: list[tuple[TaskState, int, tuple[int, ...]]] = []
             for task in step.tasks:

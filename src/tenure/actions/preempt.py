@@ -1,0 +1,14 @@
+"""Preempt: take from lower priorities inside one leaf queue (spec: preempt)."""
+
+from __future__ import annotations
+
+from tenure.actions.context import Context
+from tenure.victims.rules import Preempt
+from tenure.victims.turns import Turns
+
+
+def preempt(context: Context) -> None:
+    """Evict what has to give way, and nominate those that it gives way to."""
+    if context.session.settings.modes.get("preempt") == "off":
+        return
+    Turns(context.evicting(), "preempt", lambda contender, _: Preempt(context.session, contender)).run()

@@ -1,0 +1,14 @@
+"""Reclaim: take from other queues what they hold beyond their due, for whom it is due (spec: reclaim)."""
+
+from __future__ import annotations
+
+from tenure.actions.context import Context
+from tenure.victims.rules import Reclaim
+from tenure.victims.turns import Turns
+
+
+def reclaim(context: Context) -> None:
+    """Evict what has to give way, and nominate those that it gives way to."""
+    if context.session.settings.modes.get("reclaim") == "off":
+        return
+    Turns(context.evicting(), "reclaim", lambda contender, shares: Reclaim(context.session, shares, contender)).run()

@@ -1,0 +1,63 @@
+"""What an eviction destroys: weighted resources times the time since the last checkpoint, and the restart.
+
+Sources: spec, words ("disruption cost") and settings. What says nothing of its checkpoints is costed since its start,
+or as if it saved every `assumedCheckpoint`; the overhead of a restart counts up to `maxRestartOverhead`. So neither
+silence nor a huge overhead protects better than saving does.
+"""
+
+from __future__ import annotations
+
+from tenure.engine.session import Session
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.model.resources import CPU, GPU, MILLI
+
+SECOND = 1_000_000
+MICRO = 1_000_000
+"""Costs are counted in millionths of a weighted resource-second, so that sums do not depend on their order."""
+
+UNITS = {GPU: MILLI, CPU: 1000}
+"""How much of an amount is one unit of what `disruption.cost` prices."""
+
+
+def saved_at(session: Session, workload: WorkloadState) -> int:
+    """When the work of a running workload was last safe, in µs since the epoch: its last checkpoint, else its start.
+
+    An unknown start counts as the creation; a checkpoint of an earlier run, or one that lies ahead, does not count.
+    """
+    now = session.now
+    start = min(now, workload.created_at if workload.started_at is None else workload.started_at)
+    checkpoint = workload.model.checkpoint
+    if checkpoint is not None and checkpoint.last_at is not None:
+        return min(now, max(start, checkpoint.last_at))
+    interval = checkpoint.interval if checkpoint is not None else None
+    interval = interval or session.settings.disruption.assumed_checkpoint
+    return start + (now - start) // interval * interval if interval else start
+
+
+def lost_time(session: Session, workload: WorkloadState) -> int:
+    """Time in µs that an eviction now would destroy, overhead of the restart included."""
+    checkpoint = workload.model.checkpoint
+    overhead = checkpoint.restart_overhead if checkpoint is not None else 0
+    return session.now - saved_at(session, workload) + min(overhead, session.settings.disruption.max_restart_overhead)
+
+
+def rate(session: Session, task: TaskState) -> float:
+    """Weighted resources that a placed task holds: what a second of it costs."""
+    node = task.node if task.node >= 0 else task.leaving
+    amounts, names = task.cls.amount_at(node, session.nodes), session.queues.resources
+    prices = session.settings.disruption.cost
+    return sum(prices.get(name, 0.0) * amount / UNITS.get(name, 1) for name, amount in zip(names, amounts, strict=True))
+
+
+def cost(session: Session, task: TaskState) -> int:
+    """Cost of evicting an active task now, in millionths of a weighted resource-second.
+
+    A task that joined a running workload later (surplus that grew) loses no more than since it started itself.
+    """
+    workload = task.workload
+    time = lost_time(session, workload)
+    own = task.model.started_at
+    if own is not None and own <= session.now:
+        late = own - saved_at(session, workload)
+        time -= max(0, late)
+    return round(rate(session, task) * time / SECOND * MICRO)

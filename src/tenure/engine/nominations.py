@@ -1,0 +1,183 @@
+"""Nominations: what is promised together, when a promise has waited too long, and who may take its room.
+
+Source: the specification's section on the cycle, "Nominations are kept".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from operator import add
+from typing import NamedTuple
+
+from tenure.engine.order import Shares, queue_key
+from tenure.engine.placement import Placer
+from tenure.engine.session import Session
+from tenure.engine.workloads import Group, NextStep, TaskState, WorkloadState
+
+BY_QUEUE = 6
+"""Rules between sibling queues that tell more than age and name."""
+
+
+class Promise(NamedTuple):
+    """What one task was promised."""
+
+    task: TaskState
+    node: int
+    devices: tuple[int, ...]
+    at: int
+
+
+def promised(workload: WorkloadState) -> list[TaskState]:
+    """Give the tasks of a workload that hold a nomination."""
+    return [t for t in workload.tasks if t.nominated >= 0]
+
+
+def bound_together(workload: WorkloadState) -> list[list[TaskState]]:
+    """Give the nominated tasks in the groups that are bound all or none: a core, a new subgroup; else each alone."""
+    if not any(t.active for t in workload.tasks):
+        return [promised(workload)]
+    groups: dict[int, list[TaskState]] = {}
+    for task in promised(workload):
+        unit = _starting(task.group)
+        groups.setdefault(id(task) if unit is None else id(unit), []).append(task)
+    return list(groups.values())
+
+
+def _starting(group: Group) -> Group | None:
+    """Give the highest group around this one that does not run yet; the workload itself does."""
+    found = None
+    while group.parent is not None:
+        if not group.satisfied(promised=False) and not any(t.active for g in group.leaves() for t in g.tasks):
+            found = group
+        group = group.parent
+    return found
+
+
+def is_whole(workload: WorkloadState) -> bool:
+    """Whether what is nominated would let the workload run: part of a core is promised nothing."""
+    return workload.root.satisfied() or any(t.active for t in workload.tasks)
+
+
+def overdue(session: Session, tasks: list[TaskState]) -> bool:
+    """Whether nominations that are bound together have waited longer than they may.
+
+    The timeout runs from the last of them, and the longest grace period of what still has to leave comes on top.
+    """
+    latest = max(t.nominated_at for t in tasks)
+    grace = max(session.longest_grace(t) for t in tasks)
+    return session.now > latest + session.settings.nomination_timeout + grace
+
+
+def withdraw(session: Session, tasks: Iterable[TaskState]) -> list[Promise]:
+    """Give nominations up, and say what they were."""
+    promises = []
+    for task in tasks:
+        promises.append(Promise(task, task.nominated, task.nominated_devices, task.nominated_at))
+        session.withdraw(task)
+    return promises
+
+
+def renew(session: Session, placer: Placer, promises: list[Promise]) -> bool:
+    """Promise the same room again if it is still there; False: nothing was done."""
+    mark, epoch = session.checkpoint(), session.epoch
+    for task, node, devices, at in promises:
+        free = session.nodes.free_devices(node, bindable=False) if devices else []
+        milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])
+        if not placer.fits_later(task, node) or any(free[d] < milli for d in devices):
+            session.rollback(mark, epoch=epoch)
+            return False
+        session.nominate(task, node, devices)
+        session.journal.set(task, "nominated_at", at)
+    session.commit()
+    return True
+
+
+def beatable(workload: WorkloadState) -> list[TaskState]:
+    """Give the nominated tasks whose room somebody who ranks ahead may take.
+
+    Where the workload runs and its core needs them, they are moves or replacements, which nobody beats.
+    """
+    running = any(t.active for t in workload.tasks)
+    return [] if running and not workload.root.satisfied(promised=False) else promised(workload)
+
+
+def ahead(session: Session, shares: Shares, contender: WorkloadState, step: NextStep, rival: list[Promise]) -> bool:
+    """Whether a contender ranks ahead by queue or priority of one whose nomination was just withdrawn."""
+    other = rival[0].task.workload
+    if contender.leaf == other.leaf:
+        return contender.priority > other.priority
+    mine, theirs = _siblings(session, contender.leaf, other.leaf)
+    amount = rival[0].task.cls.amount
+    for promise in rival[1:]:
+        amount = tuple(map(add, amount, promise.task.cls.amount))
+    own = queue_key(session, shares, mine, step.amount)[:BY_QUEUE]
+    return own < queue_key(session, shares, theirs, amount)[:BY_QUEUE]
+
+
+def _siblings(session: Session, one: int, other: int) -> tuple[int, int]:
+    """Give the children of the lowest common ancestor, towards each of two leaves."""
+    queues = session.queues
+    above = set(queues.path[other])
+
+    def towards(leaf: int, common: Iterable[int]) -> Iterator[int]:
+        return (q for q in queues.path[leaf] if q not in common)
+
+    shared = above & set(queues.path[one])
+    *_, mine = towards(one, shared)
+    *_, theirs = towards(other, shared)
+    return mine, theirs
+
+
+class Rivals:
+    """The nominations that were there when a pass began, and that may be beaten in it; each at most once."""
+
+    def __init__(self, session: Session, placer: Placer, shares: Shares) -> None:
+        self.session = session
+        self.placer = placer
+        self.shares = shares
+        held = [w for w in session.workloads.values() if any(t.nominated >= 0 for t in w.tasks)]
+        held = [w for w in held if w.leaf >= 0 and beatable(w)] if session.nodes.waiting else []
+        self.workloads = sorted(held, key=lambda w: (w.priority, -w.created_at, w.key))
+        self._victims = {(e.workload, e.beneficiary) for e in session.evictions} if held else set()
+
+    def beaten_by(self, contender: WorkloadState, step: NextStep) -> list[TaskState]:
+        """Place a step on room that is promised to others behind it; gives who lost it, nobody if that does not help.
+
+        Whoever loses goes from the back, and gets the promise again where the contender does not need the room.
+        """
+        session = self.session
+        mark, epoch = session.checkpoint(), session.epoch
+        lost: list[list[Promise]] = []
+        for rival in self.workloads:
+            if not self._may_take(contender, rival):
+                continue
+            promises = self._withdraw_if_behind(contender, step, rival)
+            if promises:
+                lost.append(promises)
+                if session.queues.admits(contender.leaf, step.amount, fixed=contender.fixed) and self.placer.place(
+                    contender, step
+                ):
+                    session.commit()
+                    return self._settled(lost)
+        session.rollback(mark, epoch=epoch)
+        return []
+
+    def _may_take(self, contender: WorkloadState, rival: WorkloadState) -> bool:
+        """Whether it is somebody else, who was not evicted for the nomination."""
+        return rival is not contender and (contender.key, rival.key) not in self._victims
+
+    def _withdraw_if_behind(self, contender: WorkloadState, step: NextStep, rival: WorkloadState) -> list[Promise]:
+        session = self.session
+        mark, epoch = session.checkpoint(), session.epoch
+        promises = withdraw(session, beatable(rival))
+        if promises and ahead(session, self.shares, contender, step, promises):
+            session.commit()
+            return promises
+        session.rollback(mark, epoch=epoch)
+        return []
+
+    def _settled(self, lost: list[list[Promise]]) -> list[TaskState]:
+        gone = [promises for promises in reversed(lost) if not renew(self.session, self.placer, promises)]
+        for promises in gone:
+            self.workloads.remove(promises[0].task.workload)
+        return [p.task for promises in gone for p in promises]

@@ -1,0 +1,1 @@
+"""One file per rule that forbids or bounds an eviction, whatever it is for."""

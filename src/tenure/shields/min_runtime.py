@@ -1,0 +1,128 @@
+"""Minimum runtime: what has not run long enough is not evicted (spec: minimum runtime).
+
+The rule is a plugin on the two extension points like any other: a victim filter, and a validator of finished sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenure.engine.queues import QueueTree
+from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
+from tenure.engine.workloads import RUNNING, TaskState, WorkloadState
+from tenure.model.duration import format_duration, format_time
+from tenure.model.settings import Cause, Settings
+
+SHIELD = "min-runtime"
+
+
+def resolve(settings: Settings, queues: QueueTree, cause: Cause, beneficiary: int, victim: int) -> int:
+    """Give the minimum runtime, in µs, that holds for a workload of leaf ``victim``.
+
+    Parameters
+    ----------
+    settings
+        Node pool values, method and causes.
+    queues
+        The tree.
+    cause
+        Why it would be evicted.
+    beneficiary
+        Leaf queue of the one for whom; -1 for nobody.
+    victim
+        Leaf queue of the workload.
+    """
+    if cause not in settings.min_runtime.applies_to:
+        return 0
+    if cause == "preempt" or (beneficiary == victim and cause != "quota"):
+        return _first_set(queues, queues.path[victim], "preempt_min_runtime", settings.preempt_min_runtime)
+    path = queues.path[victim]
+    if settings.min_runtime.method == "lca" and beneficiary >= 0 and cause != "quota":
+        shared = set(queues.path[beneficiary])
+        below = sum(queue not in shared for queue in path)
+        path = path[below - 1 :] if below else path
+    return _first_set(queues, path, "reclaim_min_runtime", settings.reclaim_min_runtime)
+
+
+def _first_set(queues: QueueTree, path: Sequence[int], name: str, pool: int) -> int:
+    """Give the first value that is set on a way up, else the node pool's; an explicit 0 is set."""
+    for queue in path:
+        value: int | None = getattr(queues.queues[queue], name)
+        if value is not None:
+            return value
+    return pool
+
+
+def clock(session: Session, victim: WorkloadState) -> int | None:
+    """When the clock of a running workload started, in µs since the epoch; None if nobody knows.
+
+    A start in the future counts as now. ``startsAt: running`` counts from when enough of its tasks ran; while they
+    do not all run yet it counts as starting now.
+    """
+    start = victim.started_at
+    if session.settings.min_runtime.starts_at == "running":
+        core = [t for leaf in victim.root.leaves() for t in [t for t in leaf.tasks if t.active][: leaf.minimum]]
+        if any(t.phase is not RUNNING and t.node >= 0 for t in core):
+            return session.now
+        starts = [t.model.started_at for t in core if t.model.started_at is not None]
+        start = max(starts) if starts else start
+    return None if start is None else min(start, session.now)
+
+
+class MinRuntime:
+    """Minimum runtime as a plugin. ``unknown`` counts the workloads that it could not protect for want of a start."""
+
+    name = SHIELD
+
+    def __init__(self) -> None:
+        self.unknown: set[str] = set()
+
+    def protected_until(self, session: Session, cause: Cause, beneficiary: int, victim: WorkloadState) -> int:
+        """When the protection of a workload ends or ended, in µs since the epoch; -1 if it never had any."""
+        minimum = resolve(session.settings, session.queues, cause, beneficiary, victim.leaf)
+        if not minimum:
+            return -1
+        start = clock(session, victim)
+        if start is None:
+            self.unknown.add(victim.key)
+            return -1
+        return start + minimum
+
+    def filter(
+        self, session: Session, cause: Cause, contender: WorkloadState | None, victim: WorkloadState
+    ) -> Refusal | None:
+        """Refuse the core of a workload that is still protected."""
+        beneficiary = contender.leaf if contender is not None else -1
+        until = self.protected_until(session, cause, beneficiary, victim)
+        if until <= session.now:
+            return None
+        minimum = resolve(session.settings, session.queues, cause, beneficiary, victim.leaf)
+        text = (
+            f"{victim.key} has not run for its minimum runtime of {format_duration(minimum)}: "
+            f"protected until {format_time(until)}"
+        )
+        return Refusal(SHIELD, text, until, core_only=True)
+
+    def validate(
+        self, session: Session, cause: Cause, contender: WorkloadState | None, tasks: Sequence[TaskState]
+    ) -> Refusal | None:
+        """Refuse a set that leaves a protected workload, or one of its subgroups, with less than its minimum.
+
+        Asked before anything of the set is evicted on the session.
+        """
+        for victim in dict.fromkeys(t.workload for t in tasks):
+            if not _left_whole(victim, {t for t in tasks if t.workload is victim}):
+                refusal = self.filter(session, cause, contender, victim)
+                if refusal is not None:
+                    return refusal
+        return None
+
+
+def _left_whole(victim: WorkloadState, gone: set[TaskState]) -> bool:
+    """Whether no subgroup that loses tasks is left with fewer active ones than its minimum."""
+    for group in victim.root.leaves():
+        lost = sum(t in gone for t in group.tasks)
+        if lost and sum(t.active for t in group.tasks) - lost < group.minimum:
+            return False
+    return True

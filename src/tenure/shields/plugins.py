@@ -1,0 +1,114 @@
+"""Extension points: victim filters and plan validators, minimum runtime being the first plugin on both.
+
+A plugin is an object with a ``name`` and one or both of these methods; it is found by the entry point group
+``tenure.plugins``, which names the object, or a class or function that makes it without arguments:
+
+``allow_victim(contender, victim, cause, now) -> bool``
+    Whether a workload may be a victim at all. Asked only after the rules of the cause and the other shields agree.
+
+``allow_plan(contender, victims, tasks, cause, now) -> bool``
+    Whether a finished set may be evicted. ``tasks`` are pairs of workload (namespace/name) and task name.
+
+Contender and victims are `tenure.model.workload.Workload`, the contender None where nobody benefits; ``now`` is in µs
+since the epoch. All plugins must agree. One that raises, or answers anything but True or False, is reported by its
+name, and its answer counts as no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.model.settings import Cause
+from tenure.shields.min_runtime import MinRuntime
+
+GROUP = "tenure.plugins"
+
+
+class Plugins:
+    """Everything that is registered, asked in the order of its names; ``complaints`` are what to report.
+
+    Parameters
+    ----------
+    others
+        Plugins to ask; those that are installed, where not given.
+    """
+
+    def __init__(self, others: Sequence[Any] | None = None) -> None:
+        self.complaints: dict[str, str] = {}
+        self.min_runtime = MinRuntime()
+        found = self._installed() if others is None else list(others)
+        self.others = sorted(found, key=_name)
+
+    def _installed(self) -> list[Any]:
+        found = []
+        for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+            try:
+                loaded = point.load()
+                found.append(loaded() if callable(loaded) else loaded)
+            except Exception as error:  # noqa: BLE001  whatever a plugin does wrong, it is named
+                self._complain(point.name, f"could not be loaded ({_said(error)}), and is not asked")
+        return found
+
+    def filter(
+        self, session: Session, cause: Cause, contender: WorkloadState | None, victim: WorkloadState
+    ) -> Refusal | None:
+        """Give the first no to a victim."""
+        refusal = self.min_runtime.filter(session, cause, contender, victim)
+        if refusal is not None:
+            return refusal
+        asked = contender.model if contender is not None else None
+        for plugin in self.others:
+            refusal = self._ask(plugin, "allow_victim", victim.key, (asked, victim.model, cause, session.now))
+            if refusal is not None:
+                return refusal
+        return None
+
+    def validate(
+        self, session: Session, cause: Cause, contender: WorkloadState | None, tasks: Sequence[TaskState]
+    ) -> Refusal | None:
+        """Give the first no to a set of tasks, which are not evicted yet."""
+        refusal = self.min_runtime.validate(session, cause, contender, tasks)
+        if refusal is not None or not self.others:
+            return refusal
+        victims = tuple(dict.fromkeys(t.workload.key for t in tasks))
+        models = tuple(session.workloads[key].model for key in victims)
+        pairs = tuple((t.workload.key, t.name) for t in tasks)
+        asked = contender.model if contender is not None else None
+        for plugin in self.others:
+            arguments = (asked, models, pairs, cause, session.now)
+            refusal = self._ask(plugin, "allow_plan", ", ".join(victims), arguments)
+            if refusal is not None:
+                return refusal
+        return None
+
+    def _ask(self, plugin: Any, method: str, about: str, arguments: tuple[Any, ...]) -> Refusal | None:
+        question = getattr(plugin, method, None)
+        if question is None:
+            return None
+        name = _name(plugin)
+        try:
+            answer = question(*arguments)
+        except Exception as error:  # noqa: BLE001  whatever a plugin does wrong, it is named
+            self._complain(name, f"{method} raised {_said(error)}; that counts as no")
+            answer = False
+        if answer is True:
+            return None
+        if answer is not False:
+            self._complain(name, f"{method} answered {answer!r:.80} and not True or False; that counts as no")
+        return Refusal(name, f"plugin {name} says no to {about}")
+
+    def _complain(self, name: str, text: str) -> None:
+        self.complaints.setdefault(name, f"plugin {name}: {text}")
+
+
+def _name(plugin: Any) -> str:
+    return str(getattr(plugin, "name", type(plugin).__name__))
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:200]

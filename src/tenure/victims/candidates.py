@@ -1,0 +1,107 @@
+"""Gathering candidates: who could give way to a contender, and who is shielded and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.shields.plugins import Plugins
+from tenure.victims.pieces import Piece, pieces_of
+from tenure.victims.rules import Rules
+
+
+@dataclass(slots=True)
+class Candidates:
+    """Pieces that may be taken, in the order in which they are best taken, and who was refused."""
+
+    pieces: list[Piece]
+    refused: list[tuple[WorkloadState, Refusal]]
+
+
+class Gatherer:
+    """Gathers candidates, and remembers them for contenders that stand alike.
+
+    Contenders of one leaf (and, where that matters, of one priority) have the same candidates, unless other plugins
+    than minimum runtime are asked, which look at each contender.
+    """
+
+    def __init__(self, session: Session, plugins: Plugins, fresh: frozenset[TaskState], barred: set[str]) -> None:
+        self.session = session
+        self.plugins = plugins
+        self.fresh = fresh
+        self.barred = barred
+        self.running = [
+            w for _, w in sorted(session.workloads.items()) if w.leaf >= 0 and any(t.node >= 0 for t in w.tasks)
+        ]
+        self._known: dict[object, Candidates] = {}
+        self._pieces: dict[tuple[str, bool], list[Piece]] = {}
+
+    def gather(self, contender: WorkloadState, rules: Rules) -> Candidates:
+        """Give the candidates for one contender."""
+        if self.plugins.others:
+            return self._gather(contender, rules)
+        key = (rules.cause, contender.leaf, contender.priority if rules.cause == "preempt" else None)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._gather(contender, rules)
+        return found
+
+    def forget(self, workloads: Iterable[WorkloadState]) -> None:
+        """Something was taken from these workloads: look at them anew."""
+        changed = set(workloads)
+        for workload in changed:
+            self._pieces.pop((workload.key, True), None)
+            self._pieces.pop((workload.key, False), None)
+        for found in self._known.values():
+            kept = [p for p in found.pieces if p.workload not in changed]
+            if len(kept) != len(found.pieces):
+                found.pieces = kept
+
+    def _gather(self, contender: WorkloadState, rules: Rules) -> Candidates:
+        pieces: list[Piece] = []
+        refused: list[tuple[WorkloadState, Refusal]] = []
+        for victim in self.running:
+            if victim is contender or victim.key in self.barred or not rules.concerns(victim):
+                continue
+            refusal = rules.eligible(victim)
+            is_fresh = not refusal and all(t in self.fresh for t in victim.tasks if t.node >= 0)
+            if refusal is None and not is_fresh:
+                refusal = self.plugins.filter(self.session, rules.cause, contender, victim)
+            if refusal is not None:
+                refused.append((victim, refusal))
+                if not refusal.core_only:
+                    continue
+            pieces += self._pieces_of(victim, core=refusal is None)
+        return Candidates(in_order(pieces), refused)
+
+    def _pieces_of(self, victim: WorkloadState, *, core: bool) -> list[Piece]:
+        found = self._pieces.get((victim.key, core))
+        if found is None:
+            found = self._pieces[victim.key, core] = pieces_of(self.session, victim, self.fresh, core=core)
+        return found
+
+
+def in_order(pieces: Iterable[Piece]) -> list[Piece]:
+    """Put pieces into one order: queues of lower priority first; within a queue lower priorities first; then by cost.
+
+    Priorities of different queues are not compared: queues of one priority are merged by what each would give next.
+    """
+    by_level: dict[int, dict[int, list[Piece]]] = {}
+    for piece in pieces:
+        by_level.setdefault(piece.leaf_priority, {}).setdefault(piece.workload.leaf, []).append(piece)
+    found: list[Piece] = []
+    for level in sorted(by_level):
+        lists = [sorted(own, key=lambda p: p.rank, reverse=True) for _, own in sorted(by_level[level].items())]
+        if len(lists) == 1:
+            found += reversed(lists[0])
+            continue
+        while lists := [own for own in lists if own]:
+            best = min(lists, key=lambda own: own[-1].rank[1:])
+            while best:
+                found.append(best.pop())
+                if len(lists) > 1:
+                    break
+    return found

@@ -1,0 +1,204 @@
+"""A good set, quickly: the cheapest on one node, then across nodes.
+
+Each node says what the next task's room on it would cost; the cheapest is taken, until there is room for all. What
+is chosen is checked against the rules as the queues stand at that moment. A last pass gives back, the dearest first,
+what room does not need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from tenure.engine.nodes import Ints
+from tenure.engine.session import Session
+from tenure.engine.workloads import WorkloadState
+from tenure.victims.choice import Key, key_of
+from tenure.victims.pieces import Piece, held
+from tenure.victims.room import Need
+from tenure.victims.rules import Rules
+
+
+class Tally:
+    """What a growing set frees on each node, and for how many tasks there is room then."""
+
+    def __init__(self, need: Need) -> None:
+        self.need = need
+        self.part = need.parts[0]
+        self.chosen: dict[Piece, None] = {}
+        self.freed: dict[int, Ints] = {}
+        self.total = self.part.count
+
+    def slots(self, node: int, more: Ints | None = None) -> int:
+        """How many tasks have room on a node, with ``more`` freed there beside what is chosen."""
+        freed = self.freed.get(node)
+        if freed is None:
+            return int(self.part.per_node[node]) if more is None else self.part.slots(node, more)
+        return self.part.slots(node, freed if more is None else freed + more)
+
+    def change(self, piece: Piece, sign: int) -> None:
+        """Choose a piece, or give it back."""
+        for node, amounts in piece.frees:
+            before = self.slots(node)
+            old = self.freed.get(node)
+            self.freed[node] = sign * amounts if old is None else old + sign * amounts
+            self.total += self.slots(node) - before
+        if sign > 0:
+            self.chosen[piece] = None
+        else:
+            del self.chosen[piece]
+
+    @property
+    def enough(self) -> bool:
+        """Whether there is room for all."""
+        return self.total >= self.part.needed
+
+
+class Greedy:
+    """Finds one set for a step of one class of tasks; for several classes see `prefix`."""
+
+    def __init__(self, session: Session, need: Need, pieces: Sequence[Piece], rules: Rules) -> None:
+        self.session = session
+        self.rules = rules
+        self.tally = Tally(need)
+        self.barred: set[Piece] = set()
+        self.of: dict[WorkloadState, list[Piece]] = {}
+        self.at: dict[int, list[Piece]] = {}
+        for piece in pieces:
+            self.of.setdefault(piece.workload, []).append(piece)
+            for node, _ in piece.frees:
+                self.at.setdefault(node, []).append(piece)
+
+    def run(self) -> list[Piece] | None:
+        """Give a set by which there is room for the whole step, or None."""
+        session = self.session
+        mark, epoch = session.checkpoint(), session.epoch
+        try:
+            return self._fill()
+        finally:
+            session.rollback(mark, epoch=epoch)
+
+    def _fill(self) -> list[Piece] | None:
+        heap = [entry for node in sorted(self.at) if (entry := self._entry(node)) is not None]
+        heapify(heap)
+        while heap and not self.tally.enough:
+            _, node, pieces = heappop(heap)
+            if any(p in self.tally.chosen or p in self.barred or self._covered(p) for p in pieces):
+                entry = self._entry(node)
+            else:
+                self._take(pieces)
+                entry = self._entry(node)
+            if entry is not None:
+                heappush(heap, entry)
+        if not self.tally.enough:
+            return None
+        return self._cut()
+
+    def _entry(self, node: int) -> tuple[Key, int, list[Piece]] | None:
+        """What room for one more task on a node takes."""
+        tally = self.tally
+        if not tally.part.cls.static_list[node]:
+            return None
+        target = tally.slots(node) + 1
+        more: Ints | None = None
+        found: list[Piece] = []
+        for piece in self.at[node]:
+            if piece in tally.chosen or piece in self.barred or self._covered(piece):
+                continue
+            if any(p.workload is piece.workload for p in found):
+                if not piece.whole and not piece.group:
+                    pass
+                else:
+                    found = [p for p in found if p.workload is not piece.workload]
+                    more = _sum(found, node)
+            amounts = next(a for n, a in piece.frees if n == node)
+            found.append(piece)
+            more = amounts if more is None else more + amounts
+            if tally.slots(node, more) >= target:
+                return (
+                    key_of(self.session.settings, self._needed(node, found, target)),
+                    node,
+                    self._needed(node, found, target),
+                )
+        return None
+
+    def _needed(self, node: int, pieces: list[Piece], target: int) -> list[Piece]:
+        kept = list(pieces)
+        for piece in reversed(pieces[:-1]):
+            fewer = [p for p in kept if p is not piece]
+            if self.tally.slots(node, _sum(fewer, node)) >= target:
+                kept = fewer
+        return kept
+
+    def _covered(self, piece: Piece) -> bool:
+        """Whether all of its workload was chosen already."""
+        return any(p.whole and p in self.tally.chosen for p in self.of[piece.workload])
+
+    def _take(self, pieces: list[Piece]) -> None:
+        """Choose pieces if the rules allow each of them now; those that they do not allow are barred."""
+        for piece in pieces:
+            if not self._allowed(piece):
+                self.barred.add(piece)
+                return
+            if piece.whole or piece.group:
+                for other in self.of[piece.workload]:
+                    if other in self.tally.chosen and set(other.tasks) <= set(piece.tasks):
+                        self.tally.change(other, -1)
+            self.tally.change(piece, 1)
+
+    def _allowed(self, piece: Piece) -> bool:
+        """Ask the rules about each stage, and take it off the queues."""
+        session, workload = self.session, piece.workload
+        mark = session.checkpoint()
+        gone = {t for p in self.of[workload] if p in self.tally.chosen for t in p.tasks}
+        for stage, core in piece.stages:
+            tasks = [t for t in stage if t not in gone]
+            if not tasks:
+                continue
+            amount = held(session, tasks)
+            if self.rules.may_take(workload, amount, core=core, owed=[]) is not None:
+                session.rollback(mark, epoch=session.epoch)
+                return False
+            session.queues.release(workload.leaf, amount, fixed=workload.fixed)
+        session.commit()
+        return True
+
+    def _cut(self) -> list[Piece]:
+        """Give back what room does not need."""
+        tally = self.tally
+        for piece in sorted(tally.chosen, key=lambda p: (p.leaf_priority, p.cost, p.rank[0]), reverse=True):
+            tally.change(piece, -1)
+            if not tally.enough:
+                tally.change(piece, 1)
+        return list(tally.chosen)
+
+
+def _sum(pieces: Sequence[Piece], node: int) -> Ints | None:
+    found: Ints | None = None
+    for piece in pieces:
+        for number, amounts in piece.frees:
+            if number == node:
+                found = np.array(amounts) if found is None else found + amounts
+    return found
+
+
+def prefix(need: Need, pieces: Sequence[Piece]) -> list[Piece] | None:
+    """For a step of several classes: the shortest beginning of the order that would do, cut to what room needs."""
+    chosen: list[Piece] = []
+    for piece in pieces:
+        if any(p.workload is piece.workload and p.whole for p in chosen):
+            continue
+        if piece.whole or piece.group:
+            chosen = [p for p in chosen if not set(p.tasks) <= set(piece.tasks)]
+        chosen.append(piece)
+        if need.met(chosen):
+            break
+    else:
+        return None
+    for piece in list(reversed(chosen)):
+        fewer = [p for p in chosen if p is not piece]
+        if fewer and need.met(fewer):
+            chosen = fewer
+    return chosen

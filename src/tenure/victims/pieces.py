@@ -1,0 +1,155 @@
+"""What may be taken from a running workload: each surplus task alone, its core as a whole.
+
+Of a surplus subgroup, what is below its own minimum goes together as well. Taking the core takes everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import add
+
+import numpy as np
+
+from tenure.engine.cost import cost
+from tenure.engine.nodes import Ints
+from tenure.engine.queues import Amount
+from tenure.engine.session import Session
+from tenure.engine.workloads import SUCCEEDED, Group, TaskState, WorkloadState
+from tenure.model.settings import Settings
+
+Stage = tuple[tuple[TaskState, ...], bool]
+"""Tasks that are taken in one go, and whether they are a core: what the rules are asked about one after the other."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A choice that a set may contain. ``cost`` is in millionths of a weighted resource-second.
+
+    ``whole``: all of the workload, in stages, surplus first. ``group``: it cuts a subgroup below its minimum.
+    ``fresh``: it was placed in this cycle and runs nothing yet, so taking it is no eviction and costs nothing.
+    ``frees`` lists node and amounts by row of the node table. ``rank`` orders pieces of one queue, the best to take
+    first; its first item is the workload's priority.
+    """
+
+    workload: WorkloadState
+    stages: tuple[Stage, ...]
+    tasks: tuple[TaskState, ...]
+    whole: bool
+    group: bool
+    fresh: bool
+    cost: int
+    age: int
+    leaf_priority: int
+    frees: tuple[tuple[int, Ints], ...]
+    rank: tuple[object, ...]
+
+    @property
+    def overlaps(self) -> frozenset[TaskState]:
+        """Its tasks, as a set."""
+        return frozenset(self.tasks)
+
+
+def held(session: Session, tasks: Sequence[TaskState]) -> Amount:
+    """Amount that placed tasks hold, by row."""
+    amount: Amount = tasks[0].cls.amount_at(tasks[0].node, session.nodes)
+    for task in tasks[1:]:
+        amount = tuple(map(add, amount, task.cls.amount_at(task.node, session.nodes)))
+    return amount
+
+
+def pieces_of(session: Session, workload: WorkloadState, fresh: frozenset[TaskState], *, core: bool) -> list[Piece]:
+    """Give everything that may be taken from a running workload; without ``core``, what it runs beyond it."""
+    surplus, units = _beyond_core(workload.root)
+    everything = tuple(t for t in workload.tasks if t.node >= 0)
+    found = [_piece(session, workload, (((t,), False),), fresh) for t in surplus]
+    if not core:
+        return found
+    for unit in units:
+        singles = tuple(((t,), False) for t in unit if t in surplus)
+        rest = tuple(t for t in unit if t not in surplus)
+        found.append(_piece(session, workload, (*singles, (rest, False)), fresh, group=True))
+    optional = [t for unit in units for t in unit]
+    stages: list[Stage] = [((t,), False) for t in surplus if t not in optional]
+    stages += [((t,), False) for t in surplus if t in optional]
+    stages += [(rest, False) for unit in units if (rest := tuple(t for t in unit if t not in surplus))]
+    last = tuple(t for t in everything if t not in surplus and t not in optional)
+    if last:
+        found.append(_piece(session, workload, (*stages, (last, True)), fresh, whole=True))
+    return found
+
+
+def _beyond_core(root: Group) -> tuple[list[TaskState], list[list[TaskState]]]:
+    """Surplus tasks, and the tasks of each subgroup that the core does without."""
+    if not root.satisfied():
+        return [], []
+    surplus: list[TaskState] = []
+    units: list[list[TaskState]] = []
+    _look(root, surplus, units)
+    return surplus, units
+
+
+def _look(group: Group, surplus: list[TaskState], units: list[list[TaskState]]) -> None:
+    if not group.children:
+        active = sum(t.active for t in group.tasks)
+        takeable = [t for t in group.tasks if t.active and t.phase is not SUCCEEDED]
+        beyond = max(0, active - group.minimum)
+        surplus += takeable[len(takeable) - min(beyond, len(takeable)) :]
+        return
+    satisfied = [c for c in group.children if c.satisfied()]
+    spare = [c for c in group.children if c not in satisfied] + satisfied[group.minimum :]
+    for child in group.children:
+        _look(child, surplus, units)
+        if child in spare:
+            tasks = [t for leaf in child.leaves() for t in leaf.tasks if t.active and t.phase is not SUCCEEDED]
+            if any(t not in surplus for t in tasks):
+                units.append(tasks)
+
+
+def _piece(
+    session: Session,
+    workload: WorkloadState,
+    stages: tuple[Stage, ...],
+    fresh: frozenset[TaskState],
+    *,
+    whole: bool = False,
+    group: bool = False,
+) -> Piece:
+    stages = tuple(s for s in stages if s[0])
+    tasks = tuple(t for stage, _ in stages for t in stage)
+    is_fresh = all(t in fresh for t in tasks)
+    price = 0 if is_fresh else sum(cost(session, t) for t in tasks if t not in fresh)
+    age = -(workload.created_at if workload.started_at is None else workload.started_at)
+    rank = (
+        workload.priority,
+        *stage_two(session.settings, price, age),
+        whole,
+        0 if is_fresh else len(tasks),
+        age,
+        -workload.created_at,
+        -tasks[-1].index,
+        workload.key,
+    )
+    return Piece(
+        workload, stages, tasks, whole, group, is_fresh, price, age,
+        session.queues.queues[workload.leaf].priority, _frees(session, tasks), rank,
+    )  # fmt: skip
+
+
+def stage_two(settings: Settings, price: int, age: int) -> tuple[int, ...]:
+    """Give what decides between pieces of equal priority: cost, or age where the settings say so."""
+    if settings.victims == "cost":
+        return (price,)
+    return (age if settings.victims == "youngest" else -age, price)
+
+
+def _frees(session: Session, tasks: Sequence[TaskState]) -> tuple[tuple[int, Ints], ...]:
+    nodes = session.nodes
+    found: dict[int, Ints] = {}
+    for task in tasks:
+        takes = task.cls.takes(task.node, nodes)
+        if task.cls.milli is not None:  # its devices may become wholly free: an upper bound
+            takes = takes.copy()
+            takes[nodes.rows - 1] += len(task.devices)
+        found[task.node] = found[task.node] + takes if task.node in found else np.array(takes)
+    return tuple(sorted(found.items(), key=lambda item: item[0]))

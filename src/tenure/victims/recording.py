@@ -1,0 +1,105 @@
+"""Writes a set that was carried out on the session into the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tenure.engine.cost import MICRO, cost, lost_time
+from tenure.engine.plan import Step
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.model.settings import Cause
+from tenure.victims.pieces import Piece
+from tenure.victims.state import Evicting
+from tenure.victims.trial import Played
+
+Price = dict[TaskState, tuple[int, int, int]]
+"""By task: cost in millionths of a weighted resource-second, lost time in µs, end of its minimum runtime."""
+
+
+def prices(state: Evicting, pieces: Sequence[Piece], cause: Cause, contender: WorkloadState | None) -> Price:
+    """What evicting these pieces costs, before it is done."""
+    session, found = state.session, {}
+    beneficiary = contender.leaf if contender is not None else -1
+    for piece in pieces:
+        until = state.plugins.min_runtime.protected_until(session, cause, beneficiary, piece.workload)
+        lost = lost_time(session, piece.workload)
+        for task in piece.tasks:
+            found[task] = cost(session, task), lost, until
+    return found
+
+
+def record(
+    state: Evicting,
+    played: Played,
+    price: Price,
+    cause: Cause,
+    contender: WorkloadState | None,
+    reason: Callable[[WorkloadState, float], str],
+    *,
+    wave: int | None = None,
+) -> None:
+    """Write what was evicted, undone and placed into the plan, in the order in which it is to be carried out."""
+    _undo(state, played.undone)
+    beneficiary = contender.key if contender is not None else None
+    totals: dict[WorkloadState, int] = {}
+    for task in played.evicted:
+        totals[task.workload] = totals.get(task.workload, 0) + price[task][0]
+    reasons = {workload: reason(workload, total / MICRO) for workload, total in totals.items()}
+    for task in played.evicted:
+        state.plan.steps.append(_evict_step(state, task, price[task], cause, beneficiary, reasons[task.workload], wave))
+    for workload in totals:
+        state.evicted.add(workload.key)
+        state.endings.discard(workload)
+    for task in played.placed:
+        state.plan.steps.append(_place_step(state, task))
+    for workload in dict.fromkeys(t.workload for t in played.placed):
+        _settle(state, workload)
+
+
+def _evict_step(
+    state: Evicting,
+    task: TaskState,
+    price: tuple[int, int, int],
+    cause: Cause,
+    beneficiary: str | None,
+    reason: str,
+    wave: int | None,
+) -> Step:
+    names = state.session.nodes.names
+    return Step(
+        "evict", task.workload.key, task.name, names[task.leaving], task.index, task.leaving, task.leaving_devices,
+        state.cycle, cause, beneficiary, price[0] / MICRO, reason,
+        names[task.nominated] if task.nominated >= 0 else None, wave,
+        state.session.leaves_at(task), price[1], price[2],
+    )  # fmt: skip
+
+
+def _place_step(state: Evicting, task: TaskState) -> Step:
+    bound = task.node >= 0
+    node, devices = (task.node, task.devices) if bound else (task.nominated, task.nominated_devices)
+    name = state.session.nodes.names[node]
+    return Step("bind" if bound else "nominate", task.workload.key, task.name, name, task.index, node, devices,
+                state.cycle)  # fmt: skip
+
+
+def _undo(state: Evicting, tasks: Sequence[TaskState]) -> None:
+    """Take back what this cycle placed before: the plan holds only the outcome."""
+    if not tasks:
+        return
+    undone = {(t.workload.key, t.index) for t in tasks}
+    plan = state.plan
+    plan.steps[:] = [s for s in plan.steps if s.action != "bind" or (s.workload, s.task_index) not in undone]
+    for workload in dict.fromkeys(t.workload for t in tasks):
+        if workload.started_at is None and workload.key in plan.started:
+            plan.started.remove(workload.key)
+            state.endings.discard(workload)
+
+
+def _settle(state: Evicting, workload: WorkloadState) -> None:
+    """Note the start of a workload whose core was bound."""
+    session, before = state.session, workload.started_at
+    session.note_start(workload)
+    if before is None and workload.started_at is not None:
+        state.plan.started.append(workload.key)
+        if session.settings.backfill == "easy":
+            state.endings.add(workload)

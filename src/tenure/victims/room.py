@@ -1,0 +1,118 @@
+"""Necessary bounds: how many tasks of a step could have room if some pieces were gone.
+
+Room alone is looked at, node by node; it costs a few sums, and no play-through where it says no.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from tenure.engine.classes import TaskClass
+from tenure.engine.nodes import Ints, NodeTable
+from tenure.engine.session import Session
+from tenure.engine.workloads import NextStep
+from tenure.model.resources import MILLI
+from tenure.victims.pieces import Piece
+
+
+class Need:
+    """What a step needs, class by class: how many tasks, and for how many each node has room as things are.
+
+    ``exact``: fits are decided by room alone, so that the bound is no mere bound.
+    """
+
+    def __init__(self, session: Session, step: NextStep) -> None:
+        self.nodes = session.nodes
+        counts = Counter(t.cls.id for t in step.tasks)
+        classes = {t.cls.id: t.cls for t in step.tasks}
+        self.parts = [_Part(session, classes[i], counts[i]) for i in sorted(counts)]
+        topology = step.tasks[0].workload.root
+        self.exact = (
+            len(self.parts) == 1
+            and classes[step.tasks[0].cls.id].milli is None
+            and topology.topology is None
+            and not topology.children
+            and all(t.terms is None for t in step.tasks)
+        )
+        self.tasks = len(step.tasks)
+
+    def ever(self) -> bool:
+        """Whether an empty cluster would have room."""
+        return all(part.ever() for part in self.parts)
+
+    def met(self, pieces: Iterable[Piece]) -> bool:
+        """Whether, by room alone, the step could fit with these pieces gone."""
+        freed = freed_by(pieces)
+        return all(part.count + part.gain(freed) >= part.needed for part in self.parts)
+
+    def met_by_all(self, freed: Ints) -> bool:
+        """Whether it could fit with ``freed`` (``int64[rows, nodes]``) gone."""
+        return all(part.capacity(freed) >= part.needed for part in self.parts)
+
+
+class _Part:
+    """The tasks of one class."""
+
+    def __init__(self, session: Session, cls: TaskClass, needed: int) -> None:
+        self.cls = cls
+        self.nodes: NodeTable = session.nodes
+        self.needed = needed
+        rows = self.nodes.rows
+        asks = list(cls.asks)
+        if cls.milli is not None:
+            smallest = int(cls.milli[cls.milli > 0].min(initial=MILLI))
+            asks.append((self.nodes.gpu_row, smallest * cls.devices))
+        self.asks = asks
+        self.per_node = self._per_node(self.nodes.room[rows:])
+        self.count = int(self.per_node.sum())
+
+    def _per_node(self, room: Ints) -> Ints:
+        per_node = np.full(room.shape[1], 1 << 40, np.int64)
+        for row, amount in self.asks:
+            np.minimum(per_node, room[row] // amount, out=per_node)
+        return np.where(self.cls.static, np.maximum(per_node, 0), 0)
+
+    def ever(self) -> bool:
+        return int(self._per_node(self.nodes.capacity).sum()) >= self.needed
+
+    def capacity(self, freed: Ints) -> int:
+        rows = self.nodes.rows
+        return int(self._per_node(self.nodes.room[rows:] + freed).sum())
+
+    def slots(self, node: int, freed: Sequence[int] | Ints) -> int:
+        """How many tasks have room on a node once ``freed`` of it is."""
+        if not self.cls.static_list[node]:
+            return 0
+        rows, room = self.nodes.rows, self.nodes.room
+        return max(0, min((int(room[rows + row, node]) + int(freed[row])) // amount for row, amount in self.asks))
+
+    def gain(self, freed: dict[int, Ints]) -> int:
+        return sum(self.slots(node, amounts) - int(self.per_node[node]) for node, amounts in freed.items())
+
+
+def freed_by(pieces: Iterable[Piece]) -> dict[int, Ints]:
+    """What pieces free, by node."""
+    freed: dict[int, Ints] = {}
+    for piece in pieces:
+        for node, amounts in piece.frees:
+            freed[node] = freed[node] + amounts if node in freed else amounts
+    return freed
+
+
+def freed_in_all(nodes: NodeTable, pieces: Iterable[Piece]) -> Ints:
+    """Give what pieces free as an array ``int64[rows, nodes]``; of overlapping pieces the most."""
+    freed = np.zeros((nodes.rows, len(nodes)), np.int64)
+    largest: dict[str, Piece] = {}
+    rest: list[Piece] = []
+    for piece in pieces:
+        if piece.whole:
+            largest[piece.workload.key] = piece
+        else:
+            rest.append(piece)
+    for piece in [*largest.values(), *(p for p in rest if p.workload.key not in largest)]:
+        for node, amounts in piece.frees:
+            freed[:, node] += amounts
+    return freed

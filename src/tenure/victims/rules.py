@@ -1,0 +1,164 @@
+"""Which rules hold for which cause: who is a candidate, and what may be taken from whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
+
+from tenure.engine.queues import Amount
+from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
+from tenure.engine.workloads import WorkloadState
+from tenure.fairness.current import CurrentShares
+from tenure.fairness.reclaiming import Owed, ReclaimRules
+from tenure.model.settings import Cause
+from tenure.shields.policy import disabled, fence
+from tenure.shields.preemptibility import preemptibility
+
+PRIORITY = "priority"
+
+
+class Rules(Protocol):
+    """What a cause allows one contender. All but ``eligible`` look at the session as it is at that moment."""
+
+    cause: ClassVar[Cause]
+
+    def contender_may(self) -> Refusal | None:
+        """Refuse the contender itself."""
+
+    def concerns(self, victim: WorkloadState) -> bool:
+        """Whether the cause is about this workload at all."""
+
+    def eligible(self, victim: WorkloadState) -> Refusal | None:
+        """Refuse a workload as a victim, whatever else is taken."""
+
+    def may_take(
+        self, victim: WorkloadState, held: Amount, *, core: bool, owed: list[Owed] | None = None
+    ) -> Refusal | None:
+        """Refuse one piece."""
+
+    def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:
+        """Refuse a set that is evicted, the contender not yet being placed."""
+
+    def repaid(self, owed: Sequence[Owed]) -> bool:
+        """Whether the play-through serves again what was owed."""
+
+    def why(self, victim: WorkloadState) -> str:
+        """Say which rule allows to take from a victim, as things stood before."""
+
+
+class Reclaim:
+    """Across leaf queues."""
+
+    cause: ClassVar[Cause] = "reclaim"
+
+    def __init__(self, session: Session, shares: CurrentShares, contender: WorkloadState) -> None:
+        self.session = session
+        self.contender = contender
+        self.rules = ReclaimRules(session, shares, contender)
+
+    def contender_may(self) -> Refusal | None:
+        """Refuse a contender whose leaf has no right to more."""
+        return self.rules.contender_may()
+
+    def concerns(self, victim: WorkloadState) -> bool:
+        """Whether it stands in another leaf."""
+        return victim.leaf != self.contender.leaf
+
+    def eligible(self, victim: WorkloadState) -> Refusal | None:
+        """Refuse what is fenced off, disabled, or not preemptible."""
+        queues = self.session.queues
+        return (
+            preemptibility(victim) or disabled(queues, victim.leaf) or fence(queues, self.contender.leaf, victim.leaf)
+        )
+
+    def may_take(
+        self, victim: WorkloadState, held: Amount, *, core: bool, owed: list[Owed] | None = None
+    ) -> Refusal | None:
+        """Refuse a piece whose queue has no more to give."""
+        return self.rules.may_take(victim.leaf, held, core=core, owed=owed)
+
+    def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:
+        """Refuse what would leave the contender's side fuller than the others."""
+        return self.rules.fuller(sorted({v.leaf for v in victims}))
+
+    def repaid(self, owed: Sequence[Owed]) -> bool:
+        """Whether guarantees that a core carried its queue below are served again."""
+        return self.rules.repaid(owed)
+
+    def why(self, victim: WorkloadState) -> str:
+        """Say what the victim's queue holds too much of."""
+        rules, queues = self.rules, self.session.queues
+        mine, theirs = rules.meeting(victim.leaf)
+        within = queues.within_guaranteed(mine, rules.amount)
+        names = queues.queues[mine].name, queues.queues[theirs].name
+        if within:
+            return f"queue {names[0]} is within its guaranteed and queue {names[1]} is over its own"
+        return f"queue {names[0]} is within its fair share and queue {names[1]} is over its allocatable share"
+
+
+class Preempt:
+    """Inside one leaf queue: from strictly lower priority."""
+
+    cause: ClassVar[Cause] = "preempt"
+
+    def __init__(self, session: Session, contender: WorkloadState) -> None:
+        self.session = session
+        self.contender = contender
+
+    def contender_may(self) -> Refusal | None:
+        """Every contender may."""
+        return None
+
+    def concerns(self, victim: WorkloadState) -> bool:
+        """Whether it stands in the same leaf."""
+        return victim.leaf == self.contender.leaf
+
+    def eligible(self, victim: WorkloadState) -> Refusal | None:
+        """Refuse what is not of strictly lower priority, disabled, or not preemptible."""
+        if victim.priority >= self.contender.priority:
+            text = f"{victim.key} has priority {victim.priority}, not below {self.contender.priority}"
+            return Refusal(PRIORITY, text)
+        return preemptibility(victim) or disabled(self.session.queues, victim.leaf)
+
+    def may_take(
+        self,
+        victim: WorkloadState,  # noqa: ARG002  the protocol's
+        held: Amount,  # noqa: ARG002
+        *,
+        core: bool,  # noqa: ARG002
+        owed: list[Owed] | None = None,  # noqa: ARG002
+    ) -> Refusal | None:
+        """Nobody loses a share inside one leaf."""
+        return None
+
+    def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:  # noqa: ARG002
+        """Nothing changes between queues."""
+        return None
+
+    def repaid(self, owed: Sequence[Owed]) -> bool:
+        """Nothing is ever owed."""
+        return not owed
+
+    def why(self, victim: WorkloadState) -> str:
+        """Compare the priorities."""
+        name = self.session.queues.queues[victim.leaf].name
+        return f"its priority {victim.priority} in queue {name} is below {self.contender.priority}"
+
+
+class Move(Preempt):
+    """Consolidation: nobody loses a share, so the shields alone hold."""
+
+    cause: ClassVar[Cause] = "consolidate"
+
+    def concerns(self, victim: WorkloadState) -> bool:  # noqa: ARG002
+        """Every running workload could be moved."""
+        return True
+
+    def eligible(self, victim: WorkloadState) -> Refusal | None:
+        """Refuse what is disabled or not preemptible."""
+        return preemptibility(victim) or disabled(self.session.queues, victim.leaf)
+
+    def why(self, victim: WorkloadState) -> str:  # noqa: ARG002
+        """Say that it goes on elsewhere."""
+        return "every task that moves has a place to land"

@@ -1,0 +1,78 @@
+"""The ordinary allocate order, played through on a session inside a transaction (spec: the transaction)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tenure.engine.order import QueueOrder, Shares
+from tenure.engine.placement import Placer
+from tenure.engine.session import Session
+from tenure.engine.workloads import NextStep, TaskState, WorkloadState
+
+
+def held_back(session: Session, workload: WorkloadState, step: NextStep) -> bool:
+    """Whether a queue's maximum, or guarantees that must not be borrowed against, forbid a step."""
+    queues, leaf = session.queues, workload.leaf
+    if queues.limited[leaf] and queues.over_max(leaf, step.amount) is not None:
+        return True
+    return workload.fixed and queues.beyond_guaranteed(leaf, step.amount) is not None
+
+
+def serve(
+    session: Session,
+    placer: Placer,
+    shares: Shares,
+    contender: WorkloadState,
+    victims: Sequence[WorkloadState],
+    *,
+    tick: Callable[[], None] | None = None,
+) -> list[TaskState] | None:
+    """Serve all that wait, victims included, in order; None if the contender's next step got no place.
+
+    Gives every task that was placed. Once the contender is served, the others are gone on with only where a victim
+    might find a place: what is left over for anybody else is the next cycle's.
+    """
+    order = QueueOrder(session, shares, lambda _, step: _known_to_fail(session, step))
+    placed: list[TaskState] = []
+    served = False
+    while (workload := order.next()) is not None:
+        step = workload.step
+        assert step is not None
+        if not held_back(session, workload, step) and placer.place(workload, step):
+            placed += step.tasks
+            session.refresh(workload)
+            order.served(workload)
+            if workload is contender and not served:
+                served = True
+                if not _any_fits(session, placer, victims):
+                    break
+        else:
+            if workload is contender and not served:
+                return None
+            if step.shape is not None and not held_back(session, workload, step):
+                step.shape.failed = session.epoch
+            order.pass_over(workload)
+        if tick is not None:
+            tick()
+    return placed if served else None
+
+
+def _known_to_fail(session: Session, step: NextStep) -> bool:
+    return step.shape is not None and step.shape.failed == session.epoch
+
+
+def _any_fits(session: Session, placer: Placer, victims: Sequence[WorkloadState]) -> bool:
+    """Whether a step of some victim might find room."""
+    seen: set[int] = set()
+    for victim in victims:
+        step = victim.step
+        if step is None or victim.entry is None:
+            continue
+        first = step.tasks[0]
+        if first.terms is None:
+            if first.cls.id in seen:
+                continue
+            seen.add(first.cls.id)
+        if placer.find(first)[0] >= 0 and not held_back(session, victim, step):
+            return True
+    return False

@@ -1,0 +1,65 @@
+"""What the actions that evict hand on to each other within a cycle, and from one cycle to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tenure.engine.backfill import Endings
+from tenure.engine.placement import Placer
+from tenure.engine.plan import Plan, Reason, Refused
+from tenure.engine.session import Session
+from tenure.engine.workloads import BOUND, TaskState
+from tenure.fairness.current import Fairness
+from tenure.shields.plugins import Plugins
+from tenure.victims.search import Budget
+
+MOST_REFUSED = 200
+"""Refused candidates that are listed for one contender."""
+
+
+@dataclass(slots=True)
+class Evicting:
+    """One cycle's evictions. ``paid``: tasks that held a nomination when the cycle began.
+
+    ``evicted`` are the workloads that lost something in this cycle, ``moved`` those of them that were moved.
+    """
+
+    session: Session
+    placer: Placer
+    fairness: Fairness
+    endings: Endings
+    plan: Plan
+    cycle: int
+    plugins: Plugins
+    paid: frozenset[TaskState]
+    budget: Budget
+    evicted: set[str] = field(default_factory=set)
+    moved: set[str] = field(default_factory=set)
+
+    def fresh(self) -> frozenset[TaskState]:
+        """Tasks that this cycle placed, and that a later action may undo."""
+        workloads = self.session.workloads
+        tasks = (workloads[s.workload].tasks[s.task_index] for s in self.plan.steps if s.action == "bind")
+        return frozenset(t for t in tasks if t.phase is BOUND and t not in self.paid)
+
+    def obstacle(self, workload: str, reason: Reason) -> None:
+        """Note why nothing is evicted for a workload."""
+        known = self.plan.obstacles.setdefault(workload, [])
+        if all(r.message != reason.message for r in known):
+            known.append(reason)
+
+    def wake_at(self, time: int | None) -> None:
+        """Note that a rule ends at ``time``."""
+        if time is not None and time > self.session.now and (self.plan.wake is None or time < self.plan.wake):
+            self.plan.wake = time
+
+    def refuse(self, refused: list[Refused]) -> None:
+        """List refused candidates in the plan."""
+        self.plan.refused += refused[:MOST_REFUSED]
+
+
+def promised(session: Session) -> frozenset[TaskState]:
+    """Give all tasks that hold a nomination."""
+    if not session.nodes.waiting:
+        return frozenset()
+    return frozenset(t for w in session.workloads.values() for t in w.tasks if t.nominated >= 0)

@@ -1,0 +1,194 @@
+"""Plays a set of victims through to its end: rules, shields, the ordinary order, and who could take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tenure.engine.evictions import evict
+from tenure.engine.placement import Placer
+from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
+from tenure.engine.workloads import GROW, TaskState, WorkloadState
+from tenure.fairness.current import CurrentShares
+from tenure.fairness.reclaiming import Owed
+from tenure.model.settings import Cause
+from tenure.shields.plugins import Plugins
+from tenure.victims.pieces import Piece, held
+from tenure.victims.rules import Preempt, Reclaim, Rules
+from tenure.victims.serving import serve
+
+NO_ROOM, TAKES_BACK, IN_VAIN, NO_LANDING = "no-room", "takes-back", "in-vain", "no-landing"
+
+
+@dataclass(slots=True)
+class Played:
+    """A set that pays: who is evicted, who is undone, and who is placed, bound or nominated.
+
+    ``growth``: the contender's step is no more than another task of its surplus.
+    """
+
+    pieces: list[Piece]
+    placed: list[TaskState]
+    growth: bool = False
+    evicted: list[TaskState] = field(default_factory=list)
+    undone: list[TaskState] = field(default_factory=list)
+
+
+class Trials:
+    """Tries sets on a session, each inside a transaction of its own; counts how many.
+
+    Epochs within trials are never used twice, so that what was found out about room in one is not believed in
+    another; `close` has to be called before anything else goes on with the session.
+    """
+
+    def __init__(self, session: Session, placer: Placer, shares: CurrentShares, plugins: Plugins) -> None:
+        self.session = session
+        self.placer = placer
+        self.shares = shares
+        self.plugins = plugins
+        self.count = 0
+        self._epoch = session.epoch
+        off = {cause for cause, mode in session.settings.modes.items() if mode == "off"}
+        self._enabled = set(session.settings.actions) - off
+
+    def close(self) -> None:
+        """Leave the session with an epoch that no trial has seen."""
+        if self._epoch != self.session.epoch:
+            self.session.epoch = max(self._epoch, self.session.epoch) + 1
+
+    def play(
+        self, contender: WorkloadState, pieces: Sequence[Piece], rules: Rules, *, keep: bool = False
+    ) -> Played | Refusal:
+        """Play a set through. With ``keep``, a set that pays stays carried out on the session."""
+        session = self.session
+        self.count += 1
+        refusal = self._validate(contender, pieces, rules.cause)
+        if refusal is not None:
+            return refusal
+        before = session.epoch
+        mark = session.checkpoint()
+        if pieces:
+            session.epoch = max(self._epoch, before) + 1
+        result = self._play(contender, pieces, rules)
+        if keep and isinstance(result, Played):
+            session.commit()
+            self._epoch = max(self._epoch, session.epoch)
+            return result
+        self._epoch = max(self._epoch, session.epoch)
+        session.rollback(mark, epoch=before)
+        return result
+
+    def _validate(self, contender: WorkloadState, pieces: Sequence[Piece], cause: Cause) -> Refusal | None:
+        tasks = [t for piece in pieces if not piece.fresh for t in piece.tasks]
+        return self.plugins.validate(self.session, cause, contender, tasks) if tasks else None
+
+    def _play(self, contender: WorkloadState, pieces: Sequence[Piece], rules: Rules) -> Played | Refusal:
+        assert contender.step is not None
+        result = Played(list(pieces), [], growth=contender.step.kind == GROW)
+        owed: list[Owed] = []
+        refusal = self._take(pieces, rules, result, owed)
+        victims = list(dict.fromkeys(p.workload for p in pieces))
+        if refusal is not None or (pieces and (refusal := rules.exchange(victims)) is not None):
+            return refusal
+        if rules.cause == "consolidate" and not self._land(contender, victims, result):
+            return Refusal(NO_LANDING, "what would have to move finds no place to land")
+        placed = serve(self.session, self.placer, self.shares, contender, victims)
+        if placed is None:
+            return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do")
+        result.placed += placed
+        return self._judge(contender, victims, rules, owed, result)
+
+    def _take(self, pieces: Sequence[Piece], rules: Rules, result: Played, owed: list[Owed]) -> Refusal | None:
+        """Take all pieces, surplus before cores, each only if the rules allow it as things stand then."""
+        session = self.session
+        stages = [(p, tasks, core) for p in pieces for tasks, core in p.stages]
+        stages.sort(key=lambda s: s[2])
+        for piece, tasks, core in stages:
+            refusal = rules.may_take(piece.workload, held(session, tasks), core=core, owed=owed)
+            if refusal is not None:
+                return refusal._replace(about=piece.workload.key)
+            for task in tasks:
+                if piece.fresh:
+                    session.withdraw(task)
+                    result.undone.append(task)
+                else:
+                    evict(session, task)
+                    result.evicted.append(task)
+        for workload in dict.fromkeys(p.workload for p in pieces):
+            if not workload.occupied():
+                session.journal.set(workload, "started_at", None)
+            session.refresh(workload)
+        return None
+
+    def _land(self, contender: WorkloadState, victims: Sequence[WorkloadState], result: Played) -> bool:
+        """Place contender and moved tasks jointly, then take the contender away again: it is served in its turn."""
+        session, step = self.session, contender.step
+        assert step is not None
+        if not self.placer.place(contender, step):
+            return False
+        for victim in victims:
+            waiting = {t for t in result.evicted if t.workload is victim}
+            while waiting:
+                following = victim.step
+                if following is None or not waiting.issuperset(following.tasks):
+                    return False
+                if not self.placer.place(victim, following):
+                    return False
+                waiting.difference_update(following.tasks)
+                result.placed += following.tasks
+                session.refresh(victim)
+        for task in step.tasks:
+            session.withdraw(task)
+        session.refresh(contender)
+        return True
+
+    def _judge(
+        self,
+        contender: WorkloadState,
+        victims: Sequence[WorkloadState],
+        rules: Rules,
+        owed: Sequence[Owed],
+        result: Played,
+    ) -> Played | Refusal:
+        """Check what can only be seen in the state that results."""
+        got = [t for t in result.placed if t.workload is contender]
+        if result.evicted and all(t.node >= 0 for t in got):
+            return Refusal(IN_VAIN, "the contender fits without these victims")
+        for piece in result.pieces:
+            if not piece.fresh and all(t.nominated == t.leaving >= 0 for t in piece.tasks):
+                return Refusal(IN_VAIN, f"{piece.workload.key} would win its place back", about=piece.workload.key)
+        if not rules.repaid(owed):
+            return Refusal("guaranteed", "a queue would be left below its guaranteed")
+        for victim in victims:
+            if victim.step is not None and self._takes_back(victim, contender, got, result):
+                text = f"{victim.key} could take the place back from {contender.key}"
+                return Refusal(TAKES_BACK, text, about=victim.key)
+        return result
+
+    def _takes_back(
+        self, victim: WorkloadState, contender: WorkloadState, got: Sequence[TaskState], result: Played
+    ) -> bool:
+        """Whether a victim could take room from the contender, delays and minimum runtimes aside."""
+        session = self.session
+        if victim.leaf == contender.leaf:
+            return "preempt" in self._enabled and Preempt(session, victim).eligible(contender) is None
+        if "reclaim" not in self._enabled:
+            return False
+        back = Reclaim(session, self.shares, victim)
+        if back.contender_may() is not None or back.eligible(contender) is not None:
+            return False
+        mark, epoch = session.checkpoint(), session.epoch
+        amount = tuple(
+            sum(column)
+            for column in zip(
+                *(t.cls.amount_at(t.node if t.node >= 0 else t.nominated, session.nodes) for t in got), strict=True
+            )
+        )
+        possible = back.may_take(contender, amount, core=not result.growth, owed=[]) is None
+        if possible:
+            for task in got:
+                session.withdraw(task)
+            possible = back.exchange([contender]) is None
+        session.rollback(mark, epoch=epoch)
+        return possible

@@ -1,0 +1,204 @@
+"""Contenders take turns: each gets a few steps of the search, those that need more get them when all had theirs.
+
+So one that cannot be helped does not starve the others, and a bound that is hit is hit fairly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tenure.engine.order import QueueOrder
+from tenure.engine.plan import Reason, Refused
+from tenure.engine.refusal import Refusal
+from tenure.engine.workloads import WorkloadState
+from tenure.fairness.current import CurrentShares
+from tenure.model.duration import format_time
+from tenure.model.settings import Cause
+from tenure.shields.delay import delay
+from tenure.victims.candidates import Candidates, Gatherer
+from tenure.victims.recording import prices, record
+from tenure.victims.room import Need
+from tenure.victims.rules import Rules
+from tenure.victims.search import Budget, Found, Search
+from tenure.victims.serving import held_back
+from tenure.victims.state import Evicting
+from tenure.victims.trial import Played, Trials
+
+FIRST_TURN = 64
+"""Sets that a contender may have tried in its first turn; each further turn gives four times as many."""
+
+EXHAUSTED = "search-exhausted"
+
+MakeRules = Callable[[WorkloadState, CurrentShares], Rules]
+
+
+class Turns:
+    """One action's pass over all contenders."""
+
+    def __init__(self, state: Evicting, cause: Cause, make_rules: MakeRules) -> None:
+        self.state = state
+        self.session = state.session
+        self.cause = cause
+        self.make_rules = make_rules
+        self.shares = state.fairness.now()
+        self.trials = Trials(state.session, state.placer, self.shares, state.plugins)
+        self.gatherer = Gatherer(state.session, state.plugins, state.fresh(), state.moved)
+        self.hopeless: dict[object, tuple[Candidates, Found]] = {}
+
+    def run(self) -> None:
+        """Help whom evictions of this cause can help."""
+        waiting = [w for w in self._in_order() if self._may_contend(w)]
+        turn = FIRST_TURN
+        while waiting and self.state.budget.left > 0:
+            waiting = [w for w in waiting if self._turn(w, turn)]
+            turn *= 4
+        for workload in waiting:
+            text = f"the search for victims by {self.cause} was cut off by search.maxScenarios and goes on next cycle"
+            self.state.obstacle(workload.key, Reason("SearchExhausted", text, {"cause": self.cause}))
+            self._exhausted(workload)
+        self.trials.close()
+
+    def _exhausted(self, contender: WorkloadState) -> None:
+        """Say that the bound was hit."""
+        text = f"{EXHAUSTED}: search.maxScenarios was reached by {self.cause}, for {contender.key} or before"
+        if not any(w.startswith(EXHAUSTED) for w in self.state.plan.warnings):
+            self.state.plan.warnings.append(text)
+
+    def _in_order(self) -> list[WorkloadState]:
+        """All that wait, in the order in which they would be served."""
+        order = QueueOrder(self.session, self.shares, lambda _, __: False)
+        found = []
+        while (workload := order.next()) is not None:
+            found.append(workload)
+            order.pass_over(workload)
+        return found
+
+    def _may_contend(self, workload: WorkloadState) -> bool:
+        """Whether evictions for a workload are allowed at all."""
+        state = self.state
+        if workload.key in state.evicted:
+            return False
+        refusal = delay(self.session, workload)
+        if refusal is not None:
+            numbers = {"until": format_time(refusal.until or 0)}
+            state.obstacle(workload.key, Reason("PreemptionDelay", refusal.message, numbers))
+            state.wake_at(refusal.until)
+            return False
+        return True
+
+    def _turn(self, contender: WorkloadState, steps: int) -> bool:
+        """Give a contender its turn; True if it wants another."""
+        if contender.step is None or contender.entry is None:
+            return False
+        rules = self.make_rules(contender, self.shares)
+        alike = self._alike(contender)
+        if alike in self.hopeless:
+            self._explain(contender, *self.hopeless[alike])
+            return False
+        if self._fits_as_it_is(contender, rules):
+            return contender.step is not None
+        refusal = rules.contender_may()
+        if refusal is not None:
+            self.state.obstacle(contender.key, Reason("NoRight", refusal.message, {"cause": self.cause}))
+            return False
+        return self._search(contender, rules, alike, steps)
+
+    def _search(self, contender: WorkloadState, rules: Rules, alike: object, steps: int) -> bool:
+        """Look for victims; True if the contender wants another turn."""
+        state = self.state
+        candidates = self.gatherer.gather(contender, rules)
+        granted = min(steps, state.budget.left)
+        budget = Budget(granted)
+        found = Search(self.session, self.trials, contender, rules, candidates.pieces).run(budget)
+        state.budget.left -= granted - budget.left
+        if budget.hit and granted == steps:
+            return True
+        if budget.hit:
+            self._exhausted(contender)
+        if found.pieces is not None:
+            self._carry_out(contender, rules, candidates, found)
+            return contender.step is not None
+        if budget.hit:
+            return True
+        self.hopeless[alike] = (candidates, found)
+        self._explain(contender, candidates, found)
+        return False
+
+    def _alike(self, contender: WorkloadState) -> object:
+        """What contenders have in common of which one cannot be helped if the other cannot."""
+        step = contender.step
+        assert step is not None
+        if step.shape is None or self.state.plugins.others:
+            return (contender.key, step.kind)
+        return (contender.leaf, id(step.shape), step.kind, contender.priority, contender.fixed)
+
+    def _fits_as_it_is(self, contender: WorkloadState, rules: Rules) -> bool:
+        """Serve a contender for which there is room by now; nothing is taken for it."""
+        session, step = self.session, contender.step
+        assert step is not None
+        if session.settings.backfill == "easy" or held_back(session, contender, step):
+            return False
+        if not Need(session, step).met(()):
+            return False
+        played = self.trials.play(contender, (), rules, keep=True)
+        if not isinstance(played, Played):
+            return False
+        record(self.state, played, {}, self.cause, contender, lambda _, __: "")
+        self.hopeless.clear()
+        return True
+
+    def _carry_out(self, contender: WorkloadState, rules: Rules, candidates: Candidates, found: Found) -> None:
+        """Carry the best set out on the session, and write it into the plan."""
+        pieces = found.pieces or []
+        why = {p.workload: rules.why(p.workload) for p in pieces}
+        real = [p for p in pieces if not p.fresh]
+        price = prices(self.state, real, self.cause, contender)
+        played = self.trials.play(contender, pieces, rules, keep=True)
+        assert isinstance(played, Played), played
+        considered = _considered(candidates, found)
+
+        def reason(workload: WorkloadState, cost: float) -> str:
+            return (
+                f"{workload.key} gives way to {contender.key} ({self.cause}): {why[workload]}; "
+                f"the eviction costs {cost:.1f} weighted resource-seconds; {considered}"
+            )
+
+        record(self.state, played, price, self.cause, contender, reason)
+        self.gatherer.forget(p.workload for p in pieces)
+        self.hopeless.clear()
+        self.session.waiting.compact()
+
+    def _explain(self, contender: WorkloadState, candidates: Candidates, found: Found) -> None:
+        """Say which shields stand between a contender and the room it asks for."""
+        state = self.state
+        refusals = [(w.key, r) for w, r in candidates.refused] + list(found.refusals)
+        if not refusals:
+            return
+        state.refuse([Refused(w, self.cause, contender.key, r.shield, r.until, r.message) for w, r in refusals])
+        for _, refusal in refusals:
+            state.wake_at(refusal.until)
+        state.obstacle(contender.key, _shielded(self.cause, refusals))
+
+
+def _shielded(cause: Cause, refusals: Sequence[tuple[str, Refusal]]) -> Reason:
+    """One reason for all refusals of a cause: how many by which shield, and when the first of them ends."""
+    by_shield: dict[str, int] = {}
+    for _, refusal in refusals:
+        by_shield[refusal.shield] = by_shield.get(refusal.shield, 0) + 1
+    until = min((r.until for _, r in refusals if r.until is not None), default=None)
+    counts = ", ".join(f"{count} by {shield}" for shield, count in sorted(by_shield.items()))
+    ends = f"; the first of them ends {format_time(until)}" if until is not None else ""
+    text = f"nothing was evicted for it by {cause}: of the candidates are held {counts}{ends}. {refusals[0][1].message}"
+    shields = [
+        {"workload": key, "shield": r.shield, "until": None if r.until is None else format_time(r.until)}
+        for key, r in refusals[:20]
+    ]
+    return Reason("ShieldedVictims", text, {"cause": cause, "shields": shields})
+
+
+def _considered(candidates: Candidates, found: Found) -> str:
+    number = len({p.workload.key for p in candidates.pieces})
+    shielded = len(candidates.refused)
+    return (
+        f"considered were {number} candidates in {found.tried} sets of victims, {shielded} others were not to be taken"
+    )
