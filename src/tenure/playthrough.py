@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.estimate import all_endings, estimate_start
-from tenure.engine.plan import Pending, Step
+from tenure.engine.plan import Pending, Reason, Refused, Step
 from tenure.engine.reasons import why_pending
 from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
@@ -38,6 +39,8 @@ class PlayThrough:
     steps: list[Step] = field(default_factory=list)
     pending: list[Pending] = field(default_factory=list)
     queues: list[QueueView] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrough:
@@ -48,6 +51,7 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrou
     embedded = EmbeddedCluster(cluster)
     result = PlayThrough(before=cluster, after=cluster)
     session: Session | None = None
+    obstacles: dict[str, list[Reason]] = {}
     for number in range(cycles):
         if number:
             embedded.advance(cluster.now + number * every)
@@ -56,24 +60,29 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrou
         scheduler.cycles = number
         plan = scheduler.cycle(embedded.observe().now)
         result.steps += plan.steps
+        result.refused, obstacles = plan.refused, plan.obstacles
+        result.warnings += [w for w in plan.warnings if w not in result.warnings]
         embedded.carry_out(plan)
     if session is None:
         session = session_of(cluster)
     result.after = embedded.observe()
-    result.pending = explain_pending(session)
+    result.pending = explain_pending(session, obstacles)
     result.queues = queue_views(session)
     return result
 
 
-def explain_pending(session: Session) -> list[Pending]:
-    """Say of each workload that has tasks to place why it waits, and when it would start."""
+def explain_pending(session: Session, obstacles: Mapping[str, Sequence[Reason]]) -> list[Pending]:
+    """Say of each workload that has tasks to place why it waits, and when it would start.
+
+    ``obstacles`` says, by workload, why nothing was evicted for it.
+    """
     endings = all_endings(session)
     found = []
     for key in sorted(session.workloads):
         workload = session.workloads[key]
         waits = workload.leaf >= 0 and any(t.phase in (PENDING, "Gated") for t in workload.tasks)
         if waits:
-            reasons = why_pending(session, workload)
+            reasons = (*why_pending(session, workload), *obstacles.get(key, ()))
             found.append(Pending(key, reasons, estimate_start(session, endings, workload)))
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.engine.plan import Pending, Reason, Step
+from tenure.engine.plan import Pending, Reason, Refused, Step
 from tenure.model.duration import format_time
 from tenure.model.resources import GPU, MILLI
 from tenure.playthrough import PlayThrough, QueueView
@@ -18,7 +18,9 @@ def plan_json(played: PlayThrough) -> dict[str, Any]:
         "now": format_time(played.before.now),
         "steps": [_step(s) for s in played.steps],
         "pending": [_pending(p) for p in played.pending],
+        "refused": [_refused(r) for r in played.refused],
         "queues": [_queue(q) for q in played.queues],
+        "warnings": list(played.warnings),
     }
 
 
@@ -39,6 +41,17 @@ def _step(step: Step) -> dict[str, Any]:
     else:
         found["devices"] = list(step.devices)
     return found
+
+
+def _refused(refused: Refused) -> dict[str, Any]:
+    return {
+        "workload": refused.workload,
+        "cause": refused.cause,
+        "for": refused.beneficiary,
+        "shield": refused.shield,
+        "until": None if refused.until is None else format_time(refused.until),
+        "message": refused.message,
+    }
 
 
 def _pending(pending: Pending) -> dict[str, Any]:
