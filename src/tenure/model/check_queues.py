@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenure.model.duration import format_duration
 from tenure.model.findings import Finding, Findings
 from tenure.model.node import Node
 from tenure.model.problems import nearest
@@ -14,9 +13,6 @@ from tenure.model.resources import GPU, MILLI
 
 SHORT_DELAY = 60_000_000
 """µs; a shorter delay of quota preemption is odd (spec: quota preemption, settings)."""
-
-SHORT_DELAY = 60_000_000
-"""µs below which a delay of quota preemption deserves a warning (spec: quota preemption)."""
 
 
 def check_queues(queues: Sequence[Queue], nodes: Sequence[Node]) -> Findings:
@@ -28,16 +24,7 @@ def check_queues(queues: Sequence[Queue], nodes: Sequence[Node]) -> Findings:
         return
     for index, queue in enumerate(queues):
         yield from tree.check_amounts(index, queue)
-        yield from _check_delay(index, queue)
     yield from tree.check_total(nodes)
-
-
-def _check_delay(index: int, queue: Queue) -> Findings:
-    """Warn where work hardly has time to end by itself before quota preemption begins."""
-    delay = queue.quota_preemption_delay
-    if delay and delay < SHORT_DELAY:
-        message = f"{format_duration(delay)} is less than a minute; work hardly has time to end by itself"
-        yield Finding(("queues", index, "quotaPreemptionDelay"), message, is_warning=True)
 
 
 class _Tree:

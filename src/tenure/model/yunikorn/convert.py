@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from tenure.model.check_queues import SHORT_DELAY
 from tenure.model.entries import Read
 from tenure.model.problems import Problem
 from tenure.model.queue import Queue
 from tenure.model.report import BAD, Path, Report, Trail, unroll
-from tenure.model.settings import QuotaPreemptionSettings
+from tenure.model.settings import MINUTE, QuotaPreemptionSettings
 from tenure.model.source import Document, read_document
 from tenure.model.yunikorn import rules
 from tenure.model.yunikorn.properties import PREEMPTION_POLICY, QUOTA_DELAY, USED
@@ -155,9 +154,10 @@ class _Reader:
             if key not in USED:
                 self._ignore(key, ((read.at, "properties"), key))
         delay = properties.get(QUOTA_DELAY)
-        if delay is not None and 0 < delay < SHORT_DELAY:
+        if delay is not None and 0 < delay < MINUTE:
             self.report.warn(
-                ((read.at, "properties"), QUOTA_DELAY), "is less than a minute; work hardly has time to end by itself"
+                ((read.at, "properties"), QUOTA_DELAY),
+                "is under 60s, which leaves running work hardly any time to end by itself",
             )
         queues.append(
             Queue(
