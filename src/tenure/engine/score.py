@@ -27,6 +27,14 @@ PREFERENCE = 2 * BASE
 WAITS = PREFERENCE * (1 << 16)
 """What a node loses where the task cannot be bound yet. Subtracted, so that the rest keeps its precision."""
 
+GROWTH_STEP = 20.0
+"""Growth of fragmentation is compared in steps of so many milli-GPU; what lies in one step is a tie.
+
+An expectation over a mix is no more exact than that. The authors' implementation compares hundredths of a sigmoid,
+steps of 40 milli-GPU or more. Exact comparison packs worse: tiny advantages choose between nodes that are as good,
+and a fresh node is opened where one in use would do.
+"""
+
 Index = NDArray[np.int64] | slice
 Mask = NDArray[np.bool_]
 
@@ -107,18 +115,17 @@ class Scorer:
         return score
 
     def _fragmentation(self, cls: TaskClass, index: Index) -> Floats:
-        """Growth of fragmentation, to a thousandth of a milli-GPU; ties to the least free GPU, then the least free CPU.
+        """Growth of fragmentation in steps; ties to the least free share of GPU, then of CPU.
 
-        The tie-break stays below the step of the first part.
+        What breaks a tie stays below one step.
         """
         nodes = self.nodes
-        growth = np.round(self.fragmentation.growth(cls, index), 3)
+        growth = np.round(self.fragmentation.growth(cls, index) / GROWTH_STEP) * GROWTH_STEP
         tie = np.zeros(len(growth))
-        if nodes.gpu_row >= 0:
-            tie += nodes.room[nodes.rows + nodes.gpu_row, index] * 1e-8
-        if nodes.cpu_row >= 0:
-            capacity = np.maximum(nodes.capacity[nodes.cpu_row, index], 1)
-            tie += nodes.room[nodes.rows + nodes.cpu_row, index] / capacity * 1e-9
+        for row, weight in ((nodes.gpu_row, 0.75 * GROWTH_STEP), (nodes.cpu_row, 1e-3)):
+            if row >= 0:
+                capacity = np.maximum(nodes.capacity[row, index], 1)
+                tie += nodes.room[nodes.rows + row, index] / capacity * weight
         score: Floats = -(growth + tie)
         return score
 
