@@ -18,7 +18,7 @@ def violations(played):
     """Name everything that is wrong with what was played."""
     before, after = played.before, played.after
     return [
-        *check_capacity(after),
+        *check_capacity(after, {s.node for s in played.steps}),
         *check_queues(before, after),
         *check_gangs(before, after),
         *check_constraints(played),
@@ -35,8 +35,11 @@ def is_stuck(task, now):
     return task.phase is Phase.TERMINATING and now >= since + grace
 
 
-def check_capacity(cluster):
-    """No node and no device holds more than it has, now and once what terminates has left."""
+def check_capacity(cluster, touched):
+    """No node and no device holds more than it has; nor will those on which something was placed just now.
+
+    Of the others a promise may have lost its room: what should have left is stuck.
+    """
     found = []
     for moment in ("now", "then"):
         ledgers = {n.name: NodeLedger(n) for n in cluster.nodes}
@@ -51,7 +54,12 @@ def check_capacity(cluster):
                 devices = task.devices if task.phase in PLACED else task.nominated and task.nominated.devices
                 if where is not None:
                     found += _check_devices(task, where, devices)
-        found += [f"{name}, {moment}: too much {what}" for name, ledger in ledgers.items() for what in ledger.over()]
+        found += [
+            f"{name}, {moment}: too much {what}"
+            for name, ledger in ledgers.items()
+            if moment == "now" or name in touched
+            for what in ledger.over()
+        ]
     return found
 
 
