@@ -97,7 +97,7 @@ def _node_reasons(session: Session, workload: WorkloadState, step: NextStep) -> 
     """Why the nodes do not take it; nothing if they would."""
     classes = Counter(t.cls.id for t in step.tasks)
     by_id = {t.cls.id: t for t in step.tasks}
-    for number, count in sorted(classes.items()):
+    for number, count in classes.items():
         task = by_id[number]
         admitted, failures = _failures(session, task)
         if not admitted.any():
