@@ -10,13 +10,16 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from tenure.cycle import Scheduler
-from tenure.engine.plan import Plan
+from tenure.engine.evictions import depart
+from tenure.engine.plan import Plan, Step
 from tenure.engine.session import Session
+from tenure.engine.workloads import TaskState
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.queue import Queue
 from tenure.model.workload import Phase, Workload
 from tenure.simulator.log import EventLog
 from tenure.simulator.traces.records import Trace
+from tenure.simulator.work import Work
 
 NEVER = 1 << 62
 
@@ -81,6 +84,9 @@ class Simulation:
         self.ends: list[tuple[int, int, int]] = []  # when, run of the job, job
         self.runs: dict[int, int] = {}
         self.left: dict[int, int] = {}  # tasks of a started job that are not bound yet
+        self.work = Work()
+        self.departures: list[tuple[int, int, int, TaskState]] = []  # when, job, task, and its state
+        self.wakes: list[int] = []
         self.done = 0
         self._start_initial(cluster.workloads)
         if setup.whole_mix:
@@ -102,18 +108,19 @@ class Simulation:
             for task in state.tasks:
                 if task.node >= 0 and task.phase is not Phase.TERMINATING:
                     self.log.bind(0, job, task.index, task.node, task.devices)
-            if state.occupied() and (end := state.end_at()) is not None:
-                self._schedule_end(job, max(end, self.session.now) - self.origin)
+            if state.occupied() and state.started_at is not None and state.expected:
+                end = self.work.start(job, state.started_at - self.origin, state.expected)
+                self._schedule_end(job, max(end, 0))
 
     def run(self, report: Callable[[Progress], None] | None = None, every: int = 1000) -> Result:
         """Run to the end. ``report`` hears of the progress after every so many events; Ctrl-C ends early."""
         arrival, jobs, events = 0, self.trace.jobs, 0
         now, complete = 0, True
         try:
-            while arrival < len(jobs) or self.ends:
-                now = min(jobs[arrival].workload.created_at if arrival < len(jobs) else NEVER, self._next_end())
+            while (now := self._next(jobs[arrival].workload.created_at if arrival < len(jobs) else NEVER)) < NEVER:
                 self.scheduler.pass_time(self.origin + now)
                 self._end_all(now)
+                self._depart_all(now)
                 while arrival < len(jobs) and jobs[arrival].workload.created_at == now:
                     self._arrive(arrival, now)
                     arrival += 1
@@ -126,6 +133,20 @@ class Simulation:
         return Result(self.log, self.setup, complete, now)
 
     # -- events -----------------------------------------------------------------------------------------------------
+
+    def _next(self, arrival: int) -> int:
+        """When something happens next: an arrival, an end, a task leaves, or a rule ends that refused something."""
+        leaves = self.departures[0][0] if self.departures else NEVER
+        return min(arrival, self._next_end(), leaves, self.wakes[0] if self.wakes else NEVER)
+
+    def _depart_all(self, now: int) -> None:
+        """Evicted tasks leave their nodes."""
+        while self.wakes and self.wakes[0] <= now:
+            heappop(self.wakes)
+        while self.departures and self.departures[0][0] <= now:
+            _, _, _, task = heappop(self.departures)
+            if task.leaving >= 0 and self.session.workloads.get(task.workload.key) is task.workload:
+                depart(self.session, task)
 
     def _next_end(self) -> int:
         while self.ends and self.runs.get(self.ends[0][2]) != self.ends[0][1]:
@@ -142,6 +163,7 @@ class Simulation:
             self.scheduler.endings.discard(workload)
             self.session.remove_workload(workload.key)
             self.runs.pop(job, None)
+            self.work.forget(job)
             self.done += 1
 
     def _arrive(self, number: int, now: int) -> None:
@@ -165,6 +187,8 @@ class Simulation:
         plan = self.scheduler.cycle(self.origin + now)
         if plan.steps:
             self._carry_out(plan, now)
+        if plan.wake is not None and plan.wake - self.origin not in self.wakes:
+            heappush(self.wakes, plan.wake - self.origin)
         if self.setup.arrivals_only:
             self._drop_waiting(now)
 
@@ -173,20 +197,33 @@ class Simulation:
             job = self.job_of[step.workload]
             if step.action == "bind":
                 self.log.bind(now, job, step.task_index, step.node_index, step.devices)
+            elif step.action == "evict":
+                self._evict(step, job, now)
         for key in plan.started:
             self._started(self.job_of[key], now)
 
+    def _evict(self, step: Step, job: int, now: int) -> None:
+        """A task is evicted: it leaves when its grace period is over, at once where it names none."""
+        state = self.session.workloads[step.workload]
+        task = state.tasks[step.task_index]
+        grace = task.model.grace_period or 0
+        beneficiary = -1 if step.beneficiary is None else self.job_of[step.beneficiary]
+        until = step.protected_until - self.origin if step.protected_until >= 0 else -1
+        self.log.evict(
+            now, job, step.task_index, step.cause or "", beneficiary,
+            leaves_at=now + grace if grace else -1, protected_until=until,
+        )  # fmt: skip
+        heappush(self.departures, (now + grace, job, step.task_index, task))
+        if not state.occupied() and job in self.runs:
+            self.work.stop(job, now, state.model)
+            self.runs[job] += 1  # its end is no longer to come
+
     def _started(self, job: int, now: int) -> None:
         number = job - self.log.initial
-        if number < 0:
-            state = self.session.workloads[self.log.workloads[job].key]
-            end = state.end_at()
-            if end is not None:
-                self._schedule_end(job, end - self.origin)
-            return
-        runtime = self.trace.jobs[number].runtime
+        expected = self.session.workloads[self.log.workloads[job].key].expected
+        runtime = self.trace.jobs[number].runtime if number >= 0 else expected or None
         if runtime is not None and not self.setup.arrivals_only:
-            self._schedule_end(job, now + runtime)
+            self._schedule_end(job, self.work.start(job, now, runtime))
 
     def _schedule_end(self, job: int, at: int) -> None:
         run = self.runs[job] = self.runs.get(job, 0) + 1
