@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tenure.actions.allocate import allocate
+from tenure.actions.consolidate import consolidate
 from tenure.actions.context import Context
 from tenure.actions.preempt import preempt
 from tenure.actions.reclaim import reclaim
+from tenure.actions.stale_gang import stale_gang
 from tenure.engine.backfill import Endings
 from tenure.engine.evictions import outstay
 from tenure.engine.placement import Placer
@@ -17,7 +19,13 @@ from tenure.engine.workloads import TERMINATING
 from tenure.fairness.current import Fairness
 from tenure.victims.state import promised
 
-ACTIONS: dict[str, Callable[[Context], None]] = {"allocate": allocate, "reclaim": reclaim, "preempt": preempt}
+ACTIONS: dict[str, Callable[[Context], None]] = {
+    "stale-gang": stale_gang,
+    "allocate": allocate,
+    "consolidate": consolidate,
+    "reclaim": reclaim,
+    "preempt": preempt,
+}
 """Every action by the name it has in the settings."""
 
 

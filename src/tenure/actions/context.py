@@ -20,7 +20,7 @@ class Context:
     """The session, and the plan of the present cycle.
 
     ``endings`` is kept only where backfill needs it; ``last_pass`` is what allocate remembers of its last pass;
-    ``paid`` are the tasks that held a nomination when the cycle began.
+    ``paid`` are the tasks that held a nomination when the cycle began; ``watched`` are gangs that may become stale.
     """
 
     session: Session
@@ -33,6 +33,7 @@ class Context:
     paid: frozenset[TaskState] = frozenset()
     plugins: Plugins | None = None
     evictions: Evicting | None = None
+    watched: dict[str, WorkloadState] | None = None
 
     def evicting(self) -> Evicting:
         """Give what the actions that evict share in the present cycle."""

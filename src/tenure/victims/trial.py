@@ -9,7 +9,7 @@ from tenure.engine.evictions import evict
 from tenure.engine.placement import Placer
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import GROW, TaskState, WorkloadState
+from tenure.engine.workloads import GROW, NextStep, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import Owed
 from tenure.model.settings import Cause
@@ -128,14 +128,14 @@ class Trials:
         if not self.placer.place(contender, step):
             return False
         for victim in victims:
-            waiting = {t for t in result.evicted if t.workload is victim}
+            waiting = [t for t in (*result.evicted, *result.undone) if t.workload is victim]
             while waiting:
                 following = victim.step
-                if following is None or not waiting.issuperset(following.tasks):
+                if victim.root.satisfied() or following is None:
+                    following = NextStep(GROW, [waiting[0]], None)
+                if not set(following.tasks) <= set(waiting) or not self.placer.place(victim, following):
                     return False
-                if not self.placer.place(victim, following):
-                    return False
-                waiting.difference_update(following.tasks)
+                waiting = [t for t in waiting if t not in following.tasks]
                 result.placed += following.tasks
                 session.refresh(victim)
         for task in step.tasks:

@@ -39,6 +39,7 @@ class Turns:
         self.state = state
         self.session = state.session
         self.cause = cause
+        self.wave = 0 if cause == "consolidate" else None
         self.make_rules = make_rules
         self.shares = state.fairness.now()
         self.trials = Trials(state.session, state.placer, self.shares, state.plugins)
@@ -115,7 +116,7 @@ class Turns:
             return True
         if budget.hit:
             self._exhausted(contender)
-        if found.pieces is not None:
+        if found.pieces is not None and self._accept(contender, candidates, found, state.budget):
             self._carry_out(contender, rules, candidates, found)
             return contender.step is not None
         if budget.hit:
@@ -123,6 +124,10 @@ class Turns:
         self.hopeless[alike] = (candidates, found)
         self._explain(contender, candidates, found)
         return False
+
+    def _accept(self, contender: WorkloadState, candidates: Candidates, found: Found, budget: Budget) -> bool:  # noqa: ARG002
+        """Whether the best set is to be carried out; every set that pays is, unless a cause asks for more."""
+        return True
 
     def _alike(self, contender: WorkloadState) -> object:
         """What contenders have in common of which one cannot be helped if the other cannot."""
@@ -163,7 +168,9 @@ class Turns:
                 f"the eviction costs {cost:.1f} weighted resource-seconds; {considered}"
             )
 
-        record(self.state, played, price, self.cause, contender, reason)
+        record(self.state, played, price, self.cause, contender, reason, wave=self.wave)
+        if self.wave is not None:
+            self.state.moved.update(p.workload.key for p in real)
         self.gatherer.forget(p.workload for p in pieces)
         self.hopeless.clear()
         self.session.waiting.compact()

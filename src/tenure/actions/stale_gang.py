@@ -1,0 +1,84 @@
+"""Stale gang: a running workload that has lost part of its core and got no replacement is evicted (spec: gangs)."""
+
+from __future__ import annotations
+
+from tenure.actions.context import Context
+from tenure.engine.evictions import evict
+from tenure.engine.workloads import SUCCEEDED, WorkloadState
+from tenure.model.duration import format_duration
+from tenure.model.settings import Cause
+from tenure.victims.pieces import pieces_of
+from tenure.victims.recording import prices, record
+from tenure.victims.trial import Played
+
+CAUSE: Cause = "stale-gang"
+
+
+def stale_gang(context: Context) -> None:
+    """Note who is stale and since when, and evict those whose grace is over."""
+    if context.session.settings.modes.get(CAUSE) == "off":
+        return
+    for workload in _watched(context):
+        if workload.root.satisfied() or not workload.occupied():
+            _note(context, workload, None)
+        elif not any(t.phase is SUCCEEDED for t in workload.tasks):
+            _judge(context, workload)
+
+
+def _watched(context: Context) -> list[WorkloadState]:
+    """Gangs that came with tasks that ran already: those that are started here start whole and stay whole."""
+    session, watched = context.session, context.watched
+    for workload in session.workloads.values() if watched is None else session.added:
+        if workload.leaf >= 0 and len(workload.tasks) > 1 and any(t.node >= 0 for t in workload.tasks):
+            watched = {} if watched is None else watched
+            watched[workload.key] = workload
+    context.watched = watched = watched or {}
+    for key in [k for k, w in watched.items() if session.workloads.get(k) is not w]:
+        del watched[key]
+    return [workload for _, workload in sorted(watched.items())]
+
+
+def _note(context: Context, workload: WorkloadState, since: int | None) -> None:
+    if workload.stale_since != since:
+        workload.stale_since = since
+        context.plan.stale[workload.key] = since
+
+
+def _judge(context: Context, workload: WorkloadState) -> None:
+    """Evict a stale workload once its grace is over; a negative grace never is."""
+    session, own = context.session, workload.model.staleness_grace_period
+    grace = session.settings.staleness_grace_period if own is None else own
+    if workload.stale_since is None:
+        _note(context, workload, session.now)
+    since = workload.stale_since
+    if grace < 0 or since is None:
+        return
+    if session.now < since + grace:
+        context.evicting().wake_at(since + grace)
+        return
+    _evict(context, workload, grace)
+
+
+def _evict(context: Context, workload: WorkloadState, grace: int) -> None:
+    session, state = context.session, context.evicting()
+    pieces = [p for p in pieces_of(session, workload, frozenset(), core=True) if p.whole]
+    price = prices(state, pieces, CAUSE, None)
+    active = sum(t.active for t in workload.tasks)
+    tasks = [t for p in pieces for t in p.tasks]
+    for task in workload.tasks:
+        if task.nominated >= 0:
+            session.withdraw(task)
+            context.plan.expired.append((workload.key, task.index))
+    for task in tasks:
+        evict(session, task)
+    session.refresh(workload)
+    _note(context, workload, None)
+    needed = sum(leaf.minimum for leaf in workload.root.leaves())
+
+    def reason(_: WorkloadState, cost: float) -> str:
+        return (
+            f"{workload.key} runs {active} tasks and needs {needed}: it is stale, and its grace period of "
+            f"{format_duration(grace)} is over; the eviction costs {cost:.1f} weighted resource-seconds"
+        )
+
+    record(state, Played(pieces, [], evicted=tasks), price, CAUSE, None, reason)
