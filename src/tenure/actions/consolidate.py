@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from tenure.actions.context import Context
+from tenure.victims.gates import anyone_waits
 from tenure.victims.moving import Moving
 
 
 def consolidate(context: Context) -> None:
     """Move what makes room, each task to a place that is nominated for it."""
-    settings = context.session.settings
-    if settings.modes.get("consolidate") != "off" and settings.max_consolidated_workloads:
+    session, settings = context.session, context.session.settings
+    if settings.modes.get("consolidate") == "off" or not settings.max_consolidated_workloads:
+        return
+    if len(session.nodes) > 1 and anyone_waits(session):
         Moving(context.evicting()).run()

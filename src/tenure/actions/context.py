@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tenure.engine.backfill import Endings
 from tenure.engine.placement import Placer
@@ -11,6 +11,7 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import Fairness
 from tenure.shields.plugins import Plugins
+from tenure.victims.gates import Priorities
 from tenure.victims.search import Budget
 from tenure.victims.state import Evicting
 
@@ -34,6 +35,7 @@ class Context:
     plugins: Plugins | None = None
     evictions: Evicting | None = None
     watched: dict[str, WorkloadState] | None = None
+    priorities: Priorities = field(default_factory=Priorities)
 
     def evicting(self) -> Evicting:
         """Give what the actions that evict share in the present cycle."""

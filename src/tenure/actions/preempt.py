@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tenure.actions.context import Context
+from tenure.victims.gates import anyone_waits
 from tenure.victims.rules import Preempt
 from tenure.victims.turns import Turns
 
@@ -10,5 +11,7 @@ from tenure.victims.turns import Turns
 def preempt(context: Context) -> None:
     """Evict what has to give way, and nominate those that it gives way to."""
     if context.session.settings.modes.get("preempt") == "off":
+        return
+    if not context.priorities.differ(context.session) or not anyone_waits(context.session):
         return
     Turns(context.evicting(), "preempt", lambda contender, _: Preempt(context.session, contender)).run()

@@ -1,0 +1,212 @@
+"""A second reading of who may take from whom: it shares no code with the engine.
+
+It reads clusters and the steps of a plan, replays the evictions one by one on plain dictionaries, and says which
+rule of the text each of them broke.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from fractions import Fraction
+
+from tenure.model.workload import Phase
+
+GPU = "nvidia.com/gpu"
+HELD = (Phase.BOUND, Phase.RUNNING)
+
+
+class Tree:
+    """Queues by name."""
+
+    def __init__(self, queues):
+        self.queue = {q.name: q for q in queues}
+        self.children = defaultdict(list)
+        for queue in queues:
+            self.children[queue.parent].append(queue.name)
+
+    def path(self, name):
+        """From a queue up to its top-level queue."""
+        found = []
+        while name is not None:
+            found.append(name)
+            name = self.queue[name].parent
+        return found
+
+    def guaranteed(self, name):
+        """Own guarantee of GPUs, else the sum of the children's, else None."""
+        own = self.queue[name].guaranteed.get(GPU)
+        if own is not None:
+            return own
+        below = [g for child in self.children[name] if (g := self.guaranteed(child)) is not None]
+        return sum(below) if below else None
+
+    def floor(self, name):
+        """The guarantee as a number."""
+        return self.guaranteed(name) or 0
+
+    def maximum(self, name):
+        """Own maximum, or more than anything."""
+        return self.queue[name].max.get(GPU, 1 << 50)
+
+    def meeting(self, mine, theirs):
+        """Children of the lowest common ancestor, towards each side."""
+        first, second = self.path(mine), self.path(theirs)
+        shared = set(first) & set(second)
+        return [q for q in first if q not in shared][-1], [q for q in second if q not in shared][-1]
+
+
+def asked(task):
+    """GPUs of a task in milli-GPU."""
+    return 1000 * dict(task.spec.requests).get(GPU, 0)
+
+
+def holdings(cluster, tree):
+    """What every queue holds: bound, running, or nominated."""
+    found = defaultdict(int)
+    for workload in cluster.workloads:
+        for task in workload.tasks:
+            if task.phase in HELD or task.nominated is not None:
+                for queue in tree.path(workload.queue):
+                    found[queue] += asked(task)
+    return found
+
+
+def min_runtime(settings, tree, cause, beneficiary, victim):
+    """The minimum runtime as the text tells it, walking by hand. ``beneficiary`` None: nobody."""
+    if cause not in settings.min_runtime.applies_to:
+        return 0
+    if cause != "quota" and beneficiary == victim:
+        queue = victim
+        while queue is not None:
+            if tree.queue[queue].preempt_min_runtime is not None:
+                return tree.queue[queue].preempt_min_runtime
+            queue = tree.queue[queue].parent
+        return settings.preempt_min_runtime
+    queue = victim
+    if settings.min_runtime.method == "lca" and beneficiary is not None and cause != "quota":
+        above_beneficiary = [*tree.path(beneficiary), None]
+        ancestor = next(q for q in [*tree.path(victim), None] if q in above_beneficiary)
+        while tree.queue[queue].parent != ancestor:
+            queue = tree.queue[queue].parent
+    while queue is not None:
+        if tree.queue[queue].reclaim_min_runtime is not None:
+            return tree.queue[queue].reclaim_min_runtime
+        queue = tree.queue[queue].parent
+    return settings.reclaim_min_runtime
+
+
+def broken(cluster, steps, fair):
+    """Say which rules the evictions of one cycle break.
+
+    ``cluster`` is as it was before, ``fair`` the fair share of each queue in milli-GPU.
+    """
+    tree = Tree(cluster.queues)
+    found = []
+    evictions = [s for s in steps if s.action == "evict"]
+    placed = {s.workload for s in steps if s.action in ("bind", "nominate")}
+    workloads = {w.key: w for w in cluster.workloads}
+    for step in evictions:
+        victim = workloads[step.workload]
+        if step.cause != "stale-gang" and step.beneficiary not in placed:
+            found.append(f"{step.workload} is evicted for {step.beneficiary}, which gets nothing")
+        if victim.priority >= 100 and victim.preemptible is None:
+            found.append(f"{step.workload} is not preemptible")
+        if any(tree.queue[q].preemption_policy == "disabled" for q in tree.path(victim.queue)):
+            found.append(f"{step.workload} is taken from a disabled queue")
+        if step.cause not in ("reclaim", "preempt", "consolidate"):
+            continue
+        contender = workloads[step.beneficiary]
+        if step.cause == "preempt" and (
+            contender.queue != victim.queue or victim.priority >= contender.priority
+        ):
+            found.append(f"{step.workload} is preempted by {step.beneficiary} of no higher priority")
+        if step.cause == "reclaim":
+            outside = set(tree.path(contender.queue)) - set(tree.path(victim.queue))
+            if any(tree.queue[q].preemption_policy == "fence" for q in outside):
+                found.append(f"{step.beneficiary} takes {step.workload} from outside its fence")
+    found += _protected_cores(cluster, tree, evictions, workloads)
+    found += _shares(cluster, tree, steps, workloads, fair)
+    return found
+
+
+def _protected_cores(cluster, tree, evictions, workloads):
+    """No core of a workload in its minimum runtime is touched, and cores go whole."""
+    found = []
+    by_workload = defaultdict(list)
+    for step in evictions:
+        by_workload[step.workload].append(step)
+    for key, own in by_workload.items():
+        victim = workloads[key]
+        active = [t for t in victim.tasks if t.phase in HELD]
+        left = len(active) - len(own)
+        minimum = len(victim.tasks) if victim.min_member is None else victim.min_member
+        if 0 < left < minimum:
+            found.append(f"{key} is left with {left} of {minimum}")
+        if left >= minimum or own[0].cause == "stale-gang":
+            continue
+        for step in own:
+            contender = workloads[step.beneficiary]
+            protected = min_runtime(cluster.settings, tree, step.cause, contender.queue, victim.queue)
+            if cluster.now < (victim.started_at or 0) + protected:
+                found.append(f"the core of {key} is protected from {step.beneficiary}")
+    return found
+
+
+def _shares(cluster, tree, steps, workloads, fair):
+    """Replay what each reclaim takes, piece by piece, in any order that the rules allow."""
+    found = []
+    held = holdings(cluster, tree)
+    for step in steps:  # what the cycle placed for nothing is there before it takes
+        if step.action == "bind":
+            _change(held, tree, workloads[step.workload], asked_of(workloads, step), 1)
+    groups = {}
+    for step in steps:
+        if step.action == "evict":
+            groups.setdefault((step.beneficiary, step.cause, step.workload), []).append(step)
+    for (beneficiary, cause, key), own in groups.items():
+        victim = workloads[key]
+        if cause == "reclaim" and len({b for b, c, _ in groups if c == "reclaim"}) == 1:
+            contender = workloads[beneficiary]
+            got = sum(asked_of(workloads, s) for s in steps if s.workload == beneficiary and s.action == "nominate")
+            found += _one_victim(tree, held, fair, contender, victim, own, got, workloads)
+        for step in own:
+            _change(held, tree, victim, asked_of(workloads, step), -1)
+    return found
+
+
+def _one_victim(tree, held, fair, contender, victim, own, got, workloads):
+    """Check the first piece of one victim at the moment it is taken; the others need no more than that."""
+    found = []
+    mine, theirs = tree.meeting(contender.queue, victim.queue)
+    leaf = contender.queue
+    within_leaf = tree.guaranteed(leaf) is not None and held[leaf] + got <= tree.floor(leaf)
+    if not within_leaf and held[leaf] + got > fair[leaf]:
+        found.append(f"{contender.key} takes beyond the fair share of {leaf}")
+    within = tree.guaranteed(mine) is not None and held[mine] + got <= tree.floor(mine)
+    limit = tree.floor(theirs) if within else min(tree.maximum(theirs), max(tree.floor(theirs), fair[theirs]))
+    if held[theirs] <= limit:
+        found.append(f"{theirs} holds {held[theirs]}, not over {limit}, when {victim.key} is taken")
+    for queue in tree.path(victim.queue):
+        if held[queue] <= tree.floor(queue):
+            found.append(f"{queue} is not over its guaranteed when {victim.key} is taken")
+        if queue == theirs:
+            break
+    return found
+
+
+def fuller(share, held, its_share, other):
+    """Whether held/share is more than other/its_share."""
+    infinite = float("inf")
+    one = Fraction(held, share) if share else (infinite if held else 0)
+    two = Fraction(other, its_share) if its_share else (infinite if other else 0)
+    return one > two
+
+
+def asked_of(workloads, step):
+    """GPUs of the task of a step."""
+    return asked(workloads[step.workload].tasks[step.task_index])
+
+
+def _change(held, tree, workload, amount, sign):
+    for queue in tree.path(workload.queue):
+        held[queue] += sign * amount
