@@ -1,0 +1,81 @@
+"""B5: EASY backfilling on two logs of the Parallel Workloads Archive, through the full engine.
+
+Every start is compared with that of the textbook implementation in the tests, which shares no code with the engine.
+Run: python benchmarks/b05_easy.py [--log KTH-SP2] [--repeats N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from common import ROOT, measure, median, print_memory, print_table, rate, traces_or_skip
+from tenure.model.cluster import Cluster
+from tenure.model.settings import Settings
+from tenure.simulator.log import BIND
+from tenure.simulator.run import Setup, Simulation, prepare
+from tenure.simulator.trace import Trace, read_trace
+
+sys.path.insert(0, str(ROOT))
+from tests.simulator.textbook import Job, easy_starts, mean_bounded_slowdown, mean_wait
+
+SECOND = 1_000_000
+LOGS = {
+    "KTH-SP2": ("KTH-SP2-1996-2.1-cln.swf.gz", 100, 6_505.3, 86.44),
+    "SDSC-BLUE": ("SDSC-BLUE-2000-4.2-cln.swf.gz", 1_152, 8_078.7, 38.77),
+}
+"""File, processors, and mean wait (s) and mean bounded slowdown (10 s) of textbook EASY."""
+ACCASIM = 1_250
+"""Jobs that AccaSim, a simulator in Python, gets through per second of the processor, about."""
+
+
+def textbook_jobs(trace: Trace) -> list[Job]:
+    """Give the jobs as the textbook knows them."""
+    return [
+        Job(
+            int(job.record), job.workload.created_at // SECOND, job.workload.tasks[0].spec.requests[0][1] // 1000,
+            (job.runtime or 0) // SECOND, (job.workload.expected_runtime or 0) // SECOND,
+        )
+        for job in trace.jobs
+    ]  # fmt: skip
+
+
+def run(name: str, folder: Path, repeats: int) -> list[object]:
+    """Simulate one log and give its row."""
+    file, processors, wait, slowdown = LOGS[name]
+    trace = read_trace(folder / file, processors=processors)
+    cluster = prepare(Cluster(now=0, settings=Settings(backfill="easy", actions=("allocate",))), trace)
+    runs, results = [], []
+    for _ in range(repeats):
+        simulation = Simulation(Setup(cluster), trace)
+        results[:] = []
+        runs.append(measure(lambda simulation=simulation: results.append(simulation.run())))
+    took = median(runs)
+    starts = {int(trace.jobs[job].record): at // SECOND for kind, at, job, *_ in results[0].log.events if kind == BIND}
+    jobs = textbook_jobs(trace)
+    expected = easy_starts(jobs, processors)
+    equal = sum(starts.get(number) == start for number, start in expected.items())
+    return [
+        name, f"{len(jobs):,}", rate(len(jobs), took), f"{len(jobs) / took.cpu / ACCASIM:.1f}",
+        f"{mean_wait(jobs, starts):,.1f} / {wait:,.1f}", f"{mean_bounded_slowdown(jobs, starts):.2f} / {slowdown}",
+        f"{equal:,} of {len(expected):,}",
+    ]  # fmt: skip
+
+
+def main() -> None:
+    """Print one line for each log."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--log", choices=[*LOGS], action="append", help="only this log")
+    parser.add_argument("--repeats", type=int, default=3, help="runs, of which the median counts (default 3)")
+    options = parser.parse_args()
+    folder = traces_or_skip("swf")
+    rows = [run(name, folder, options.repeats) for name in options.log or LOGS]
+    head = ["B5", "jobs", "jobs/s", "x AccaSim", "mean wait / textbook, s", "slowdown / textbook", "equal starts"]
+    print_table("EASY: jobs/s on the clock (per second of the processor)", head, rows)
+    print(f"AccaSim: about {ACCASIM:,} jobs per second of the processor; wanted here: 10,000, goal 50,000")
+    print_memory()
+
+
+if __name__ == "__main__":
+    main()

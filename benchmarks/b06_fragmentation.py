@@ -1,0 +1,92 @@
+"""B6: the experiment of Weng et al., "Beware of Fragmentation", USENIX ATC 2023, on Alibaba's trace of shared GPUs.
+
+Pods arrive until they have asked for 130% of the cluster's GPUs; one that does not fit is dropped, none ends. What
+counts is the share of all GPU that is allocated in the end. The anchors are the authors' own results, from
+published_allocation.csv beside the trace. Run: python benchmarks/b06_fragmentation.py [--seeds N] [--workload NAME]
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+from common import Seconds, measure, print_memory, print_table, rate, traces_or_skip
+from tenure.model.cluster import Cluster
+from tenure.model.resources import GPU, MILLI
+from tenure.model.settings import Policy, Settings
+from tenure.simulator.run import Setup, Simulation, prepare
+from tenure.simulator.trace import Trace, read_trace
+from tenure.simulator.traces.openb import inflate
+
+WORKLOADS = ("default", "cpu050", "gpushare40", "gpuspec10", "multigpu20")
+ARRIVED = 1.3
+SIMULATOR = 4.5
+"""Pods that the authors' simulator, in Go, places per second of the processor, about."""
+
+
+def published(folder: Path) -> dict[tuple[str, str], float]:
+    """Read the authors' mean allocation in percent, by workload and policy."""
+    with (folder / "published_allocation.csv").open(newline="") as file:
+        return {
+            (line["workload"].removeprefix("openb_pod_list_"), line["policy"][3:]): float(line["mean_10_seeds"])
+            for line in csv.DictReader(file)
+            if line["metric"] == "alloc" and line["arrived_pct_of_gpu_capacity"] == "130"
+        }
+
+
+def gpus(cluster: Cluster) -> int:
+    """Count all GPU, in milli-GPU."""
+    return sum(node.allocatable.get(GPU, 0) for node in cluster.nodes) * MILLI
+
+
+def place(trace: Trace, policy: Policy, seeds: int) -> Iterator[tuple[float, int, Seconds]]:
+    """Give for each seed the share of GPU that is allocated in percent, the pods that came, and the time it took."""
+    cluster = prepare(Cluster(now=0, settings=Settings(actions=("allocate",), placement=policy)), trace)
+    capacity = gpus(cluster)
+    for seed in range(seeds):
+        arriving = inflate(trace, capacity, ARRIVED, seed)
+        simulation = Simulation(Setup(cluster, arrivals_only=True, whole_mix=True), arriving)
+        took = measure(simulation.run)
+        nodes = simulation.session.nodes
+        yield 100 * (1 - int(nodes.room[nodes.gpu_row].sum()) / capacity), len(arriving.jobs), took
+
+
+def row(name: str, folder: Path, seeds: int, anchors: dict[tuple[str, str], float]) -> list[object]:
+    """Run one workload under both policies and give its row."""
+    pods = folder / f"openb_pod_list_{name}.csv.gz"
+    trace = read_trace(pods, format="openb", nodes_file=folder / "openb_node_list_gpu_node.csv")
+    packed = [share for share, _, _ in place(trace, "binpack", seeds)]
+    runs = list(place(trace, "fragmentation", seeds))
+    ours, theirs = statistics.mean(share for share, _, _ in runs), anchors[name, "FGD"]
+    spread = statistics.pstdev(share for share, _, _ in runs)
+    took = Seconds(sum(t.wall for _, _, t in runs), sum(t.cpu for _, _, t in runs))
+    return [
+        name, f"{ours:.2f} ± {spread:.2f}", f"{theirs:.2f}", f"{ours / theirs:.4f}", f"{statistics.mean(packed):.2f}",
+        f"{anchors[name, 'BestFit']:.2f}", f"{ours - statistics.mean(packed):+.2f}",
+        rate(sum(count for _, count, _ in runs), took),
+    ]  # fmt: skip
+
+
+def main() -> None:
+    """Print one line for each workload."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=10, help="draws of arrivals (default 10)")
+    parser.add_argument("--workload", choices=WORKLOADS, action="append", help="only this one")
+    options = parser.parse_args()
+    folder = traces_or_skip("openb")
+    anchors = published(folder)
+    rows = [row(name, folder, options.seeds, anchors) for name in options.workload or WORKLOADS]
+    head = ["B6", "fragmentation", "FGD", "ratio", "binpack", "BestFit", "over binpack", "pods/s"]
+    print_table(f"GPU allocated at 130% arrivals, percent, mean of {options.seeds} seeds", head, rows)
+    print(
+        "FGD, BestFit: the authors' results; pods/s with fragmentation, on the clock (per second of the processor); "
+        f"the authors' simulator places about {SIMULATOR} per second of the processor; wanted: 1,000"
+    )
+    print_memory()
+
+
+if __name__ == "__main__":
+    main()
