@@ -8,6 +8,7 @@ from tenure.actions.allocate import allocate
 from tenure.actions.consolidate import consolidate
 from tenure.actions.context import Context
 from tenure.actions.preempt import preempt
+from tenure.actions.quota import quota
 from tenure.actions.reclaim import reclaim
 from tenure.actions.stale_gang import stale_gang
 from tenure.engine.backfill import Endings
@@ -21,6 +22,7 @@ from tenure.victims.state import promised
 
 ACTIONS: dict[str, Callable[[Context], None]] = {
     "stale-gang": stale_gang,
+    "quota": quota,
     "allocate": allocate,
     "consolidate": consolidate,
     "reclaim": reclaim,

@@ -9,6 +9,7 @@ from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.estimate import all_endings, estimate_start
 from tenure.engine.plan import Pending, Reason, Refused, Step
+from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.reasons import why_pending
 from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
@@ -41,6 +42,8 @@ class PlayThrough:
     queues: list[QueueView] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    quota: list[QuotaState] = field(default_factory=list)
+    quota_events: list[QuotaEvent] = field(default_factory=list)
 
 
 def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrough:
@@ -61,6 +64,8 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrou
         plan = scheduler.cycle(embedded.observe().now)
         result.steps += plan.steps
         result.refused, obstacles = plan.refused, plan.obstacles
+        result.quota = plan.quota
+        result.quota_events += plan.quota_events
         result.warnings += [w for w in plan.warnings if w not in result.warnings]
         embedded.carry_out(plan)
     if session is None:

@@ -8,6 +8,7 @@ from tenure.engine.plan import Pending, Reason, Refused, Step
 from tenure.model.duration import format_time
 from tenure.model.resources import GPU, MILLI
 from tenure.playthrough import PlayThrough, QueueView
+from tenure.report.quota_json import quota_event_json, quota_json
 
 MILLI_GPU = "milliGpu"
 
@@ -19,6 +20,8 @@ def plan_json(played: PlayThrough) -> dict[str, Any]:
         "steps": [_step(s) for s in played.steps],
         "pending": [_pending(p) for p in played.pending],
         "refused": [_refused(r) for r in played.refused],
+        "quota": [quota_json(q, amounts) for q in played.quota],
+        "quotaEvents": [quota_event_json(e) for e in played.quota_events],
         "queues": [_queue(q) for q in played.queues],
         "warnings": list(played.warnings),
     }

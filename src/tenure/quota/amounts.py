@@ -1,0 +1,155 @@
+"""How much each queue should give up: distributed level by level (spec: quota preemption, firing).
+
+First over the children that are above their allocatable share under the new max, in proportion to how far, so that
+reclaim has nothing to give back afterwards; then over those above their guaranteed. What has opted out is left out
+until nothing else remains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tenure.engine.queues import QueueTree
+from tenure.engine.workloads import TaskState
+from tenure.fairness.tree import whole_unit
+from tenure.quota.takes import Take
+
+Amounts = dict[int, dict[int, int]]
+"""Amount by queue, then by row."""
+
+
+class Capacity:
+    """What could be taken below each queue, by row, without breaking a guarantee in that resource.
+
+    ``of[queue][row]``, for the queue at the top and all below it.
+    """
+
+    def __init__(self, queues: QueueTree, top: int, rows: Sequence[int], takes: Iterable[Take]) -> None:
+        self.queues = queues
+        self.rows = rows
+        held: dict[int, dict[int, int]] = {}
+        taken: set[TaskState] = set()
+        for take in sorted(takes, key=lambda t: -len(t.tasks)):  # what holds others before those
+            if take.tasks[0] in taken:
+                continue
+            if take.compound:
+                taken.update(take.tasks)
+            own = held.setdefault(take.workload.leaf, dict.fromkeys(rows, 0))
+            for row in rows:
+                own[row] += take.amount[row]
+        self.of: Amounts = {}
+        self._sum(top, held)
+
+    def _sum(self, queue: int, held: Amounts) -> dict[int, int]:
+        queues = self.queues
+        total = dict(held.get(queue, dict.fromkeys(self.rows, 0)))
+        for child in queues.children[queue]:
+            for row, amount in self._sum(child, held).items():
+                total[row] += amount
+        for row in self.rows:
+            total[row] = max(0, min(total[row], queues.allocated[queue][row] - max(0, queues.guaranteed[queue][row])))
+        self.of[queue] = total
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """One child in one resource: ``far`` is how far above the line it is, ``room`` how much it may still give."""
+
+    queue: int
+    far: int
+    room: int
+
+
+def distribute(
+    queues: QueueTree,
+    top: int,
+    need: dict[int, int],
+    share: Sequence[Sequence[int]],
+    capacities: Sequence[Capacity],
+) -> Amounts:
+    """Give the amount that each queue below ``top`` should give up, by row.
+
+    Parameters
+    ----------
+    queues
+        The tree.
+    top
+        The queue that is over its max.
+    need
+        By row, how much has to go.
+    share
+        Allocatable share by queue and row, under the new max.
+    capacities
+        What could be taken; each is exhausted before the next is looked at.
+    """
+    amounts: Amounts = {top: dict(need)}
+    waiting = [top]
+    while waiting:
+        queue = waiting.pop()
+        children = queues.children[queue]
+        waiting += children
+        given = {child: dict.fromkeys(need, 0) for child in children}
+        for row, amount in amounts[queue].items():
+            _divide(queues, children, row, amount, share, capacities, given)
+        amounts |= given
+    return amounts
+
+
+def _divide(
+    queues: QueueTree,
+    children: Sequence[int],
+    row: int,
+    amount: int,
+    share: Sequence[Sequence[int]],
+    capacities: Sequence[Capacity],
+    given: Amounts,
+) -> None:
+    unit = whole_unit(queues.resources[row])
+    for capacity in capacities:
+        for above_share in (True, False):
+            parts = []
+            for child in children:
+                held = queues.allocated[child][row]
+                floor = max(0, queues.guaranteed[child][row])
+                line = max(share[child][row], floor) if above_share else floor
+                far = held - line - given[child][row]
+                room = min(far, capacity.of[child][row] - given[child][row])
+                if far > 0 and room > 0:
+                    parts.append(_Child(child, far, room))
+            for child, extra in _proportional(queues, parts, amount, unit).items():
+                given[child][row] += extra
+                amount -= extra
+            if amount <= 0:
+                return
+
+
+def _proportional(queues: QueueTree, parts: list[_Child], amount: int, unit: int) -> dict[int, int]:
+    """Divide in proportion to how far, nobody giving more than there is room for; whole units by largest remainder."""
+    if sum(p.room for p in parts) <= amount:
+        return {p.queue: p.room for p in parts}
+    given: dict[int, int] = {}
+    while True:
+        total = sum(p.far for p in parts)
+        full = [p for p in parts if p.far * amount >= p.room * total]
+        if not full:
+            break
+        for part in full:
+            given[part.queue] = part.room
+            amount -= part.room
+        parts = [p for p in parts if p not in full]
+    portions = {p.queue: p.far * amount // total // unit * unit for p in parts}
+    rest = amount - sum(portions.values())
+    rooms = {p.queue: p.room for p in parts}
+    order = sorted(parts, key=lambda p: (-(p.far * amount % (total * unit)), *_earlier(queues, p.queue)))
+    for part in order:
+        extra = min(unit, rest, rooms[part.queue] - portions[part.queue])
+        portions[part.queue] += extra
+        rest -= extra
+    return given | portions
+
+
+def _earlier(queues: QueueTree, queue: int) -> tuple[bool, int, str]:
+    model = queues.queues[queue]
+    return model.created_at is None, model.created_at or 0, model.name

@@ -1,0 +1,72 @@
+"""Chooses who goes from one queue that is over its max."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tenure.engine.queues import QueueTree
+from tenure.quota.amounts import Capacity, distribute
+from tenure.quota.exact import Search
+from tenure.quota.greedy import Tier, greedy
+from tenure.quota.problem import Problem
+from tenure.quota.takes import Candidates, Pool, Take
+
+
+@dataclass(slots=True)
+class Choice:
+    """The best set that was found, best to take first; ``left`` is by row what stays over max with all of it gone.
+
+    ``exhausted``: the search hit its bound, so that a better set may exist.
+    """
+
+    problem: Problem
+    pool: Pool
+    takes: list[Take]
+    left: dict[int, int] = field(default_factory=dict)
+    exhausted: bool = False
+
+
+def leaves_below(queues: QueueTree, top: int) -> list[int]:
+    """Give the leaf queues below a queue, itself if it is one."""
+    if queues.leaf[top]:
+        return [top]
+    return [leaf for child in queues.children[top] for leaf in leaves_below(queues, child)]
+
+
+def choose(
+    candidates: Candidates, top: int, need: dict[int, int], share: Sequence[Sequence[int]], *, never: bool
+) -> Choice:
+    """Choose from the queue ``top``, of which ``need`` has to go, by row.
+
+    ``share`` is the allocatable share by queue and row; ``never`` forbids to free more than needed.
+    """
+    session = candidates.session
+    queues = session.queues
+    rows = tuple(need)
+    pool = candidates.pool(leaves_below(queues, top), rows)
+    problem = Problem(candidates, top, need, {}, never=never)
+    takes = [take for take in pool.takes if problem.possible(take)]
+    everything = Capacity(queues, top, rows, takes)
+    first = Capacity(queues, top, rows, [t for t in takes if not t.last])
+    problem.target = distribute(queues, top, need, share, (first, everything))
+    chosen = greedy(problem, takes, _needed_tier(problem, takes, everything)) if takes else []
+    search = Search(problem, takes, chosen, session.settings.search.max_scenarios)
+    chosen = search.run()
+    ordered = sorted(sorted(chosen, key=candidates.rank), key=lambda t: t.tier)
+    freed = {row: sum(t.amount[row] for t in chosen) for row in rows}
+    left = {row: amount - freed[row] for row, amount in need.items() if amount > freed[row]}
+    return Choice(problem, pool, ordered, left, search.exhausted)
+
+
+def _needed_tier(problem: Problem, takes: Sequence[Take], everything: Capacity) -> Tier:
+    """Give the lowest tier with which, by amounts alone, there is as much as with all of them."""
+    tiers = sorted({take.tier for take in takes})
+    most = everything.of[problem.top]
+
+    def enough(tier: Tier) -> bool:
+        found = Capacity(problem.queues, problem.top, problem.rows, [t for t in takes if t.tier <= tier])
+        return all(found.of[problem.top][row] >= min(need, most[row]) for row, need in problem.need.items())
+
+    return tiers[bisect_left(tiers, x=True, key=enough)]

@@ -1,0 +1,223 @@
+"""The best set, proved by branch and bound, where it can be done within a bounded number of steps.
+
+Takes of one leaf that are alike are one item: the best of them go first, and only their number is to be decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, product
+
+from tenure.engine.queues import Amount
+from tenure.quota.problem import NOBODY, Key, Problem
+from tenure.quota.takes import Take
+
+MOST_ITEMS = 200
+"""Items beyond which it is not tried."""
+
+_MOST_COMBINATIONS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """Takes that go together, and what they come to."""
+
+    takes: tuple[Take, ...]
+    amount: Amount
+    last: int
+    highest: int
+    priorities: tuple[int, ...]
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A decision; its first option is to take nothing."""
+
+    leaf: int
+    leaf_priority: int
+    tier: tuple[bool, int]
+    options: tuple[_Option, ...]
+
+
+@dataclass(slots=True)
+class _State:
+    """What has been decided so far."""
+
+    freed: dict[int, int]
+    last: int = 0
+    highest: int = NOBODY
+    leaf_priority: int = NOBODY
+    priorities: tuple[int, ...] = ()
+    cost: int = 0
+
+
+class Search:
+    """A search that starts from a set which is known, and gives the best that it has found."""
+
+    def __init__(self, problem: Problem, takes: Sequence[Take], known: Sequence[Take], limit: int) -> None:
+        self.problem = problem
+        self.items = sorted(_items(problem, takes), key=lambda i: i.tier, reverse=True)
+        self.best = list(known)
+        self.value = problem.key(known)
+        self.limit = limit
+        self.steps = 0
+        self.by_cost = problem.candidates.session.settings.victims == "cost"
+        self._chosen: list[_Option] = []
+        self._used: dict[int, int] = {}
+        self._given: dict[int, dict[int, int]] = {q: dict.fromkeys(problem.rows, 0) for q in problem.target}
+        most = [{row: max(o.amount[row] for o in item.options) for row in problem.rows} for item in self.items]
+        self._rest = list(accumulate(reversed(most), _sum, initial=dict.fromkeys(problem.rows, 0)))[::-1]
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the bound was hit, so that a better set may exist."""
+        return self.steps >= self.limit
+
+    def run(self) -> list[Take]:
+        """Search, and give the best set."""
+        if len(self.items) > MOST_ITEMS:
+            self.steps = self.limit
+        else:
+            self._decide(0, _State(dict.fromkeys(self.problem.rows, 0)))
+        return self.best
+
+    def _decide(self, number: int, state: _State) -> None:
+        if self.exhausted:
+            return
+        self.steps += 1
+        bound = self._bound(number, state)
+        if bound > self.value[: len(bound)]:
+            return
+        if number == len(self.items):
+            self._judge()
+            return
+        item = self.items[number]
+        for option in item.options:
+            self._try(number, item, option, state)
+
+    def _try(self, number: int, item: _Item, option: _Option, state: _State) -> None:
+        if not option.takes:
+            self._chosen.append(option)
+            self._decide(number + 1, state)
+            self._chosen.pop()
+            return
+        problem = self.problem
+        freed = {row: state.freed[row] + option.amount[row] for row in problem.rows}
+        if problem.never and any(freed[row] > most for row, most in problem.need.items()):
+            return
+        binding = problem.binding(item.leaf, option.amount)
+        if any(self._used.get(i, 0) + held > problem.slack[i] for i, held in binding):
+            return
+        self._count(item, option, binding, 1)
+        self._chosen.append(option)
+        self._decide(
+            number + 1,
+            _State(
+                freed,
+                state.last + option.last,
+                max(state.highest, option.highest),
+                max(state.leaf_priority, item.leaf_priority),
+                tuple(sorted((*state.priorities, *option.priorities), reverse=True)),
+                state.cost + option.cost,
+            ),
+        )
+        self._chosen.pop()
+        self._count(item, option, binding, -1)
+
+    def _count(self, item: _Item, option: _Option, binding: tuple[tuple[int, int], ...], sign: int) -> None:
+        for i, held in binding:
+            self._used[i] = self._used.get(i, 0) + sign * held
+        for queue in self.problem.queues.path[item.leaf]:
+            if queue == self.problem.top:
+                break
+            own = self._given[queue]
+            for row in own:
+                own[row] += sign * option.amount[row]
+
+    def _bound(self, number: int, state: _State) -> Key:
+        """Give a value that nothing can fall below that begins as decided so far."""
+        problem, rest = self.problem, self._rest[number]
+        left = {row: max(0, need - state.freed[row] - rest[row]) for row, need in problem.need.items()}
+        freed = {row: max(state.freed[row], need - left[row]) for row, need in problem.need.items()}
+        beyond = sum(
+            problem.weight[row] * max(0, given[row] - problem.target[queue].get(row, 0))
+            for queue, given in self._given.items()
+            if queue != problem.top
+            for row in problem.rows
+        )
+        bound: Key = (
+            sum(problem.weight[row] * amount for row, amount in left.items()),
+            state.last,
+            state.highest,
+            problem.weighed(freed),
+            beyond,
+            state.leaf_priority,
+            state.priorities,
+        )
+        return (*bound, state.cost) if self.by_cost else bound
+
+    def _judge(self) -> None:
+        takes = [take for option in self._chosen for take in option.takes]
+        value = self.problem.key(takes)
+        if value < self.value:
+            self.best, self.value = takes, value
+
+
+def _sum(first: dict[int, int], second: dict[int, int]) -> dict[int, int]:
+    return {row: amount + second[row] for row, amount in first.items()}
+
+
+def _items(problem: Problem, takes: Sequence[Take]) -> Iterator[_Item]:
+    by_workload: dict[str, list[Take]] = {}
+    for take in takes:
+        by_workload.setdefault(take.workload.key, []).append(take)
+    bundles: dict[object, list[Take]] = {}
+    for own in by_workload.values():
+        if len(own) == 1:
+            bundles.setdefault(_alike(own[0]), []).append(own[0])
+        else:
+            yield _item(problem, own, _combinations(problem, own))
+    for bundle in bundles.values():
+        bundle.sort(key=problem.candidates.rank)
+        yield _item(problem, bundle, [tuple(bundle[:count]) for count in range(len(bundle) + 1)])
+
+
+def _alike(take: Take) -> object:
+    return take.workload.leaf, take.amount, take.tier, take.last, len(take.tasks), take.whole
+
+
+def _combinations(problem: Problem, takes: Sequence[Take]) -> list[tuple[Take, ...]]:
+    """Give what may be taken of an elastic workload: numbers of equal surplus tasks, or compound takes."""
+    groups: dict[object, list[Take]] = {}
+    for take in takes:
+        if not take.compound:
+            groups.setdefault(_alike(take), []).append(take)
+    for group in groups.values():
+        group.sort(key=problem.candidates.rank)
+    choices = [[tuple(group[:count]) for count in range(len(group) + 1)] for group in groups.values()]
+    found: list[tuple[Take, ...]] = []
+    for parts in product(*choices):
+        found.append(tuple(take for part in parts for take in part))
+        if len(found) == _MOST_COMBINATIONS:
+            break
+    for take in takes:
+        if take.compound:
+            others = tuple(t for t in takes if not t.compound and set(t.tasks).isdisjoint(take.tasks))
+            found += [(take,), (take, *others)] if others else [(take,)]
+    return found
+
+
+def _item(problem: Problem, takes: Sequence[Take], choices: Sequence[tuple[Take, ...]]) -> _Item:
+    options = tuple(_option(problem, choice) for choice in choices)
+    tier = max(t.tier for t in takes)
+    return _Item(takes[0].workload.leaf, problem.leaf_priority(takes[0]), tier, options)
+
+
+def _option(problem: Problem, takes: tuple[Take, ...]) -> _Option:
+    zero = (0,) * len(problem.queues.resources)
+    amount = tuple(map(sum, zip(zero, *(t.amount for t in takes), strict=True)))
+    priorities = tuple(sorted((t.workload.priority for t in takes), reverse=True))
+    cost = sum(map(problem.candidates.price, takes))
+    return _Option(takes, amount, sum(t.last for t in takes), max(priorities, default=NOBODY), priorities, cost)

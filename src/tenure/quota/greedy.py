@@ -1,0 +1,99 @@
+"""A good set quickly, whatever the size: fill the amounts, cover what is left, give back what is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tenure.quota.amounts import Amounts
+from tenure.quota.problem import Problem, Selection
+from tenure.quota.takes import Take
+
+MOST_TIERS = 8
+"""Attempts with one more tier each, before everything is allowed at once."""
+
+Tier = tuple[bool, int]
+
+
+def greedy(problem: Problem, takes: Sequence[Take], first: Tier) -> list[Take]:
+    """Give a set that obeys the rules, and is short of the need only where no such attempt found more.
+
+    ``first``: the tier (see `Take.tier`) without which there is not enough, by amounts alone; lower ones are always
+    allowed.
+    """
+    tiers = sorted({t.tier for t in takes if t.tier >= first})
+    attempts = tiers if len(tiers) <= MOST_TIERS else [*tiers[: MOST_TIERS - 1], tiers[-1]]
+    ranked = sorted(takes, key=problem.candidates.rank)
+    best: list[Take] = []
+    least: tuple[object, ...] | None = None
+    for tier in attempts:
+        found = _attempt(problem, [t for t in ranked if t.tier <= tier])
+        value = problem.key(found)[:4]
+        if least is None or value < least:
+            best, least = found, value
+        if not value[0]:
+            break
+    return best
+
+
+def _attempt(problem: Problem, ranked: Sequence[Take]) -> list[Take]:
+    selection = Selection(problem)
+    _fill_targets(problem, ranked, selection)
+    _fill(ranked, selection)
+    if not problem.never:
+        _cover(ranked, selection)
+    _give_back(problem, selection)
+    return list(selection.takes)
+
+
+def _fill_targets(problem: Problem, ranked: Iterable[Take], selection: Selection) -> None:
+    """Take what stays within the amounts of every queue on the way up."""
+    room: Amounts = {queue: dict(amounts) for queue, amounts in problem.target.items()}
+    path = problem.queues.path
+    for take in ranked:
+        leaf = take.workload.leaf
+        if take.compound or not selection.try_add(take, room[leaf]):
+            continue
+        for queue in path[leaf]:
+            own = room[queue]
+            for row in own:
+                own[row] -= take.amount[row]
+            if queue == problem.top:
+                break
+
+
+def _fill(ranked: Sequence[Take], selection: Selection) -> None:
+    """Take what fits into the need as a whole."""
+    if not selection.remaining():
+        return
+    for take in sorted(ranked, key=lambda t: t.tier):
+        within = {row: amount - selection.freed[row] for row, amount in selection.problem.need.items()}
+        if selection.try_add(take, within) and not selection.remaining():
+            return
+
+
+def _cover(ranked: Sequence[Take], selection: Selection) -> None:
+    """Cover what is left, each time with what leaves least and frees least beyond it."""
+    problem = selection.problem
+    while selection.remaining():
+        best: Take | None = None
+        least: tuple[int, int] | None = None
+        for take in ranked:
+            net = selection.net(take)
+            if net is None or selection.blocked_by(take, net) is not None:
+                continue
+            after = {row: selection.freed[row] + net[row] for row in problem.rows}
+            value = problem.left(after), problem.weighed(after)
+            if (least is None or value < least) and value[0] < problem.left(selection.freed):
+                best, least = take, value
+        if best is None or not selection.try_add(best):
+            return
+
+
+def _give_back(problem: Problem, selection: Selection) -> None:
+    """Give back whatever is not needed: last resorts first, then what has the highest priority and costs most."""
+    left = problem.left(selection.freed)
+    order = sorted(selection.takes, key=problem.candidates.rank, reverse=True)
+    for take in sorted(order, key=lambda t: t.tier, reverse=True):
+        after = {row: selection.freed[row] - take.amount[row] for row in problem.rows}
+        if problem.left(after) == left:
+            selection.drop(take)

@@ -1,0 +1,234 @@
+"""One cycle of quota preemption: who is armed, who fires, who goes (spec: quota preemption).
+
+Top down: while a queue that fired has not settled, nothing below it fires on its own. A queue stays armed until it
+is within its max again, so that victims which do not leave, and work that slipped in, are dealt with in later cycles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from operator import add
+
+from tenure.engine.cost import MICRO, cost, lost_time
+from tenure.engine.evictions import evict
+from tenure.engine.plan import Refused
+from tenure.engine.quota_state import QuotaEvent, QuotaState
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.model.duration import format_time
+from tenure.model.quantity import format_queue_quantity
+from tenure.model.queue import QueueStatus, QuotaStatus
+from tenure.quota.arming import arm, delays, over
+from tenure.quota.blockers import blockers
+from tenure.quota.choose import Choice, choose
+from tenure.quota.takes import Candidates, Take
+from tenure.quota.usage import Leaving, used
+from tenure.victims.recording import record
+from tenure.victims.state import Evicting
+from tenure.victims.trial import Played
+
+ARMED, WAITING, FIRING, STUCK = "armed", "waiting", "firing", "stuck"
+"""States: before the deadline; behind a queue above that fires; victims are leaving; nothing more may be taken."""
+
+
+class Round:
+    """The work of one cycle."""
+
+    def __init__(self, state: Evicting) -> None:
+        self.state = state
+        self.session = state.session
+        self.queues = state.session.queues
+        self.settings = state.session.settings.quota_preemption
+        self.now = state.session.now
+        self.delays = delays(self.queues.queues, self.settings)
+        self.left = self.settings.max_evictions_per_cycle
+        self._closed: set[int] = set()
+
+    @cached_property
+    def leaving(self) -> Leaving:
+        """What terminates, as things were before this round."""
+        return Leaving(self.session)
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        """What may be taken."""
+        return Candidates(self.session, self.state.plugins, self.settings.max_evictions_per_cycle)
+
+    @cached_property
+    def shares(self) -> list[list[int]]:
+        """Allocatable shares under the present max: what reclaim compares with."""
+        return self.state.fairness.now().allocatable_without_history
+
+    def run(self) -> None:
+        """Arm, fire, and write down what came of it."""
+        for number, queue in enumerate(self.queues.queues):
+            stored = queue.status.quota_preemption if queue.status is not None else None
+            delay = self.delays[queue.name] if self.settings.enabled else 0
+            if stored is None and (not delay or not queue.max):
+                continue
+            usage = used(self.session, self.leaving, number)
+            status = arm(queue, delay, usage, self.now, self.settings)
+            self._store(number, stored, status)
+            if status is not None:
+                self._serve(number, status, over(queue.max, usage))
+
+    def _store(self, number: int, stored: QuotaStatus | None, status: QuotaStatus | None) -> None:
+        """Keep what was decided on the queue, and have it written."""
+        if status != stored:
+            queue = self.queues.queues[number]
+            written = replace(queue.status or QueueStatus(), quota_preemption=status)
+            self.queues.queues[number] = replace(queue, status=written)
+            self._tell_change(queue.name, stored, status)
+            known = self.state.plan.queue_status.get(queue.name, written)
+            self.state.plan.queue_status[queue.name] = replace(known, quota_preemption=status)
+
+    def _tell_change(self, name: str, stored: QuotaStatus | None, status: QuotaStatus | None) -> None:
+        if status is None:
+            self._event("cleared", name)
+        elif stored is None:
+            self._event("armed", name, status.deadline)
+        elif stored.deadline != status.deadline:
+            self._event("moved", name, status.deadline)
+
+    def _event(self, kind: str, name: str, deadline: int | None = None, tasks: int = 0, price: int = 0) -> None:
+        event = QuotaEvent(self.state.cycle, self.now, name, kind, deadline, tasks, price / MICRO)
+        self.state.plan.quota_events.append(event)
+
+    def _serve(self, number: int, status: QuotaStatus, excess: dict[str, int]) -> None:
+        report = QuotaState(self.queues.queues[number].name, ARMED, status.deadline, excess)
+        if self.now < status.deadline:
+            self.state.wake_at(status.deadline)
+        elif any(queue in self._closed for queue in self.queues.path[number]):
+            report = replace(report, state=WAITING)
+        else:
+            report = self._fire(number, status, report)
+            if report.state == FIRING:
+                self._closed.add(number)
+        self.state.plan.quota.append(report)
+
+    def _need(self, number: int) -> dict[int, int]:
+        """Give by row what has to go: what is used, less what is leaving already, over max."""
+        rows = zip(self.queues.allocated[number], self.leaving.stuck[number], self.queues.maximum[number], strict=True)
+        found = ((row, held + stuck - most) for row, (held, stuck, most) in enumerate(rows))
+        return {row: amount for row, amount in found if amount > 0}
+
+    def _fire(self, number: int, status: QuotaStatus, report: QuotaState) -> QuotaState:
+        going = any(self.leaving.going[number])
+        if self._need(number):
+            self._give_up_promises(number)
+        need = self._need(number)
+        if not need:
+            return replace(report, state=FIRING)
+        choice = choose(self.candidates, number, need, self.shares, never=self.settings.overshoot == "never")
+        gone = self._carry_out(number, status, choice)
+        if choice.left:
+            report = self._tell_shortfall(choice, report)
+        return replace(report, state=FIRING if gone or going else STUCK)
+
+    def _tell_shortfall(self, choice: Choice, report: QuotaState) -> QuotaState:
+        names = self.queues.resources
+        refused = []
+        for workload, refusal in choice.pool.refused:
+            self.state.wake_at(refusal.until)
+            refused.append(Refused(workload.key, "quota", None, refusal.shield, refusal.until, refusal.message))
+        self.state.refuse(refused)
+        return replace(
+            report,
+            shortfall={names[row]: amount for row, amount in choice.left.items()},
+            blockers=blockers(choice, self.leaving.stuck_tasks),
+            exhausted=choice.exhausted,
+        )
+
+    def _carry_out(self, number: int, status: QuotaStatus, choice: Choice) -> bool:
+        """Evict what was chosen, as far as plugins and the bound of a cycle allow; gives whether anything was."""
+        tasks: list[TaskState] = []
+        for take in self._allowed(choice.takes):
+            if self.left is not None:
+                if len(take.tasks) > self.left:
+                    continue
+                self.left -= len(take.tasks)
+            tasks += take.tasks
+        if not tasks:
+            return False
+        until = self.state.plugins.min_runtime.protected_until
+        price = {
+            t: (
+                cost(self.session, t),
+                lost_time(self.session, t.workload),
+                until(self.session, "quota", -1, t.workload),
+            )
+            for t in tasks
+        }
+        reason = self._reason(number, status)
+        for task in tasks:
+            evict(self.session, task)
+        for workload in dict.fromkeys(t.workload for t in tasks):
+            if not workload.occupied():
+                self._withdraw(workload)
+            self.session.refresh(workload)
+        record(self.state, Played([], [], evicted=tasks), price, "quota", None, lambda *_: reason)
+        self._event(
+            "fired", self.queues.queues[number].name, status.deadline, len(tasks), sum(p[0] for p in price.values())
+        )
+        return True
+
+    def _allowed(self, takes: list[Take]) -> list[Take]:
+        """Leave out what a plugin does not let go together with what comes before it."""
+        plugins, session = self.state.plugins, self.session
+        if plugins.validate(session, "quota", None, [t for take in takes for t in take.tasks]) is None:
+            return takes
+        allowed: list[Take] = []
+        for take in takes:
+            tasks = [t for one in (*allowed, take) for t in one.tasks]
+            if plugins.validate(session, "quota", None, tasks) is None:
+                allowed.append(take)
+        return allowed
+
+    def _reason(self, number: int, status: QuotaStatus) -> str:
+        queue, need = self.queues.queues[number], self._need(number)
+        parts = []
+        for row, amount in need.items():
+            resource = self.queues.resources[row]
+            most = self.queues.maximum[number][row]
+            shown = [format_queue_quantity(v, resource) for v in (most + amount, most)]
+            parts.append(f"{shown[0]} of {resource} where its max is {shown[1]}")
+        deadline = format_time(status.deadline)
+        return f"queue {queue.name} uses {' and '.join(parts)}, and its deadline of {deadline} has passed"
+
+    def _give_up_promises(self, number: int) -> None:
+        """Before anything that runs is evicted, what is only promised is given up, as far as it helps."""
+        promised = [
+            w
+            for w in self.session.workloads.values()
+            if w.leaf >= 0 and number in self.queues.path[w.leaf] and _promised(w)
+        ]
+        for workload in sorted(promised, key=lambda w: (w.priority, -w.created_at, w.key)):
+            need, amount = self._need(number), self._promise(workload)
+            if any(amount[row] > 0 for row in need) and self._spares_guarantees(workload.leaf, amount):
+                self._withdraw(workload)
+                self.session.refresh(workload)
+
+    def _promise(self, workload: WorkloadState) -> tuple[int, ...]:
+        amounts = [t.cls.amount_at(t.nominated, self.session.nodes) for t in _promised(workload)]
+        total = amounts[0]
+        for amount in amounts[1:]:
+            total = tuple(map(add, total, amount))
+        return total
+
+    def _spares_guarantees(self, leaf: int, amount: tuple[int, ...]) -> bool:
+        queues = self.queues
+        return all(
+            not goes or queues.allocated[queue][row] - goes >= queues.guaranteed[queue][row]
+            for queue in queues.path[leaf]
+            for row, goes in enumerate(amount)
+        )
+
+    def _withdraw(self, workload: WorkloadState) -> None:
+        for task in _promised(workload):
+            self.session.withdraw(task)
+            self.state.plan.expired.append((workload.key, task.index))
+
+
+def _promised(workload: WorkloadState) -> list[TaskState]:
+    """Give the tasks that hold a nomination and are not being moved there."""
+    return [t for t in workload.tasks if t.nominated >= 0 and t.leaving < 0]

@@ -1,0 +1,45 @@
+"""What queues use beyond what is allocated: tasks that terminate and have not left yet."""
+
+from __future__ import annotations
+
+from operator import add
+
+from tenure.engine.queues import Amount
+from tenure.engine.session import Session
+from tenure.engine.workloads import TERMINATING, TaskState
+
+
+class Leaving:
+    """What terminates, by queue and row, each with everything below.
+
+    ``going`` should be gone soon; ``stuck`` has outstayed its grace period, and nothing is counted on its leaving.
+    A task that is moved counts where it lands, and not here.
+    """
+
+    def __init__(self, session: Session) -> None:
+        queues = session.queues
+        zero = (0,) * len(queues.resources)
+        self.going: list[Amount] = [zero] * len(queues.queues)
+        self.stuck: list[Amount] = [zero] * len(queues.queues)
+        self.stuck_tasks: list[TaskState] = []
+        for workload in session.workloads.values():
+            for task in workload.tasks:
+                if workload.leaf >= 0 and (task.phase is TERMINATING or (task.leaving >= 0 and task.nominated < 0)):
+                    self._count(session, task)
+        self.stuck_tasks.sort(key=lambda t: (t.workload.key, t.index))
+
+    def _count(self, session: Session, task: TaskState) -> None:
+        node = task.node if task.phase is TERMINATING else task.leaving
+        amount = task.cls.amount_at(node, session.nodes)
+        held = self.stuck if task.stuck else self.going
+        if task.stuck:
+            self.stuck_tasks.append(task)
+        for queue in session.queues.path[task.workload.leaf]:
+            held[queue] = tuple(map(add, held[queue], amount))
+
+
+def used(session: Session, leaving: Leaving, queue: int) -> dict[str, int]:
+    """Give all that a queue uses, by resource."""
+    queues = session.queues
+    rows = zip(queues.resources, queues.allocated[queue], leaving.going[queue], leaving.stuck[queue], strict=True)
+    return {resource: held + going + stuck for resource, held, going, stuck in rows}
