@@ -96,6 +96,9 @@ class Search:
         if len(self.pieces) > EXACT or budget.left < 1 << len(self.pieces):
             best = self._greedy(budget)
         found.pieces = self._exact(self._core(best), best, budget)
+        if found.pieces is not None:
+            order = {p: n for n, p in enumerate(self.pieces)}
+            found.pieces.sort(key=order.__getitem__)
         return found
 
     def _first_alone(self, budget: Budget) -> list[Piece] | None:
