@@ -1,9 +1,11 @@
 """Makes ``simulation.svg`` anew: a generated workload on eight nodes, simulated and drawn by Tenure itself."""
 # ruff: noqa: INP001  a script, not a package
 
+from dataclasses import replace
 from pathlib import Path
 
 from tenure.model.files import write_atomically
+from tenure.model.settings import Settings
 from tenure.report.picture import simulation_picture
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 from tenure.simulator.metrics import summarize
@@ -15,7 +17,7 @@ def main() -> None:
     """Generate, simulate, draw, write."""
     config = GeneratorConfig(jobs=400, capacity=64, queues=4, load=0.85)
     trace = generate(config, seed=7)
-    cluster = prepare(cluster_for(config), trace)
+    cluster = replace(prepare(cluster_for(config), trace), settings=Settings(actions=("allocate",)))
     result = Simulation(Setup(cluster), trace).run()
     outcomes = outcomes_of(result.log, trace)
     summary = summarize(outcomes, trace, cluster.nodes, violations=0, wall_s=0.0)
