@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tenure.engine import expectation
 from tenure.engine.classes import ClassTable
 from tenure.engine.evictions import depart, going, resume_moves
 from tenure.engine.fragmentation import Fragmentation
@@ -77,6 +78,7 @@ class Session:
         added = [self._take_in(model) for model in models]
         for state in added:
             state.created_at += later
+            state.queued_at = self.queued_since(state)
             self._settle_in(state)
         unplaced = [t for s in added for t in s.tasks if t.node >= 0 and t.cls.whole and not t.devices]
         for task in unplaced:
@@ -106,7 +108,8 @@ class Session:
             for task_state in state.tasks:
                 task_state.terms = terms.of(task_state.model.spec, namespace)
         state.group_tasks()
-        state.expected = self.expected_runtime(state)
+        state.expected = expectation.expected_runtime(model, self.above(state.leaf), self.settings).value
+        state.not_before = expectation.not_before(model).value
         self.workloads[state.key] = state
         return state
 
@@ -183,15 +186,15 @@ class Session:
         grace = task.model.grace_period
         return task.terminating_since + (DEFAULT_GRACE_PERIOD if grace is None else grace)
 
-    def expected_runtime(self, state: WorkloadState) -> int | None:
-        """Give the expected runtime that applies: the workload's own, its queue's upward, the node pool's."""
-        if state.model.expected_runtime is not None:
-            return state.model.expected_runtime
-        for queue in self.queues.path[state.leaf] if state.leaf >= 0 else ():
-            found = self.queues.queues[queue].expected_runtime
-            if found is not None:
-                return found
-        return self.settings.expected_runtime
+    def above(self, leaf: int) -> list[Queue]:
+        """Give a leaf queue and all above it, upward; none for pods of other schedulers."""
+        return [self.queues.queues[queue] for queue in self.queues.path[leaf]] if leaf >= 0 else []
+
+    def queued_since(self, state: WorkloadState) -> int:
+        """Time by which a workload stands in its leaf: its creation; where turns are taken, when it gave way last."""
+        if self.settings.requeue.contenders != "any" or state.not_before is None:
+            return state.created_at
+        return max(state.created_at, min(state.last_evicted_at or 0, state.not_before))
 
     def remove_workload(self, key: str) -> None:
         """Forget a workload with all its tasks; what they held is free."""

@@ -31,7 +31,7 @@ class WaitingLists:
         step = state.step
         assert step is not None
         ratio = 0.0 if step.kind <= START else _relative_surplus(state)
-        entry = (-state.priority, step.kind, ratio, state.created_at, state.key, self.next_serial(), state)
+        entry = (-state.priority, step.kind, ratio, state.queued_at, state.key, self.next_serial(), state)
         if state.entry is not None:
             self._stale[state.leaf] += 1
         self.journal.set(state, "entry", entry)

@@ -171,12 +171,13 @@ class WorkloadState:
     """A workload while it is being decided about.
 
     ``leaf`` is the number of its queue (-1: pods of another scheduler). ``entry`` is its place in the leaf's order
-    of those that wait, None while it does not wait.
+    of those that wait, None while it does not wait; ``queued_at`` is the time by which it stands there. Before
+    ``not_before`` it is not sent back to the queue again. Times are in µs since the epoch.
     """
 
     __slots__ = (
-        "created_at", "entry", "expected", "fixed", "key", "last_evicted_at", "leaf", "model", "moved", "priority",
-        "root", "stale_since", "started_at", "step", "tasks",
+        "created_at", "entry", "expected", "fixed", "key", "last_evicted_at", "leaf", "model", "moved", "not_before",
+        "priority", "queued_at", "root", "stale_since", "started_at", "step", "tasks",
     )  # fmt: skip
 
     def __init__(self, model: Workload, leaf: int) -> None:
@@ -184,7 +185,8 @@ class WorkloadState:
         self.key = model.key
         self.leaf = leaf
         self.priority = model.priority
-        self.created_at = model.created_at
+        self.created_at = self.queued_at = model.created_at
+        self.not_before: int | None = None
         self.fixed = not model.is_preemptible
         self.started_at = model.started_at
         self.last_evicted_at = model.last_evicted_at
