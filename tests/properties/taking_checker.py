@@ -116,9 +116,7 @@ def broken(cluster, steps, fair):
         if step.cause not in ("reclaim", "preempt", "consolidate"):
             continue
         contender = workloads[step.beneficiary]
-        if step.cause == "preempt" and (
-            contender.queue != victim.queue or victim.priority >= contender.priority
-        ):
+        if step.cause == "preempt" and (contender.queue != victim.queue or victim.priority >= contender.priority):
             found.append(f"{step.workload} is preempted by {step.beneficiary} of no higher priority")
         if step.cause == "reclaim":
             outside = set(tree.path(contender.queue)) - set(tree.path(victim.queue))

@@ -77,7 +77,9 @@ def test_a_trial_leaves_the_session_as_it_was(seed):
 def state_of(session):
     """Everything a transaction may change."""
     tasks = {
-        (w.key, t.index): tuple(getattr(t, name) for name in t.saved) for w in session.workloads.values() for t in w.tasks
+        (w.key, t.index): tuple(getattr(t, name) for name in t.saved)
+        for w in session.workloads.values()
+        for t in w.tasks
     }
     workloads = {w.key: (w.started_at, w.last_evicted_at, w.step, w.entry) for w in session.workloads.values()}
     queues = (list(session.queues.allocated), list(session.queues.pending), list(session.queues.fixed))
