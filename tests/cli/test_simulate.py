@@ -118,14 +118,35 @@ def test_jobs_of_unknown_and_of_inner_queues_are_dropped_with_a_warning(simulate
     assert (found["finished"], found["dropped"]) == (1, 2)
 
 
+RUNNING = CLUSTER + (
+    "workloads: [{name: old, queue: b, expectedRuntime: 1h, startedAt: 2026-11-20T09:30:00Z, createdAt: "
+    "2026-11-20T09:00:00Z, requests: {cpu: 4}, tasks: [{name: x, node: n-0}, {name: y, node: n-1}]}]\n"
+)
+
+
 def test_what_runs_already_keeps_its_room_until_it_ends(simulate):
-    running = CLUSTER + (
-        "workloads: [{name: old, queue: b, expectedRuntime: 1h, startedAt: 2026-11-20T09:30:00Z, createdAt: "
-        "2026-11-20T09:00:00Z, requests: {cpu: 4}, tasks: [{name: x, node: n-0}, {name: y, node: n-1}]}]\n"
-    )
-    found = figures(simulate, "t.csv", "--cluster", "c.yaml", t_csv=JOBS + "1,5,10,a,1,1000\n", c_yaml=running)
+    words = ("t.csv", "--cluster", "c.yaml", "--set", "scheduler.actions=allocate")
+    found = figures(simulate, *words, t_csv=JOBS + "1,5,10,a,1,1000\n", c_yaml=RUNNING)
     assert found["jobs"] == 1
     assert found["wait_s"]["mean"] == 1795.0
+
+
+def test_what_runs_already_gives_way_where_the_settings_say_so(simulate):
+    words = ("t.csv", "--cluster", "c.yaml", "--set", "scheduler.actions=allocate,reclaim")
+    found = figures(simulate, *words, t_csv=JOBS + "1,5,10,a,1,1000\n", c_yaml=RUNNING)
+    assert found["evictions"] == {"reclaim": 1}
+    assert found["lost"]["cpu"] > 0
+    assert found["wait_s"]["mean"] < 1795.0
+    assert found["violations"] == 0
+
+
+def test_the_jobs_table_can_go_to_a_pipe(tmp_path):
+    (tmp_path / "t.swf").write_text(FOUR)
+    code = "from tenure.cli.main import main; main()"
+    words = ["simulate", str(tmp_path / "t.swf"), "--jobs", "/dev/stdout"]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\n2,default,10,100,100,200,0,0,finished\n" in done.stdout
 
 
 def test_a_part_of_a_trace_and_more_load(simulate):

@@ -20,14 +20,15 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
         It cannot be written; the error names the target.
 
     """
-    target = Path(path).resolve()
+    given = Path(path)
     data = content.encode() if isinstance(content, str) else content
-    if target.exists() and not target.is_file():
-        if target.is_dir():
+    if given.exists() and not given.is_file():  # asked before links are resolved: a pipe has no path of its own
+        if given.is_dir():
             raise IsADirectoryError(21, "is a directory; name a file in it", str(path))
-        with target.open("wb") as stream:
+        with given.open("wb") as stream:
             stream.write(data)
         return
+    target = given.resolve()
     try:
         _replace(target, data)
     except OSError as error:
