@@ -22,7 +22,10 @@ def queues_contend(session: Session) -> bool:
 
 
 class Priorities:
-    """The priorities that workloads of a session have had: while there is only one, nobody can preempt."""
+    """The priorities that workloads of a session have had: while there is only one, nobody can preempt.
+
+    The first cycle of a session asks all the same, so that a plan says why nobody did.
+    """
 
     def __init__(self) -> None:
         self.seen: set[int] | None = None
@@ -31,6 +34,7 @@ class Priorities:
         """Whether there have been several."""
         if self.seen is None:
             self.seen = {w.priority for w in session.workloads.values()}
-        elif len(self.seen) < 2:  # noqa: PLR2004
+            return True
+        if len(self.seen) < 2:  # noqa: PLR2004
             self.seen |= {w.priority for w in session.added}
         return len(self.seen) > 1

@@ -58,6 +58,8 @@ class Turns:
             self.state.obstacle(workload.key, Reason("SearchExhausted", text, {"cause": self.cause}))
             self._exhausted(workload)
         self.trials.close()
+        known = set(self.state.plan.warnings)
+        self.state.plan.warnings += [c for c in self.state.plugins.complaints.values() if c not in known]
 
     def _exhausted(self, contender: WorkloadState) -> None:
         """Say that the bound was hit."""
