@@ -36,6 +36,10 @@ from tenure.model.settings import Settings
 from tenure.model.workload import DEFAULT_GRACE_PERIOD, Workload
 
 
+Mark = tuple[int, int, int]
+"""Where a checkpoint stands in the undo log, in the log of changed nodes, and in the waiting lists."""
+
+
 class Session:
     """Nodes, queues, workloads and what is decided about them.
 
@@ -108,7 +112,7 @@ class Session:
             for task_state in state.tasks:
                 task_state.terms = terms.of(task_state.model.spec, namespace)
         state.group_tasks()
-        state.expected = expectation.expected_runtime(model, self.above(state.leaf), self.settings).value
+        state.expected, state.unclear, _ = expectation.expected_runtime(model, self.above(state.leaf), self.settings)
         state.not_before = expectation.not_before(model).value
         self.workloads[state.key] = state
         return state
@@ -369,21 +373,24 @@ class Session:
 
     # -- transaction ----------------------------------------------------------------------------------------------
 
-    def checkpoint(self) -> tuple[int, int]:
+    def checkpoint(self) -> Mark:
         """Open a checkpoint."""
-        return self.journal.checkpoint(), len(self.nodes.changed)
+        return self.journal.checkpoint(), len(self.nodes.changed), self.waiting.mark()
 
     def commit(self) -> None:
         """Close the innermost checkpoint and keep what was done."""
         self.journal.commit()
+        if not self.journal.depth:
+            self.waiting.commit()
 
-    def rollback(self, mark: tuple[int, int], *, epoch: int | None = None) -> None:
+    def rollback(self, mark: Mark, *, epoch: int | None = None) -> None:
         """Undo everything since the checkpoint, which is the innermost.
 
         ``epoch``: the one at the checkpoint, if nothing that was found out about room since then is kept.
         """
         self.journal.rollback(mark[0])
         self.nodes.pin(mark[1])
+        self.waiting.rollback(mark[2])
         self.epoch = self.epoch + 1 if epoch is None else epoch
 
 

@@ -172,12 +172,13 @@ class WorkloadState:
 
     ``leaf`` is the number of its queue (-1: pods of another scheduler). ``entry`` is its place in the leaf's order
     of those that wait, None while it does not wait; ``queued_at`` is the time by which it stands there. Before
-    ``not_before`` it is not sent back to the queue again. Times are in µs since the epoch.
+    ``not_before`` it is not sent back to the queue again. Times are in µs since the epoch. ``expected`` is the expected
+    runtime that applies, None where none is set or ``unclear`` says why it is not known.
     """
 
     __slots__ = (
         "created_at", "entry", "expected", "fixed", "key", "last_evicted_at", "leaf", "model", "moved", "not_before",
-        "priority", "queued_at", "root", "stale_since", "started_at", "step", "tasks",
+        "priority", "queued_at", "root", "stale_since", "started_at", "step", "tasks", "unclear",
     )  # fmt: skip
 
     def __init__(self, model: Workload, leaf: int) -> None:
@@ -192,6 +193,7 @@ class WorkloadState:
         self.last_evicted_at = model.last_evicted_at
         self.stale_since = model.stale_since
         self.expected: int | None = None
+        self.unclear = ""
         self.entry: tuple[object, ...] | None = None
         self.step: NextStep | None = None
         self.moved = False

@@ -1,0 +1,78 @@
+"""Who contends, and against whom minimum runtime holds a workload."""
+
+from __future__ import annotations
+
+from tenure.engine.session import Session
+from tenure.engine.workloads import WorkloadState
+from tenure.shields.min_runtime import clock, resolve
+
+
+class Contention:
+    """The leaves in which workloads wait, at one moment of a session.
+
+    ``waiting`` counts the workloads that wait in each such leaf.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.waiting: dict[int, int] = {}
+        for leaf, entries in session.waiting.entries.items():
+            count = sum(entry[-1].entry is entry for entry in entries)
+            if count:
+                self.waiting[leaf] = count
+        self._below: dict[int, dict[int, int]] | None = None
+        self._least: dict[tuple[int, bool], int] = {}
+        settings, queues = session.settings, session.queues.queues
+        self._none_set = not (
+            settings.preempt_min_runtime
+            or settings.reclaim_min_runtime
+            or any(q.preempt_min_runtime or q.reclaim_min_runtime for q in queues)
+        )
+
+    def protected(self, victim: WorkloadState) -> bool:
+        """Whether minimum runtime holds a workload against everybody who contends.
+
+        Where nobody does, the reclaim value by method ``queue`` counts.
+        """
+        if self._none_set:
+            return False
+        start = clock(self.session, victim)
+        if start is None:
+            return False
+        alone = victim.entry is not None and self.waiting.get(victim.leaf) == 1
+        return self.session.now < start + self._least_of(victim.leaf, alone=alone)
+
+    def _least_of(self, leaf: int, *, alone: bool) -> int:
+        """The least minimum runtime, in µs, that holds a workload of a leaf against somebody who contends.
+
+        ``alone``: the only one that waits in the leaf is the workload itself.
+        """
+        key = leaf, alone
+        found = self._least.get(key)
+        if found is None:
+            session = self.session
+            beneficiaries = self._representatives(leaf, alone=alone) or [-1]
+            found = self._least[key] = min(
+                resolve(session.settings, session.queues, "requeue", other, leaf) for other in beneficiaries
+            )
+        return found
+
+    def _representatives(self, leaf: int, *, alone: bool) -> list[int]:
+        """One contending leaf for each lowest common ancestor that there is: the value depends on nothing else."""
+        found = [leaf] if leaf in self.waiting and not alone else []
+        below = self._contending_below()
+        child = leaf
+        for queue in (*self.session.queues.path[leaf][1:], -1):
+            found += [rep for other, rep in below.get(queue, {}).items() if other != child][:1]
+            child = queue
+        return found
+
+    def _contending_below(self) -> dict[int, dict[int, int]]:
+        """By queue (-1: the implied root), its children below which somebody waits, each with one such leaf."""
+        if self._below is None:
+            self._below = {}
+            queues = self.session.queues
+            for leaf in sorted(self.waiting):
+                for queue in queues.path[leaf]:
+                    self._below.setdefault(queues.parent[queue], {}).setdefault(queue, leaf)
+        return self._below
