@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.actions.helpers import MINUTE, NOW, changed, cluster, codes, play, queue, runs, shields, steps, waits
 
 from tenure.model.settings import Settings
-from tests.actions.helpers import MINUTE, NOW, changed, cluster, codes, play, queue, runs, shields, steps, waits
 
 RECLAIM = cluster(
     [queue("a", guaranteed=2), queue("b", guaranteed=2)],

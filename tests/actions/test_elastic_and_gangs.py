@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tenure.model.workload import Checkpoint, Phase
 from tests.actions.helpers import MINUTE, NOW, changed, cluster, codes, play, queue, runs, shields, steps, waits
+
+from tenure.model.workload import Checkpoint, Phase
 
 QUEUES = [queue("a", guaranteed=2), queue("b", guaranteed=0)]
 

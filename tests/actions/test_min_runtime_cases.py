@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from tenure.cli.main import cli
-import json
 
 CASES = Path(__file__).parents[1] / "cases" / "min-runtime"
 

@@ -166,13 +166,13 @@ def _shares(cluster, tree, steps, workloads, fair):
         if cause == "reclaim" and len({b for b, c, _ in groups if c == "reclaim"}) == 1:
             contender = workloads[beneficiary]
             got = sum(asked_of(workloads, s) for s in steps if s.workload == beneficiary and s.action == "nominate")
-            found += _one_victim(tree, held, fair, contender, victim, own, got, workloads)
+            found += _one_victim(tree, held, fair, contender, victim, got)
         for step in own:
             _change(held, tree, victim, asked_of(workloads, step), -1)
     return found
 
 
-def _one_victim(tree, held, fair, contender, victim, own, got, workloads):
+def _one_victim(tree, held, fair, contender, victim, got):
     """Check the first piece of one victim at the moment it is taken; the others need no more than that."""
     found = []
     mine, theirs = tree.meeting(contender.queue, victim.queue)

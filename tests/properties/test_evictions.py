@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.properties.contention import contended
+from tests.properties.taking_checker import broken
 
 from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
 from tenure.model.settings import FairnessSettings, HistorySettings, SearchSettings
 from tenure.playthrough import play
-from tests.properties.contention import contended
-from tests.properties.taking_checker import broken
 
 GPU = "nvidia.com/gpu"
 seeds = st.integers(0, 1 << 32)

@@ -7,6 +7,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.properties.taking_checker import Tree, min_runtime
 
 from tenure.engine.journal import Journal
 from tenure.engine.queues import QueueTree
@@ -17,7 +18,6 @@ from tenure.model.queue import Queue
 from tenure.model.settings import MinRuntimeSettings, Settings
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 from tenure.shields.min_runtime import clock, resolve
-from tests.properties.taking_checker import Tree, min_runtime
 
 CAUSES = ["reclaim", "preempt", "requeue", "consolidate", "reschedule", "quota", "stale-gang"]
 SECOND = 1_000_000

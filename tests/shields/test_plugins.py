@@ -1,13 +1,15 @@
 """Extension points: who may say no, and what becomes of a plugin that misbehaves."""
 
+# ruff: noqa: ARG002  plugins answer whatever they are asked
+
 from __future__ import annotations
 
 import pytest
+from tests.actions.helpers import MINUTE, cluster, play, queue, runs, shields, steps, waits
 
 from tenure.engine.snapshot import session_of
 from tenure.shields import plugins as module
 from tenure.shields.plugins import Plugins
-from tests.actions.helpers import MINUTE, cluster, play, queue, runs, shields, steps, waits
 
 STATE = cluster(
     [queue("a", guaranteed=2), queue("b", guaranteed=0)],

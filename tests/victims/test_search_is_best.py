@@ -6,6 +6,7 @@ from itertools import combinations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.properties.contention import contended
 
 from tenure.engine.placement import Placer
 from tenure.engine.snapshot import session_of
@@ -16,7 +17,6 @@ from tenure.victims.choice import consistent, key_of, priorities, uses_lower
 from tenure.victims.rules import Preempt, Reclaim
 from tenure.victims.search import Budget, Search
 from tenure.victims.trial import Played, Trials
-from tests.properties.contention import contended
 
 MOST_PIECES = 9
 
@@ -49,10 +49,11 @@ def test_the_chosen_set_is_the_best_of_all_allowed_sets(seed, cause):
     gatherer = Gatherer(session, plugins, frozenset(), set())
     for contender in session.waiting.all():
         rules = Reclaim(session, shares, contender) if cause == "reclaim" else Preempt(session, contender)
-        pieces = gatherer.gather(contender, rules).pieces
+        candidates = gatherer.gather(contender, rules)
+        pieces = candidates.all()
         if rules.contender_may() is not None or not 0 < len(pieces) <= MOST_PIECES:
             continue
-        found = Search(session, trials, contender, rules, pieces).run(Budget(1 << 20)).pieces
+        found = Search(session, trials, contender, rules, candidates).run(Budget(1 << 20)).pieces
         best = best_of_all(session, trials, contender, rules, pieces)
         assert (None if found is None else key_of(session.settings, found)) == best
 
@@ -69,7 +70,7 @@ def test_a_trial_leaves_the_session_as_it_was(seed):
     before = state_of(session)
     for contender in session.waiting.all():
         rules = Reclaim(session, shares, contender)
-        for piece in gatherer.gather(contender, rules).pieces:
+        for piece in gatherer.gather(contender, rules).all():
             trials.play(contender, [piece], rules)
             assert state_of(session) == before
 

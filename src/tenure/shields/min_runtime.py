@@ -111,8 +111,11 @@ class MinRuntime:
 
         Asked before anything of the set is evicted on the session.
         """
-        for victim in dict.fromkeys(t.workload for t in tasks):
-            if not _left_whole(victim, {t for t in tasks if t.workload is victim}):
+        gone: dict[WorkloadState, set[TaskState]] = {}
+        for task in tasks:
+            gone.setdefault(task.workload, set()).add(task)
+        for victim, lost in gone.items():
+            if not _left_whole(victim, lost):
                 refusal = self.filter(session, cause, contender, victim)
                 if refusal is not None:
                     return refusal

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
@@ -13,12 +12,44 @@ from tenure.victims.pieces import Piece, pieces_of
 from tenure.victims.rules import Rules
 
 
-@dataclass(slots=True)
 class Candidates:
-    """Pieces that may be taken, in the order in which they are best taken, and who was refused."""
+    """Pieces that may be taken, in the order in which they are best taken, and who was refused.
 
-    pieces: list[Piece]
-    refused: list[tuple[WorkloadState, Refusal]]
+    Workloads that were taken from are dropped when somebody next looks at all pieces.
+    """
+
+    def __init__(self, pieces: list[Piece], refused: list[tuple[WorkloadState, Refusal]]) -> None:
+        self.refused = refused
+        self._pieces = pieces
+        self._start = 0
+        self._gone: set[WorkloadState] = set()
+        self._workloads = {p.workload for p in pieces}
+
+    @property
+    def count(self) -> int:
+        """Number of workloads."""
+        return len(self._workloads)
+
+    def drop(self, workload: WorkloadState) -> None:
+        """A workload is no candidate any more."""
+        if workload in self._workloads:
+            self._workloads.discard(workload)
+            self._gone.add(workload)
+
+    def first(self) -> Piece | None:
+        """Give the piece that is best taken."""
+        pieces, gone = self._pieces, self._gone
+        while self._start < len(pieces) and pieces[self._start].workload in gone:
+            self._start += 1
+        return pieces[self._start] if self._start < len(pieces) else None
+
+    def all(self) -> list[Piece]:
+        """Give all pieces."""
+        if self._gone:
+            self._pieces = [p for p in self._pieces[self._start :] if p.workload not in self._gone]
+            self._start = 0
+            self._gone = set()
+        return self._pieces
 
 
 class Gatherer:
@@ -51,14 +82,13 @@ class Gatherer:
 
     def forget(self, workloads: Iterable[WorkloadState]) -> None:
         """Something was taken from these workloads: look at them anew."""
-        changed = set(workloads)
-        for workload in changed:
+        for workload in workloads:
             self._pieces.pop((workload.key, True), None)
             self._pieces.pop((workload.key, False), None)
-        for found in self._known.values():
-            kept = [p for p in found.pieces if p.workload not in changed]
-            if len(kept) != len(found.pieces):
-                found.pieces = kept
+            if workload.occupied():  # something is left that may be taken
+                self._known.clear()
+            for found in self._known.values():
+                found.drop(workload)
 
     def _gather(self, contender: WorkloadState, rules: Rules) -> Candidates:
         pieces: list[Piece] = []

@@ -53,7 +53,7 @@ class Moving(Turns):
         for rules in self._alternatives(contender, off):
             if rules.contender_may() is not None:
                 continue
-            others = self.gatherer.gather(contender, rules).pieces
+            others = self.gatherer.gather(contender, rules)
             other = Search(self.session, self.trials, contender, rules, others).run(budget).pieces
             if other is not None and sum(p.cost for p in other) < cost:
                 names = ", ".join(dict.fromkeys(p.workload.key for p in other))

@@ -143,7 +143,7 @@ class Preempt:
     def why(self, victim: WorkloadState) -> str:
         """Compare the priorities."""
         name = self.session.queues.queues[victim.leaf].name
-        return f"its priority {victim.priority} in queue {name} is below {self.contender.priority}"
+        return f"in queue {name} its priority is below {self.contender.priority}"
 
 
 class Move(Preempt):

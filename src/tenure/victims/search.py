@@ -7,13 +7,14 @@ pieces this is exact. Steps are counted, not seconds, so that the same input giv
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
+from tenure.victims.candidates import Candidates
 from tenure.victims.choice import Key, consistent, key_of, priorities, uses_lower
 from tenure.victims.greedy import Greedy, prefix
 from tenure.victims.pieces import Piece, held
@@ -31,7 +32,7 @@ ATTEMPTS = 8
 """Greedy sets that are tried, each without the workloads for which the one before was refused."""
 
 LARGE = 64
-"""Sets beyond this size are cut by room alone."""
+"""Sets beyond this size are cut by room alone, and not improved."""
 
 
 LEAST = -(1 << 40)
@@ -56,18 +57,32 @@ class Budget:
 
 @dataclass(slots=True)
 class Found:
-    """The outcome for one contender: the best set, if any, and what the search saw."""
+    """The outcome for one contender: the best set, if any, and what the search saw.
+
+    ``played``: the set has been carried out on the session already, because nothing could come before it.
+    """
 
     pieces: list[Piece] | None = None
+    played: Played | None = None
     tried: int = 0
     refusals: list[tuple[str, Refusal]] = field(default_factory=list)
 
 
 class Search:
-    """One contender's search among given pieces, which are in the order in which they are best taken."""
+    """One contender's search among candidates.
+
+    ``prepare`` is told a set of which it is clear beforehand that it is the last word: if it pays, it stays carried
+    out. Without it nothing ever does.
+    """
 
     def __init__(
-        self, session: Session, trials: Trials, contender: WorkloadState, rules: Rules, pieces: Sequence[Piece]
+        self,
+        session: Session,
+        trials: Trials,
+        contender: WorkloadState,
+        rules: Rules,
+        candidates: Candidates,
+        prepare: Callable[[list[Piece]], None] | None = None,
     ) -> None:
         assert contender.step is not None
         self.session = session
@@ -76,7 +91,9 @@ class Search:
         self.contender = contender
         self.rules = rules
         self.need = Need(session, contender.step)
-        self.pieces = pieces
+        self.candidates = candidates
+        self.pieces: list[Piece] = []
+        self.prepare = prepare
         self.found = Found()
         self._verdicts: dict[frozenset[Piece], Played | Refusal] = {}
         self._allowed: dict[tuple[int, tuple[bool, ...]], Refusal | None] = {}
@@ -89,12 +106,16 @@ class Search:
         if self.need.tasks == 1 and (first := self._first_alone(budget)) is not None:
             found.pieces = first
             return found
+        self.pieces = self.candidates.all()
         self.pieces = [p for p in self.pieces if self._could_serve(p)]
         if not self.pieces or not self.need.met_by_all(freed_in_all(self.session.nodes, self.pieces)):
             return found
         best = None
         if len(self.pieces) > EXACT or budget.left < 1 << len(self.pieces):
             best = self._greedy(budget)
+            if found.played is not None:
+                found.pieces = best
+                return found
         found.pieces = self._exact(self._core(best), best, budget)
         if found.pieces is not None:
             order = {p: n for n, p in enumerate(self.pieces)}
@@ -103,12 +124,10 @@ class Search:
 
     def _first_alone(self, budget: Budget) -> list[Piece] | None:
         """The first piece of all, if it will do: no set comes before it."""
-        if not self.pieces:
+        piece = self.candidates.first()
+        if piece is None or not self._could_serve(piece) or not self.need.met([piece]) or not budget.spend():
             return None
-        first = [self.pieces[0]]
-        if not self._could_serve(first[0]) or not self.need.met(first) or not budget.spend():
-            return None
-        return first if isinstance(self._play(first), Played) else None
+        return [piece] if isinstance(self._play([piece], last=True), Played) else None
 
     def _could_serve(self, piece: Piece) -> bool:
         """Whether it frees something that is asked for where a task could go, and the rules might allow it.
@@ -162,9 +181,10 @@ class Search:
                 chosen = prefix(self.need, pieces)
             if not chosen or not budget.spend():
                 return None
-            verdict = self._play(chosen)
+            large = self.need.exact and len(chosen) > LARGE
+            verdict = self._play(chosen, last=large)
             if isinstance(verdict, Played):
-                return self._reprieve(chosen, budget)
+                return chosen if large else self._reprieve(chosen, budget)
             if not verdict.about:
                 return None
             pieces = [p for p in pieces if p.workload.key != verdict.about]
@@ -173,8 +193,6 @@ class Search:
     def _reprieve(self, pieces: list[Piece], budget: Budget) -> list[Piece]:
         """Give back, the dearest first, every victim without which the set pays as well."""
         kept = list(pieces)
-        if self.need.exact and len(pieces) > LARGE:
-            return kept  # it was already cut by room, which decides here
         order = {p: n for n, p in enumerate(self.pieces)}
         for piece in sorted(pieces, key=order.__getitem__, reverse=True):
             fewer = [p for p in kept if p is not piece]
@@ -249,13 +267,19 @@ class Search:
                     return self._lower_inside(pieces, candidate, budget) or candidate
         return None
 
-    def _play(self, pieces: list[Piece]) -> Played | Refusal:
-        """Play a set through; what was found out about it is kept."""
+    def _play(self, pieces: list[Piece], *, last: bool = False) -> Played | Refusal:
+        """Play a set through; what was found out about it is kept. ``last``: it is carried out if it pays."""
         key = frozenset(pieces)
         verdict = self._verdicts.get(key)
         if verdict is None:
             self.found.tried += 1
-            verdict = self._verdicts[key] = self.trials.play(self.contender, pieces, self.rules)
+            last = last and self.prepare is not None
+            if last and self.prepare is not None:
+                self.prepare(pieces)
+            verdict = self.trials.play(self.contender, pieces, self.rules, keep=last)
+            if last and isinstance(verdict, Played):
+                self.found.played = verdict
+            self._verdicts[key] = verdict
             if isinstance(verdict, Refusal):
                 self.found.refusals.append((", ".join(dict.fromkeys(p.workload.key for p in pieces)), verdict))
         return verdict

@@ -16,7 +16,8 @@ from tenure.model.duration import format_time
 from tenure.model.settings import Cause
 from tenure.shields.delay import delay
 from tenure.victims.candidates import Candidates, Gatherer
-from tenure.victims.recording import prices, record
+from tenure.victims.pieces import Piece
+from tenure.victims.recording import Price, prices, record
 from tenure.victims.room import Need
 from tenure.victims.rules import Rules
 from tenure.victims.search import Budget, Found, Search
@@ -44,6 +45,7 @@ class Turns:
         self.shares = state.fairness.now()
         self.trials = Trials(state.session, state.placer, self.shares, state.plugins)
         self.gatherer = Gatherer(state.session, state.plugins, state.fresh(), state.moved)
+        self._prepared: tuple[dict[int, str], Price] = {}, {}
         self.hopeless: dict[object, tuple[Candidates, Found]] = {}
 
     def run(self) -> None:
@@ -112,9 +114,10 @@ class Turns:
         candidates = self.gatherer.gather(contender, rules)
         granted = min(steps, state.budget.left)
         budget = Budget(granted)
-        found = Search(self.session, self.trials, contender, rules, candidates.pieces).run(budget)
+        prepare = None if self.wave is not None else lambda pieces: self._prepare(contender, rules, pieces)
+        found = Search(self.session, self.trials, contender, rules, candidates, prepare).run(budget)
         state.budget.left -= granted - budget.left
-        if budget.hit and granted == steps:
+        if budget.hit and granted == steps and found.played is None:
             return True
         if budget.hit:
             self._exhausted(contender)
@@ -157,25 +160,36 @@ class Turns:
     def _carry_out(self, contender: WorkloadState, rules: Rules, candidates: Candidates, found: Found) -> None:
         """Carry the best set out on the session, and write it into the plan."""
         pieces = found.pieces or []
-        why = {p.workload: rules.why(p.workload) for p in pieces}
-        real = [p for p in pieces if not p.fresh]
-        price = prices(self.state, real, self.cause, contender)
-        played = self.trials.play(contender, pieces, rules, keep=True)
-        assert isinstance(played, Played), played
+        played = found.played
+        if played is None:
+            self._prepare(contender, rules, pieces)
+            again = self.trials.play(contender, pieces, rules, keep=True)
+            assert isinstance(again, Played), again
+            played = again
+        why, price = self._prepared
         considered = _considered(candidates, found)
 
         def reason(workload: WorkloadState, cost: float) -> str:
             return (
-                f"{workload.key} gives way to {contender.key} ({self.cause}): {why[workload]}; "
+                f"{workload.key} gives way to {contender.key} ({self.cause}): {why[workload.leaf]}; "
                 f"the eviction costs {cost:.1f} weighted resource-seconds; {considered}"
             )
 
         record(self.state, played, price, self.cause, contender, reason, wave=self.wave)
         if self.wave is not None:
-            self.state.moved.update(p.workload.key for p in real)
+            self.state.moved.update(p.workload.key for p in pieces if not p.fresh)
         self.gatherer.forget(p.workload for p in pieces)
         self.hopeless.clear()
         self.session.waiting.compact()
+
+    def _prepare(self, contender: WorkloadState, rules: Rules, pieces: list[Piece]) -> None:
+        """Note, before a set is taken, what allows it and what it costs."""
+        victims: dict[int, WorkloadState] = {}
+        for piece in pieces:
+            victims.setdefault(piece.workload.leaf, piece.workload)
+        why = {leaf: rules.why(victim) for leaf, victim in victims.items()}
+        real = [p for p in pieces if not p.fresh]
+        self._prepared = why, prices(self.state, real, self.cause, contender)
 
     def _explain(self, contender: WorkloadState, candidates: Candidates, found: Found) -> None:
         """Say which shields stand between a contender and the room it asks for."""
@@ -206,8 +220,7 @@ def _shielded(cause: Cause, refusals: Sequence[tuple[str, Refusal]]) -> Reason:
 
 
 def _considered(candidates: Candidates, found: Found) -> str:
-    number = len({p.workload.key for p in candidates.pieces})
-    shielded = len(candidates.refused)
     return (
-        f"considered were {number} candidates in {found.tried} sets of victims, {shielded} others were not to be taken"
+        f"considered were {candidates.count} candidates in {found.tried} sets of victims, "
+        f"{len(candidates.refused)} others were not to be taken"
     )

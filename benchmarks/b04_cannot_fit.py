@@ -1,0 +1,64 @@
+"""B4: a gang of 80 GPUs that cannot fit into a full cluster of 4,000 GPUs is told so, with the reason.
+
+Anchor: KAI-Scheduler end to end, 249 s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from benchmarks.b02_reclaim import NOW, full_cluster, gang
+from benchmarks.common import measure, median, print_table
+
+from tenure.cycle import Scheduler
+from tenure.engine.reasons import why_pending
+from tenure.engine.session import Session
+from tenure.engine.snapshot import session_of
+from tenure.model.cluster import Cluster
+from tenure.model.settings import Settings
+
+
+def run(title: str, cluster: Cluster) -> list[object]:
+    """Time the cycle and the reason; nothing may be evicted."""
+    taken, said = [], ""
+
+    def decide(session: Session) -> None:
+        nonlocal said
+        plan = Scheduler(session).cycle(NOW)
+        assert not plan.steps
+        reasons = [*why_pending(session, session.workloads["default/gang"]), *plan.obstacles.get("default/gang", ())]
+        said = "; ".join(r.code for r in reasons)
+
+    for _ in range(5):
+        session = session_of(cluster)
+        taken.append(measure(lambda s=session: decide(s)))
+    found = median(taken)
+    return [title, f"{found.wall:.3f} s", f"{found.cpu:.3f} s", "0.1 s", "249 s", said]
+
+
+def main() -> None:
+    """Print one line for each obstacle."""
+    full = full_cluster(500, gang(10))
+    busy, due = full.queues
+    settings = Settings()
+    shielded = replace(full, settings=replace(settings, reclaim_min_runtime=1 << 40))
+    within = replace(
+        full, settings=settings, queues=(replace(busy, guaranteed=due.guaranteed), replace(due, guaranteed={}))
+    )
+    rows = [
+        run("all victims in their minimum runtime", shielded),
+        run("the other queue is within its guaranteed", within),
+        run("larger than any node", replace(full, settings=settings, workloads=(*full.workloads[:-1], huge()))),
+    ]
+    print_table("B4 cannot fit: one cycle", ["", "wall", "processor", "goal", "KAI", "reasons"], rows)
+
+
+def huge() -> object:
+    """A gang whose tasks no node can take."""
+    (one,) = gang(10)
+    spec = replace(one.tasks[0].spec, requests=(("nvidia.com/gpu", 80),))
+    return replace(one, tasks=tuple(replace(t, spec=spec) for t in one.tasks))
+
+
+if __name__ == "__main__":
+    main()
