@@ -35,7 +35,6 @@ from tenure.model.resources import CPU, GPU, MEMORY, PODS
 from tenure.model.settings import Settings
 from tenure.model.workload import DEFAULT_GRACE_PERIOD, Workload
 
-
 Mark = tuple[int, int, int]
 """Where a checkpoint stands in the undo log, in the log of changed nodes, and in the waiting lists."""
 

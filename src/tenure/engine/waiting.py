@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,7 +17,7 @@ class WaitingLists:
     """Sorted entries by leaf.
 
     An entry counts only while it is its workload's present one; what is stale is skipped, and dropped between
-    cycles. So within a transaction lists only grow, and undoing it needs no more than the workload's attribute.
+    cycles. So within a transaction lists only grow, and undoing it takes out what was put in.
     """
 
     def __init__(self, leaves: Iterable[int], journal: Journal) -> None:
@@ -25,6 +25,7 @@ class WaitingLists:
         self.entries: dict[int, list[Entry]] = {leaf: [] for leaf in leaves}
         self._stale = dict.fromkeys(self.entries, 0)
         self._serial = 0
+        self._put: list[tuple[int, Entry]] = []
 
     def put(self, state: WorkloadState) -> None:
         """Put a workload that has a next step into its leaf's order."""
@@ -36,12 +37,30 @@ class WaitingLists:
             self._stale[state.leaf] += 1
         self.journal.set(state, "entry", entry)
         insort(self.entries[state.leaf], entry)
+        if self.journal.depth:
+            self._put.append((state.leaf, entry))
 
     def drop(self, state: WorkloadState) -> None:
         """Let a workload wait no longer."""
         if state.entry is not None:
             self._stale[state.leaf] += 1
             self.journal.set(state, "entry", None)
+
+    def mark(self) -> int:
+        """Give the mark of a checkpoint."""
+        return len(self._put)
+
+    def rollback(self, mark: int) -> None:
+        """Take out everything that was put in since ``mark``."""
+        put = self._put
+        while len(put) > mark:
+            leaf, entry = put.pop()
+            entries = self.entries[leaf]
+            del entries[bisect_left(entries, entry)]
+
+    def commit(self) -> None:
+        """Keep what was put in; to be told when the outermost checkpoint closes."""
+        self._put.clear()
 
     def next_serial(self) -> int:
         """Give a number that was not given before."""
