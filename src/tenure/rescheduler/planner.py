@@ -1,0 +1,155 @@
+"""Makes the plan: greedy always, exact within a limit of solver steps, and the certificate (spec: plans)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tenure.rescheduler.cover import NEVER, Cover
+from tenure.rescheduler.decode import decode
+from tenure.rescheduler.greedy import Found, greedy
+from tenure.rescheduler.impossible import why_never
+from tenure.rescheduler.problem import Answer, Certificate, Landing, Move, Problem
+from tenure.rescheduler.program import Program, assemble
+from tenure.rescheduler.solver import Solution, Solver
+
+TOLERANCE = 1e-4
+"""Costs are whole numbers; a bound that lies this close below one counts as that one."""
+
+
+WIDENING = (0.02, 0.25, 1.5)
+"""How far above the bound a plan is looked for first, as a share of it."""
+
+
+ALONE = 8
+"""How much more effort the greedy plan is worth where no exact one follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long the exact planner may search: nodes of its tree, and as a guard seconds."""
+
+    node_limit: int = 10_000
+    time_limit: float = 60.0
+
+
+def make_room(problem: Problem, solver: Solver | None, limits: Limits | None = None) -> Answer:
+    """Find the cheapest moves after which all of ``problem.asks`` fit.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    solver
+        For the exact plan; without it the greedy plan stands with the cover bound.
+    limits
+        Of the solver.
+    """
+    covers = [Cover(problem, ask) for ask in problem.asks]
+    bound = max((int(c.total[-1]) for c in covers), default=0)
+    reason = why_never(problem, covers)
+    if reason:
+        return _none(bound, "impossible", reason)
+    if solver is not None and bound > 0:
+        solver.start()  # it loads while the greedy plan is made
+    found = greedy(problem, covers, 1 if solver is not None else ALONE)
+    if found is not None and found[0] <= bound:
+        return _answer(found, bound, "cover", "no plan can cost less: so much has to leave the cheapest nodes")
+    if solver is None:
+        return _greedy_only(found, bound, "the exact planner is off")
+    return _exact(problem, covers, found, bound, solver, limits or Limits())
+
+
+def _exact(
+    problem: Problem, covers: Sequence[Cover], found: Found | None, bound: int, solver: Solver, limits: Limits
+) -> Answer:
+    """Search below one cut-off after the other: the nearer it is to the bound, the fewer tasks can play a part."""
+    begin = time.monotonic()
+    nodes = limits.node_limit
+    for cutoff in _cutoffs(bound, None if found is None else found[0]):
+        left = limits.time_limit - (time.monotonic() - begin)
+        program = assemble(problem, covers, cutoff)
+        solution = solver.solve(program, node_limit=max(1, nodes), time_limit=max(0.1, left))
+        nodes -= solution.nodes
+        if solution.infeasible and cutoff is not None:
+            bound = max(bound, cutoff)
+            continue
+        return _judged(problem, program, solution, found, bound)
+    if found is None:
+        return _none(bound, "impossible", "no arrangement of what may be moved leaves the room: proven by search")
+    return _answer(found, found[0], "exact", "proven by search: nothing cheaper makes room")
+
+
+def _cutoffs(bound: int, cost: int | None) -> list[int | None]:
+    """Give rising cut-offs, the last one that of the plan that is known, or none."""
+    early = [bound + 2 + int(bound * share) for share in WIDENING]
+    if cost is None:
+        return [*early, None]
+    return [*(c for c in early if c < cost - (cost - bound) // 4), cost]
+
+
+def _judged(problem: Problem, program: Program, solution: Solution, found: Found | None, bound: int) -> Answer:
+    """Make an answer of what the solver says below the last cut-off."""
+    if solution.infeasible:
+        return _none(bound, "impossible", "no arrangement of what may be moved leaves the room: proven by search")
+    bound = max(bound, _rounded(solution))
+    if solution.values is None:
+        return _greedy_only(found, bound, solution.failure or f"the search was cut off after {solution.nodes} nodes")
+    moves, landings = decode(problem, program, solution.values)
+    cost = sum(int(problem.cost[m.task]) for m in moves)
+    if solution.optimal or cost <= bound:
+        return _answer((cost, tuple(moves), tuple(landings)), cost, "exact", "proven by search: nothing cheaper does")
+    reason = f"the search was cut off after {solution.nodes} nodes"
+    return _answer((cost, tuple(moves), tuple(landings)), min(bound, cost), "greedy", reason)
+
+
+def _rounded(solution: Solution) -> int:
+    if not math.isfinite(solution.bound):
+        return 0
+    return max(0, math.ceil(solution.bound - TOLERANCE))
+
+
+def _greedy_only(found: Found | None, bound: int, why: str) -> Answer:
+    if found is None:
+        return _none(bound, "unknown", f"no plan was found, and none was ruled out: {why}")
+    return _answer(found, min(bound, found[0]), "greedy", f"the greedy plan stands: {why}")
+
+
+def _answer(found: Found, bound: int, method: str, reason: str) -> Answer:
+    cost, moves, landings = found
+    return Answer(moves, landings, Certificate(cost=cost, lower_bound=bound, method=method, reason=reason))
+
+
+def _none(bound: int, method: str, reason: str) -> Answer:
+    return Answer((), (), Certificate(cost=None, lower_bound=min(bound, NEVER), method=method, reason=reason))
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """The most members that ``moves`` make room for, and the proven most (``bound``)."""
+
+    moves: tuple[Move, ...]
+    landings: tuple[Landing, ...]
+    placed: int
+    bound: int
+    optimal: bool
+    reason: str = ""
+
+
+def most_room(problem: Problem, moves: int, solver: Solver, limits: Limits | None = None) -> Improvement:
+    """Find at most so many moves after which as many members of ``problem.asks`` as possible fit."""
+    limits = limits or Limits()
+    covers = [Cover(problem, ask) for ask in problem.asks]
+    program = assemble(problem, covers, None, most_moves=moves)
+    solution = solver.solve(program, node_limit=limits.node_limit, time_limit=limits.time_limit)
+    if solution.values is None:
+        return Improvement((), (), 0, problem.asks[0].count, optimal=False, reason=solution.failure or "cut off")
+    made, landings = decode(problem, program, solution.values)
+    best = -math.ceil(solution.bound - TOLERANCE) if np.isfinite(solution.bound) else problem.asks[0].count
+    return Improvement(
+        tuple(made), tuple(landings), len(landings), max(best, len(landings)), solution.optimal, solution.failure
+    )

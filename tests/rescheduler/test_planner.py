@@ -1,0 +1,201 @@
+"""The planner against everything there is, on small states; the checker on all of them."""
+
+import functools
+import os
+import signal
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tenure.rescheduler.checker import check
+from tenure.rescheduler.planner import Limits, make_room
+from tenure.rescheduler.problem import Answer, Bound, Certificate, Move
+from tenure.rescheduler.solver import ProcessSolver
+from tenure.rescheduler.waves import sequence
+
+from .problems import cheapest_by_force, problem, random_problem
+
+SEEDS = range(80)
+
+
+@functools.cache
+def optimum(seed):
+    return cheapest_by_force(random_problem(seed))
+
+
+@pytest.fixture(scope="module")
+def solver():
+    with ProcessSolver() as process:
+        yield process
+
+
+def test_the_exact_plan_costs_what_the_best_of_all_plans_costs(solver):
+    """And where there is no plan, it is told that there is none: never one without the other."""
+    methods = set()
+    for seed in SEEDS:
+        asked = random_problem(seed)
+        answer = make_room(asked, solver)
+        methods.add(answer.certificate.method)
+        assert answer.certificate.cost == optimum(seed), seed
+        assert (answer.certificate.method == "impossible") == (optimum(seed) is None), seed
+        assert not check(asked, answer), seed
+    assert methods == {"exact", "cover", "impossible"}
+
+
+def test_the_greedy_plan_is_right_and_its_bound_holds():
+    """Without the exact planner a plan may be missed or dear, but never wrong, and the bound is below the optimum."""
+    for seed in SEEDS:
+        asked = random_problem(seed)
+        answer = make_room(asked, None)
+        assert not check(asked, answer), seed
+        if optimum(seed) is None:
+            assert not answer.feasible
+        else:
+            assert answer.certificate.lower_bound <= optimum(seed)
+            assert answer.certificate.method != "impossible"
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(1000, 10**6), mode=st.sampled_from(["evict-first", "reserve-first"]))
+def test_replaying_the_waves_never_overfills_a_node(seed, mode):
+    """At no instant, under either mode, with cycles and without."""
+    asked = random_problem(seed)
+    answer = make_room(asked, None)
+    waves = sequence(asked, answer.moves, mode)
+    assert waves is not None
+    assert not check(asked, answer, waves)
+
+
+CHAIN = {
+    "kinds": [[4], [2], [1]],
+    # node 0: a 2 leaves it; node 1 takes that once its 1 has left; node 2 has room for a 1 only
+    "free": [[2], [1], [1]],
+    "tasks": [(1, 0, 5), (2, 1, 3)],
+    "asks": [(0, 0, 1)],
+}
+
+
+def test_a_chain_of_moves_makes_room(solver):
+    """The contender takes node 0; its pod goes to node 1, whose pod goes to node 2."""
+    asked = problem(**CHAIN)
+    answer = make_room(asked, solver)
+    assert answer.certificate.cost == 8
+    assert [(m.task, m.origin, m.target) for m in answer.moves] == [(0, 0, 1), (1, 1, 2)]
+    waves = sequence(asked, answer.moves, "reserve-first")
+    assert [[leg.move.task for leg in wave] for wave in waves] == [[1], [0]]
+    assert not check(asked, answer, waves)
+
+
+def test_a_circle_is_broken_over_spare_room_or_by_the_cheapest():
+    """Reserve-first alone would wait for ever."""
+    for spare, modes in ((2, {"reserve-first"}), (0, {"evict-first"})):
+        asked = problem(
+            kinds=[[2]], free=[[0], [0], [spare]], tasks=[(0, 0, 2), (0, 1, 1)], asks=[], allowed=[[True] * 3]
+        )
+        moves = (Move(0, 0, 1, 0), Move(1, 1, 0, 0))
+        answer = Answer(moves, (), Certificate(cost=3, lower_bound=0, method="greedy"))
+        waves = sequence(asked, moves, "reserve-first")
+        assert not check(asked, answer, waves)
+        assert {leg.mode for wave in waves for leg in wave} == modes
+        assert len(waves) == (3 if spare else 1)
+
+
+def test_budgets_on_what_is_down_are_kept_wave_by_wave(solver):
+    """Two of three replicas have to move, one may be down at a time: two waves."""
+    bound = Bound(name="web", weights={0: 1, 1: 1, 2: 1}, limit=1, concurrent=True)
+    asked = problem(kinds=[[2], [4]], free=[[0], [4], [0]], tasks=[(0, 0, 1), (0, 0, 1), (0, 2, 1)],
+                    asks=[(0, 1, 1)], allowed=[[True] * 3, [True, False, False]], bounds=[bound])  # fmt: skip
+    answer = make_room(asked, solver)
+    waves = sequence(asked, answer.moves, "evict-first")
+    assert [len(wave) for wave in waves] == [1, 1]
+    assert not check(asked, answer, waves)
+
+
+def test_why_no_move_can_help_says_where_the_largest_hole_is():
+    """The signal for an autoscaler."""
+    asked = problem(kinds=[[8], [1]], free=[[1], [4]], tasks=[(1, 0, 1), (1, 1, 1)], asks=[(0, 0, 1)])
+    answer = make_room(asked, None)
+    assert not answer.feasible
+    assert answer.certificate.method == "impossible"
+    assert answer.certificate.reason == "even if every movable pod moved, the largest hole is 5 r0 on node-1"
+
+
+def test_moving_makes_no_room_in_all():
+    """Every node could be cleared, but there is not enough to be had."""
+    asked = problem(kinds=[[4], [1]], free=[[1], [2]], tasks=[(1, 0, 1)] * 3 + [(1, 1, 1)] * 2, asks=[(0, 0, 1)])
+    answer = make_room(asked, None)
+    assert answer.certificate.reason.startswith("moving makes no room in all: 3 r0 are free")
+
+
+def hard():
+    """A chain: the greedy plan without hops would not find it, and the cover bound does not prove it."""
+    return problem(**CHAIN)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (sys.executable, "-c", "import sys; sys.exit(3)"),
+        (sys.executable, "-c", "import sys; sys.stdout.buffer.write(b'garbage!' * 40)"),
+        ("/nonexistent/solver",),
+    ],
+)
+def test_a_solver_that_fails_leaves_the_greedy_plan_and_says_so(command):
+    """It dies, talks nonsense, or is not there."""
+    with ProcessSolver(command) as broken:
+        answer = make_room(hard(), broken)
+    assert answer.certificate.cost == 8
+    assert answer.certificate.method == "greedy"
+    assert "the solver failed" in answer.certificate.reason
+    assert answer.certificate.lower_bound <= 8
+
+
+def test_a_solver_that_never_answers_is_stopped(monkeypatch):
+    """The guard strikes, the process is killed, and the greedy plan stands."""
+    monkeypatch.setattr("tenure.rescheduler.solver.GRACE", 0.2)
+    with ProcessSolver((sys.executable, "-c", "import time; time.sleep(600)")) as stuck:
+        answer = make_room(hard(), stuck, Limits(time_limit=0.2))
+        assert stuck._process is None
+    assert answer.certificate.method == "greedy"
+    assert "was stopped" in answer.certificate.reason
+
+
+def test_a_solver_that_was_killed_is_started_anew(solver):
+    """Whoever killed it: the next plan is exact again."""
+    assert make_room(hard(), solver).certificate.method == "exact"
+    os.kill(solver._process.pid, signal.SIGKILL)
+    solver._process.wait()
+    assert make_room(hard(), solver).certificate.method == "exact"
+
+
+def test_the_same_problem_gives_the_same_plan(solver):
+    """Step limits, no clock: byte for byte."""
+    for seed in range(0, 80, 10):
+        first, second = make_room(random_problem(seed), solver), make_room(random_problem(seed), solver)
+        assert (first.moves, first.landings, first.certificate) == (second.moves, second.landings, second.certificate)
+
+
+def large(seed):
+    """200 nodes of 8, nearly full of 1, 2 and 3, with a gang of 8 that wants whole nodes."""
+    rng = np.random.default_rng(seed)
+    kinds, tasks = [[1], [2], [3], [8]], []
+    free = np.full(200, 8)
+    while free.sum() > 110:
+        cls, node = int(rng.integers(3)), int(rng.integers(200))
+        if free[node] > cls:
+            free[node] -= cls + 1
+            tasks.append((cls, node, int(rng.integers(1, 30))))
+    return problem(kinds=kinds, free=[[int(f)] for f in free], tasks=tasks, asks=[(0, 3, 8)])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_large_plan_passes_the_checker_and_its_bound_is_the_cost(solver, seed):
+    """200 nodes, a gang of 8: proven, and replayed wave by wave."""
+    asked = large(seed)
+    answer = make_room(asked, solver)
+    assert answer.certificate.method in {"exact", "cover"}
+    waves = sequence(asked, answer.moves, "evict-first")
+    assert not check(asked, answer, waves)
