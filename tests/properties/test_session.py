@@ -1,0 +1,162 @@
+"""The session's own promises: undo is exact, caches are what they would be if made anew, one number from two ways."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenure.engine.evictions import depart, evict, outstay
+from tenure.engine.placement import Placer
+from tenure.engine.score import UNFIT
+from tenure.engine.snapshot import session_of
+from tenure.engine.workloads import BOUND, PENDING, RUNNING, TERMINATING
+from tests.properties.dump import state_of
+from tests.properties.strategies import clusters
+
+
+class Operations:
+    """Random operations on a session, each allowed where it is made."""
+
+    def __init__(self, session, choose):
+        self.session = session
+        self.placer = Placer(session)
+        self.choose = choose
+
+    def tasks(self, wanted):
+        workloads = [w for _, w in sorted(self.session.workloads.items()) if w.leaf >= 0]
+        return [t for w in workloads for t in w.tasks if wanted(t)]
+
+    def place(self):
+        """Bind a pending task where it fits best, or nominate it."""
+        waiting = self.tasks(lambda t: t.phase is PENDING and t.nominated < 0)
+        if waiting:
+            task = self.choose(waiting)
+            node, bindable = self.placer.find(task)
+            if node >= 0:
+                self.placer.put(task, node, bindable=bindable and self.choose((True, True, False)))
+
+    def step(self):
+        """Place a whole next step."""
+        waiting = self.session.waiting.all()
+        if waiting:
+            workload = self.choose(waiting)
+            if self.placer.place(workload, workload.step):
+                self.session.note_start(workload)
+                self.session.refresh(workload)
+
+    def withdraw(self):
+        """Undo a placement, or let go what terminates."""
+        placed = self.tasks(lambda t: t.nominated >= 0 or t.node >= 0)
+        if placed:
+            self.session.withdraw(self.choose(placed))
+
+    def refresh(self):
+        self.session.refresh(self.choose(self.tasks(lambda _: True)).workload)
+
+    def stick(self):
+        late = self.tasks(lambda t: t.phase is TERMINATING and not t.stuck)
+        if late:
+            self.session.mark_stuck(self.choose(late))
+
+    def evict(self):
+        running = self.tasks(lambda t: t.phase in (BOUND, RUNNING))
+        if running:
+            evict(self.session, self.choose(running))
+
+    def depart(self):
+        leaving = self.tasks(lambda t: t.leaving >= 0)
+        if leaving:
+            depart(self.session, self.choose(leaving))
+
+    def outstay(self):
+        leaving = self.tasks(lambda t: t.leaving >= 0 and not t.stuck)
+        if leaving:
+            outstay(self.session, self.choose(leaving))
+
+    ALL = (place, place, step, withdraw, refresh, stick, evict, depart, outstay)
+
+    def some(self, most):
+        for _ in range(self.choose(range(most + 1))):
+            self.choose(self.ALL)(self)
+
+
+def begun(cluster):
+    """Give a session as a cycle begins on it."""
+    session = session_of(cluster)
+    session.mix.refresh()
+    return session
+
+
+def nested(operations, depth):
+    """Open a checkpoint, do something, perhaps within further ones, and roll back or commit."""
+    session = operations.session
+    before = state_of(session)
+    mark = session.checkpoint()
+    operations.some(4)
+    if depth and operations.choose((True, True, False)):
+        nested(operations, depth - 1)
+        operations.some(3)
+    if operations.choose((True, True, False)):
+        session.rollback(mark)
+        assert state_of(session) == before
+    else:
+        session.commit()
+
+
+@given(clusters(), st.data())
+def test_rollback_restores_everything(cluster, data):
+    """Bit for bit, however deep, whatever was committed further inside."""
+    session = begun(cluster)
+    operations = Operations(session, lambda options: data.draw(st.sampled_from(list(options))))
+    operations.some(3)
+    before = state_of(session)
+    mark = session.checkpoint()
+    nested(operations, 3)
+    operations.some(4)
+    session.rollback(mark)
+    assert state_of(session) == before
+    assert session.journal._entries == []
+
+
+@given(clusters(), st.data())
+def test_scores_kept_are_scores_made_anew(cluster, data):
+    """After any operations and rollbacks the scores of every class are those of a fresh look at all nodes."""
+    session = begun(cluster)
+    operations = Operations(session, lambda options: data.draw(st.sampled_from(list(options))))
+    for _ in range(data.draw(st.integers(1, 3))):
+        nested(operations, 2)
+        for cls in session.classes.classes:
+            best = session.scorer.best(cls)
+            fresh = session.scorer.keys(cls, slice(None))
+            assert np.array_equal(cls.key, fresh)
+            assert best == (int(fresh.argmax()) if fresh.max() > UNFIT else -1)
+
+
+@given(clusters(placements=("binpack", "spread")), st.data())
+def test_one_node_scores_as_all_nodes_do(cluster, data):
+    """The scalar score of a node is the vector's, bit for bit."""
+    session = begun(cluster)
+    Operations(session, lambda options: data.draw(st.sampled_from(list(options)))).some(8)
+    for cls in session.classes.classes:
+        together = session.scorer.keys(cls, slice(None)).tolist()
+        assert [session.scorer.scalar(cls, node) for node in range(len(session.nodes))] == together
+
+
+@given(clusters(), st.data())
+def test_what_is_kept_up_to_date_is_what_a_new_session_would_count(cluster, data):
+    """Taking workloads out until nothing is left empties every count."""
+    session = begun(cluster)
+    Operations(session, lambda options: data.draw(st.sampled_from(list(options)))).some(8)
+    for key in data.draw(st.permutations(sorted(session.workloads))):
+        session.remove_workload(key)
+    nodes = session.nodes
+    assert np.array_equal(nodes.room, np.concatenate([nodes.capacity, nodes.capacity]))
+    assert nodes.waiting == 0
+    assert not session.terms.match.any()
+    assert not session.terms.hold.any()
+    assert not session.terms.port.any()
+    assert not any(session.on_node)
+    assert {a for kind in ("allocated", "fixed", "pending") for q in getattr(session.queues, kind) for a in q} <= {0}
+    assert set(session.foreign) <= {0}
+    assert session.waiting.all() == []
