@@ -6,8 +6,7 @@ gang; 165 s for 4,000 reclaims of one GPU at 500 nodes.
 
 from __future__ import annotations
 
-from benchmarks.common import measure, median, print_memory, print_table
-
+from common import measure, median, print_memory, print_table
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Cluster

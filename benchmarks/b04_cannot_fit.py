@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks.b02_reclaim import NOW, full_cluster, gang
-from benchmarks.common import measure, median, print_table
-
+from b02_reclaim import NOW, full_cluster, gang
+from common import measure, median, print_table
 from tenure.cycle import Scheduler
 from tenure.engine.reasons import why_pending
 from tenure.engine.session import Session

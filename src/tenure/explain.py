@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tenure.engine.plan import Pending, Reason
+from tenure.engine.plan import Pending, Reason, Refused, Step
 from tenure.model.cluster import Cluster, Eviction
 from tenure.model.duration import format_duration, format_time
 from tenure.model.problems import InvalidInputError, Problem, nearest
@@ -90,6 +90,9 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
     pending = next((p for p in played.pending if p.workload == key), None)
     evictions = tuple(e for e in played.before.evictions if e.workload == key)
     placed = {t.name: t.node for t in after.tasks if t.phase in PLACED and t.node is not None}
+    leaves = [s for s in played.steps if s.workload == key and s.action == "evict"]
+    if leaves:
+        return Story(key, "gives way", _evicted_headline(leaves), evictions=evictions, nodes=placed)
     if pending is not None:
         state = "partly running" if placed else "pending"
         headline = _waiting_headline(after, played.before.now, len(placed))
@@ -101,10 +104,26 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         return Story(key, "starts", headline, evictions=evictions, nodes=placed)
     if placed:
         since = f" since {format_time(after.started_at)}" if after.started_at is not None else ""
-        return Story(
-            key, "running", f"it runs{since} in queue {after.queue or 'default'}", evictions=evictions, nodes=placed
-        )
+        headline = f"it runs{since} in queue {after.queue or 'default'}"
+        held = tuple(_held(r) for r in played.refused if r.workload == key)
+        return Story(key, "running", headline, held, evictions=evictions, nodes=placed)
     return Story(key, "finished", "none of its tasks waits or runs", evictions=evictions)
+
+
+def _evicted_headline(steps: list[Step]) -> str:
+    """Say of what is evicted in this cycle why, and where it goes on."""
+    lands = sorted({s.to for s in steps if s.to is not None})
+    goes_on = f"; it goes on at {', '.join(lands)}" if lands else ""
+    return f"{len(steps)} of its tasks are evicted in this cycle: {steps[0].reason}{goes_on}"
+
+
+def _held(refused: Refused) -> Reason:
+    """Say by which shield a workload that runs was kept from giving way."""
+    until = f" until {format_time(refused.until)}" if refused.until is not None else ""
+    whom = f" for {refused.beneficiary}" if refused.beneficiary else ""
+    numbers = {"cause": refused.cause, "for": refused.beneficiary, "shield": refused.shield}
+    text = f"it was not evicted{whom} by {refused.cause}: held by {refused.shield}{until}. {refused.message}"
+    return Reason("Shielded", text, numbers)
 
 
 def _future(pending: Pending, played: PlayThrough) -> int | None:
@@ -137,6 +156,15 @@ def _more_guaranteed(n: dict[str, Any]) -> str:
     return f"{more}, or preemptible: true on the workload"
 
 
+def _a_shield_ends(n: dict[str, Any]) -> str:
+    """The shields in the way, and when the first of them ends by itself."""
+    times = sorted({s["until"] for s in n["shields"] if s["until"] is not None})
+    if times:
+        return f"nothing but time, for {n['cause']}: the first shield in the way ends {times[0]}"
+    names = ", ".join(sorted({s["shield"] for s in n["shields"]}))
+    return f"for {n['cause']}, another answer of what is in the way: {names}"
+
+
 def _more_room(numbers: dict[str, Any]) -> str:
     if "room" in numbers:
         return f"room for {numbers['tasks'] - numbers['room']} more of its tasks at the same time"
@@ -151,6 +179,9 @@ _HELP: dict[str, Callable[[dict[str, Any]], str]] = {
     "BeyondGuaranteed": _more_guaranteed,
     "NoNodeFits": _more_room,
     "NeverFits": lambda _: "larger or more nodes, or a smaller request: no waiting helps",
+    "ShieldedVictims": _a_shield_ends,
+    "PreemptionDelay": lambda n: f"nothing but time: from {n['until']} on others may be evicted for it",
+    "SearchExhausted": lambda _: "the next cycle, or a higher search.maxScenarios",
     "Gated": lambda _: "somebody has to remove the scheduling gates of its tasks",
     "NotEnoughTasks": lambda n: f"{n['minMember'] - n['tasks']} more tasks, or a smaller minMember",
     "Unsupported": lambda _: "a scheduler that evaluates these constraints",

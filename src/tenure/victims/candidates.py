@@ -64,9 +64,7 @@ class Gatherer:
         self.plugins = plugins
         self.fresh = fresh
         self.barred = barred
-        self.running = [
-            w for _, w in sorted(session.workloads.items()) if w.leaf >= 0 and any(t.node >= 0 for t in w.tasks)
-        ]
+        self.running = [w for _, w in sorted(session.workloads.items()) if w.leaf >= 0 and w.occupied()]
         self._known: dict[object, Candidates] = {}
         self._pieces: dict[tuple[str, bool], list[Piece]] = {}
 
@@ -97,7 +95,7 @@ class Gatherer:
             if victim is contender or victim.key in self.barred or not rules.concerns(victim):
                 continue
             refusal = rules.eligible(victim)
-            is_fresh = not refusal and all(t in self.fresh for t in victim.tasks if t.node >= 0)
+            is_fresh = not refusal and bool(self.fresh) and all(t in self.fresh for t in victim.tasks if t.node >= 0)
             if refusal is None and not is_fresh:
                 refusal = self.plugins.filter(self.session, rules.cause, contender, victim)
             if refusal is not None:

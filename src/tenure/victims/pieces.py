@@ -61,7 +61,7 @@ def held(session: Session, tasks: Sequence[TaskState]) -> Amount:
 def pieces_of(session: Session, workload: WorkloadState, fresh: frozenset[TaskState], *, core: bool) -> list[Piece]:
     """Give everything that may be taken from a running workload; without ``core``, what it runs beyond it."""
     surplus, units = _beyond_core(workload.root)
-    everything = tuple(t for t in workload.tasks if t.node >= 0)
+    everything = tuple(t for t in workload.tasks if t.node >= 0 and t.active)
     found = [_piece(session, workload, (((t,), False),), fresh) for t in surplus]
     if not core:
         return found
