@@ -84,9 +84,19 @@ class ReclaimRules:
         limit = queues.guaranteed[theirs] if within else self.allocatable[theirs]
         if not any(queues.allocated[theirs][r] > max(0, limit[r]) for r in rows):
             return self._not_over(theirs, rows, limit, within=within)
+        return self.floor(victim, held, core=core, owed=owed)
+
+    def floor(self, victim: int, held: Amount, *, core: bool, owed: list[Owed] | None = None) -> Refusal | None:
+        """Refuse a piece without which a queue on the victim's side would have less than it is guaranteed.
+
+        The part of `may_take` that holds whatever the eviction is for.
+        """
+        rows = [r for r in self.rows if held[r] > 0]
+        mine, theirs = self.meeting(victim)
+        queues = self.queues
         for queue in queues.path[victim]:
             floor = queues.guaranteed[queue]
-            if not any(queues.allocated[queue][r] > max(0, floor[r]) for r in rows):
+            if rows and not any(queues.allocated[queue][r] > max(0, floor[r]) for r in rows):
                 name = queues.queues[queue].name
                 return Refusal(GUARANTEED, f"queue {name} holds no more than it is guaranteed of what is asked for")
             below = [
