@@ -74,6 +74,7 @@ class Fragmentation:
         milli = [np.full(len(self.nodes), MILLI) if c.milli is None else c.milli for c in classes]
         self._milli = np.array(milli, np.int64).reshape(len(classes), len(self.nodes)).T
         self._uniform = bool(classes) and bool((self._milli == self._milli[:1]).all())
+        self._size_of: Index = slice(None)
         if self._uniform:
             self._sizes, self._size_of = np.unique(self._milli[0], return_inverse=True)
 
@@ -136,15 +137,9 @@ class Fragmentation:
         np.put_along_axis(after, order, np.maximum(taken, 0), axis=1)
         return after
 
-    def _per_size(self, nodes: Ints, device: Ints) -> tuple[Ints, Ints]:
-        """Devices with enough free for each class, and what lies free on the others: ``int64[nodes, classes]``."""
-        if self._uniform:
-            enough = device[:, None, :] >= self._sizes[None, :, None]
-            count = enough.sum(axis=2)
-            lost = np.where(enough, 0, device[:, None, :]).sum(axis=2)
-            return count[:, self._size_of], lost[:, self._size_of]
-        enough = device[:, None, :] >= self._milli[nodes][:, :, None]
-        return enough.sum(axis=2), np.where(enough, 0, device[:, None, :]).sum(axis=2)
+    def _amounts(self, nodes: Ints) -> Ints:
+        """Milli-GPU of a device that is asked for: ``int64[nodes or 1, sizes]``; ``_size_of`` gives a class's size."""
+        return self._sizes[None] if self._uniform else self._milli[nodes]
 
     def _hosts(self, nodes: Ints, room: Ints) -> NDArray[np.bool_]:
         """Which nodes have what each class asks for beside GPUs: ``bool[nodes, classes]``."""
@@ -156,7 +151,9 @@ class Fragmentation:
     def _fragment(self, nodes: Ints, device: Ints, room: Ints) -> Floats:
         if not len(self._need):
             return np.zeros(len(nodes))
-        count, lost = self._per_size(nodes, device)
+        enough = device[:, :, None] >= self._amounts(nodes)[:, None, :]
+        count = enough.sum(axis=1)[:, self._size_of]
+        lost = np.where(enough, 0, device[:, :, None]).sum(axis=1)[:, self._size_of]
         hosts = self._hosts(nodes, room) & (count >= self._need)
         total = device.sum(axis=1)[:, None]
         result: Floats = np.where(hosts, lost, total) @ self._share
@@ -167,16 +164,15 @@ class Fragmentation:
         does not fit.
         """
         assert cls.milli is not None
-        milli = cls.milli[nodes][:, None]
-        hosts = self._hosts(nodes, room)
-        result = np.full(device.shape, np.inf)
-        for number in range(device.shape[1]):
-            fits = np.flatnonzero(device[:, number] >= milli[:, 0])
-            if len(fits):
-                after = device[fits].copy()
-                after[:, number] -= milli[fits, 0]
-                count, lost = self._per_size(nodes[fits], after)
-                total = after.sum(axis=1)[:, None]
-                usable = hosts[fits] & (count >= self._need)
-                result[fits, number] = np.where(usable, lost, total) @ self._share
-        return result
+        amounts = self._amounts(nodes)[:, None, :]
+        before = device[:, :, None]
+        after = before - cls.milli[nodes][:, None, None]
+        enough, still = before >= amounts, after >= amounts
+        unusable = np.where(enough, 0, before)
+        # Only one device changes, so what all have together changes by what that one does.
+        count = enough.sum(axis=1, keepdims=True) + still.astype(np.int64) - enough
+        lost = unusable.sum(axis=1, keepdims=True) + np.where(still, 0, after) - unusable
+        hosts = self._hosts(nodes, room)[:, None, :] & (count[:, :, self._size_of] >= self._need)
+        total = before.sum(axis=1, keepdims=True) - cls.milli[nodes][:, None, None]
+        result = np.where(hosts, lost[:, :, self._size_of], total) @ self._share
+        return np.where(after[:, :, 0] >= 0, result, np.inf)
