@@ -63,6 +63,7 @@ class TaskClass:
         self.version = 0
         self.best = -1
         self.best_key = -np.inf
+        self.rate: float | None = None  # what a second of it costs, once somebody has asked
 
     def _pending_amount(self, nodes: NodeTable) -> tuple[int, ...]:
         amount = self.ask[: nodes.amounts].tolist()

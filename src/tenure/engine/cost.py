@@ -10,6 +10,7 @@ from __future__ import annotations
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.resources import CPU, GPU, MILLI
+from tenure.model.workload import TaskSpec
 
 SECOND = 1_000_000
 MICRO = 1_000_000
@@ -61,3 +62,11 @@ def cost(session: Session, task: TaskState) -> int:
         late = own - saved_at(session, workload)
         time -= max(0, late)
     return round(rate(session, task) * time / SECOND * MICRO)
+
+
+def lost_amounts(spec: TaskSpec, time: int) -> dict[str, int]:
+    """What a task that loses ``time`` (µs) destroys, in resource-µs by resource: of whole GPUs and cores."""
+    lost = {name: amount * time // (1000 if name == CPU else 1) for name, amount in spec.requests if amount}
+    if spec.gpu_share is not None and spec.gpu_share.milli:
+        lost[GPU] = spec.gpu_share.milli * spec.gpu_share.devices * time // MILLI
+    return lost

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
+from operator import add, sub
 
-import numpy as np
-
-from tenure.engine.nodes import Ints
+from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.victims.choice import Key, key_of
@@ -28,23 +27,37 @@ class Tally:
         self.need = need
         self.part = need.parts[0]
         self.chosen: dict[Piece, None] = {}
-        self.freed: dict[int, Ints] = {}
+        self.freed: dict[int, Amount] = {}
+        self.count: dict[int, int] = {}
         self.total = self.part.count
 
-    def slots(self, node: int, more: Ints | None = None) -> int:
+    def slots(self, node: int, more: Amount | None = None) -> int:
         """How many tasks have room on a node, with ``more`` freed there beside what is chosen."""
+        if more is None:
+            known = self.count.get(node)
+            return int(self.part.per_node[node]) if known is None else known
         freed = self.freed.get(node)
-        if freed is None:
-            return int(self.part.per_node[node]) if more is None else self.part.slots(node, more)
-        return self.part.slots(node, freed if more is None else freed + more)
+        return self.part.slots(node, more if freed is None else tuple(map(add, freed, more)))
+
+    def loss(self, piece: Piece) -> int:
+        """For how many tasks there would be room no more without a chosen piece."""
+        return sum(
+            self.slots(node) - self.part.slots(node, tuple(map(sub, self.freed[node], amounts)))
+            for node, amounts in piece.frees
+        )
 
     def change(self, piece: Piece, sign: int) -> None:
         """Choose a piece, or give it back."""
         for node, amounts in piece.frees:
-            before = self.slots(node)
-            old = self.freed.get(node)
-            self.freed[node] = sign * amounts if old is None else old + sign * amounts
-            self.total += self.slots(node) - before
+            before, old = self.slots(node), self.freed.get(node)
+            if sign < 0:
+                assert old is not None
+                new = tuple(map(sub, old, amounts))
+            else:
+                new = amounts if old is None else tuple(map(add, old, amounts))
+            self.freed[node] = new
+            self.count[node] = after = self.part.slots(node, new)
+            self.total += after - before
         if sign > 0:
             self.chosen[piece] = None
         else:
@@ -102,7 +115,7 @@ class Greedy:
         if not tally.part.cls.static_list[node]:
             return None
         target = tally.slots(node) + 1
-        more: Ints | None = None
+        more: Amount | None = None
         found: list[Piece] = []
         for piece in self.at[node]:
             if piece in tally.chosen or piece in self.barred or self._covered(piece):
@@ -115,7 +128,7 @@ class Greedy:
                     more = _sum(found, node)
             amounts = next(a for n, a in piece.frees if n == node)
             found.append(piece)
-            more = amounts if more is None else more + amounts
+            more = amounts if more is None else tuple(map(add, more, amounts))
             if tally.slots(node, more) >= target:
                 return (
                     key_of(self.session.settings, self._needed(node, found, target)),
@@ -126,11 +139,18 @@ class Greedy:
 
     def _needed(self, node: int, pieces: list[Piece], target: int) -> list[Piece]:
         kept = list(pieces)
+        if self._alike(node, pieces):
+            return kept
         for piece in reversed(pieces[:-1]):
             fewer = [p for p in kept if p is not piece]
             if self.tally.slots(node, _sum(fewer, node)) >= target:
                 kept = fewer
         return kept
+
+    def _alike(self, node: int, pieces: list[Piece]) -> bool:
+        """Whether all free the same on a node: then none of them can be spared, because the last was needed."""
+        amounts = {a for p in pieces for n, a in p.frees if n == node}
+        return len(amounts) == 1
 
     def _covered(self, piece: Piece) -> bool:
         """Whether all of its workload was chosen already."""
@@ -169,18 +189,17 @@ class Greedy:
         """Give back what room does not need."""
         tally = self.tally
         for piece in sorted(tally.chosen, key=lambda p: (p.leaf_priority, p.cost, p.rank[0]), reverse=True):
-            tally.change(piece, -1)
-            if not tally.enough:
-                tally.change(piece, 1)
+            if tally.total - tally.loss(piece) >= tally.part.needed:
+                tally.change(piece, -1)
         return list(tally.chosen)
 
 
-def _sum(pieces: Sequence[Piece], node: int) -> Ints | None:
-    found: Ints | None = None
+def _sum(pieces: Sequence[Piece], node: int) -> Amount | None:
+    found: Amount | None = None
     for piece in pieces:
         for number, amounts in piece.frees:
             if number == node:
-                found = np.array(amounts) if found is None else found + amounts
+                found = amounts if found is None else tuple(map(add, found, amounts))
     return found
 
 

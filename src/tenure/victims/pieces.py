@@ -9,10 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import add
 
-import numpy as np
-
 from tenure.engine.cost import cost
-from tenure.engine.nodes import Ints
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import SUCCEEDED, Group, TaskState, WorkloadState
@@ -41,7 +38,7 @@ class Piece:
     cost: int
     age: int
     leaf_priority: int
-    frees: tuple[tuple[int, Ints], ...]
+    frees: tuple[tuple[int, Amount], ...]
     rank: tuple[object, ...]
 
     @property
@@ -143,13 +140,12 @@ def stage_two(settings: Settings, price: int, age: int) -> tuple[int, ...]:
     return (age if settings.victims == "youngest" else -age, price)
 
 
-def _frees(session: Session, tasks: Sequence[TaskState]) -> tuple[tuple[int, Ints], ...]:
+def _frees(session: Session, tasks: Sequence[TaskState]) -> tuple[tuple[int, Amount], ...]:
     nodes = session.nodes
-    found: dict[int, Ints] = {}
+    found: dict[int, Amount] = {}
     for task in tasks:
-        takes = task.cls.takes(task.node, nodes)
+        takes = task.cls.takes(task.node, nodes).tolist()
         if task.cls.milli is not None:  # its devices may become wholly free: an upper bound
-            takes = takes.copy()
-            takes[nodes.rows - 1] += len(task.devices)
-        found[task.node] = found[task.node] + takes if task.node in found else np.array(takes)
-    return tuple(sorted(found.items(), key=lambda item: item[0]))
+            takes[-1] += len(task.devices)
+        found[task.node] = tuple(map(add, found[task.node], takes)) if task.node in found else tuple(takes)
+    return tuple(sorted(found.items()))

@@ -47,6 +47,8 @@ def record(
     reasons = {workload: reason(workload, total / MICRO) for workload, total in totals.items()}
     for task in played.evicted:
         state.plan.steps.append(_evict_step(state, task, price[task], cause, beneficiary, reasons[task.workload], wave))
+    lost = {task: price[task][1] for task in played.evicted}
+    state.plugins.budgets.charge(state.session, cause, contender, lost)
     for workload in totals:
         state.evicted.add(workload.key)
         state.endings.discard(workload)

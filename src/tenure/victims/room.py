@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import add
 
 import numpy as np
 
 from tenure.engine.classes import TaskClass
 from tenure.engine.nodes import Ints, NodeTable
+from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import NextStep
 from tenure.model.resources import MILLI
@@ -68,6 +70,7 @@ class _Part:
         self.asks = asks
         self.per_node = self._per_node(self.nodes.room[rows:])
         self.count = int(self.per_node.sum())
+        self._columns: dict[int, list[tuple[int, int, int]]] = {}
 
     def _per_node(self, room: Ints) -> Ints:
         per_node = np.full(room.shape[1], 1 << 40, np.int64)
@@ -82,37 +85,37 @@ class _Part:
         rows = self.nodes.rows
         return int(self._per_node(self.nodes.room[rows:] + freed).sum())
 
-    def slots(self, node: int, freed: Sequence[int] | Ints) -> int:
+    def slots(self, node: int, freed: Sequence[int]) -> int:
         """How many tasks have room on a node once ``freed`` of it is."""
         if not self.cls.static_list[node]:
             return 0
-        rows, room = self.nodes.rows, self.nodes.room
-        return max(0, min((int(room[rows + row, node]) + int(freed[row])) // amount for row, amount in self.asks))
+        column = self._columns.get(node)
+        if column is None:
+            rows, room = self.nodes.rows, self.nodes.room[:, node].tolist()
+            column = self._columns[node] = [(row, room[rows + row], amount) for row, amount in self.asks]
+        least = 1 << 40
+        for row, free, amount in column:
+            fits = (free + freed[row]) // amount
+            least = min(least, fits)
+        return max(0, least)
 
-    def gain(self, freed: dict[int, Ints]) -> int:
+    def gain(self, freed: dict[int, Amount]) -> int:
         return sum(self.slots(node, amounts) - int(self.per_node[node]) for node, amounts in freed.items())
 
 
-def freed_by(pieces: Iterable[Piece]) -> dict[int, Ints]:
+def freed_by(pieces: Iterable[Piece]) -> dict[int, Amount]:
     """What pieces free, by node."""
-    freed: dict[int, Ints] = {}
+    freed: dict[int, Amount] = {}
     for piece in pieces:
         for node, amounts in piece.frees:
-            freed[node] = freed[node] + amounts if node in freed else amounts
+            freed[node] = tuple(map(add, freed[node], amounts)) if node in freed else amounts
     return freed
 
 
-def freed_in_all(nodes: NodeTable, pieces: Iterable[Piece]) -> Ints:
+def freed_in_all(nodes: NodeTable, pieces: Sequence[Piece]) -> Ints:
     """Give what pieces free as an array ``int64[rows, nodes]``; of overlapping pieces the most."""
+    whole = {p.workload for p in pieces if p.whole}
     freed = np.zeros((nodes.rows, len(nodes)), np.int64)
-    largest: dict[str, Piece] = {}
-    rest: list[Piece] = []
-    for piece in pieces:
-        if piece.whole:
-            largest[piece.workload.key] = piece
-        else:
-            rest.append(piece)
-    for piece in [*largest.values(), *(p for p in rest if p.workload.key not in largest)]:
-        for node, amounts in piece.frees:
-            freed[:, node] += amounts
+    for node, amounts in freed_by(p for p in pieces if p.whole or p.workload not in whole).items():
+        freed[:, node] = amounts
     return freed
