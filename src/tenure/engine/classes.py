@@ -28,7 +28,7 @@ class TaskClass:
 
     __slots__ = (
         "amount", "ask", "ask2", "asks", "best", "best_key", "both", "devices", "id", "key", "milli", "preference",
-        "spec", "static", "static_list", "synced", "version", "whole",
+        "rate", "spec", "static", "static_list", "synced", "version", "whole",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: TaskSpec, nodes: NodeTable) -> None:

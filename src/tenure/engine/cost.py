@@ -44,10 +44,17 @@ def lost_time(session: Session, workload: WorkloadState) -> int:
 
 def rate(session: Session, task: TaskState) -> float:
     """Weighted resources that a placed task holds: what a second of it costs."""
-    node = task.node if task.node >= 0 else task.leaving
-    amounts, names = task.cls.amount_at(node, session.nodes), session.queues.resources
+    cls = task.cls
+    if cls.rate is not None:
+        return cls.rate
+    amounts, names = cls.amount_at(task.node, session.nodes), session.queues.resources
     prices = session.settings.disruption.cost
-    return sum(prices.get(name, 0.0) * amount / UNITS.get(name, 1) for name, amount in zip(names, amounts, strict=True))
+    found = sum(
+        prices.get(name, 0.0) * amount / UNITS.get(name, 1) for name, amount in zip(names, amounts, strict=True)
+    )
+    if cls.milli is None:  # a part of a GPU may differ from node to node
+        cls.rate = found
+    return found
 
 
 def cost(session: Session, task: TaskState) -> int:

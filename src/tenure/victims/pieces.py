@@ -57,6 +57,10 @@ def held(session: Session, tasks: Sequence[TaskState]) -> Amount:
 
 def pieces_of(session: Session, workload: WorkloadState, fresh: frozenset[TaskState], *, core: bool) -> list[Piece]:
     """Give everything that may be taken from a running workload; without ``core``, what it runs beyond it."""
+    if len(workload.tasks) == 1 and not workload.root.children:
+        only = workload.tasks[0]
+        if workload.root.minimum == 1:
+            return [_piece(session, workload, (((only,), True),), fresh, whole=True)] if core else []
     surplus, units = _beyond_core(workload.root)
     everything = tuple(t for t in workload.tasks if t.node >= 0 and t.active)
     found = [_piece(session, workload, (((t,), False),), fresh) for t in surplus]

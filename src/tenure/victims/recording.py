@@ -23,8 +23,9 @@ def prices(state: Evicting, pieces: Sequence[Piece], cause: Cause, contender: Wo
     for piece in pieces:
         until = state.plugins.min_runtime.protected_until(session, cause, beneficiary, piece.workload)
         lost = lost_time(session, piece.workload)
+        alone = len(piece.tasks) == 1
         for task in piece.tasks:
-            found[task] = cost(session, task), lost, until
+            found[task] = piece.cost if alone else cost(session, task), lost, until
     return found
 
 
