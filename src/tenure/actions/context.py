@@ -42,6 +42,7 @@ class Context:
         if self.evictions is None or self.evictions.plan is not self.plan:
             if self.plugins is None:
                 self.plugins = Plugins()
+            self.plugins.budgets.begin(self.session)
             budget = Budget(self.session.settings.search.max_scenarios)
             self.evictions = Evicting(
                 self.session, self.placer, self.fairness, self.endings, self.plan, self.cycle, self.plugins,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tenure.engine.cost import lost_amounts
 from tenure.engine.plan import Plan, Step
 from tenure.model.cluster import Cluster, Eviction
 from tenure.model.workload import Nomination, Phase, Task, Workload
@@ -46,15 +47,8 @@ class EmbeddedCluster:
             replace(q, status=plan.queue_status[q.name]) if q.name in plan.queue_status else q
             for q in self.cluster.queues
         )
-        labels = {w.key: w.labels for w in workloads}
-        log = tuple(
-            Eviction(
-                at=plan.now, workload=s.workload, task=s.task, cause=s.cause or "", beneficiary=s.beneficiary,
-                from_node=s.node, to_node=s.to, labels=labels[s.workload],
-            )
-            for s in plan.steps
-            if s.action == "evict"
-        )  # fmt: skip
+        by_key = {w.key: w for w in workloads}
+        log = tuple(_logged(s, by_key, plan.now) for s in plan.steps if s.action == "evict")
         self.cluster = replace(
             self.cluster, now=plan.now, workloads=workloads, queues=queues, evictions=(*self.cluster.evictions, *log)
         )
@@ -63,6 +57,19 @@ class EmbeddedCluster:
         """Let time pass until ``now`` (µs since the epoch): bound tasks run, evicted ones are pending again."""
         workloads = tuple(replace(w, tasks=tuple(_later(t, now) for t in w.tasks)) for w in self.cluster.workloads)
         self.cluster = replace(self.cluster, now=now, workloads=workloads)
+
+
+def _logged(step: Step, workloads: dict[str, Workload], now: int) -> Eviction:
+    """Write down an eviction with everything that budgets will ask about it once its workload has gone."""
+    victim = workloads[step.workload]
+    beneficiary = workloads.get(step.beneficiary or "")
+    spec = victim.tasks[step.task_index].spec
+    return Eviction(
+        at=now, workload=step.workload, task=step.task, cause=step.cause or "", beneficiary=step.beneficiary,
+        from_node=step.node, to_node=step.to, labels=dict(spec.labels), queue=victim.queue,
+        beneficiary_queue=None if beneficiary is None else beneficiary.queue,
+        lost=lost_amounts(spec, step.lost) if step.lost > 0 else None,
+    )  # fmt: skip
 
 
 def _carried_out(workload: Workload, steps: list[Step], started_at: int | None, now: int) -> Workload:

@@ -1,4 +1,4 @@
-"""Extension points: victim filters and plan validators, minimum runtime being the first plugin on both.
+"""Extension points: victim filters and plan validators, minimum runtime and budgets being the first on both.
 
 A plugin is an object with a ``name`` and one or both of these methods; it is found by the entry point group
 ``tenure.plugins``, which names the object, or a class or function that makes it without arguments:
@@ -24,6 +24,7 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
+from tenure.shields.budget import Budgets
 from tenure.shields.min_runtime import MinRuntime
 
 GROUP = "tenure.plugins"
@@ -41,6 +42,7 @@ class Plugins:
     def __init__(self, others: Sequence[Any] | None = None) -> None:
         self.complaints: dict[str, str] = {}
         self.min_runtime = MinRuntime()
+        self.budgets = Budgets()
         found = self._installed() if others is None else list(others)
         self.others = sorted(found, key=_name)
 
@@ -59,6 +61,8 @@ class Plugins:
     ) -> Refusal | None:
         """Give the first no to a victim."""
         refusal = self.min_runtime.filter(session, cause, contender, victim)
+        if refusal is None or refusal.core_only:
+            refusal = self.budgets.filter(session, cause, contender, victim) or refusal
         if refusal is not None:
             return refusal
         asked = contender.model if contender is not None else None
@@ -73,6 +77,7 @@ class Plugins:
     ) -> Refusal | None:
         """Give the first no to a set of tasks, which are not evicted yet."""
         refusal = self.min_runtime.validate(session, cause, contender, tasks)
+        refusal = refusal or self.budgets.validate(session, cause, contender, tasks)
         if refusal is not None or not self.others:
             return refusal
         victims = tuple(dict.fromkeys(t.workload.key for t in tasks))

@@ -1,0 +1,181 @@
+"""Disruption budgets as a shield: the ledger, asked with what the session knows (spec: disruption SLOs)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from tenure.engine.cost import UNITS, lost_time
+from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
+from tenure.engine.workloads import FAILED, GATED, PENDING, RUNNING, SUCCEEDED, TaskState, WorkloadState
+from tenure.ledger.entries import Ask, Charge, Pod, Row
+from tenure.ledger.ledger import Ledger
+from tenure.model.cluster import Eviction
+from tenure.model.settings import Cause
+
+SHIELD = "budget"
+
+
+class Budgets:
+    """The ledger of one session, over its cycles.
+
+    `begin` has to be called before anything of a cycle is asked; what is evicted has to be told by `charge`.
+    """
+
+    def __init__(self) -> None:
+        self._history: list[Charge] = []
+        self.ledger = Ledger(())
+        self.active = False
+
+    def begin(self, session: Session) -> None:
+        """Look at the pods as they are at the start of a cycle."""
+        rules, budgets = session.settings.disruption.budgets, session.disruption_budgets
+        self._history += self.ledger.charged
+        self.active = bool(rules or budgets)
+        if self.active:
+            log = [_logged(session, entry) for entry in session.evictions]
+            self.ledger = Ledger(rules, budgets, log + self._history, pods_of(session))
+
+    def filter(
+        self, session: Session, cause: Cause, contender: WorkloadState | None, victim: WorkloadState
+    ) -> Refusal | None:
+        """Refuse a workload of which no single task may be evicted."""
+        if not self.active:
+            return None
+        refusal = None
+        for task in victim.tasks:
+            if task.node >= 0:
+                refusal = self.validate(session, cause, contender, [task])
+                if refusal is None:
+                    return None
+        return refusal
+
+    def validate(
+        self,
+        session: Session,
+        cause: Cause,
+        contender: WorkloadState | None,
+        tasks: Sequence[TaskState],
+        *,
+        forced: bool = False,
+    ) -> Refusal | None:
+        """Refuse a set that some budget does not allow as a whole."""
+        if not self.active:
+            return None
+        denial = self.ledger.refusal(asks_of(session, cause, contender, tasks, forced=forced), session.now)
+        return None if denial is None else Refusal(SHIELD, denial.message, denial.until)
+
+    def rows(
+        self,
+        session: Session,
+        cause: Cause,
+        contender: WorkloadState | None,
+        tasks: Sequence[TaskState],
+        *,
+        forced: bool = False,
+    ) -> list[Row]:
+        """Give the bounds on a set of tasks that might be evicted, by their number in ``tasks``."""
+        if not self.active:
+            return []
+        return self.ledger.rows(asks_of(session, cause, contender, tasks, forced=forced), session.now)
+
+    def charge(
+        self, session: Session, cause: Cause, contender: WorkloadState | None, lost: Mapping[TaskState, int]
+    ) -> None:
+        """Note that tasks were evicted just now. ``lost`` has, for each, the time in µs that it cost."""
+        if self.active:
+            asks = asks_of(session, cause, contender, lost)
+            asks = [replace(a, lost=lost_of(session, t, time)) for a, (t, time) in zip(asks, lost.items(), strict=True)]
+            self.ledger.charge(asks, session.now)
+
+
+def asks_of(
+    session: Session,
+    cause: Cause,
+    contender: WorkloadState | None,
+    tasks: Iterable[TaskState],
+    *,
+    forced: bool = False,
+) -> list[Ask]:
+    """Say of tasks what the ledger has to know."""
+    for_queues = () if contender is None else queues_of(session, contender)
+    return [
+        Ask(
+            workload=task.workload.key,
+            task=task.name,
+            cause=cause,
+            labels=dict(task.model.spec.labels),
+            queues=queues_of(session, task.workload),
+            for_queues=for_queues,
+            lost=lost_of(session, task, lost_time(session, task.workload)),
+            up=is_up(task),
+            forced=forced,
+        )
+        for task in tasks
+    ]
+
+
+def queues_of(session: Session, workload: WorkloadState) -> tuple[str, ...]:
+    """Names of a workload's queues, from the leaf upward."""
+    if workload.leaf < 0:
+        return ()
+    return tuple(session.queues.queues[q].name for q in session.queues.path[workload.leaf])
+
+
+def lost_of(session: Session, task: TaskState, time: int) -> dict[str, int]:
+    """What an eviction that costs ``time`` (µs) destroys, in resource-µs by resource: of whole GPUs and cores."""
+    node = task.node if task.node >= 0 else task.leaving
+    if node < 0:
+        return {}
+    amounts = zip(session.queues.resources, task.cls.amount_at(node, session.nodes), strict=True)
+    return {name: amount * time // UNITS.get(name, 1) for name, amount in amounts if amount}
+
+
+def is_up(task: TaskState) -> bool:
+    """Whether a pod is up: it runs and is ready."""
+    return task.phase is RUNNING and task.model.ready
+
+
+def pods_of(session: Session) -> list[Pod]:
+    """Give all pods that there ought to be.
+
+    What waits counts as down where it has been up before: its workload runs below its core, or was evicted as a
+    whole, or the task itself stands in the log.
+    """
+    logged = {(e.workload, e.task) for e in session.evictions}
+    found = []
+    for key in sorted(session.workloads):
+        workload = session.workloads[key]
+        queues = queues_of(session, workload)
+        short = not workload.root.satisfied() and (workload.occupied() or workload.last_evicted_at is not None)
+        for task in workload.tasks:
+            if task.phase in (SUCCEEDED, FAILED, GATED):
+                continue
+            started = task.phase is not PENDING or task.leaving >= 0 or short or (key, task.name) in logged
+            labels = dict(task.model.spec.labels)
+            found.append(
+                Pod(workload=key, task=task.name, labels=labels, queues=queues, up=is_up(task), started=started)
+            )
+    return found
+
+
+def _logged(session: Session, entry: Eviction) -> Charge:
+    ask = Ask(
+        workload=entry.workload,
+        task=entry.task,
+        cause=entry.cause,
+        labels=entry.labels,
+        queues=_path(session, entry.queue, entry.workload),
+        for_queues=() if entry.beneficiary is None else _path(session, entry.beneficiary_queue, entry.beneficiary),
+        lost=entry.lost or {},
+    )
+    return Charge(at=entry.at, ask=ask)
+
+
+def _path(session: Session, queue: str | None, workload: str) -> tuple[str, ...] | None:
+    """Queues of a logged workload: as logged, else as they are now; None if nobody knows."""
+    if queue is not None and queue in session.queues.index:
+        return tuple(session.queues.queues[q].name for q in session.queues.path[session.queues.index[queue]])
+    known = session.workloads.get(workload)
+    return None if known is None else queues_of(session, known)

@@ -1,0 +1,87 @@
+"""Budgets hold for every cause: what a cycle evicts is asked and charged, and written so that it counts later."""
+
+from dataclasses import replace
+
+from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
+
+from tenure.clusters.embedded import EmbeddedCluster
+from tenure.cycle import Scheduler
+from tenure.engine.snapshot import session_of
+from tenure.model.cluster import DisruptionBudget
+from tenure.model.selectors import LabelSelector
+from tenure.model.settings import BudgetRule, DisruptionSettings
+
+HOUR = 3600 * SECOND
+
+
+def crowded(*rules, budgets=(), victims=3, **fields):
+    """A node full of small work that a more important workload of the same queue needs wholly."""
+    small = [
+        workload(f"small-{i}", of=spec(labels=(("tier", "web"),)), on=["a"], running=100 + i, age=200)
+        for i in range(victims)
+    ]
+    made = cluster(
+        [node("a", cpu=victims)], [*small, workload("big", of=spec(cpu=victims), priority=50)], [queue("default")],
+        actions=("allocate", "reclaim", "preempt"), disruption=DisruptionSettings(budgets=tuple(rules)), **fields,
+    )  # fmt: skip
+    return replace(made, disruption_budgets=tuple(budgets))
+
+
+def play(made, now=NOW):
+    embedded = EmbeddedCluster(made)
+    plan = Scheduler(session_of(made)).cycle(now)
+    embedded.carry_out(plan)
+    return plan, embedded.observe()
+
+
+def evicted(plan):
+    return sorted(s.task for s in plan.steps if s.action == "evict")
+
+
+def test_without_budgets_all_three_go():
+    """The same cluster that the other tests protect."""
+    plan, after = play(crowded())
+    assert len(evicted(plan)) == 3
+    assert [e.queue for e in after.evictions] == ["default"] * 3
+    assert after.evictions[0].labels == {"tier": "web"}
+    assert after.evictions[0].lost["cpu"] >= 100 * SECOND
+
+
+def test_a_plan_that_needs_three_and_may_have_two_is_not_started():
+    """And says which budget it was."""
+    plan, _ = play(crowded(BudgetRule(name="two", max_evictions=2, per=HOUR)))
+    assert not plan.steps
+
+
+def test_what_was_evicted_before_counts_after_a_restart():
+    """The log is in the cluster: a new scheduler finds the budget used up."""
+    made = crowded(BudgetRule(name="three", max_evictions=3, per=HOUR))
+    plan, after = play(made)
+    assert len(evicted(plan)) == 3
+    again = crowded(BudgetRule(name="three", max_evictions=3, per=HOUR))
+    plan, _ = play(replace(again, now=NOW + 60 * SECOND, evictions=after.evictions), NOW + 60 * SECOND)
+    assert not evicted(plan)
+    plan, _ = play(replace(again, now=NOW + HOUR, evictions=after.evictions), NOW + HOUR)
+    assert len(evicted(plan)) == 3, "the window (t - per, t] has moved on"
+
+
+def test_a_pod_disruption_budget_is_modelled():
+    """Three pods match, and two have to stay."""
+    budget = DisruptionBudget(name="web", min_available=2, selector=LabelSelector(match_labels=(("tier", "web"),)))
+    plan, _ = play(crowded(budgets=[budget]))
+    assert not plan.steps
+
+
+def test_protected_hours_hold_for_the_causes_they_name():
+    """Preempt is not reclaim."""
+    always = {"schedule": "* * * * *", "duration": HOUR, "max_evictions": 0}
+    assert not evicted(play(crowded(BudgetRule(name="day", causes=("preempt",), **always)))[0])
+    assert len(evicted(play(crowded(BudgetRule(name="day", causes=("reclaim",), **always)))[0])) == 3
+
+
+def test_lost_time_is_bounded():
+    """Three cores for some hundred seconds each."""
+    few = BudgetRule(name="lost", max_lost={"cpu": 250 * SECOND}, per=HOUR)
+    many = BudgetRule(name="lost", max_lost={"cpu": 350 * SECOND}, per=HOUR)
+    assert not evicted(play(crowded(few))[0])
+    assert len(evicted(play(crowded(many))[0])) == 3
