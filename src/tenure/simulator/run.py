@@ -75,7 +75,10 @@ class Simulation:
         self.trace = trace
         self.origin = cluster.now
         resources = {name for job in trace.jobs for task in job.workload.tasks[:1] for name, _ in task.spec.requests}
-        self.session = Session(cluster.nodes, cluster.queues, cluster.settings, extra=resources)
+        settings = cluster.settings
+        if setup.arrivals_only:  # what does not fit is dropped: nobody waits for whom somebody could give way
+            settings = replace(settings, actions=("allocate",))
+        self.session = Session(cluster.nodes, cluster.queues, settings, extra=resources)
         self.session.now = cluster.now
         self.session.add_workloads(cluster.workloads)
         self.scheduler = Scheduler(self.session)
