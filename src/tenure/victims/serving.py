@@ -32,7 +32,8 @@ def serve(
     Gives every task that was placed. Once the contender is served, the others are gone on with only where a victim
     might find a place: what is left over for anybody else is the next cycle's.
     """
-    order = QueueOrder(session, shares, lambda _, step: _known_to_fail(session, step))
+    most = session.most_room()
+    order = QueueOrder(session, shares, lambda who, step: who is not contender and step.cannot_fit(session.epoch, most))
     placed: list[TaskState] = []
     served = False
     while (workload := order.next()) is not None:
@@ -55,10 +56,6 @@ def serve(
         if tick is not None:
             tick()
     return placed if served else None
-
-
-def _known_to_fail(session: Session, step: NextStep) -> bool:
-    return step.shape is not None and step.shape.failed == session.epoch
 
 
 def _any_fits(session: Session, placer: Placer, victims: Sequence[WorkloadState]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from tenure.engine.evictions import evict
 from tenure.engine.placement import Placer
@@ -17,6 +18,9 @@ from tenure.shields.plugins import Plugins
 from tenure.victims.pieces import Piece, held
 from tenure.victims.rules import Preempt, Reclaim, Rules
 from tenure.victims.serving import serve
+
+Taken = tuple[Piece, Sequence[TaskState], bool]
+"""Part of a piece that goes at once, and whether it is a core."""
 
 NO_ROOM, TAKES_BACK, IN_VAIN, NO_LANDING = "no-room", "takes-back", "in-vain", "no-landing"
 
@@ -87,10 +91,11 @@ class Trials:
         assert contender.step is not None
         result = Played(list(pieces), [], growth=contender.step.kind == GROW)
         owed: list[Owed] = []
-        refusal = self._take(pieces, rules, result, owed)
         victims = list(dict.fromkeys(p.workload for p in pieces))
-        if refusal is not None or (pieces and (refusal := rules.exchange(victims)) is not None):
+        stages = sorted(((p, tasks, core) for p in pieces for tasks, core in p.stages), key=itemgetter(2))
+        if stages and (refusal := self._ask(stages, victims, rules, owed)) is not None:
             return refusal
+        self._take(stages, victims, result)
         if rules.cause == "consolidate" and not self._land(contender, victims, result):
             return Refusal(NO_LANDING, "what would have to move finds no place to land")
         placed = serve(self.session, self.placer, self.shares, contender, victims)
@@ -99,15 +104,31 @@ class Trials:
         result.placed += placed
         return self._judge(contender, victims, rules, owed, result)
 
-    def _take(self, pieces: Sequence[Piece], rules: Rules, result: Played, owed: list[Owed]) -> Refusal | None:
-        """Take all pieces, surplus before cores, each only if the rules allow it as things stand then."""
+    def _ask(
+        self, stages: Sequence[Taken], victims: Sequence[WorkloadState], rules: Rules, owed: list[Owed]
+    ) -> Refusal | None:
+        """Ask the rules about every piece in turn, surplus before cores, as the queues stand then.
+
+        Rules look at queues alone, so only these are changed here, which costs little: most sets end here.
+        """
         session = self.session
-        stages = [(p, tasks, core) for p in pieces for tasks, core in p.stages]
-        stages.sort(key=lambda s: s[2])
+        mark, epoch, refusal = session.checkpoint(), session.epoch, None
         for piece, tasks, core in stages:
-            refusal = rules.may_take(piece.workload, held(session, tasks), core=core, owed=owed)
+            workload, amount = piece.workload, held(session, tasks)
+            refusal = rules.may_take(workload, amount, core=core, owed=owed)
             if refusal is not None:
-                return refusal._replace(about=piece.workload.key)
+                refusal = refusal._replace(about=workload.key)
+                break
+            session.queues.release(workload.leaf, amount, fixed=workload.fixed)
+        if refusal is None:
+            refusal = rules.exchange(victims)
+        session.rollback(mark, epoch=epoch)
+        return refusal
+
+    def _take(self, stages: Sequence[Taken], victims: Sequence[WorkloadState], result: Played) -> None:
+        """Take all pieces."""
+        session = self.session
+        for piece, tasks, _ in stages:
             for task in tasks:
                 if piece.fresh:
                     session.withdraw(task)
@@ -115,11 +136,10 @@ class Trials:
                 else:
                     evict(session, task)
                     result.evicted.append(task)
-        for workload in dict.fromkeys(p.workload for p in pieces):
+        for workload in victims:
             if not workload.occupied():
                 session.journal.set(workload, "started_at", None)
             session.refresh(workload)
-        return None
 
     def _land(self, contender: WorkloadState, victims: Sequence[WorkloadState], result: Played) -> bool:
         """Place contender and moved tasks jointly, then take the contender away again: it is served in its turn."""
