@@ -135,8 +135,10 @@ class Rivals:
         self.session = session
         self.placer = placer
         self.shares = shares
-        held = [w for w in session.workloads.values() if any(t.nominated >= 0 for t in w.tasks)]
-        held = [w for w in held if w.leaf >= 0 and beatable(w)] if session.nodes.waiting else []
+        held: list[WorkloadState] = []
+        if session.nodes.waiting:
+            promised_to = (w for w in session.workloads.values() if any(t.nominated >= 0 for t in w.tasks))
+            held = [w for w in promised_to if w.leaf >= 0 and beatable(w)]
         self.workloads = sorted(held, key=lambda w: (w.priority, -w.created_at, w.key))
         self._victims = {(e.workload, e.beneficiary) for e in session.evictions} if held else set()
 
