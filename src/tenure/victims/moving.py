@@ -24,17 +24,20 @@ class Moving(Turns):
 
     def __init__(self, state: Evicting) -> None:
         super().__init__(state, "consolidate", lambda contender, _: Move(state.session, contender))
+        self._free: tuple[int, list[int]] = (-1, [])
 
-    def _search(self, contender: WorkloadState, rules: Rules, alike: object, steps: int) -> bool:
-        """Look for moves only where there is room enough in all: a move frees none."""
+    def _turn(self, contender: WorkloadState, steps: int) -> bool:
+        """Look for moves only while there is room enough in all: a move frees none."""
         session, step = self.session, contender.step
-        assert step is not None
-        nodes = session.nodes
-        free = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready].sum(axis=1).tolist()
-        left = session.settings.max_consolidated_workloads - len(self.state.moved)
-        if left <= 0 or not all(map(ge, free, step.amount)):
+        if step is None or len(self.state.moved) >= session.settings.max_consolidated_workloads:
             return False
-        return super()._search(contender, rules, alike, steps)
+        if self._free[0] != session.epoch:
+            nodes = session.nodes
+            room = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready]
+            self._free = session.epoch, room.sum(axis=1).tolist()
+        if not all(map(ge, self._free[1], step.amount)):
+            return False
+        return super()._turn(contender, steps)
 
     def _accept(
         self,

@@ -146,9 +146,14 @@ class Turns:
         """Serve a contender for which there is room by now; nothing is taken for it."""
         session, step = self.session, contender.step
         assert step is not None
+        shape = step.shape
+        if shape is not None and shape.failed == session.epoch:
+            return False
         if session.settings.backfill == "easy" or held_back(session, contender, step):
             return False
         if not Need(session, step).met(()):
+            if shape is not None:
+                shape.failed = session.epoch
             return False
         played = self.trials.play(contender, (), rules, keep=True)
         if not isinstance(played, Played):
