@@ -88,7 +88,7 @@ def _apply(task: Task, step: Step, now: int) -> Task:
     if step.action == "nominate":
         return replace(task, nominated=Nomination(node=step.node, devices=step.devices, at=now))
     if step.action == "evict":
-        return replace(task, phase=Phase.TERMINATING, terminating_since=now, notice=None)
+        return replace(task, phase=Phase.TERMINATING, devices=step.devices, terminating_since=now, notice=None)
     raise ValueError(f"the embedded cluster cannot carry out {step.action!r}")
 
 
