@@ -10,6 +10,7 @@ from tenure.actions.context import Context
 from tenure.actions.preempt import preempt
 from tenure.actions.quota import quota
 from tenure.actions.reclaim import reclaim
+from tenure.actions.reschedule import reschedule
 from tenure.actions.stale_gang import stale_gang
 from tenure.engine.backfill import Endings
 from tenure.engine.evictions import outstay
@@ -27,6 +28,7 @@ ACTIONS: dict[str, Callable[[Context], None]] = {
     "consolidate": consolidate,
     "reclaim": reclaim,
     "preempt": preempt,
+    "reschedule": reschedule,
 }
 """Every action by the name it has in the settings."""
 

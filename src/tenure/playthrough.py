@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.estimate import all_endings, estimate_start
+from tenure.engine.moves import MovePlan
 from tenure.engine.plan import Pending, Reason, Refused, Step
 from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.reasons import why_pending
@@ -43,6 +44,7 @@ class PlayThrough:
     refused: list[Refused] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     quota: list[QuotaState] = field(default_factory=list)
+    moves: list[MovePlan] = field(default_factory=list)
     quota_events: list[QuotaEvent] = field(default_factory=list)
 
 
@@ -65,6 +67,7 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrou
         result.steps += plan.steps
         result.refused, obstacles = plan.refused, plan.obstacles
         result.quota = plan.quota
+        result.moves += plan.moves
         result.quota_events += plan.quota_events
         result.warnings += [w for w in plan.warnings if w not in result.warnings]
         embedded.carry_out(plan)

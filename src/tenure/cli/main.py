@@ -32,6 +32,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "generate": Entry("tenure.cli.generate", "generate", "Write a seeded workload after a published model."),
     "validate": Entry("tenure.cli.validate", "validate", "Report all problems of files, with line and path."),
     "explain": Entry("tenure.cli.explain", "explain", "Say why a workload waits or was evicted, and what would help."),
+    "reschedule": Entry("tenure.cli.reschedule", "reschedule", "Say which running tasks to move, wave by wave."),
     "compare": Entry("tenure.cli.compare", "compare", "Put the summaries of simulations side by side."),
     "completion": Entry("tenure.cli.completion", "completion", "Print a script that completes commands in a shell."),
 }

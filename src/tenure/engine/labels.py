@@ -35,7 +35,7 @@ class NodeLabels:
         self._domains: dict[str, tuple[NDArray[np.int64], list[str]]] = {}
         self._taints: dict[Taint, Mask] = {}
         for position, node in enumerate(nodes):
-            taints = (*node.taints, UNSCHEDULABLE) if node.unschedulable else node.taints
+            taints = (*node.taints, UNSCHEDULABLE) if node.unschedulable or node.drain else node.taints
             for taint in taints:
                 mask = self._taints.setdefault(taint, np.zeros(len(nodes), bool))
                 mask[position] = True

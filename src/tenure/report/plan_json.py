@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tenure.engine.moves import NEVER, MovePlan
 from tenure.engine.plan import Pending, Reason, Refused, Step
 from tenure.model.duration import format_time
 from tenure.model.resources import GPU, MILLI
@@ -22,6 +23,7 @@ def plan_json(played: PlayThrough) -> dict[str, Any]:
         "refused": [_refused(r) for r in played.refused],
         "quota": [quota_json(q, amounts) for q in played.quota],
         "quotaEvents": [quota_event_json(e) for e in played.quota_events],
+        "moves": [_move(m) for m in played.moves],
         "queues": [_queue(q) for q in played.queues],
         "warnings": list(played.warnings),
     }
@@ -44,6 +46,25 @@ def _step(step: Step) -> dict[str, Any]:
     else:
         found["devices"] = list(step.devices)
     return found
+
+
+def _move(move: MovePlan) -> dict[str, Any]:
+    return {
+        "for": list(move.beneficiaries),
+        "trigger": move.trigger,
+        "feasible": move.feasible,
+        "waves": [
+            [{"workload": s.workload, "task": s.task, "from": s.origin, "to": s.target, "mode": s.mode} for s in wave]
+            for wave in move.waves
+        ],
+        "certificate": {
+            "cost": None if move.cost is None else float(move.cost),
+            "lowerBound": float(move.lower_bound) if move.lower_bound < NEVER else None,
+            "gap": move.gap,
+            "method": move.method,
+            "reason": move.reason,
+        },
+    }
 
 
 def _refused(refused: Refused) -> dict[str, Any]:

@@ -33,13 +33,14 @@ def _too_large(problem: Problem, cover: Cover) -> str:
 
 def _largest_hole(problem: Problem, cover: Cover) -> tuple[str, float, str]:
     """The node with most room for a member, of the resource that is shortest."""
-    emptied = problem.free.copy()
-    np.add.at(emptied.T, problem.node, problem.takes())
+    scale = _scale(problem)
+    emptied = _real(problem).copy()
+    np.add.at(emptied.T, problem.node, problem.takes() * scale)
     shape = problem.shapes[cover.ask.cls][0]
     usable = np.flatnonzero(problem.allowed[shape] & (problem.domain[cover.ask.group] >= 0))
     if not len(usable):
         return "", 0.0, ""
-    asked = problem.ask[shape]
+    asked = problem.ask[shape] * scale
     rows = np.flatnonzero(asked > 0)
     parts = emptied[rows][:, usable] / asked[rows][:, None]
     best = int(usable[parts.min(axis=0).argmax()])
@@ -62,9 +63,18 @@ def _too_much(problem: Problem) -> str:
         name = problem.resources[row] if problem.resources else f"resource {row}"
         if name == "free devices":
             continue
-        (have, unit), (need, _) = readable(name, int(free[row])), readable(name, int(wanted[row]))
+        have, unit = readable(name, int(np.maximum(_real(problem)[row], 0).sum()))
+        need, _ = readable(name, int(wanted[row] * _scale(problem)[row]))
         return f"moving makes no room in all: {have:g} {unit} are free on all nodes together, and {need:g} are asked"
     return ""
+
+
+def _scale(problem: Problem) -> Ints:
+    return np.array(problem.units or [1] * problem.free.shape[0], np.int64)
+
+
+def _real(problem: Problem) -> Ints:
+    return problem.free if problem.real is None else problem.real
 
 
 def readable(name: str, amount: int) -> tuple[float, str]:

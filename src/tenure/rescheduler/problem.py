@@ -68,6 +68,9 @@ class Problem:
         Budgets.
     resources, nodes
         Names, for reasons.
+    units, real
+        How much of each resource one unit of the arrays is, and the room in its own units, for reasons; 1 and ``free``
+        where none are given.
     """
 
     free: Ints
@@ -84,6 +87,8 @@ class Problem:
     bounds: tuple[Bound, ...] = ()
     resources: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+    units: tuple[int, ...] = ()
+    real: Ints | None = None
 
     @property
     def tasks(self) -> int:

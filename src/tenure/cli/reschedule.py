@@ -1,0 +1,65 @@
+"""``tenure reschedule``: the rescheduler alone, on a cluster file."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from tenure.cli.errors import DONE
+
+if TYPE_CHECKING:
+    from tenure.model.cluster import Cluster
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=True))
+@click.option("--drain", "drains", metavar="NODE", multiple=True, help="Also empty this node; any number.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and change nothing; a cluster file is never changed.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="Form of the output.")  # fmt: skip
+@click.option("--set", "overrides", metavar="PATH=VALUE", multiple=True,
+              help="Change a value first, e.g. scheduler.rescheduler.pendingFor=0.")  # fmt: skip
+@click.option("--output", type=click.Path(), help="Write the cluster file that results.")
+def reschedule(
+    file: str, drains: tuple[str, ...], dry_run: bool, form: str, overrides: tuple[str, ...], output: str | None
+) -> int:
+    """Say which running tasks to move in the cluster in FILE, wave by wave, and how good that is."""
+    from dataclasses import replace  # noqa: PLC0415  loaded when it runs
+
+    from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415
+    from tenure.playthrough import play  # noqa: PLC0415
+    from tenure.report.plan_json import plan_json  # noqa: PLC0415
+
+    if dry_run and output is not None:
+        raise click.UsageError("--output writes what results, and --dry-run lets nothing result; leave one of them out")
+    cluster, warnings = cluster_from(file, overrides)
+    warn(warnings)
+    cluster = replace(cluster, settings=replace(cluster.settings, actions=("reschedule",)))
+    played = play(_with_drains(cluster, drains))
+    result = plan_json(played)
+    if output is not None:
+        from tenure.cli.outputs import write_cluster  # noqa: PLC0415
+
+        write_cluster(played.after, output)
+    if form == "json":
+        click.echo(json.dumps(result, indent=1, ensure_ascii=False))
+    else:
+        from tenure.report.plan_text import print_plan  # noqa: PLC0415
+
+        print_plan(result)
+    return DONE
+
+
+def _with_drains(cluster: Cluster, names: tuple[str, ...]) -> Cluster:
+    from dataclasses import replace  # noqa: PLC0415
+
+    from tenure.model.problems import nearest  # noqa: PLC0415
+
+    known = {n.name for n in cluster.nodes}
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"--drain: there is no node {name!r}{nearest(name, sorted(known))}")
+    nodes = tuple(replace(n, drain=True) if n.name in names else n for n in cluster.nodes)
+    return replace(cluster, nodes=nodes)

@@ -1,0 +1,42 @@
+"""What a plan says of moves: who moves where in which wave, and how good that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+NEVER = 1 << 50
+"""A lower bound so high says that there is no plan at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveStep:
+    """One task moves between two nodes; ``mode`` is ``evict-first`` or ``reserve-first``."""
+
+    workload: str
+    task: str
+    origin: str
+    target: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class MovePlan:
+    """Moves for some workloads (namespace/name), by wave, with their certificate.
+
+    ``trigger``: ``pending`` or ``drain``. ``cost`` is None where there is no plan; costs are in weighted
+    resource-seconds.
+    """
+
+    beneficiaries: tuple[str, ...]
+    trigger: str
+    cost: int | None
+    lower_bound: int
+    gap: float | None
+    method: str
+    reason: str
+    waves: tuple[tuple[MoveStep, ...], ...] = field(default=())
+
+    @property
+    def feasible(self) -> bool:
+        """Whether there is a plan."""
+        return self.cost is not None

@@ -1,0 +1,57 @@
+"""Carries a plan out on the session, with the scheduler's own fit rules, or finds that it does not hold there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tenure.engine.evictions import evict
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.rescheduler.problem import Landing, Move
+from tenure.rescheduler.view import View
+from tenure.victims.state import Evicting
+
+
+@dataclass(frozen=True, slots=True)
+class Enacted:
+    """Tasks that were evicted, and tasks that were nominated, contenders first."""
+
+    evicted: list[TaskState]
+    placed: list[TaskState]
+
+
+def enact(state: Evicting, made: View, moves: Sequence[Move], landings: Sequence[Landing]) -> Enacted | None:
+    """Evict what moves, promise contenders and moved tasks their places; None, with nothing done, if one does not fit.
+
+    Everything is nominated and nothing bound: it is when the room is there.
+    """
+    session = state.session
+    mark = session.checkpoint()
+    moved = [(made.tasks[m.task], m.target) for m in moves]
+    for task, _ in moved:
+        evict(session, task)
+    for workload in dict.fromkeys(t.workload for t, _ in moved):
+        session.refresh(workload)
+    waiting = [list(tasks) for tasks in made.asks]
+    wanted = [(waiting[x.ask].pop(0), x.node) for x in landings if x.ask < len(waiting)]
+    for task, node in [*wanted, *moved]:
+        if not _promise(state, task, node):
+            session.rollback(mark)
+            return None
+    touched: list[WorkloadState] = list(dict.fromkeys(t.workload for t, _ in (*wanted, *moved)))
+    for workload in touched:
+        session.refresh(workload)
+    session.commit()
+    return Enacted([t for t, _ in moved], [t for t, _ in (*wanted, *moved)])
+
+
+def _promise(state: Evicting, task: TaskState, node: int) -> bool:
+    only = np.zeros(len(state.session.nodes), bool)
+    only[node] = True
+    found, _ = state.placer.find(task, only)
+    if found != node:
+        return False
+    state.placer.put(task, node, bindable=False)
+    return True

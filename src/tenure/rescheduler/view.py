@@ -1,0 +1,225 @@
+"""A session as a problem of the planner: what may be moved, at which cost, and where everything may land."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+
+from tenure.engine.classes import TaskClass
+from tenure.engine.cost import MICRO, cost
+from tenure.engine.nodes import FREE_DEVICES
+from tenure.engine.session import Session
+from tenure.engine.workloads import RUNNING, TaskState, WorkloadState
+from tenure.model.settings import Cause
+from tenure.rescheduler.problem import Ask, Bound, Ints, Problem
+from tenure.rescheduler.settling import settled
+from tenure.shields.opt_out import last_resort
+from tenure.shields.plugins import Plugins
+from tenure.shields.policy import disabled
+from tenure.shields.preemptibility import preemptibility
+from tenure.victims.state import Evicting
+
+CAUSE: Cause = "reschedule"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A problem, and what its numbers stand for.
+
+    ``asks`` has, for each entry of `Problem.asks`, the tasks that wait (none for a node to be emptied). ``relaxed``
+    says that parts of devices, or constraints between tasks, are not in the problem: its bound holds all the same,
+    but a plan has to be tried on the session.
+    """
+
+    problem: Problem
+    tasks: tuple[TaskState, ...]
+    classes: tuple[TaskClass, ...]
+    asks: tuple[tuple[TaskState, ...], ...]
+    relaxed: bool
+
+
+class Movable:
+    """The tasks that may be moved, for one pass of the action."""
+
+    def __init__(self, state: Evicting) -> None:
+        self.state = state
+        self.session = state.session
+        self._still = settled(self.session)
+
+    def tasks(self, contenders: Sequence[WorkloadState]) -> list[TaskState]:
+        """Give all tasks that may be moved for all of these contenders, workload by workload."""
+        found: list[TaskState] = []
+        for key in sorted(self.session.workloads):
+            workload = self.session.workloads[key]
+            if workload in contenders or not self._open(workload):
+                continue
+            found += self._allowed(workload, contenders)
+        return found
+
+    def _open(self, workload: WorkloadState) -> bool:
+        state = self.state
+        return (
+            workload.leaf >= 0
+            and workload.occupied()
+            and workload.key not in state.evicted
+            and workload.model.owner_kind != "DaemonSet"
+            and preemptibility(workload) is None
+            and disabled(self.session.queues, workload.leaf) is None
+        )
+
+    def _allowed(self, workload: WorkloadState, contenders: Sequence[WorkloadState]) -> list[TaskState]:
+        plugins: Plugins = self.state.plugins
+        running = [t for t in workload.tasks if t.phase is RUNNING and not t.fresh]
+        still = {t for t in running if (workload.key, t.name) in self._still}
+        if any(last_resort(self.session, t) for t in running):
+            return []
+        surplus_only = False
+        for contender in contenders or (None,):
+            refusal = plugins.filter(self.session, CAUSE, contender, workload)
+            if refusal is not None and not refusal.core_only:
+                return []
+            surplus_only |= refusal is not None
+        beyond = surplus(workload)
+        surplus_only |= any(t not in beyond for t in still)  # of a core, one moves alone or all do
+        return [t for t in running if t not in still and (t in beyond or not surplus_only)]
+
+
+def surplus(workload: WorkloadState) -> set[TaskState]:
+    """Give the tasks that a running workload has beyond its core: the last ones in their order."""
+    if workload.root.children:
+        return set()
+    active = [t for t in workload.tasks if t.active]
+    return set(active[workload.root.minimum :])
+
+
+def view(
+    state: Evicting, movable: Sequence[TaskState], contenders: Sequence[WorkloadState], emptied: Sequence[int] = ()
+) -> View:
+    """Write a session as a problem.
+
+    Parameters
+    ----------
+    state
+        The session and its shields.
+    movable
+        Tasks that may be moved.
+    contenders
+        Workloads whose next steps are to be placed.
+    emptied
+        Nodes that all movable tasks have to leave.
+    """
+    session, nodes = state.session, state.session.nodes
+    waiting = [_by_class(w) for w in contenders]
+    classes = list(dict.fromkeys([t.cls for t in movable] + [t.cls for groups in waiting for t, *_ in groups]))
+    number = {cls: i for i, cls in enumerate(classes)}
+    parts = any(cls.milli is not None for cls in classes)
+    rows = [r for r in range(nodes.rows) if not (parts and nodes.resources[r] == FREE_DEVICES)]
+    ask = np.array([_takes(cls, rows, session) for cls in classes], np.int64).reshape(len(classes), len(rows))
+    free = nodes.room[nodes.rows :][rows].copy()
+    closed = (free < 0).any(axis=0)
+    np.maximum(free, 0, out=free)
+    allowed = np.array([cls.static for cls in classes], bool).reshape(len(classes), len(nodes)) & ~closed
+    draining = np.array([n.drain for n in nodes.nodes], bool)
+    draining[list(emptied)] = True
+    allowed &= ~draining
+    asks = [
+        Ask(group=g, cls=number[same[0].cls], count=len(same)) for g, groups in enumerate(waiting) for same in groups
+    ]
+    domain = [_domain(session, w) for w in contenders]
+    where = np.array([t.node for t in movable], np.int64)
+    cls_of = np.array([number[t.cls] for t in movable], np.int64)
+    for node in emptied:
+        hole = free[:, node] + ask[cls_of[where == node]].sum(axis=0)
+        asks.append(Ask(group=len(domain), cls=len(ask), count=1))
+        domain.append(np.zeros(len(nodes), np.int64))
+        ask = np.vstack([ask, hole])
+        allowed = np.vstack([allowed, np.arange(len(nodes)) == node])
+    real = free
+    free, ask, units = _reduced(free, ask, [np.bincount(cls_of, minlength=len(ask)), _asked(asks, len(ask))])
+    problem = Problem(
+        free=free, ask=ask, allowed=allowed, shapes=tuple((c,) for c in range(len(ask))), cls=cls_of,
+        shape=cls_of.copy(), node=where,
+        cost=np.array([max(1, -(-cost(session, t) // MICRO)) for t in movable], np.int64),
+        unit=_units(movable), asks=tuple(asks),
+        domain=np.array(domain, np.int64).reshape(len(domain), len(nodes)),
+        bounds=tuple(_bounds(state, movable, contenders, forced=bool(emptied))),
+        resources=tuple(nodes.resources[r] for r in rows), nodes=tuple(nodes.names), units=units, real=real,
+    )  # fmt: skip
+    members = tuple(tuple(same) for groups in waiting for same in groups)
+    relaxed = parts or any(t.terms is not None for t in movable) or any(t.terms is not None for m in members for t in m)
+    return View(problem, tuple(movable), tuple(classes), members, relaxed)
+
+
+def _by_class(workload: WorkloadState) -> list[list[TaskState]]:
+    assert workload.step is not None
+    by_class: dict[int, list[TaskState]] = {}
+    for task in workload.step.tasks:
+        by_class.setdefault(task.cls.id, []).append(task)
+    return list(by_class.values())
+
+
+def _takes(cls: TaskClass, rows: Sequence[int], session: Session) -> Ints:
+    """What one task takes; of a part of a GPU that differs by node, the least, so that the bound holds."""
+    takes = cls.ask.copy()
+    if cls.milli is not None:
+        parts = cls.milli[cls.milli > 0]
+        takes[session.nodes.gpu_row] += int(parts.min()) * cls.devices if len(parts) else 0
+    return takes[list(rows)]
+
+
+def _domain(session: Session, workload: WorkloadState) -> Ints:
+    topology = workload.root.topology
+    if topology is None or topology.required is None:
+        return np.zeros(len(session.nodes), np.int64)
+    return np.asarray(session.nodes.labels.domains(topology.required)[0], np.int64)
+
+
+def _asked(asks: Sequence[Ask], classes: int) -> Ints:
+    counts = np.zeros(classes, np.int64)
+    for ask in asks:
+        counts[ask.cls] += ask.count
+    return counts
+
+
+def _reduced(free: Ints, ask: Ints, counts: Sequence[Ints]) -> tuple[Ints, Ints, tuple[int, ...]]:
+    """Divide each resource by what all asks have in common, and cut off room that nobody could use.
+
+    The solver reckons in floating point: small whole numbers keep it exact.
+    """
+    units = [max(1, gcd(*[int(a) for a in ask[:, row]])) if len(ask) else 1 for row in range(ask.shape[1])]
+    scale = np.array(units, np.int64)
+    small = ask // scale
+    number = np.sum(counts, axis=0)
+    most = (small * number[:, None]).sum(axis=0) + small.max(axis=0, initial=0)
+    return np.minimum(free // scale[:, None], most[:, None]), small, tuple(units)
+
+
+def _units(movable: Sequence[TaskState]) -> Ints:
+    """Number the cores: of each, one task moves alone or all do."""
+    numbers: dict[str, int] = {}
+    core = Counter(t.workload.key for t in movable if t not in surplus(t.workload))
+    found = []
+    for task in movable:
+        key = task.workload.key
+        alone = core[key] <= 1 or task in surplus(task.workload)
+        found.append(-1 if alone else numbers.setdefault(key, len(numbers)))
+    return np.array(found, np.int64)
+
+
+def _bounds(
+    state: Evicting, movable: Sequence[TaskState], contenders: Sequence[WorkloadState], *, forced: bool
+) -> list[Bound]:
+    """Budgets that hold for these tasks, whoever of the contenders they are moved for."""
+    budgets = state.plugins.budgets
+    rows = [
+        row
+        for contender in (contenders or (None,))
+        for row in budgets.rows(state.session, CAUSE, contender, movable, forced=forced)
+    ]
+    return [
+        Bound(name=r.rule, weights=r.weights, limit=r.bound, concurrent=r.concurrent, message=r.message) for r in rows
+    ]
