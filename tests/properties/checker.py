@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tenure.model.resources import GPU
-from tenure.model.workload import Phase
 from tests.properties.kubernetes import Pod, obstacles
 from tests.properties.ledger import NodeLedger, milli_on
+
+from tenure.model.resources import GPU
+from tenure.model.workload import Phase
 
 PLACED = (Phase.BOUND, Phase.RUNNING, Phase.TERMINATING)
 HELD = (Phase.BOUND, Phase.RUNNING)
@@ -201,7 +202,9 @@ def check_topology(before, after):
         for topology, tasks in groups:
             if topology is None or topology.required is None:
                 continue
-            where = {t.name: t.node if t.phase in HELD else t.nominated.node for t in tasks if t.phase in HELD or t.nominated}
+            where = {
+                t.name: t.node if t.phase in HELD else t.nominated.node for t in tasks if t.phase in HELD or t.nominated
+            }
             gained = {labels[n].get(topology.required) for name, n in where.items() if name not in had}
             kept = {labels[n].get(topology.required) for name, n in where.items() if name in had}
             if None in gained or len(gained) > 1 or (gained and kept and not gained <= kept):
@@ -215,12 +218,23 @@ def check_steps(played):
     phases = {(w.key, t.name): t.phase for w in played.before.workloads for t in w.tasks}
     seen = Counter((s.workload, s.task) for s in played.steps)
     found += [f"{task} is placed {count} times" for (_, task), count in seen.items() if count > 1]
-    found += [f"{s.task} was {phases[(s.workload, s.task)]}" for s in played.steps if phases[(s.workload, s.task)] is not Phase.PENDING]
+    found += [
+        f"{s.task} was {phases[(s.workload, s.task)]}"
+        for s in played.steps
+        if phases[(s.workload, s.task)] is not Phase.PENDING
+    ]
     after = {(w.key, t.name): t for w in played.after.workloads for t in w.tasks}
     for step in played.steps:
         task = after[(step.workload, step.task)]
-        if step.action == "bind" and (task.phase, task.node, task.devices, task.nominated) != (Phase.BOUND, step.node, step.devices, None):
+        if step.action == "bind" and (task.phase, task.node, task.devices, task.nominated) != (
+            Phase.BOUND,
+            step.node,
+            step.devices,
+            None,
+        ):
             found.append(f"{step.task} is not where the plan binds it")
-        if step.action == "nominate" and (task.nominated is None or (task.nominated.node, task.nominated.devices) != (step.node, step.devices)):
+        if step.action == "nominate" and (
+            task.nominated is None or (task.nominated.node, task.nominated.devices) != (step.node, step.devices)
+        ):
             found.append(f"{step.task} is not promised what the plan says")
     return found

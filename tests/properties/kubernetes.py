@@ -43,7 +43,13 @@ def obstacles(pod, node, pods, nodes):
         found.append("pod anti-affinity")
     if any(not _even(pod, c, node, pods, nodes) for c in _hard(pod)):
         found.append("topology spread")
-    if any(_collide(a, b) for other in pods if other.node is node for a in other.spec.host_ports for b in pod.spec.host_ports):
+    if any(
+        _collide(a, b)
+        for other in pods
+        if other.node is node
+        for a in other.spec.host_ports
+        for b in pod.spec.host_ports
+    ):
         found.append("host port")
     return found
 
@@ -67,7 +73,10 @@ def _selected(pod, node):
     affinity = pod.spec.affinity and pod.spec.affinity.node
     if not affinity or affinity.required is None:
         return True
-    return any(term.match_expressions and all(_holds(r, node.labels) for r in term.match_expressions) for term in affinity.required)
+    return any(
+        term.match_expressions and all(_holds(r, node.labels) for r in term.match_expressions)
+        for term in affinity.required
+    )
 
 
 def _holds(requirement, labels):
@@ -88,7 +97,9 @@ def _holds(requirement, labels):
 def _chosen(selector, labels):
     if selector is None:
         return False
-    return all(labels.get(k) == v for k, v in selector.match_labels) and all(_holds(r, labels) for r in selector.match_expressions)
+    return all(labels.get(k) == v for k, v in selector.match_labels) and all(
+        _holds(r, labels) for r in selector.match_expressions
+    )
 
 
 def _matches(term, owner, other):

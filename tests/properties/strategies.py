@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from hypothesis import assume
 from hypothesis import strategies as st
+from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
+from tests.properties.ledger import NodeLedger
 
 from tenure.model.check import check_cluster
 from tenure.model.selectors import (
@@ -26,13 +28,17 @@ from tenure.model.selectors import (
 )
 from tenure.model.settings import Settings
 from tenure.model.workload import Nomination, Phase, SubGroup
-from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
-from tests.properties.ledger import NodeLedger
 
 ZONE, RACK, DISK = "zone", "rack", "disk"
 APPS = ("x", "y")
 TAINT = Taint(key="dedicated", value="gpu")
-PLACEMENTS = ("binpack", "spread", "fragmentation", {"binpack": 1.0, "fragmentation": 3.0}, {"spread": 1.0, "binpack": 0.5})
+PLACEMENTS = (
+    "binpack",
+    "spread",
+    "fragmentation",
+    {"binpack": 1.0, "fragmentation": 3.0},
+    {"spread": 1.0, "binpack": 0.5},
+)
 PLAIN_PLACEMENTS = ("binpack", "spread", {"spread": 1.0, "binpack": 0.5})
 
 
@@ -47,7 +53,11 @@ def nodes(draw, *, most=4):
     found = []
     for number in range(draw(st.integers(2, most))):
         gpus = draw(st.sampled_from((0, 0, 1, 2, 4)))
-        labels = {ZONE: draw(st.sampled_from("ab")), RACK: draw(st.sampled_from("rst")), DISK: draw(st.sampled_from(("1", "5")))}
+        labels = {
+            ZONE: draw(st.sampled_from("ab")),
+            RACK: draw(st.sampled_from("rst")),
+            DISK: draw(st.sampled_from(("1", "5"))),
+        }
         for missing in draw(rarely(st.sampled_from(((ZONE,), (RACK,), (DISK, RACK))), default=())):
             del labels[missing]
         found.append(
@@ -59,7 +69,9 @@ def nodes(draw, *, most=4):
                 pods=draw(rarely(st.integers(1, 3))),
                 gpu_memory=draw(st.sampled_from((16, 24))) if gpus else None,
                 labels=labels,
-                taints=draw(rarely(st.sampled_from(((TAINT,), (replace(TAINT, effect="PreferNoSchedule"),))), default=())),
+                taints=draw(
+                    rarely(st.sampled_from(((TAINT,), (replace(TAINT, effect="PreferNoSchedule"),))), default=())
+                ),
                 unschedulable=draw(rarely(st.booleans(), default=False, one_in=8)),
                 ready=draw(rarely(st.booleans(), default=True, one_in=8)),
             )
@@ -121,7 +133,10 @@ def specs(draw, *, constrained=True):
     if gpu == "whole":
         asked["gpu"] = draw(st.integers(1, 3))
     elif gpu == "part":
-        asked |= {"fraction": draw(st.sampled_from((200, 300, 500, 600, 1000))), "devices": draw(st.sampled_from((1, 1, 2)))}
+        asked |= {
+            "fraction": draw(st.sampled_from((200, 300, 500, 600, 1000))),
+            "devices": draw(st.sampled_from((1, 1, 2))),
+        }
     elif gpu == "memory":
         asked |= {"gpu_memory": draw(st.sampled_from((5, 7, 16, 20))), "devices": draw(st.sampled_from((1, 1, 2)))}
     if not constrained:
@@ -131,9 +146,22 @@ def specs(draw, *, constrained=True):
         labels=draw(rarely(st.sampled_from(tuple((("app", a),) for a in APPS)), default=(), one_in=2)),
         node_selector=draw(rarely(st.sampled_from(((("zone", "a"),), (("zone", "b"), ("rack", "r")))), default=())),
         affinity=draw(rarely(affinities(), one_in=3)),
-        tolerations=draw(rarely(st.sampled_from(((Toleration(key="dedicated", operator="Exists"),), (Toleration(operator="Exists"),))), default=())),
+        tolerations=draw(
+            rarely(
+                st.sampled_from(((Toleration(key="dedicated", operator="Exists"),), (Toleration(operator="Exists"),))),
+                default=(),
+            )
+        ),
         spread=draw(rarely(st.lists(spreads, min_size=1, max_size=2).map(tuple), default=())),
-        host_ports=draw(rarely(st.sampled_from(((HostPort(port=80),), (HostPort(port=80, ip="10.0.0.1"),), (HostPort(port=80, ip="10.0.0.2"),))), default=(), one_in=5)),
+        host_ports=draw(
+            rarely(
+                st.sampled_from(
+                    ((HostPort(port=80),), (HostPort(port=80, ip="10.0.0.1"),), (HostPort(port=80, ip="10.0.0.2"),))
+                ),
+                default=(),
+                one_in=5,
+            )
+        ),
         unsupported=draw(rarely(st.just(("volumes",)), default=(), one_in=12)),
     )
 
@@ -189,7 +217,9 @@ def workloads(draw, name, leaves, pool, *, plain=False):
     levels |= st.just(Topology(preferred=RACK))
     fields = {"min_member": draw(st.none() | st.integers(1, count + (draw(st.integers(0, 5)) == 0)))}
     if grouped:
-        groups = [SubGroup(name=g, min_member=draw(st.none() | st.just(1)), topology=draw(rarely(levels))) for g in "gh"]
+        groups = [
+            SubGroup(name=g, min_member=draw(st.none() | st.just(1)), topology=draw(rarely(levels))) for g in "gh"
+        ]
         fields = {"sub_groups": tuple(groups), "min_sub_group": draw(st.none() | st.integers(1, 2))}
     return workload(
         name,
@@ -243,10 +273,12 @@ def _running(draw, one, mode, ledgers, later):
     tasks, running = [], 0
     for found in one.tasks:
         phase = draw(st.sampled_from((Phase.RUNNING, Phase.BOUND) if mode == "running" else list(Phase)))
-        placement = _first_fit(found.spec, ledgers) if phase in (Phase.RUNNING, Phase.BOUND, Phase.TERMINATING) else None
+        placement = (
+            _first_fit(found.spec, ledgers) if phase in (Phase.RUNNING, Phase.BOUND, Phase.TERMINATING) else None
+        )
         if phase in (Phase.SUCCEEDED, Phase.FAILED, Phase.GATED):
             tasks.append(replace(found, phase=phase))
-        elif placement is None or found.spec.unsupported:
+        elif placement is None:
             tasks.append(found)
         else:
             where, devices = placement
@@ -254,7 +286,7 @@ def _running(draw, one, mode, ledgers, later):
             stays = phase is not Phase.TERMINATING
             since = NOW - draw(st.sampled_from((0, 10))) * SECOND
             grace = draw(st.sampled_from((None, 5 * SECOND)))
-            stuck = not stays and grace is not None and NOW >= since + grace
+            stuck = not stays and grace is not None and since + grace <= NOW
             if stays or stuck:
                 later[where].take(found.spec, devices)
             running += stays

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import random
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.properties.checker import violations
+from tests.properties.strategies import clusters
 
 from tenure.playthrough import play
 from tenure.report.plan_json import plan_json
-from tests.properties.checker import violations
-from tests.properties.strategies import clusters
 
 
 @given(clusters())
@@ -33,6 +32,7 @@ def test_cycle_after_cycle_breaks_nothing(cluster, cycles):
 @given(clusters(), st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(cluster, shuffle):
     """Nodes, queues and workloads may come in any order: same plan, same reasons, same queues."""
+
     def shuffled(entries):
         return tuple(shuffle.sample(entries, len(entries)))
 

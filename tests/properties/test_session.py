@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.properties.dump import state_of
+from tests.properties.strategies import clusters
 
 from tenure.engine.evictions import depart, evict, outstay
 from tenure.engine.placement import Placer
 from tenure.engine.score import UNFIT
 from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import BOUND, PENDING, RUNNING, TERMINATING
-from tests.properties.dump import state_of
-from tests.properties.strategies import clusters
 
 
 class Operations:

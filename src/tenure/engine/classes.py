@@ -16,6 +16,9 @@ from tenure.model.workload import TaskSpec
 
 Floats = NDArray[np.float64]
 
+ANYTHING = -(1 << 62)
+"""Less than any room: of what a task does not ask for, a node may have less than nothing."""
+
 
 class TaskClass:
     """Tasks with equal asks and constraints.
@@ -27,7 +30,7 @@ class TaskClass:
     """
 
     __slots__ = (
-        "amount", "ask", "ask2", "asks", "best", "best_key", "both", "devices", "id", "key", "milli", "preference",
+        "amount", "ask", "asks", "best", "best_key", "both", "devices", "id", "key", "least", "milli", "preference",
         "rate", "spec", "static", "static_list", "synced", "version", "whole",
     )  # fmt: skip
 
@@ -52,7 +55,7 @@ class TaskClass:
             self.devices = spec.gpu_share.devices
             self.milli = milli_by_node(spec, nodes)
         self.both = np.concatenate([self.ask, self.ask])
-        self.ask2 = self.both[:, None]
+        self.least = np.where(self.both > 0, self.both, ANYTHING)[:, None]
         self.asks = [(row, amount) for row, amount in enumerate(self.ask.tolist()) if amount]
         self.amount = self._pending_amount(nodes)
         self.static = self._static(nodes)
@@ -67,7 +70,7 @@ class TaskClass:
 
     def _pending_amount(self, nodes: NodeTable) -> tuple[int, ...]:
         amount = self.ask[: nodes.amounts].tolist()
-        if self.whole:
+        if self.whole and nodes.gpu_row >= 0:
             amount[nodes.gpu_row] = self.whole * MILLI
         if self.milli is not None and nodes.gpu_row >= 0:
             will_do = self.milli[self.milli > 0]

@@ -7,7 +7,7 @@ room of then is free, and may be promised.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
@@ -21,17 +21,40 @@ def evict(session: Session, task: TaskState) -> None:
 
     The caller refreshes the workload once all its tasks that go have gone.
     """
+    session.count_released(task, task.workload.leaf)
+    _set_out(session, task)
+    session.count_waiting(1)
+    session.epoch += 1
+
+
+def evict_all(session: Session, tasks: Sequence[TaskState]) -> None:
+    """Evict many tasks, as `evict` does one after the other; what queues hold is counted once for each leaf."""
+    held: dict[tuple[int, bool], list[int]] = {}
+    asked: dict[int, list[int]] = {}
+    for task in tasks:
+        leaf, cls = task.workload.leaf, task.cls
+        for row, amount in enumerate(cls.amount_at(task.node, session.nodes)):
+            held.setdefault((leaf, task.workload.fixed), [0] * len(cls.amount))[row] += amount
+        for row, amount in enumerate(cls.amount):
+            asked.setdefault(leaf, [0] * len(cls.amount))[row] += amount
+        _set_out(session, task)
+    for (leaf, fixed), total in held.items():
+        session.queues.release(leaf, tuple(total), fixed=fixed)
+    for leaf, total in asked.items():
+        session.queues.ask(leaf, tuple(total))
+    session.count_waiting(len(tasks))
+    session.epoch += 1
+
+
+def _set_out(session: Session, task: TaskState) -> None:
     journal, state, node, devices = session.journal, task.workload, task.node, task.devices
     session.occupy(task, node, devices, -1, now=False, then=True)
-    session.count_waiting(1)
-    session.count_released(task, state.leaf)
     journal.save(task)
     task.phase, task.node, task.devices, task.fresh, task.stuck = PENDING, -1, (), False, False
     task.leaving, task.leaving_devices, task.terminating_since = node, devices, session.now
     journal.set(state, "last_evicted_at", session.now)
     if not state.occupied():
         journal.set(state, "started_at", None)
-    session.epoch += 1
 
 
 def depart(session: Session, task: TaskState) -> None:
@@ -65,7 +88,8 @@ def resume_moves(session: Session, workloads: Iterable[WorkloadState]) -> None:
     for workload in workloads:
         for task in workload.tasks:
             nominated = task.model.nominated
-            if task.phase is not TERMINATING or nominated is None or nominated.node not in session.nodes.index:
+            known = nominated is not None and nominated.node in session.nodes.index
+            if task.phase is not TERMINATING or nominated is None or not known or workload.leaf < 0:
                 continue
             task.leaving, task.leaving_devices = task.node, task.devices
             task.phase, task.node, task.devices = PENDING, -1, ()

@@ -24,12 +24,17 @@ def fit(column: Sequence[int], ask: Sequence[tuple[int, int]], rows: int) -> int
     return BINDS
 
 
-def choose_devices(free: Sequence[int], milli: int, count: int, *, packed: bool) -> tuple[int, ...]:
-    """Give ``count`` devices with at least ``milli`` free.
+def choose_devices(
+    free: Sequence[int], later: Sequence[int], milli: int, count: int, *, packed: bool
+) -> tuple[int, ...]:
+    """Give ``count`` devices with at least ``milli`` free, or fewer if there are not so many.
 
-    Packed: the fullest that has room first, else the emptiest; the lower number where they are equal.
+    Packed: those first that will be the fullest (``later``: what is free once what terminates has left), else the
+    emptiest; the lower number where they are equal.
     """
-    fits = [(have if packed else -have, i) for i, have in enumerate(free) if have >= milli]
+    fits = [
+        (then if packed else -then, i) for i, (have, then) in enumerate(zip(free, later, strict=True)) if have >= milli
+    ]
     return tuple(sorted(i for _, i in sorted(fits)[:count]))
 
 

@@ -40,19 +40,28 @@ class Placer:
         if len(step.tasks) == 1 and not topology:
             return self._one(step.tasks[0], allowed)
         session = self.session
-        if not enough(self.scorer, step, allowed):
+        if not enough(self.scorer, step, allowed) and not _has_choice(workload.root):
             return False
         mark, epoch = session.checkpoint(), session.epoch
-        if step.kind == START and topology:
-            placed = self._group(workload.root, set(step.tasks), allowed)
-        else:
-            placed = all(self._one(task, self._domain_of(task, allowed)) for task in step.tasks)
-        if not placed:
+        if not self._together(workload, step, allowed):
             session.rollback(mark, epoch=epoch)
             return False
-        if step.kind == START:
-            self._all_nominated_if_any(step.tasks)
+        self._all_nominated_if_any(step.tasks)
         session.commit()
+        return True
+
+    def _together(self, workload: WorkloadState, step: NextStep, allowed: Mask | None) -> bool:
+        """Place the tasks of a step one by one, those that begin a group under the group's topology."""
+        unit = workload.root if step.kind == START else _begun(step)
+        if unit is None or not (unit.topology or unit.children):
+            return all(self._one(task, self._domain_of(task.group, allowed)) for task in step.tasks)
+        before = _placed_below(unit)
+        allowed = allowed if unit.parent is None else self._domain_of(unit.parent, allowed)
+        if not self._group(unit, step.tasks, allowed):
+            return False
+        now = _placed_below(unit)
+        if len(now) - len(before) != len(step.tasks) or any(t not in now for t in step.tasks):
+            step.tasks = [t for t in workload.tasks if t in now and t not in before]
         return True
 
     def _all_nominated_if_any(self, tasks: list[TaskState]) -> None:
@@ -85,13 +94,14 @@ class Placer:
         """A task with constraints that look at other tasks."""
         assert task.terms is not None
         terms, scorer, cls = self.session.terms, self.scorer, task.cls
-        now, then = terms.masks(task.terms, cls.static)
+        now, then = terms.masks(task.terms)
         if allowed is not None:
             then = then & allowed
         preference = terms.preference(task.terms)
         scorer.catch_up(cls)
         assert cls.key is not None
-        keys = np.where(then, cls.key - np.where(now, 0.0, WAITS), UNFIT)
+        loss = np.where(now | ~scorer.fits(cls, slice(None))[0], 0.0, WAITS) if not now.all() else 0.0
+        keys = np.where(then, cls.key - loss, UNFIT)
         if preference is not None:
             keys = keys + preference * PREFERENCE
         node = int(keys.argmax()) if len(keys) else -1
@@ -104,14 +114,14 @@ class Placer:
         now, _ = self.scorer.fits(task.cls, np.array([node]))
         if not now[0] or task.terms is None:
             return bool(now[0])
-        return bool(self.session.terms.masks(task.terms, task.cls.static)[0][node])
+        return bool(self.session.terms.masks(task.terms)[0][node])
 
     def fits_later(self, task: TaskState, node: int) -> bool:
         """Whether a pending task fits this one node once what terminates has left."""
         _, then = self.scorer.fits(task.cls, np.array([node]))
         if not then[0] or task.terms is None:
             return bool(then[0])
-        return bool(self.session.terms.masks(task.terms, task.cls.static)[1][node])
+        return bool(self.session.terms.masks(task.terms)[1][node])
 
     def put(self, task: TaskState, node: int, *, bindable: bool) -> None:
         """Bind or nominate a task on a node that fits it, on the devices that suit best there."""
@@ -129,27 +139,29 @@ class Placer:
         assert cls.milli is not None
         if self.scorer.single == "fragmentation" and cls.devices == 1:
             return self.session.mix.devices(cls, node, free)
-        return kernels.choose_devices(free, int(cls.milli[node]), cls.devices, packed=self.scorer.packed)
+        later = self.nodes.free_devices(node, bindable=False)
+        return kernels.choose_devices(free, later, int(cls.milli[node]), cls.devices, packed=self.scorer.packed)
 
     # -- topology -------------------------------------------------------------------------------------------------
 
-    def _domain_of(self, task: TaskState, allowed: Mask | None) -> Mask | None:
-        """Nodes that the topology of the task's groups leaves, given where their other tasks are."""
-        group: Group | None = task.group
+    def _domain_of(self, group: Group | None, allowed: Mask | None) -> Mask | None:
+        """Nodes that the topology of a group and those around it leaves, given where their other tasks are."""
         while group is not None:
             required = group.topology.required if group.topology else None
             if required is not None:
                 placed = [n for t in _tasks_below(group) if (n := t.node if t.node >= 0 else t.nominated) >= 0]
                 ids, _ = self.nodes.labels.domains(required)
-                domains = {int(ids[n]) for n in placed}
+                domains = {int(ids[n]) for n in placed} - {-1}
                 mask = np.isin(ids, sorted(domains)) if domains else ids >= 0
                 allowed = mask if allowed is None else allowed & mask
             group = group.parent
         return allowed
 
-    def _group(self, group: Group, chosen: set[TaskState], allowed: Mask | None) -> bool:
-        """Place the chosen tasks below a group under its topology, in the first domain in which they fit."""
+    def _group(self, group: Group, tasks: list[TaskState], allowed: Mask | None) -> bool:
+        """Place those of the tasks that are below a group under its topology, in the first domain in which they fit."""
         topology = group.topology or Topology()
+        below = set(_tasks_below(group))
+        chosen = [t for t in tasks if t in below]
         for mask in self._domains(topology, chosen, allowed):
             mark, epoch = self.session.checkpoint(), self.session.epoch
             if self._members(group, chosen, mask):
@@ -158,20 +170,36 @@ class Placer:
             self.session.rollback(mark, epoch=epoch)
         return False
 
-    def _members(self, group: Group, chosen: set[TaskState], mask: Mask | None) -> bool:
-        own = [t for t in group.tasks if t in chosen]
-        if not all(self._one(t, mask) for t in own):
-            return False
-        found = sum(self._child(c, chosen, mask) for c in group.children)
-        return not group.children or found >= group.minimum
+    def _members(self, group: Group, chosen: list[TaskState], mask: Mask | None) -> bool:
+        if not group.children:
+            return all(self._one(t, mask) for t in chosen)
+        left = []
+        found, picked = 0, set(chosen)
+        for child in group.children:
+            if picked.isdisjoint(_tasks_below(child)):
+                left.append(child)
+                found += child.satisfied()
+            else:
+                found += self._group(child, chosen, mask)
+        return found >= group.minimum or self._instead(left, group.minimum - found, mask)
 
-    def _child(self, child: Group, chosen: set[TaskState], mask: Mask | None) -> bool:
-        """Place a subgroup; one that was not chosen for the core is tried in place of one that did not fit."""
-        if not any(t in chosen for t in _tasks_below(child)):
-            return child.satisfied()
-        return self._group(child, chosen, mask)
+    def _instead(self, groups: list[Group], missing: int, mask: Mask | None) -> bool:
+        """Subgroups that were not chosen for the core are tried in place of those that did not fit."""
+        for group in groups:
+            core = [] if group.satisfied() else group.core()
+            if core and self._may_have(core) and self._group(group, core, mask):
+                missing -= 1
+                if not missing:
+                    return True
+        return False
 
-    def _domains(self, topology: Topology, chosen: set[TaskState], allowed: Mask | None) -> list[Mask | None]:
+    def _may_have(self, core: list[TaskState]) -> bool:
+        amount = NextStep(START, core, None).amount
+        workload = core[0].workload
+        unsupported = any(t.cls.spec.unsupported for t in core)
+        return not unsupported and self.session.queues.admits(workload.leaf, amount, fixed=workload.fixed)
+
+    def _domains(self, topology: Topology, chosen: list[TaskState], allowed: Mask | None) -> list[Mask | None]:
         """Sets of nodes to try, in order: the preferred level's within the required one's, then the required alone."""
         outer = [allowed] if topology.required is None else self._values(topology.required, chosen, allowed)
         if topology.preferred is None:
@@ -179,7 +207,7 @@ class Placer:
         inner = list(chain.from_iterable(self._values(topology.preferred, chosen, mask) for mask in outer))
         return [*inner, *outer]
 
-    def _values(self, label: str, chosen: set[TaskState], allowed: Mask | None) -> list[Mask | None]:
+    def _values(self, label: str, chosen: list[TaskState], allowed: Mask | None) -> list[Mask | None]:
         """One set of nodes for each value of a label with room enough, the fullest first (the emptiest, for spread)."""
         ids, values = self.nodes.labels.domains(label)
         nodes, classes = self.nodes, Counter(t.cls.id for t in chosen)
@@ -205,6 +233,24 @@ def enough(scorer: Scorer, step: NextStep, allowed: Mask | None = None) -> bool:
         counts[cls.id] = counts.get(cls.id, 0) + 1
         classes[cls.id] = cls
     return all(scorer.capacity(classes[c], allowed) >= n for c, n in counts.items())
+
+
+def _has_choice(group: Group) -> bool:
+    """Whether other subgroups may do instead of those that were chosen for the core."""
+    return any(_has_choice(c) for c in group.children) or 0 < group.minimum < len(group.children)
+
+
+def _begun(step: NextStep) -> Group | None:
+    """Give the group of which nothing is placed yet and which a step of several tasks begins; None for other steps."""
+    group: Group | None = step.tasks[0].group
+    if len(step.tasks) > 1:
+        while group is not None and group.parent is not None and not set(step.tasks) <= set(_tasks_below(group)):
+            group = group.parent
+    return None if group is None or group.parent is None or _placed_below(group) else group
+
+
+def _placed_below(group: Group) -> set[TaskState]:
+    return {t for t in _tasks_below(group) if t.node >= 0 or t.nominated >= 0}
 
 
 def _tasks_below(group: Group) -> list[TaskState]:

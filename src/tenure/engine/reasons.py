@@ -151,7 +151,7 @@ def _failures(session: Session, task: TaskState) -> tuple[np.ndarray[Any, np.dty
         fail(f"insufficient {GPU}", session.scorer.fits(cls, slice(None))[1])
     fail("topology of what is placed", cls.static)
     if task.terms is not None:
-        fail("affinity to other tasks, spread or host ports", session.terms.masks(task.terms, cls.static)[1])
+        fail("affinity to other tasks, spread or host ports", session.terms.masks(task.terms)[1])
     return left, failures
 
 

@@ -55,7 +55,7 @@ class Scorer:
     def fits(self, cls: TaskClass, index: Index) -> tuple[Mask, Mask]:
         """Which of the nodes can take one task now, and which once what terminates has left."""
         nodes = self.nodes
-        enough = nodes.room[:, index] >= cls.ask2
+        enough = nodes.room[:, index] >= cls.least
         then = enough[nodes.rows :].all(axis=0)
         now = enough[: nodes.rows].all(axis=0)
         if cls.milli is not None:

@@ -14,7 +14,8 @@ from tenure.engine.evictions import depart, going, resume_moves
 from tenure.engine.fragmentation import Fragmentation
 from tenure.engine.journal import Journal
 from tenure.engine.nodes import UNLIMITED, NodeTable
-from tenure.engine.queues import QueueTree
+from tenure.engine.queues import Amount, QueueTree
+from tenure.engine.restore import restore, restore_devices, restore_nominations
 from tenure.engine.score import Scorer
 from tenure.engine.steps import Steps
 from tenure.engine.terms import TermTable
@@ -83,9 +84,8 @@ class Session:
             state.created_at += later
             state.queued_at = self.queued_since(state)
             self._settle_in(state)
-        unplaced = [t for s in added for t in s.tasks if t.node >= 0 and t.cls.whole and not t.devices]
-        for task in unplaced:
-            self._assign_devices(task)
+        restore_devices(self, added)
+        restore_nominations(self, added)
         resume_moves(self, added)
         for state in added:
             self.refresh(state)
@@ -129,6 +129,8 @@ class Session:
                     self._count_terms(task, 1, now=now, then=then)
                     if task.leaving >= 0:
                         self._count_terms(task, 1, now=True, then=task.stuck, node=task.leaving)
+            if state.entry is not None:
+                self.refresh(state)  # its step may fail now where others of its shape fit
 
     def _views(self, task: TaskState) -> tuple[bool, bool]:
         placed = task.node >= 0
@@ -139,50 +141,16 @@ class Session:
             model = task.model
             self.mix.observe(task.cls)
             if model.node is not None and model.phase in (BOUND, RUNNING, TERMINATING):
-                self._restore(task)
+                restore(self, task)
             else:
                 task.phase = model.phase
-                if task.phase is PENDING and state.leaf >= 0 and not task.cls.spec.unsupported:
+                if task.phase is PENDING and _asks(task):
                     self.queues.ask(state.leaf, task.cls.amount)
-            if model.nominated is not None and model.nominated.node in self.nodes.index and task.phase is PENDING:
-                self._restore_nomination(task)
         if state.started_at is not None and state.started_at > self.now:
             state.started_at = self.now
         if state.started_at is None and any(t.phase is RUNNING or t.phase is BOUND for t in state.tasks):
             starts = [t.model.started_at for t in state.tasks if t.active and t.model.started_at is not None]
             state.started_at = min(starts) if starts else None
-
-    def _restore(self, task: TaskState) -> None:
-        model, state = task.model, task.workload
-        assert model.node is not None
-        node = self.nodes.index[model.node]
-        task.node, task.phase, task.devices = node, model.phase, model.devices
-        if model.phase is TERMINATING:
-            task.terminating_since = model.terminating_since or self.now
-            task.stuck = self.now >= self.leaves_at(task)
-        self.occupy(task, node, task.devices, 1, now=True, then=task.phase is not TERMINATING or task.stuck)
-        self.on_node[node].add(task)
-        if task.phase is TERMINATING and not task.stuck:
-            self.count_waiting(1)
-        if state.leaf < 0:
-            for row, amount in enumerate(task.cls.amount_at(node, self.nodes)):
-                self.foreign[row] += amount
-        elif task.phase is not TERMINATING:
-            self.queues.allocate(state.leaf, task.cls.amount_at(node, self.nodes), fixed=state.fixed)
-
-    def _restore_nomination(self, task: TaskState) -> None:
-        nominated = task.model.nominated
-        assert nominated is not None
-        self.nominate(task, self.nodes.index[nominated.node], nominated.devices)
-        task.nominated_at = nominated.at
-
-    def _assign_devices(self, task: TaskState) -> None:
-        """Whole GPUs whose numbers nobody told: the first that are free."""
-        free = self.nodes.free_devices(task.node, bindable=False)
-        numbers = tuple(i for i, have in enumerate(free) if have > 0)[: task.cls.whole]
-        nodes, then = self.nodes, task.phase is not TERMINATING or task.stuck
-        task.devices = numbers
-        nodes.occupy_devices(task.node, numbers, 1000, now=True, then=then)
 
     def leaves_at(self, task: TaskState) -> int:
         """When a terminating task should be gone: after that it is stuck."""
@@ -209,7 +177,7 @@ class Session:
                 self._leave(task)
                 continue
             self.withdraw(task)
-            if task.phase is PENDING and state.leaf >= 0 and not task.cls.spec.unsupported:
+            if task.phase is PENDING and _asks(task):
                 self.queues.unask(state.leaf, task.cls.amount)
         self.waiting.drop(state)
         self.epoch += 1
@@ -221,12 +189,12 @@ class Session:
         if state.leaf >= 0:
             self.queues.release(state.leaf, task.cls.amount_at(node, self.nodes), fixed=state.fixed)
         else:
-            self.foreign = [f - a for f, a in zip(self.foreign, task.cls.amount_at(node, self.nodes), strict=True)]
+            self.count_foreign(node, task.cls.amount_at(node, self.nodes), -1)
 
     def finish(self, task: TaskState) -> None:
         """A task has succeeded: it counts as active and holds nothing."""
         self.withdraw(task)
-        if task.phase is PENDING:
+        if task.phase is PENDING and _asks(task):
             self.queues.unask(task.workload.leaf, task.cls.amount)
         self.journal.set(task, "phase", SUCCEEDED)
         self.epoch += 1
@@ -261,7 +229,8 @@ class Session:
     def _count_allocated(self, task: TaskState, node: int) -> None:
         leaf, cls = task.workload.leaf, task.cls
         if leaf >= 0:
-            self.queues.unask(leaf, cls.amount)
+            if _asks(task):
+                self.queues.unask(leaf, cls.amount)
             self.queues.allocate(leaf, cls.amount_at(node, self.nodes), fixed=task.workload.fixed)
 
     def withdraw(self, task: TaskState) -> None:
@@ -283,10 +252,12 @@ class Session:
             self._give_back(task, task.node, task.devices, now=True, then=not left or task.stuck)
             if not left:
                 self.count_released(task, leaf)
-            elif leaf >= 0:
+            elif _asks(task):
                 self.queues.ask(leaf, task.cls.amount)
+            if leaf < 0:
+                self.count_foreign(task.node, task.cls.amount_at(task.node, self.nodes), -1)
             journal.save(task)
-            task.node, task.devices, task.phase, task.fresh = -1, (), PENDING, False
+            task.node, task.devices, task.phase, task.fresh, task.stuck = -1, (), PENDING, False, False
         self.epoch += 1
 
     def count_waiting(self, change: int) -> None:
@@ -313,7 +284,8 @@ class Session:
             node = task.node if task.node >= 0 and task.phase is not TERMINATING else task.nominated
             amount = task.cls.amount_at(node, self.nodes) if node >= 0 else task.cls.amount
             self.queues.release(leaf, amount, fixed=task.workload.fixed)
-            self.queues.ask(leaf, task.cls.amount)
+            if _asks(task):
+                self.queues.ask(leaf, task.cls.amount)
 
     def _give_back(self, task: TaskState, node: int, devices: tuple[int, ...], *, now: bool, then: bool) -> None:
         self.occupy(task, node, devices, -1, now=now, then=then)
@@ -331,6 +303,11 @@ class Session:
         if task.terms is not None and (now or then):
             where = node if node >= 0 else task.node if task.node >= 0 else task.nominated
             self.terms.count(task.terms, where, now=now, then=then, sign=sign)
+
+    def count_foreign(self, node: int, amount: Amount, sign: int) -> None:
+        """Count what a pod of another scheduler holds; on a node that is not ready it takes nothing from anybody."""
+        if self.nodes.ready[node]:
+            self.foreign = [f + sign * a for f, a in zip(self.foreign, amount, strict=True)]
 
     def total(self) -> list[int]:
         """What ready nodes have, less what pods of other schedulers use: amounts by row."""
@@ -391,6 +368,11 @@ class Session:
         self.nodes.pin(mark[1])
         self.waiting.rollback(mark[2])
         self.epoch = self.epoch + 1 if epoch is None else epoch
+
+
+def _asks(task: TaskState) -> bool:
+    """Whether a task that is pending counts for its queue."""
+    return task.workload.leaf >= 0 and not task.cls.spec.unsupported
 
 
 def _resources(nodes: list[Node], queues: list[Queue], extra: Iterable[str]) -> list[str]:

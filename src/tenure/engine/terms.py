@@ -28,24 +28,32 @@ MOST_PREFERENCE = 30_000.0
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Tasks that ``selector`` matches in ``namespaces`` (None: all), counted by value of the node label ``key``."""
+    """Tasks that ``selector`` matches in ``namespaces`` (None: all), counted by value of the node label ``key``.
+
+    ``beside`` are selectors and namespaces that have to match as well: of several required affinities only a task
+    that all of them mean counts for any.
+    """
 
     selector: LabelSelector | None
     namespaces: frozenset[str] | None
     key: str
+    beside: tuple[tuple[LabelSelector | None, frozenset[str] | None], ...] = ()
 
 
 @dataclass(slots=True)
 class TaskTerms:
-    """What a task's terms are, as rows. ``matches`` are the rows whose terms its own labels match."""
+    """What a task's terms are, as rows. ``matches`` are the rows whose terms its own labels match.
+
+    ``eligible`` has for each spread constraint the nodes that it counts.
+    """
 
     matches: tuple[int, ...] = ()
     affinity: tuple[int, ...] = ()
     anti: tuple[int, ...] = ()
     spread: tuple[tuple[SpreadConstraint, int], ...] = ()
+    eligible: tuple[Mask, ...] = ()
     preferred: tuple[tuple[float, int], ...] = ()
     ports: tuple[int, ...] = ()
-    collides: tuple[int, ...] = ()
     holds: tuple[int, ...] = field(default=())
 
     @property
@@ -68,6 +76,8 @@ class TermTable:
         self.ports: list[HostPort] = []
         self._row: dict[Term, int] = {}
         self._port_row: dict[HostPort, int] = {}
+        self._collides: list[list[int]] = []
+        self._eligible: dict[object, Mask] = {}
         self._by_pair: dict[tuple[str, str], list[int]] = {}
         self._general: list[int] = []
         count = len(nodes)
@@ -105,7 +115,8 @@ class TermTable:
 
     @staticmethod
     def _matches(term: Term, labels: dict[str, str], namespace: str) -> bool:
-        return (term.namespaces is None or namespace in term.namespaces) and selects(term.selector, labels)
+        meant = ((term.selector, term.namespaces), *term.beside)
+        return all((n is None or namespace in n) and selects(selector, labels) for selector, n in meant)
 
     def _resolve(self, spec: TaskSpec, namespace: str) -> TaskTerms:
         labels = dict(spec.labels)
@@ -114,7 +125,7 @@ class TermTable:
         anti = affinity.pod_anti if affinity and affinity.pod_anti else PodAffinity()
 
         def rows(terms: Iterable[PodAffinityTerm]) -> tuple[int, ...]:
-            return tuple(self._term_row(t, namespace, labels) for t in terms)
+            return tuple(self._find_row(self._term(t, namespace, labels)) for t in terms)
 
         weighted = [(float(p.weight), p.term) for p in pod.preferred] + [
             (-float(p.weight), p.term) for p in anti.preferred
@@ -123,16 +134,42 @@ class TermTable:
         ports = tuple(self._find_port(p) for p in spec.host_ports)
         required_anti = rows(anti.required)
         return TaskTerms(
-            affinity=rows(pod.required), anti=required_anti, holds=required_anti, spread=spread,
-            preferred=tuple((w, self._term_row(t, namespace, labels)) for w, t in weighted), ports=ports,
-            collides=tuple(i for i, other in enumerate(self.ports) if any(_collide(other, p) for p in spec.host_ports)),
+            affinity=self._together(pod.required, namespace, labels), anti=required_anti, holds=required_anti,
+            spread=spread, eligible=tuple(self._counted(c, spec) for c in spec.spread),
+            preferred=tuple((w, self._find_row(self._term(t, namespace, labels))) for w, t in weighted), ports=ports,
         )  # fmt: skip
 
-    def _term_row(self, term: PodAffinityTerm, namespace: str, labels: dict[str, str]) -> int:
-        namespaces = None if term.all_namespaces else frozenset(term.namespaces or (namespace,))
-        return self._find_row(
-            Term(_narrowed(term.selector, term.match_label_keys, labels), namespaces, term.topology_key)
+    def _together(self, terms: Iterable[PodAffinityTerm], namespace: str, labels: dict[str, str]) -> tuple[int, ...]:
+        """Rows of required affinities, each of which counts only tasks that all of them mean."""
+        found = [self._term(t, namespace, labels) for t in terms]
+        meant = [(t.selector, t.namespaces) for t in found]
+        return tuple(
+            self._find_row(replace(t, beside=tuple(m for j, m in enumerate(meant) if j != i)))
+            for i, t in enumerate(found)
         )
+
+    def _term(self, term: PodAffinityTerm, namespace: str, labels: dict[str, str]) -> Term:
+        namespaces = None if term.all_namespaces else frozenset(term.namespaces or (namespace,))
+        return Term(_narrowed(term.selector, term.match_label_keys, labels), namespaces, term.topology_key)
+
+    def _counted(self, constraint: SpreadConstraint, spec: TaskSpec) -> Mask:
+        """Nodes that a spread constraint counts: those with all keys that are asked for, as its policies say."""
+        affinity = spec.affinity.node if spec.affinity else None
+        honors = (constraint.node_affinity_policy == "Honor", constraint.node_taints_policy == "Honor")
+        keys = tuple(c.topology_key for c in spec.spread if c.when_unsatisfiable == "DoNotSchedule")
+        known = (keys, *honors, spec.node_selector, affinity, spec.tolerations)
+        mask = self._eligible.get(known)
+        if mask is None:
+            labels = self.nodes.labels
+            mask = np.ones(len(self.nodes), bool)
+            for key in keys:
+                mask &= labels.having(key)
+            if honors[0]:
+                mask &= labels.selected(spec.node_selector) & labels.affine(affinity)
+            if honors[1]:
+                mask &= labels.tolerated(spec.tolerations)
+            self._eligible[known] = mask
+        return mask
 
     def _spread_row(self, constraint: SpreadConstraint, namespace: str, labels: dict[str, str]) -> int:
         selector = _narrowed(constraint.selector, constraint.match_label_keys, labels)
@@ -153,7 +190,11 @@ class TermTable:
         row = self._port_row.get(port)
         if row is None:
             row = self._port_row[port] = len(self.ports)
+            others = [i for i, other in enumerate(self.ports) if _collide(port, other)]
+            for other in others:
+                self._collides[other].append(row)
             self.ports.append(port)
+            self._collides.append([*others, row])
         return row
 
     def _grow(self) -> None:
@@ -174,25 +215,26 @@ class TermTable:
                     array[NOW, row, node] += sign * now
                     array[THEN, row, node] += sign * then
 
-    def masks(self, terms: TaskTerms, static: Mask) -> tuple[Mask, Mask]:
-        """Which nodes admit the task now, and which then. ``static``: nodes its other constraints admit."""
-        then = self._mask(terms, static, THEN)
-        return then & self._mask(terms, static, NOW), then
+    def masks(self, terms: TaskTerms) -> tuple[Mask, Mask]:
+        """Which nodes admit the task now, and which then."""
+        then = self._mask(terms, THEN)
+        return then & self._mask(terms, NOW), then
 
-    def _mask(self, terms: TaskTerms, static: Mask, view: int) -> Mask:
+    def _mask(self, terms: TaskTerms, view: int) -> Mask:
         mask = np.ones(len(self.nodes), bool)
         for row in terms.anti:
             mask &= ~self._present(self.match[view, row], self.terms[row].key)
         for row in terms.matches:
             if self.hold[view, row].any():
                 mask &= ~self._present(self.hold[view, row], self.terms[row].key)
-        for row in terms.collides:
-            mask &= self.port[view, row] == 0
+        for port in terms.ports:
+            for row in self._collides[port]:
+                mask &= self.port[view, row] == 0
         if terms.affinity:
             mask &= self._affine(terms, view)
-        for constraint, row in terms.spread:
+        for (constraint, row), eligible in zip(terms.spread, terms.eligible, strict=True):
             if constraint.when_unsatisfiable == "DoNotSchedule":
-                mask &= self._evenly(terms, constraint, row, static, view)
+                mask &= self._evenly(terms, constraint, row, eligible, view)
         return mask
 
     def _present(self, counts: Ints, key: str) -> Mask:
@@ -215,18 +257,15 @@ class TermTable:
         for row in terms.affinity:
             key = self.terms[row].key
             having &= self.nodes.labels.having(key)
-            mask &= self._present(self.match[view, row], key)
-            anywhere |= bool(self.match[view, row].any())
+            near = self._present(self.match[view, row], key)
+            mask &= near
+            anywhere |= bool(near.any())
         if not anywhere and set(terms.affinity) <= set(terms.matches):
             return having  # the first of a group that wants to be together
         return mask & having
 
-    def _evenly(self, terms: TaskTerms, constraint: SpreadConstraint, row: int, static: Mask, view: int) -> Mask:
-        key = constraint.topology_key
-        eligible = self.nodes.labels.having(key)
-        if constraint.node_affinity_policy == "Honor" or constraint.node_taints_policy == "Honor":
-            eligible = eligible & static
-        ids, values = self.nodes.labels.domains(key)
+    def _evenly(self, terms: TaskTerms, constraint: SpreadConstraint, row: int, eligible: Mask, view: int) -> Mask:
+        ids, values = self.nodes.labels.domains(constraint.topology_key)
         sums = np.zeros(len(values) + 1, np.int64)
         np.add.at(sums, ids[eligible], self.match[view, row][eligible])
         present = np.unique(ids[eligible])

@@ -1,0 +1,77 @@
+"""Taking in what is placed or promised already, as the cluster tells it.
+
+A cluster does not tell everything: of whole GPUs it may not say which, and then they are chosen here, in an order that
+does not depend on the input's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tenure.engine import kernels
+from tenure.engine.nodes import NOW
+from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
+from tenure.model.resources import MILLI
+
+if TYPE_CHECKING:
+    from tenure.engine.session import Session
+
+
+def restore(session: Session, task: TaskState) -> None:
+    """A task that is bound, runs or terminates takes its place."""
+    model, state = task.model, task.workload
+    assert model.node is not None
+    node = session.nodes.index[model.node]
+    task.node, task.phase, task.devices = node, model.phase, model.devices
+    if model.phase is TERMINATING:
+        task.terminating_since = session.now if model.terminating_since is None else model.terminating_since
+        task.stuck = session.now >= session.leaves_at(task)
+    stays = task.phase is not TERMINATING or task.stuck
+    session.occupy(task, node, task.devices, 1, now=True, then=stays)
+    session.on_node[node].add(task)
+    if not stays:
+        session.count_waiting(1)
+    amount = task.cls.amount_at(node, session.nodes)
+    if state.leaf < 0:
+        session.count_foreign(node, amount, 1)
+    elif task.phase is not TERMINATING:
+        session.queues.allocate(state.leaf, amount, fixed=state.fixed)
+
+
+def restore_devices(session: Session, workloads: Iterable[WorkloadState]) -> None:
+    """Choose the whole GPUs whose numbers nobody told: free ones, now and then as far as there are such."""
+    untold = [t for w in workloads for t in w.tasks if t.node >= 0 and t.cls.whole and not t.devices]
+    nodes = session.nodes
+    for task in sorted(untold, key=lambda t: (t.phase is TERMINATING, t.workload.key, t.index)):
+        now, both = nodes.device[NOW, task.node].tolist(), nodes.free_devices(task.node, bindable=True)
+        there = range(int(nodes.device_count[task.node]))
+        freest = sorted(there, key=lambda i: (-now[i], -both[i], i))[: task.cls.whole]
+        task.devices = tuple(sorted(freest))
+        stays = task.phase is not TERMINATING or task.stuck
+        nodes.occupy_devices(task.node, task.devices, MILLI, now=True, then=stays)
+
+
+def restore_nominations(session: Session, workloads: Iterable[WorkloadState]) -> None:
+    """Promise again what was promised, those first that say which devices.
+
+    A nomination whose node is gone, or that does not say which devices and finds none, counts for nothing.
+    """
+    promised = [
+        (nomination, t)
+        for w in workloads
+        for t in w.tasks
+        if (nomination := t.model.nominated) is not None
+        and t.phase is PENDING
+        and nomination.node in session.nodes.index
+    ]
+    for nomination, task in sorted(promised, key=lambda p: (not p[0].devices, p[1].workload.key, p[1].index)):
+        node, devices = session.nodes.index[nomination.node], nomination.devices
+        wanted = task.cls.whole or task.cls.devices
+        if len(devices) != wanted:
+            milli = MILLI if task.cls.milli is None else int(task.cls.milli[node])
+            free = session.nodes.free_devices(node, bindable=False)
+            devices = kernels.choose_devices(free, free, milli, wanted, packed=True)
+        if len(devices) == wanted:
+            session.nominate(task, node, devices)
+            task.nominated_at = nomination.at

@@ -1,0 +1,96 @@
+"""Affinity, spread and host ports where simple counting goes wrong: rules of Kubernetes, one case each."""
+
+from __future__ import annotations
+
+import pytest
+from tests.builders import bound, cluster, node, spec, workload
+
+from tenure.cycle import Scheduler
+from tenure.engine.snapshot import session_of
+from tenure.model.selectors import (
+    Affinity,
+    HostPort,
+    LabelSelector,
+    PodAffinity,
+    PodAffinityTerm,
+    SpreadConstraint,
+    Taint,
+)
+from tenure.playthrough import play
+
+
+def app(*names):
+    return tuple(("app", name) for name in names)
+
+
+def near(*apps, key="zone"):
+    terms = tuple(PodAffinityTerm(topology_key=key, selector=LabelSelector(match_labels=app(a))) for a in apps)
+    return Affinity(pod=PodAffinity(required=terms))
+
+
+def both(one, other, key="zone"):
+    """Two terms with one label each."""
+    terms = tuple(
+        PodAffinityTerm(topology_key=key, selector=LabelSelector(match_labels=(pair,))) for pair in (one, other)
+    )
+    return Affinity(pod=PodAffinity(required=terms))
+
+
+ZONES = [node("a", labels={"zone": "a"}), node("b", labels={"zone": "b"})]
+
+
+def test_two_affinities_mean_one_pod_that_both_match():
+    """A pod with the first label and another with the second do not add up."""
+    one, other, match = (spec(labels=labels) for labels in ((("x", "1"),), (("y", "1"),), (("x", "1"), ("y", "1"))))
+    contender = workload("w", of=spec(affinity=both(("x", "1"), ("y", "1"))))
+    apart = [workload("p", of=one, on=["a"]), workload("q", of=other, on=["a"])]
+    assert bound(play(cluster(ZONES, [*apart, contender]))) == {}
+    assert bound(play(cluster(ZONES, [*apart, workload("r", of=match, on=["b"]), contender]))) == {"w-0": "b"}
+
+
+def test_the_first_of_its_kind_needs_nobody_though_one_runs_where_the_key_is_missing():
+    """A pod on a node without the topology key is in no domain, and so is not found."""
+    nodes = [node("a", labels={"zone": "a"}), node("z")]
+    of = spec(labels=app("x"), affinity=near("x"))
+    assert bound(play(cluster(nodes, [workload("p", of=of, on=["z"]), workload("w", of=of)]))) == {"w-0": "a"}
+
+
+@pytest.mark.parametrize(("taints", "expected"), [("Ignore", {}), ("Honor", {"w-0": "a"})])
+def test_a_tainted_zone_counts_for_spread_unless_the_policy_says_otherwise(taints, expected):
+    nodes = [node("a", labels={"zone": "a"}), node("b", labels={"zone": "b"}, taints=(Taint(key="t"),))]
+    even = SpreadConstraint(
+        max_skew=1, topology_key="zone", selector=LabelSelector(match_labels=app("x")), node_taints_policy=taints
+    )
+    of = spec(labels=app("x"), spread=(even,))
+    assert bound(play(cluster(nodes, [workload("p", of=of, on=["a"]), workload("w", of=of)]))) == expected
+
+
+def test_a_port_on_every_address_collides_with_one_on_a_single_address_that_came_later():
+    """The order in which ports become known does not matter."""
+    everywhere, single = (spec(host_ports=(port,)) for port in (HostPort(port=80), HostPort(port=80, ip="10.0.0.1")))
+    session = session_of(cluster([node("a")], [workload("w", of=everywhere)]))
+    session.add_workload(workload("p", of=single, on=["a"]))
+    waiting = session.workloads["default/w"].tasks[0]
+    now, then = session.terms.masks(waiting.terms)
+    assert not now.any()
+    assert not then.any()
+
+
+def test_a_task_that_others_keep_away_does_not_speak_for_those_of_its_shape():
+    """Of two equal requests one is unwanted next to what came later: the other still fits."""
+    alone = Affinity(
+        pod_anti=PodAffinity(
+            required=(PodAffinityTerm(topology_key="host", selector=LabelSelector(match_labels=app("x"))),)
+        )
+    )
+    session = session_of(cluster([node("a", cpu=4, labels={"host": "a"})]))
+    scheduler = Scheduler(session)
+    session.add_workloads([workload("x", of=spec(labels=app("x")), age=1), workload("y", of=spec())])
+    session.add_workload(workload("guard", of=spec(cpu=1, affinity=alone), on=["a"]))
+    assert {s.task for s in scheduler.cycle(session.now).steps} == {"y-0"}
+
+
+def test_affinity_looks_at_its_own_namespace_only():
+    of = spec(labels=app("x"), affinity=near("y"))
+    there = workload("p", of=spec(labels=app("y")), on=["b"], namespace="other")
+    assert bound(play(cluster(ZONES, [there, workload("w", of=of)]))) == {}
