@@ -47,8 +47,7 @@ def waits(name, where, *, gpus=1, tasks=1, minutes=5, **more):
 
 
 def cluster(queues, workloads, *, nodes=1, gpus=4, **settings):
-    """Nodes n0, n1, … of so many GPUs; the actions that evict for somebody, and no later ones."""
-    settings = {"actions": ("stale-gang", "allocate", "consolidate", "reclaim", "preempt"), **settings}
+    """Nodes n0, n1, … of so many GPUs."""
     machines = tuple(Node(name=f"n{i}", allocatable={GPU: gpus}) for i in range(nodes))
     return Cluster(
         now=NOW, settings=Settings(**settings), nodes=machines, queues=tuple(queues), workloads=tuple(workloads)

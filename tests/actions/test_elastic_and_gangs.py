@@ -125,7 +125,13 @@ def test_nothing_moves_where_a_cheaper_victim_may_be_taken():
 
 def test_the_number_of_moved_workloads_is_bounded():
     running = [runs("x", "a", ["n0"], gpus=2, minutes=9), runs("y", "a", ["n1"], gpus=2, minutes=60)]
-    state = cluster([queue("a")], [*running, waits("contender", "a", gpus=4)], nodes=2, max_consolidated_workloads=0)
+    state = cluster(
+        [queue("a")],
+        [*running, waits("contender", "a", gpus=4)],
+        nodes=2,
+        max_consolidated_workloads=0,
+        actions=("allocate", "consolidate"),
+    )
     found = play(state)
     assert found.steps == []
     assert codes(found, "contender")

@@ -63,7 +63,7 @@ class Point:
 
 
 def install(monkeypatch, *plugins):
-    monkeypatch.setattr(module, "entry_points", lambda group: [Point(p) for p in plugins])
+    monkeypatch.setattr(module, "entry_points", lambda **_: [Point(p) for p in plugins])
 
 
 def test_without_plugins_the_cheaper_one_goes(monkeypatch):
