@@ -35,7 +35,7 @@ def evict_all(session: Session, tasks: Sequence[TaskState]) -> None:
         leaf, cls = task.workload.leaf, task.cls
         for row, amount in enumerate(cls.amount_at(task.node, session.nodes)):
             held.setdefault((leaf, task.workload.fixed), [0] * len(cls.amount))[row] += amount
-        for row, amount in enumerate(cls.amount):
+        for row, amount in enumerate(cls.amount if task.asks else ()):
             asked.setdefault(leaf, [0] * len(cls.amount))[row] += amount
         _set_out(session, task)
     for (leaf, fixed), total in held.items():

@@ -144,7 +144,7 @@ class Session:
                 restore(self, task)
             else:
                 task.phase = model.phase
-                if task.phase is PENDING and _asks(task):
+                if task.phase is PENDING and task.asks:
                     self.queues.ask(state.leaf, task.cls.amount)
         if state.started_at is not None and state.started_at > self.now:
             state.started_at = self.now
@@ -177,7 +177,7 @@ class Session:
                 self._leave(task)
                 continue
             self.withdraw(task)
-            if task.phase is PENDING and _asks(task):
+            if task.phase is PENDING and task.asks:
                 self.queues.unask(state.leaf, task.cls.amount)
         self.waiting.drop(state)
         self.epoch += 1
@@ -194,7 +194,7 @@ class Session:
     def finish(self, task: TaskState) -> None:
         """A task has succeeded: it counts as active and holds nothing."""
         self.withdraw(task)
-        if task.phase is PENDING and _asks(task):
+        if task.phase is PENDING and task.asks:
             self.queues.unask(task.workload.leaf, task.cls.amount)
         self.journal.set(task, "phase", SUCCEEDED)
         self.epoch += 1
@@ -229,7 +229,7 @@ class Session:
     def _count_allocated(self, task: TaskState, node: int) -> None:
         leaf, cls = task.workload.leaf, task.cls
         if leaf >= 0:
-            if _asks(task):
+            if task.asks:
                 self.queues.unask(leaf, cls.amount)
             self.queues.allocate(leaf, cls.amount_at(node, self.nodes), fixed=task.workload.fixed)
 
@@ -252,7 +252,7 @@ class Session:
             self._give_back(task, task.node, task.devices, now=True, then=not left or task.stuck)
             if not left:
                 self.count_released(task, leaf)
-            elif _asks(task):
+            elif task.asks:
                 self.queues.ask(leaf, task.cls.amount)
             if leaf < 0:
                 self.count_foreign(task.node, task.cls.amount_at(task.node, self.nodes), -1)
@@ -284,7 +284,7 @@ class Session:
             node = task.node if task.node >= 0 and task.phase is not TERMINATING else task.nominated
             amount = task.cls.amount_at(node, self.nodes) if node >= 0 else task.cls.amount
             self.queues.release(leaf, amount, fixed=task.workload.fixed)
-            if _asks(task):
+            if task.asks:
                 self.queues.ask(leaf, task.cls.amount)
 
     def _give_back(self, task: TaskState, node: int, devices: tuple[int, ...], *, now: bool, then: bool) -> None:
@@ -368,11 +368,6 @@ class Session:
         self.nodes.pin(mark[1])
         self.waiting.rollback(mark[2])
         self.epoch = self.epoch + 1 if epoch is None else epoch
-
-
-def _asks(task: TaskState) -> bool:
-    """Whether a task that is pending counts for its queue."""
-    return task.workload.leaf >= 0 and not task.cls.spec.unsupported
 
 
 def _resources(nodes: list[Node], queues: list[Queue], extra: Iterable[str]) -> list[str]:

@@ -61,6 +61,11 @@ class TaskState:
         return self.phase is RUNNING or self.phase is BOUND or self.phase is SUCCEEDED
 
     @property
+    def asks(self) -> bool:
+        """Whether it counts for its queue while it is pending: no queue waits for what is never placed."""
+        return self.workload.leaf >= 0 and not self.cls.spec.unsupported
+
+    @property
     def name(self) -> str:
         """Name of the task."""
         return self.model.name
