@@ -10,6 +10,7 @@ from tenure.actions.context import Context
 from tenure.actions.preempt import preempt
 from tenure.actions.quota import quota
 from tenure.actions.reclaim import reclaim
+from tenure.actions.requeue import requeue
 from tenure.actions.reschedule import reschedule
 from tenure.actions.stale_gang import stale_gang
 from tenure.engine.backfill import Endings
@@ -28,6 +29,7 @@ ACTIONS: dict[str, Callable[[Context], None]] = {
     "consolidate": consolidate,
     "reclaim": reclaim,
     "preempt": preempt,
+    "requeue": requeue,
     "reschedule": reschedule,
 }
 """Every action by the name it has in the settings."""
@@ -59,6 +61,9 @@ class Scheduler:
         context.plan, context.cycle, context.paid = plan, self.cycles, promised(session)
         for run in self.actions:
             run(context)
+        if context.requeueing is not None:
+            for key in plan.started:
+                context.requeueing.started(key)
         session.added.clear()
         session.waiting.compact()
         self.cycles += 1

@@ -10,6 +10,7 @@ from tenure.engine.plan import Plan, Step
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import Fairness
+from tenure.requeue.memory import Memory
 from tenure.shields.plugins import Plugins
 from tenure.victims.gates import Priorities
 from tenure.victims.search import Budget
@@ -21,7 +22,9 @@ class Context:
     """The session, and the plan of the present cycle.
 
     ``endings`` is kept only where backfill needs it; ``last_pass`` is what allocate remembers of its last pass;
-    ``paid`` are the tasks that held a nomination when the cycle began; ``watched`` are gangs that may become stale.
+    ``paid`` are the tasks that held a nomination when the cycle began; ``watched`` are gangs that may become stale;
+    ``rescheduling`` is what the rescheduler keeps from cycle to cycle.
+    ``detailed``: somebody reads why workloads were skipped; ``requeueing`` is what requeue remembers.
     """
 
     session: Session
@@ -35,7 +38,10 @@ class Context:
     plugins: Plugins | None = None
     evictions: Evicting | None = None
     watched: dict[str, WorkloadState] | None = None
+    rescheduling: object = None
     priorities: Priorities = field(default_factory=Priorities)
+    detailed: bool = True
+    requeueing: Memory | None = None
 
     def evicting(self) -> Evicting:
         """Give what the actions that evict share in the present cycle."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tenure.engine.cost import lost_amounts
+from tenure.engine.expectation import NOT_BEFORE, WRITTEN, stated
 from tenure.engine.plan import Plan, Step
 from tenure.model.cluster import Cluster, Eviction
+from tenure.model.duration import format_time
 from tenure.model.workload import Nomination, Phase, Task, Workload
 
 
@@ -24,7 +26,8 @@ class EmbeddedCluster:
         return self.cluster
 
     def carry_out(self, plan: Plan) -> None:
-        """Carry out all steps of a plan, in order."""
+        """Carry out all steps of a plan, in order; before them, write until when what goes is not requeued again."""
+        self.write_not_before(plan)
         steps: dict[str, list[Step]] = {}
         for step in plan.steps:
             steps.setdefault(step.workload, []).append(step)
@@ -53,10 +56,25 @@ class EmbeddedCluster:
             self.cluster, now=plan.now, workloads=workloads, queues=queues, evictions=(*self.cluster.evictions, *log)
         )
 
+    def write_not_before(self, plan: Plan) -> None:
+        """Write on workloads the time before which they are not requeued again; nothing is evicted by that."""
+        times = plan.requeue.not_before
+        if times:
+            workloads = (_barred(w, times[w.key]) if w.key in times else w for w in self.cluster.workloads)
+            self.cluster = replace(self.cluster, workloads=tuple(workloads))
+
     def advance(self, now: int) -> None:
         """Let time pass until ``now`` (µs since the epoch): bound tasks run, evicted ones are pending again."""
         workloads = tuple(replace(w, tasks=tuple(_later(t, now) for t in w.tasks)) for w in self.cluster.workloads)
         self.cluster = replace(self.cluster, now=now, workloads=workloads)
+
+
+def _barred(workload: Workload, until: int) -> Workload:
+    """Write a not-before into the field, and where an annotation would win over it, into that as well."""
+    if stated(workload, NOT_BEFORE) is None:
+        return replace(workload, requeue_not_before=until)
+    annotations = {**workload.annotations, WRITTEN: format_time(until)}
+    return replace(workload, requeue_not_before=until, annotations=annotations)
 
 
 def _logged(step: Step, workloads: dict[str, Workload], now: int) -> Eviction:

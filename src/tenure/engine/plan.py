@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from tenure.engine.moves import MovePlan
 from tenure.engine.quota_state import QuotaEvent, QuotaState
+from tenure.engine.requeued import Requeueing
 from tenure.model.queue import QueueStatus
 
 
@@ -75,9 +76,10 @@ class Plan:
     ``started``: workloads whose core is bound by it; ``expired``: tasks, by workload and number, whose nomination is
     given up; ``queue_status``: what is to be written on queues. ``refused``: candidates that were not taken;
     ``obstacles``: by workload, why nothing was evicted for it; ``stale``: by workload, since when it is stale (None:
-    no longer), to be written on it; ``moves``: plans of the rescheduler; ``wake``: the earliest time
-    (µs since the epoch) at which a rule that refused something now will have ended. ``quota``: queues that are armed because they use more than their max;
-    ``quota_events``: what happened to such queues in this cycle.
+    no longer), to be written on it; ``moves``: plans of the rescheduler; ``wake``: the earliest time (µs since the
+    epoch) at which a rule that refused something now will have ended. ``quota``: queues that are armed because they
+    use more than their max; ``quota_events``: what happened to such queues in this cycle. ``requeue``: who could give
+    way, and who does; its ``not_before`` is to be written before the steps are carried out.
     """
 
     now: int
@@ -93,3 +95,4 @@ class Plan:
     quota: list[QuotaState] = field(default_factory=list)
     moves: list[MovePlan] = field(default_factory=list)
     quota_events: list[QuotaEvent] = field(default_factory=list)
+    requeue: Requeueing = field(default_factory=Requeueing)

@@ -39,7 +39,7 @@ _TIME = re.compile(
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _DAY = 86_400 * _SECOND
 _FIRST_TIME = (1 - _EPOCH_DAY) * _DAY
-_LAST_TIME = (date.max.toordinal() + 1 - _EPOCH_DAY) * _DAY - 1
+LAST_TIME = (date.max.toordinal() + 1 - _EPOCH_DAY) * _DAY - 1
 
 
 def parse_duration(text: str | int, *, signed: bool = False) -> int:
@@ -140,7 +140,7 @@ def parse_time(text: str) -> int:
         offset = _clock_seconds(text, match["offset_hour"], match["offset_minute"], "0")
         seconds += offset if match["sign"] == "-" else -offset
     micros = days * _DAY + seconds * _SECOND + int((match["fraction"] or "")[:6].ljust(6, "0"))
-    if not _FIRST_TIME <= micros <= _LAST_TIME:
+    if not _FIRST_TIME <= micros <= LAST_TIME:
         raise ValueError(f"{text} is not a time between the years 1 and 9999")
     return micros
 

@@ -34,13 +34,16 @@ class Contention:
 
         Where nobody does, the reclaim value by method ``queue`` counts.
         """
-        if self._none_set:
-            return False
-        start = clock(self.session, victim)
+        until = self.protected_until(victim)
+        return until is not None and self.session.now < until
+
+    def protected_until(self, victim: WorkloadState) -> int | None:
+        """When that ends or ended, in µs since the epoch; None if it cannot be said, or nothing is set anywhere."""
+        start = None if self._none_set else clock(self.session, victim)
         if start is None:
-            return False
+            return None
         alone = victim.entry is not None and self.waiting.get(victim.leaf) == 1
-        return self.session.now < start + self._least_of(victim.leaf, alone=alone)
+        return start + self._least_of(victim.leaf, alone=alone)
 
     def _least_of(self, leaf: int, *, alone: bool) -> int:
         """The least minimum runtime, in µs, that holds a workload of a leaf against somebody who contends.

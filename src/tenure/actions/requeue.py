@@ -1,0 +1,112 @@
+"""Requeue: nominated work gives way if, and only if, something more deserving then runs (spec: requeue)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tenure.actions.context import Context
+from tenure.engine.requeued import Requeueing, Skipped
+from tenure.engine.workloads import WorkloadState
+from tenure.fairness.current import CurrentShares
+from tenure.nominators.contention import Contention
+from tenure.nominators.contract import Findings, Scene
+from tenure.requeue.candidates import in_order, union
+from tenure.requeue.memory import Memory
+from tenure.requeue.transactions import Transactions
+from tenure.victims.gates import anyone_waits, queues_contend
+
+MOST_REPORTED = 100
+"""Wrong settings that are warned of in one cycle, one per workload."""
+
+
+def requeue(context: Context) -> None:
+    """Ask who could give way, and send back to the queue those for whom something more deserving then runs."""
+    if context.session.settings.modes.get("requeue") == "off":
+        return
+    if context.requeueing is None:
+        context.requeueing = Memory(context.session)
+    _Requeue(context, context.requeueing).run()
+
+
+class _Requeue:
+    """The action in one cycle."""
+
+    def __init__(self, context: Context, memory: Memory) -> None:
+        self.context = context
+        self.registry = memory.registry
+        self.memory = memory
+
+    def run(self) -> None:
+        """Nominate, and try the candidates if anybody contends."""
+        context, session = self.context, self.context.session
+        overdue = self.memory.overdue()
+        if not context.detailed and self.registry.due_only and not overdue:
+            self._wake_when_due()
+            return
+        contention, shares = Contention(session), context.fairness.now()
+        findings = self._ask(overdue, contention, shares)
+        outcome = context.plan.requeue = Requeueing(union(findings))
+        self._report(findings)
+        if not contention.waiting:
+            return
+        for found in findings.values():
+            self._wake_after(found, contention)
+        self._wake_when_due()
+        if outcome.nominations:
+            self._transact(shares, outcome)
+
+    def _ask(self, overdue: list[WorkloadState], contention: Contention, shares: CurrentShares) -> dict[str, Findings]:
+        """Ask all nominators; everybody is looked at where somebody reads why who was skipped."""
+        context, session = self.context, self.context.session
+        everyone = []
+        if context.detailed or not self.registry.due_only:
+            everyone = [w for _, w in sorted(session.workloads.items())]
+        due = everyone if context.detailed else overdue
+        return self.registry.nominate(Scene(session, shares, contention, due, everyone))
+
+    def _transact(self, shares: CurrentShares, outcome: Requeueing) -> None:
+        context, session = self.context, self.context.session
+        state = context.evicting()
+        candidates = [c for c in in_order(session, shares, outcome.nominations) if c.workload.key not in state.moved]
+        Transactions(state, shares, candidates, outcome).run()
+        outcome.nominations = [replace(n, committed=n.workload in outcome.not_before) for n in outcome.nominations]
+
+    def _report(self, findings: dict[str, Findings]) -> None:
+        """Write skips, and settings that are wrong, into the plan."""
+        plan = self.context.plan
+        for name, found in findings.items():
+            plan.requeue.skipped += [Skipped(s.workload, name, s.reason) for s in found.skips]
+            for key, text in found.reports:
+                plan.requeue.reports.setdefault(key, []).append(text)
+        reports = [
+            f"{key}: {text}" for key, texts in sorted(plan.requeue.reports.items()) for text in dict.fromkeys(texts)
+        ]
+        plan.warnings += reports[:MOST_REPORTED]
+        if len(reports) > MOST_REPORTED:
+            plan.warnings.append(f"{len(reports) - MOST_REPORTED} more workloads have settings that are wrong")
+        plan.warnings += sorted(self.registry.complaints.values())
+
+    def _wake_after(self, found: Findings, contention: Contention) -> None:
+        """Note when a cooldown or a minimum runtime ends that holds somebody now."""
+        for skip in found.skips:
+            workload = self.context.session.workloads[skip.workload]
+            if skip.reason == "cooldown":
+                self._wake_at(workload.not_before)
+            elif skip.reason == "minruntime_protected":
+                self._wake_at(contention.protected_until(workload))
+
+    def _wake_when_due(self) -> None:
+        """Note when the next workload may be nominated, if somebody could take its place."""
+        session = self.context.session
+        anybody = (
+            session.settings.requeue.contenders == "any"
+            or self.context.priorities.differ(session)
+            or queues_contend(session)
+        )
+        if anybody and anyone_waits(session):
+            self._wake_at(self.memory.due.next())
+
+    def _wake_at(self, time: int | None) -> None:
+        plan = self.context.plan
+        if time is not None and time > plan.now and (plan.wake is None or time < plan.wake):
+            plan.wake = time

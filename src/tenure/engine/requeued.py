@@ -1,0 +1,75 @@
+"""What a cycle found out about requeueing, as data: for the plan, for counters, for events and for the log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class Nominated:
+    """A candidate, and the plugins that nominated it.
+
+    ``since`` (µs since the epoch) is when it became eligible, ``runtime`` and ``expected`` (µs) how long it has run
+    and was expected to; None where the plugins do not say. ``committed``: it is requeued by this plan.
+    """
+
+    workload: str
+    by: tuple[str, ...]
+    since: int | None = None
+    runtime: int | None = None
+    expected: int | None = None
+    committed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A workload that a plugin did not nominate, and why; the reason is one of a fixed set."""
+
+    workload: str
+    plugin: str
+    reason: str
+
+
+class Count(NamedTuple):
+    """An increment of a counter. Label values come from fixed sets: never names of workloads, never times."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    value: int
+
+
+@dataclass(slots=True)
+class Requeueing:
+    """One cycle's requeueing.
+
+    ``not_before`` (µs since the epoch, by workload) is to be written on the workloads before anything of them is
+    evicted. ``beneficiaries`` says for whom each of them is requeued. ``rolled_back`` counts candidates that were
+    considered while somebody contended, and run on. ``reports``: by workload, settings of its owner that are wrong.
+    """
+
+    nominations: list[Nominated] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    committed: int = 0
+    rolled_back: int = 0
+    not_before: dict[str, int] = field(default_factory=dict)
+    beneficiaries: dict[str, str] = field(default_factory=dict)
+    reports: dict[str, list[str]] = field(default_factory=dict)
+
+    def counts(self) -> list[Count]:
+        """Give the increments of all counters, in a fixed order."""
+        by_plugin = Counter(plugin for n in self.nominations for plugin in n.by)
+        by_reason = Counter((s.plugin, s.reason) for s in self.skipped)
+        found = [
+            Count("tenure_requeue_nominations_total", (("plugin", plugin),), number)
+            for plugin, number in sorted(by_plugin.items())
+        ]
+        found += [
+            Count("tenure_requeue_nomination_skipped_total", (("plugin", plugin), ("reason", reason)), number)
+            for (plugin, reason), number in sorted(by_reason.items())
+        ]
+        for result, number in (("committed", self.committed), ("rolled_back", self.rolled_back)):
+            if number:
+                found.append(Count("tenure_requeue_transactions_total", (("result", result),), number))
+        return found

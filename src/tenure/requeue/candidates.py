@@ -1,0 +1,109 @@
+"""Candidates: one for each workload that somebody nominated, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+
+from tenure.engine.requeued import Nominated
+from tenure.engine.session import Session
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.fairness.current import CurrentShares
+from tenure.nominators.contract import Findings
+from tenure.shields.opt_out import last_resort
+from tenure.victims.pieces import Piece, pieces_of
+
+
+@dataclass(slots=True, eq=False)
+class Candidate:
+    """A workload that may be sent back to the queue.
+
+    ``over`` says how far the queue is over its fair share, relative to it (0: it is not).
+    """
+
+    workload: WorkloadState
+    nominated: Nominated
+    over: float
+    number: int = -1
+    done: bool = False
+    _options: list[list[Piece]] | None = None
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it can only go as a whole: no surplus, no subgroups."""
+        root = self.workload.root
+        return not root.children and sum(t.active for t in root.tasks) <= root.minimum
+
+    def held_tasks(self) -> list[TaskState]:
+        """Give the tasks that hold room."""
+        return [t for t in self.workload.tasks if t.node >= 0 and t.active]
+
+    def options(self, session: Session) -> list[list[Piece]]:
+        """Give what it can give, the gentlest first: one task of surplus, all of it, the whole with its core."""
+        if self._options is None:
+            self._options = self._find_options(session)
+        return self._options
+
+    def _find_options(self, session: Session) -> list[list[Piece]]:
+        pieces = pieces_of(session, self.workload, frozenset(), core=True)
+        surplus = [p for p in pieces if not p.whole and not p.group]
+        found = [[p] for p in surplus]
+        if len(surplus) > 1:
+            found.append(surplus)
+        found += [[p] for p in pieces if p.group]
+        return found + [[p] for p in pieces if p.whole]
+
+
+def union(findings: Mapping[str, Findings]) -> list[Nominated]:
+    """Give one entry per workload with all plugins that nominated it; entries and plugins by name."""
+    plugins: dict[str, list[str]] = {}
+    known: dict[str, Nominated] = {}
+    for plugin, found in findings.items():
+        for nomination in found.nominations:
+            key = nomination.workload
+            plugins.setdefault(key, []).append(plugin)
+            before = known.get(key)
+            if before is None:
+                known[key] = Nominated(key, (), nomination.since, nomination.runtime, nomination.expected)
+            elif before.since is None or (nomination.since is not None and nomination.since < before.since):
+                runtime, expected = nomination.runtime or before.runtime, nomination.expected or before.expected
+                known[key] = Nominated(key, (), nomination.since, runtime, expected)
+    return [
+        Nominated(key, tuple(sorted(plugins[key])), n.since, n.runtime, n.expected) for key, n in sorted(known.items())
+    ]
+
+
+def in_order(session: Session, shares: CurrentShares, nominated: list[Nominated]) -> list[Candidate]:
+    """Put candidates into order: furthest over fair share, lower priority, longest past the expectation, name.
+
+    Those that asked to be spared come after all others.
+    """
+    over: dict[int, float] = {}
+    found = []
+    for entry in nominated:
+        workload = session.workloads[entry.workload]
+        leaf = workload.leaf
+        if leaf not in over:
+            over[leaf] = max(0.0, *(_excess(session, shares, queue) for queue in session.queues.path[leaf]))
+        found.append(Candidate(workload, entry, over[leaf]))
+    found.sort(key=_rank)
+    found.sort(key=lambda c: any(last_resort(session, t) for t in c.workload.tasks if t.node >= 0))
+    for number, candidate in enumerate(found):
+        candidate.number = number
+    return found
+
+
+def _rank(candidate: Candidate) -> tuple[float, int, int, str]:
+    entry, workload = candidate.nominated, candidate.workload
+    past = 0 if entry.runtime is None or entry.expected is None else entry.runtime - entry.expected
+    return -candidate.over, workload.priority, -past, workload.key
+
+
+def _excess(session: Session, shares: CurrentShares, queue: int) -> float:
+    """How much more than its fair share a queue holds, as a part of that share; the most of all resources."""
+    held, fair = session.queues.allocated[queue], shares.fair[queue]
+    return max(
+        ((held[row] / fair[row] - 1.0 if fair[row] else inf) if held[row] > fair[row] else 0.0 for row in shares.rows),
+        default=0.0,
+    )

@@ -1,0 +1,83 @@
+"""Carries a set out on the session and writes it into the plan, with the time of its cooldown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenure.engine import expectation
+from tenure.engine.refusal import Refusal
+from tenure.engine.requeued import Requeueing
+from tenure.engine.workloads import WorkloadState
+from tenure.model.duration import LAST_TIME
+from tenure.requeue.candidates import Candidate
+from tenure.requeue.rules import Requeue
+from tenure.victims.pieces import Piece
+from tenure.victims.recording import prices, record
+from tenure.victims.state import Evicting
+from tenure.victims.trial import Played, Trials
+
+
+class Commits:
+    """Plays sets through, and commits them; ``number`` counts what was changed on the session."""
+
+    def __init__(self, state: Evicting, trials: Trials, outcome: Requeueing) -> None:
+        self.state = state
+        self.session = state.session
+        self.trials = trials
+        self.outcome = outcome
+        self.number = 0
+
+    def play(self, contender: WorkloadState, pieces: Sequence[Piece], *, keep: bool) -> Played | Refusal:
+        """Play a set through; with ``keep``, one that pays stays carried out.
+
+        Where equals take turns, who gives way stands behind those that wait.
+        """
+        session = self.session
+        rules = Requeue(session, self.trials.shares, contender, pieces)
+        if session.settings.requeue.contenders != "any":
+            return self.trials.play(contender, pieces, rules, keep=keep)
+        mark = session.checkpoint()
+        for workload in dict.fromkeys(p.workload for p in pieces):
+            session.journal.set(workload, "queued_at", session.now)
+        played = self.trials.play(contender, pieces, rules, keep=keep)
+        if keep and isinstance(played, Played):
+            session.commit()
+        else:
+            session.rollback(mark, epoch=session.epoch)
+        return played
+
+    def place(self, played: Played, contender: WorkloadState) -> None:
+        """Write into the plan what found a place without an eviction."""
+        record(self.state, played, {}, "requeue", contender, lambda _, __: "")
+        self.number += 1
+
+    def commit(self, contender: WorkloadState, pieces: Sequence[Piece], candidates: Sequence[Candidate]) -> None:
+        """Requeue candidates for a contender: the cooldown is written first, then the evictions."""
+        session, rules = self.session, Requeue(self.session, self.trials.shares, contender)
+        why = {c.workload: f"{rules.why(c.workload)}; nominated by {', '.join(c.nominated.by)}" for c in candidates}
+        price = prices(self.state, pieces, "requeue", contender)
+        played = self.play(contender, pieces, keep=True)
+        assert isinstance(played, Played), played
+        for candidate in candidates:
+            self._bar(candidate, contender)
+
+        def reason(workload: WorkloadState, cost: float) -> str:
+            return (
+                f"{workload.key} goes back to the queue for {contender.key} (requeue): {why[workload]}; "
+                f"the eviction costs {cost:.1f} weighted resource-seconds"
+            )
+
+        record(self.state, played, price, "requeue", contender, reason)
+        session.waiting.compact()
+        self.number += 1
+
+    def _bar(self, candidate: Candidate, contender: WorkloadState) -> None:
+        """Bar a workload from being requeued again for a while."""
+        session, workload, outcome = self.session, candidate.workload, self.outcome
+        delay = expectation.requeue_delay(workload.model, session.above(workload.leaf), session.settings)
+        until = min(session.now + (delay.value or 0), LAST_TIME)
+        workload.not_before = outcome.not_before[workload.key] = until
+        outcome.beneficiaries[workload.key] = contender.key
+        outcome.committed += 1
+        if delay.problem:
+            outcome.reports.setdefault(workload.key, []).append(delay.problem)

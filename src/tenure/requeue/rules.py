@@ -1,0 +1,128 @@
+"""Which contender may take a candidate's place (spec: expected runtime and requeue, "The action")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import add
+from typing import ClassVar
+
+from tenure.engine.order import queue_key
+from tenure.engine.queues import Amount
+from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
+from tenure.engine.workloads import Group, TaskState, WorkloadState
+from tenure.fairness.current import CurrentShares
+from tenure.fairness.reclaiming import Owed, ReclaimRules
+from tenure.model.duration import format_time
+from tenure.model.settings import Cause
+from tenure.shields.policy import disabled, fence
+from tenure.shields.preemptibility import preemptibility
+from tenure.victims.pieces import Piece
+
+COOLDOWN, DESERVING = "cooldown", "more-deserving"
+
+
+class Requeue:
+    """The rules for one contender and one set: it has to be more deserving than every candidate that goes for it."""
+
+    cause: ClassVar[Cause] = "requeue"
+
+    def __init__(
+        self, session: Session, shares: CurrentShares, contender: WorkloadState, pieces: Sequence[Piece] = ()
+    ) -> None:
+        assert contender.step is not None
+        self.session = session
+        self.shares = shares
+        self.contender = contender
+        self.amount: Amount = contender.step.amount
+        self.floor = ReclaimRules(session, shares, contender)
+        self.asks = {piece.workload: asks_again(piece) for piece in pieces}
+
+    def contender_may(self) -> Refusal | None:
+        """Everybody who waits may."""
+        return None
+
+    def concerns(self, victim: WorkloadState) -> bool:
+        """Only candidates are asked about."""
+        return victim is not self.contender
+
+    def eligible(self, victim: WorkloadState) -> Refusal | None:
+        """Refuse what a shield holds whatever else goes, and in one leaf what is not less deserving."""
+        queues, until = self.session.queues, victim.not_before
+        if until is not None and self.session.now < until:
+            text = f"{victim.key} was requeued lately, and is not requeued again before {format_time(until)}"
+            return Refusal(COOLDOWN, text, until)
+        refusal = preemptibility(victim) or disabled(queues, victim.leaf)
+        if refusal is not None:
+            return refusal
+        if victim.leaf != self.contender.leaf:
+            return fence(queues, self.contender.leaf, victim.leaf)
+        return self._in_one_leaf(victim)
+
+    def _in_one_leaf(self, victim: WorkloadState) -> Refusal | None:
+        mine, theirs = self.contender.priority, victim.priority
+        equals = self.session.settings.requeue.contenders == "any"
+        if mine > theirs or (equals and mine == theirs):
+            return None
+        return Refusal(DESERVING, f"{self.contender.key} has priority {mine}, {victim.key} in the same queue {theirs}")
+
+    def may_take(
+        self, victim: WorkloadState, held: Amount, *, core: bool, owed: list[Owed] | None = None
+    ) -> Refusal | None:
+        """Refuse what would leave a queue on the victim's side with less than it is guaranteed."""
+        if victim.leaf == self.contender.leaf:
+            return None
+        return self.floor.floor(victim.leaf, held, core=core, owed=owed)
+
+    def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:
+        """Refuse a set of which somebody is as deserving as the contender, all of the set being gone."""
+        return next((r for v in victims if (r := self._less_deserving(v)) is not None), None)
+
+    def _less_deserving(self, victim: WorkloadState) -> Refusal | None:
+        if victim.leaf == self.contender.leaf:
+            return None
+        mine, theirs = self.floor.meeting(victim.leaf)
+        own = queue_key(self.session, self.shares, mine, self.amount)
+        if own < queue_key(self.session, self.shares, theirs, self.asks[victim]):
+            return None
+        names = [self.session.queues.queues[q].name for q in (mine, theirs)]
+        text = f"with {victim.key} gone, queue {names[0]} would not be ahead of queue {names[1]}"
+        return Refusal(DESERVING, text, about=victim.key)
+
+    def repaid(self, owed: Sequence[Owed]) -> bool:
+        """Whether guarantees that a core carried its queue below are served again."""
+        return self.floor.repaid(owed)
+
+    def why(self, victim: WorkloadState) -> str:
+        """Say in what the contender is more deserving."""
+        queues = self.session.queues.queues
+        if victim.leaf == self.contender.leaf:
+            if victim.priority == self.contender.priority:
+                return f"workloads of queue {queues[victim.leaf].name} take turns"
+            return (
+                f"its priority {victim.priority} in queue {queues[victim.leaf].name} is below {self.contender.priority}"
+            )
+        mine, theirs = self.floor.meeting(victim.leaf)
+        return f"without it, queue {queues[mine].name} is ahead of queue {queues[theirs].name}"
+
+
+def asks_again(piece: Piece) -> Amount:
+    """Give what a candidate asks for next once a piece of it is gone: its core, else one task of its surplus."""
+    workload = piece.workload
+    if piece.whole:
+        tasks = _core(workload.root) or list(piece.tasks)
+    elif workload.step is not None:
+        return workload.step.amount
+    else:
+        tasks = [min(piece.tasks, key=lambda t: t.index)]
+    total = tasks[0].cls.amount
+    for task in tasks[1:]:
+        total = tuple(map(add, total, task.cls.amount))
+    return total
+
+
+def _core(group: Group) -> list[TaskState]:
+    """Tasks that a workload starts with: of each leaf its first, of subgroups as many as have to run."""
+    if not group.children:
+        return group.tasks[: group.minimum]
+    return [task for child in group.children[: group.minimum] for task in _core(child)]
