@@ -105,7 +105,7 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
     if placed:
         since = f" since {format_time(after.started_at)}" if after.started_at is not None else ""
         headline = f"it runs{since} in queue {after.queue or 'default'}"
-        held = tuple(_held(r) for r in played.refused if r.workload == key)
+        held = (*_eligible(played, key), *(_held(r) for r in played.refused if r.workload == key))
         return Story(key, "running", headline, held, evictions=evictions, nodes=placed)
     return Story(key, "finished", "none of its tasks waits or runs", evictions=evictions)
 
@@ -115,6 +115,35 @@ def _evicted_headline(steps: list[Step]) -> str:
     lands = sorted({s.to for s in steps if s.to is not None})
     goes_on = f"; it goes on at {', '.join(lands)}" if lands else ""
     return f"{len(steps)} of its tasks are evicted in this cycle: {steps[0].reason}{goes_on}"
+
+
+def _eligible(played: PlayThrough, key: str) -> list[Reason]:
+    """Say of a workload that runs that it could be requeued, or why it could not."""
+    found = []
+    for entry in played.requeue.nominations:
+        if entry.workload == key:
+            since = "" if entry.since is None else f" since {format_time(entry.since)}"
+            whom = ", ".join(entry.by)
+            text = f"eligible{since} (nominated by {whom}), not evicted because nothing more deserving would run"
+            numbers = {"since": None if entry.since is None else format_time(entry.since), "by": list(entry.by)}
+            found.append(Reason("RequeueEligible", text, numbers))
+    for skip in played.requeue.skipped:
+        if skip.workload == key:
+            text = f"{skip.plugin} does not nominate it to be requeued: {_SKIPPED[skip.reason]}"
+            found.append(Reason("RequeueSkipped", text, {"plugin": skip.plugin, "reason": skip.reason}))
+    reports = dict.fromkeys(played.requeue.reports.get(key, ()))
+    return found + [Reason("InvalidSetting", text) for text in reports]
+
+
+_SKIPPED = {
+    "not_running": "it does not run",
+    "not_preemptible": "it is not preemptible",
+    "invalid_duration": "its expected runtime cannot be read",
+    "missing_start": "nobody knows when it started",
+    "clock_skew": "it started in the future, so some clock is wrong",
+    "cooldown": "it was requeued lately",
+    "minruntime_protected": "it has not run for its minimum runtime",
+}
 
 
 def _held(refused: Refused) -> Reason:

@@ -12,6 +12,7 @@ from tenure.engine.moves import MovePlan
 from tenure.engine.plan import Pending, Reason, Refused, Step
 from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.reasons import why_pending
+from tenure.engine.requeued import Requeueing
 from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import PENDING
@@ -46,6 +47,7 @@ class PlayThrough:
     quota: list[QuotaState] = field(default_factory=list)
     moves: list[MovePlan] = field(default_factory=list)
     quota_events: list[QuotaEvent] = field(default_factory=list)
+    requeue: Requeueing = field(default_factory=Requeueing)
 
 
 def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrough:
@@ -69,6 +71,7 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrou
         result.quota = plan.quota
         result.moves += plan.moves
         result.quota_events += plan.quota_events
+        result.requeue.add(plan.requeue)
         result.warnings += [w for w in plan.warnings if w not in result.warnings]
         embedded.carry_out(plan)
     if session is None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,16 @@ class Requeueing:
     beneficiaries: dict[str, str] = field(default_factory=dict)
     reports: dict[str, list[str]] = field(default_factory=dict)
 
+    def add(self, later: Requeueing) -> None:
+        """Add what a later cycle found out: counts add up, of what is listed the later is kept."""
+        for mine, other in ((self.nominations, later.nominations), (self.skipped, later.skipped)):
+            _keep_latest(mine, other)
+        self.committed += later.committed
+        self.rolled_back += later.rolled_back
+        self.not_before |= later.not_before
+        self.beneficiaries |= later.beneficiaries
+        self.reports |= later.reports
+
     def counts(self) -> list[Count]:
         """Give the increments of all counters, in a fixed order."""
         by_plugin = Counter(plugin for n in self.nominations for plugin in n.by)
@@ -73,3 +84,9 @@ class Requeueing:
             if number:
                 found.append(Count("tenure_requeue_transactions_total", (("result", result),), number))
         return found
+
+
+def _keep_latest(mine: list[Any], later: Sequence[Any]) -> None:
+    """Replace what is said of a workload by what is said of it later."""
+    renewed = {entry.workload for entry in later}
+    mine[:] = [entry for entry in mine if entry.workload not in renewed] + list(later)

@@ -10,6 +10,7 @@ from tenure.model.duration import format_time
 from tenure.model.resources import GPU, MILLI
 from tenure.playthrough import PlayThrough, QueueView
 from tenure.report.quota_json import quota_event_json, quota_json
+from tenure.report.requeue_json import requeue_json
 
 MILLI_GPU = "milliGpu"
 
@@ -21,6 +22,7 @@ def plan_json(played: PlayThrough) -> dict[str, Any]:
         "steps": [_step(s) for s in played.steps],
         "pending": [_pending(p) for p in played.pending],
         "refused": [_refused(r) for r in played.refused],
+        "requeue": requeue_json(played.requeue),
         "quota": [quota_json(q, amounts) for q in played.quota],
         "quotaEvents": [quota_event_json(e) for e in played.quota_events],
         "moves": [_move(m) for m in played.moves],

@@ -82,6 +82,7 @@ class Simulation:
         self.session.now = cluster.now
         self.session.add_workloads(cluster.workloads)
         self.scheduler = Scheduler(self.session)
+        self.scheduler.context.detailed = False
         self.log = EventLog([*cluster.workloads, *(j.workload for j in trace.jobs)], initial=len(cluster.workloads))
         self.job_of = {w.key: i for i, w in enumerate(cluster.workloads)}
         self.ends: list[tuple[int, int, int]] = []  # when, run of the job, job
