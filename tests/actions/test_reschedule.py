@@ -215,3 +215,11 @@ def test_a_node_that_disappears_between_two_cycles_is_planned_around():
 def test_the_same_file_gives_the_same_plan():
     """Byte for byte."""
     assert play(pieces()).steps == play(pieces()).steps
+
+
+def test_shadow_plans_and_moves_nobody():
+    """The plan is shown, the cluster is left alone."""
+    played = play(pieces(modes={"reschedule": "shadow"}))
+    assert not played.steps
+    assert played.moves[0].feasible
+    assert not play(pieces(modes={"reschedule": "off"})).moves

@@ -19,9 +19,11 @@ def reschedule(context: Context) -> None:
     draining = [i for i, n in enumerate(session.nodes.nodes) if n.drain and _occupied(context, i)]
     waiting = _overdue(context) if anyone_waits(session) else []
     if waiting or draining:
-        from tenure.rescheduler.run import run  # noqa: PLC0415  only loaded where there is something to do
+        from tenure.rescheduler.run import Memory, run  # noqa: PLC0415  only loaded where there is something to do
 
-        run(context.evicting(), waiting, draining)
+        if not isinstance(context.rescheduling, Memory):
+            context.rescheduling = Memory()
+        run(context.evicting(), context.rescheduling, waiting, draining)
 
 
 def _overdue(context: Context) -> list[WorkloadState]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 
 from tenure.engine.moves import MovePlan, MoveStep
 from tenure.engine.plan import Reason
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.session import Session
+from tenure.engine.workloads import NextStep, TaskState, WorkloadState
 from tenure.rescheduler.enact import enact
 from tenure.rescheduler.planner import Limits, make_room
 from tenure.rescheduler.problem import Answer, Move, Problem
@@ -22,27 +24,39 @@ from tenure.victims.state import Evicting
 from tenure.victims.trial import Played
 
 SECOND = 1_000_000
+LEAST_PAUSE = 60 * SECOND
+"""What got no room is not tried again sooner."""
 MOST_CONTENDERS = 8
 """So many workloads are looked at in one cycle; further ones wait for the next."""
 
 
-def run(state: Evicting, waiting: Sequence[WorkloadState], draining: Sequence[int]) -> None:
+class Memory:
+    """What is kept from cycle to cycle: the solver's process, and when a workload that got no room is tried again."""
+
+    def __init__(self) -> None:
+        self.solver = ProcessSolver()
+        self.again: dict[str, int] = {}
+        weakref.finalize(self, self.solver.close)
+
+
+def run(state: Evicting, memory: Memory, waiting: Sequence[WorkloadState], draining: Sequence[int]) -> None:
     """Make room for those that wait, in their order, then empty nodes."""
-    with ProcessSolver() as solver:
-        pass_ = Rescheduling(state, solver)
-        pass_.make_room(waiting)
-        for node in draining:
-            pass_.drain(node)
+    action = Rescheduling(state, memory)
+    action.make_room(waiting)
+    for node in draining:
+        action.drain(node)
 
 
 class Rescheduling:
     """One pass of the action."""
 
-    def __init__(self, state: Evicting, solver: ProcessSolver) -> None:
+    def __init__(self, state: Evicting, memory: Memory) -> None:
         self.state = state
+        self.memory = memory
         self.session = state.session
         self.settings = state.session.settings.rescheduler
-        self.solver = solver if self.settings.exact.enabled else None
+        self.solver = memory.solver if self.settings.exact.enabled else None
+        self.shadow = state.session.settings.modes.get(CAUSE) == "shadow"
         self.limits = Limits(self.settings.exact.node_limit, self.settings.exact.time_limit / SECOND)
         self.movable = Movable(state)
 
@@ -59,6 +73,7 @@ class Rescheduling:
                 chosen.append(contender)
                 best = found
                 continue
+            self.memory.again[contender.key] = self.session.now + max(self.settings.pending_for, LEAST_PAUSE)
             self._report_failure(contender, found[1] if not chosen else self._plan([contender])[1])
         if best is not None and best[1].moves:
             self._carry_out(*best, chosen, "pending")
@@ -67,7 +82,19 @@ class Rescheduling:
         step = workload.step
         if step is None or workload.entry is None or workload.key in self.state.evicted:
             return False
-        return not held_back(self.session, workload, step) and delay(self.session, workload) is None
+        if held_back(self.session, workload, step) or delay(self.session, workload) is not None:
+            return False
+        return self.memory.again.get(workload.key, 0) <= self.session.now and self._enough_in_all(workload, step)
+
+    def _enough_in_all(self, workload: WorkloadState, step: NextStep) -> bool:
+        """Whether all free room together would do: moves make none. A first look that spares most searches."""
+        nodes = self.session.nodes
+        free = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready].sum(axis=1).tolist()
+        short = [n for n, have, need in zip(nodes.resources, free, step.amount, strict=False) if have < need]
+        if short:
+            text = f"no moves make room: on all nodes together there is not enough {', '.join(short)} free"
+            self.state.obstacle(workload.key, Reason("NoMoveHelps", text, {"cause": CAUSE}))
+        return not short
 
     def _plan(self, contenders: list[WorkloadState]) -> tuple[View, Answer]:
         made = view(self.state, self.movable.tasks(contenders), contenders)
@@ -122,6 +149,9 @@ class Rescheduling:
         last = _in_one_go(made.problem, waves)
         legs = [leg for wave in (waves if last else waves[:1]) for leg in wave]
         wave_of = {made.tasks[leg.move.task]: n for n, wave in enumerate(waves) for leg in wave}
+        if self.shadow:
+            self.state.plan.moves.append(_move_plan(keys, trigger, answer, _waves(self.session, made, waves)))
+            return
         price = prices_of(self.state, [made.tasks[leg.move.task] for leg in legs])
         landings = answer.landings if last else ()
         done = enact(self.state, made, [leg.move for leg in legs], landings)
@@ -191,6 +221,11 @@ def _in_one_go(problem: Problem, waves: Sequence[Wave]) -> bool:
         if bound.concurrent
     ]
     return all(down)
+
+
+def _waves(session: Session, made: View, waves: Sequence[Wave]) -> tuple[tuple[MoveStep, ...], ...]:
+    names = session.nodes.names
+    return tuple(tuple(_step(names, made, leg.move, leg.mode) for leg in wave) for wave in waves)
 
 
 def _step(names: Sequence[str], made: View, move: Move, mode: str) -> MoveStep:
