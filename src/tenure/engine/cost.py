@@ -57,10 +57,11 @@ def rate(session: Session, task: TaskState) -> float:
     return found
 
 
-def cost(session: Session, task: TaskState) -> int:
+def cost(session: Session, task: TaskState, weight: float | None = None) -> int:
     """Cost of evicting an active task now, in millionths of a weighted resource-second.
 
     A task that joined a running workload later (surplus that grew) loses no more than since it started itself.
+    ``weight`` is the task's `rate`, where that is known already.
     """
     workload = task.workload
     time = lost_time(session, workload)
@@ -68,7 +69,7 @@ def cost(session: Session, task: TaskState) -> int:
     if own is not None and own <= session.now:
         late = own - saved_at(session, workload)
         time -= max(0, late)
-    return round(rate(session, task) * time / SECOND * MICRO)
+    return round((rate(session, task) if weight is None else weight) * time / SECOND * MICRO)
 
 
 def lost_amounts(spec: TaskSpec, time: int) -> dict[str, int]:

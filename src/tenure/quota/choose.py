@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from tenure.engine.queues import QueueTree
 from tenure.quota.amounts import Capacity, distribute
 from tenure.quota.exact import Search
-from tenure.quota.greedy import Tier, greedy
+from tenure.quota.greedy import greedy
 from tenure.quota.problem import Problem
-from tenure.quota.takes import Candidates, Pool, Take
+from tenure.quota.takes import Candidates, Pool, Take, Tier
 
 
 @dataclass(slots=True)
@@ -49,6 +49,7 @@ def choose(
     problem = Problem(candidates, top, need, {}, never=never)
     takes = [take for take in pool.takes if problem.possible(take)]
     everything = Capacity(queues, top, rows, takes)
+    problem.most = everything.of[top]
     first = Capacity(queues, top, rows, [t for t in takes if not t.last])
     problem.target = distribute(queues, top, need, share, (first, everything))
     chosen = greedy(problem, takes, _needed_tier(problem, takes, everything)) if takes else []

@@ -16,6 +16,9 @@ from tenure.quota.takes import Take
 MOST_ITEMS = 200
 """Items beyond which it is not tried."""
 
+MOST_TAKES = 400
+"""Takes beyond which it is not tried."""
+
 _MOST_COMBINATIONS = 64
 
 
@@ -58,9 +61,11 @@ class Search:
 
     def __init__(self, problem: Problem, takes: Sequence[Take], known: Sequence[Take], limit: int) -> None:
         self.problem = problem
-        self.items = sorted(_items(problem, takes), key=lambda i: i.tier, reverse=True)
         self.best = list(known)
-        self.value = problem.key(known)
+        self.tried = len(takes) <= MOST_TAKES
+        found = _items(problem, takes) if self.tried else iter(())
+        self.items = sorted(found, key=lambda i: i.tier, reverse=True)
+        self.value = problem.key(known) if self.tried else ()
         self.limit = limit
         self.steps = 0
         self.by_cost = problem.candidates.session.settings.victims == "cost"
@@ -77,7 +82,7 @@ class Search:
 
     def run(self) -> list[Take]:
         """Search, and give the best set."""
-        if len(self.items) > MOST_ITEMS:
+        if not self.tried or len(self.items) > MOST_ITEMS:
             self.steps = self.limit
         else:
             self._decide(0, _State(dict.fromkeys(self.problem.rows, 0)))
@@ -139,7 +144,10 @@ class Search:
     def _bound(self, number: int, state: _State) -> Key:
         """Give a value that nothing can fall below that begins as decided so far."""
         problem, rest = self.problem, self._rest[number]
-        left = {row: max(0, need - state.freed[row] - rest[row]) for row, need in problem.need.items()}
+        left = {
+            row: max(0, need - state.freed[row] - rest[row], need - problem.most[row])
+            for row, need in problem.need.items()
+        }
         freed = {row: max(state.freed[row], need - left[row]) for row, need in problem.need.items()}
         beyond = sum(
             problem.weight[row] * max(0, given[row] - problem.target[queue].get(row, 0))

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from tenure.quota.amounts import Amounts
 from tenure.quota.problem import Problem, Selection
-from tenure.quota.takes import Take
+from tenure.quota.takes import Take, Tier
 
 MOST_TIERS = 8
 """Attempts with one more tier each, before everything is allowed at once."""
-
-Tier = tuple[bool, int]
 
 
 def greedy(problem: Problem, takes: Sequence[Take], first: Tier) -> list[Take]:
@@ -24,10 +22,10 @@ def greedy(problem: Problem, takes: Sequence[Take], first: Tier) -> list[Take]:
     attempts = tiers if len(tiers) <= MOST_TIERS else [*tiers[: MOST_TIERS - 1], tiers[-1]]
     ranked = sorted(takes, key=problem.candidates.rank)
     best: list[Take] = []
-    least: tuple[object, ...] | None = None
+    least: tuple[int, int, int, int] | None = None
     for tier in attempts:
         found = _attempt(problem, [t for t in ranked if t.tier <= tier])
-        value = problem.key(found)[:4]
+        value = problem.worth(found)
         if least is None or value < least:
             best, least = found, value
         if not value[0]:
@@ -63,12 +61,15 @@ def _fill_targets(problem: Problem, ranked: Iterable[Take], selection: Selection
 
 def _fill(ranked: Sequence[Take], selection: Selection) -> None:
     """Take what fits into the need as a whole."""
+    need = selection.problem.need
     if not selection.remaining():
         return
+    within = {row: amount - selection.freed[row] for row, amount in need.items()}
     for take in sorted(ranked, key=lambda t: t.tier):
-        within = {row: amount - selection.freed[row] for row, amount in selection.problem.need.items()}
-        if selection.try_add(take, within) and not selection.remaining():
-            return
+        if selection.try_add(take, within):
+            within = {row: amount - selection.freed[row] for row, amount in need.items()}
+            if not selection.remaining():
+                return
 
 
 def _cover(ranked: Sequence[Take], selection: Selection) -> None:
@@ -92,6 +93,8 @@ def _cover(ranked: Sequence[Take], selection: Selection) -> None:
 def _give_back(problem: Problem, selection: Selection) -> None:
     """Give back whatever is not needed: last resorts first, then what has the highest priority and costs most."""
     left = problem.left(selection.freed)
+    if all(selection.freed[row] <= most for row, most in problem.need.items()):
+        return  # all that is there counts
     order = sorted(selection.takes, key=problem.candidates.rank, reverse=True)
     for take in sorted(order, key=lambda t: t.tier, reverse=True):
         after = {row: selection.freed[row] - take.amount[row] for row in problem.rows}

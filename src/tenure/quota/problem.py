@@ -22,7 +22,8 @@ class Problem:
     """One queue that is over its max: ``need`` by row, and the guarantees on the way from each leaf to the top.
 
     ``slack`` is, by number, what a queue holds above a guarantee, ``names`` are queue and row of each. ``target`` is
-    how much each queue should give up. ``never``: no set frees more than needed.
+    how much each queue should give up, ``most`` what can be taken at most, by row. ``never``: no set frees more than
+    needed.
     """
 
     def __init__(self, candidates: Candidates, top: int, need: dict[int, int], target: Amounts, *, never: bool) -> None:
@@ -31,6 +32,7 @@ class Problem:
         self.top = top
         self.need = need
         self.target = target
+        self.most = dict(need)
         self.never = never
         self.rows: Sequence[int] = tuple(need)
         common = math.lcm(*need.values())
@@ -70,17 +72,19 @@ class Problem:
     def key(self, takes: Iterable[Take]) -> Key:
         """Give what sets are compared by; the least is the best."""
         chosen = list(takes)
-        freed = {row: sum(t.amount[row] for t in chosen) for row in self.rows}
         return (
-            self.left(freed),
-            sum(t.last for t in chosen),
-            max((t.workload.priority for t in chosen), default=NOBODY),
-            self.weighed(freed),
+            *self.worth(chosen),
             self.distance(chosen),
             max((self.leaf_priority(t) for t in chosen), default=NOBODY),
             tuple(sorted((t.workload.priority for t in chosen), reverse=True)),
             *self.last_words(chosen),
         )
+
+    def worth(self, chosen: Sequence[Take]) -> tuple[int, int, int, int]:
+        """Give the first parts of the key: what is left over max, last resorts, highest priority, what is freed."""
+        freed = {row: sum(t.amount[row] for t in chosen) for row in self.rows}
+        highest = max((t.workload.priority for t in chosen), default=NOBODY)
+        return self.left(freed), sum(t.last for t in chosen), highest, self.weighed(freed)
 
     def last_words(self, chosen: Sequence[Take]) -> Key:
         """Give the order of section 2: cost, cores, tasks, younger, name."""

@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import cached_property
 from operator import add
 
-from tenure.engine.cost import MICRO, cost, lost_time
-from tenure.engine.evictions import evict
+from tenure.engine.cost import MICRO, lost_time
+from tenure.engine.evictions import evict_all
 from tenure.engine.plan import Refused
 from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.workloads import TaskState, WorkloadState
@@ -150,18 +150,13 @@ class Round:
             tasks += take.tasks
         if not tasks:
             return False
-        until = self.state.plugins.min_runtime.protected_until
+        known = self.candidates
         price = {
-            t: (
-                cost(self.session, t),
-                lost_time(self.session, t.workload),
-                until(self.session, "quota", -1, t.workload),
-            )
+            t: (known.price_of(t), lost_time(self.session, t.workload), known.protected_until(t.workload))
             for t in tasks
         }
         reason = self._reason(number, status)
-        for task in tasks:
-            evict(self.session, task)
+        evict_all(self.session, tasks)
         for workload in dict.fromkeys(t.workload for t in tasks):
             if not workload.occupied():
                 self._withdraw(workload)

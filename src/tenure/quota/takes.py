@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import add
 
-from tenure.engine.cost import cost
+from tenure.engine.cost import cost, rate
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
@@ -26,11 +26,16 @@ _NEVER = {"DaemonSet": "a DaemonSet", "Node": "its node"}
 """Owners whose pods are never victims: they are bound to the node that they run on."""
 
 
+Tier = tuple[bool, int]
+
+
 @dataclass(slots=True, eq=False)
 class Take:
     """Tasks that go together. ``amount`` by row; ``last``: how many of them are a last resort.
 
     ``compound``: it holds other choices of the same workload, its surplus or a subgroup; ``whole``: all that runs.
+    ``tier`` says what is considered first: work that has not opted out, then lower priority. ``age`` says what comes
+    first of two that are equal otherwise: the younger, then the last in the order of tasks.
     """
 
     workload: WorkloadState
@@ -39,19 +44,17 @@ class Take:
     last: int
     whole: bool = True
     compound: bool = False
+    tier: Tier = field(init=False)
+    age: tuple[int, int, int, str] = field(init=False)
+    rank: tuple[object, ...] = ()
     cost: int = -1
 
-    @property
-    def tier(self) -> tuple[bool, int]:
-        """What is considered first: work that has not opted out, then lower priority."""
-        return self.last > 0, self.workload.priority
-
-    @property
-    def age(self) -> tuple[int, int, int, str]:
-        """What comes first of two that are equal otherwise: the younger, then the last in the order of tasks."""
+    def __post_init__(self) -> None:
+        """Work out the orders that do not depend on the cost."""
         workload = self.workload
         start = workload.created_at if workload.started_at is None else workload.started_at
-        return -start, -workload.created_at, -self.tasks[-1].index, workload.key
+        self.tier = self.last > 0, workload.priority
+        self.age = -start, -workload.created_at, -self.tasks[-1].index, workload.key
 
 
 @dataclass(slots=True)
@@ -70,6 +73,7 @@ class Candidates:
         self.plugins = plugins
         self.most = most
         self._protected: dict[int, int] = {}
+        self._rates: dict[int, float] = {}
         self._by_leaf: dict[int, list[WorkloadState]] = {}
         for key in sorted(session.workloads):
             workload = session.workloads[key]
@@ -88,13 +92,30 @@ class Candidates:
     def price(self, take: Take) -> int:
         """Give what taking it costs, in millionths of a weighted resource-second."""
         if take.cost < 0:
-            take.cost = sum(cost(self.session, task) for task in take.tasks)
+            take.cost = sum(map(self.price_of, take.tasks))
         return take.cost
+
+    def price_of(self, task: TaskState) -> int:
+        """Give what evicting one task costs; what tasks that ask for the same cost in a second is found once."""
+        if task.cls.milli is not None:
+            return cost(self.session, task)
+        weight = self._rates.get(task.cls.id)
+        if weight is None:
+            weight = self._rates[task.cls.id] = rate(self.session, task)
+        return cost(self.session, task, weight)
 
     def rank(self, take: Take) -> tuple[object, ...]:
         """Order takes of one leaf: lower priority, cheaper (or younger, as the settings say), cores last, younger."""
-        order = stage_two(self.session.settings, self.price(take), take.age[0])
-        return take.workload.priority, *order, take.whole, len(take.tasks), take.age
+        if not take.rank:
+            order = stage_two(self.session.settings, self.price(take), take.age[0])
+            take.rank = take.workload.priority, *order, take.whole, len(take.tasks), take.age
+        return take.rank
+
+    def protected_until(self, workload: WorkloadState) -> int:
+        """When the minimum runtime of a workload ends or ended, in µs since the epoch; -1 if it has none."""
+        if not self._minimum(workload.leaf):
+            return -1
+        return self.plugins.min_runtime.protected_until(self.session, "quota", -1, workload)
 
     def _consider(self, workload: WorkloadState, rows: Sequence[int], pool: Pool) -> None:
         refusal = self._refuse(workload)
