@@ -15,7 +15,7 @@ from tenure.engine.session import Session
 from tenure.engine.waiting import Entry
 from tenure.engine.workloads import NextStep, WorkloadState
 
-Key = tuple[bool, bool, int, float, float, float, int, str]
+Key = tuple[bool, bool, int, float, float, float, float, str]
 
 
 class Shares(Protocol):
@@ -161,4 +161,5 @@ def queue_key(session: Session, shares: Shares, queue: int, amount: tuple[int, .
                 now = max(now, have / share if share else inf)
     model = queues.queues[queue]
     within = queues.within_guaranteed(queue, amount)
-    return over, not within, -model.priority, then, now, size, model.created_at or 0, model.name
+    created = inf if model.created_at is None else model.created_at
+    return over, not within, -model.priority, then, now, size, created, model.name
