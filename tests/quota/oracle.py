@@ -69,7 +69,9 @@ def spared(cluster, workload, task):
         return False
     ends = [workload.allow_preemption_until] if workload.allow_preemption_until is not None else []
     tree = Tree(cluster)
-    limit = next((q.max_opt_out for q in map(tree.queues.get, tree.path(workload.queue)) if q.max_opt_out is not None), None)
+    limit = next(
+        (q.max_opt_out for q in map(tree.queues.get, tree.path(workload.queue)) if q.max_opt_out is not None), None
+    )
     if limit is not None:
         start = workload.created_at if workload.started_at is None else workload.started_at
         ends.append(start + limit)

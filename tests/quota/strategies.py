@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import assume
 from hypothesis import strategies as st
+from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
 
 from tenure.model.check import check_cluster
 from tenure.model.settings import QuotaPreemptionSettings
-from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
 
 MINUTE = 60 * SECOND
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-
-from tenure.model.queue import QueueStatus, QuotaStatus
-from tenure.playthrough import play
 from tests.builders import NOW
 from tests.quota.oracle import best, keeps_guarantees, over, value
 from tests.quota.strategies import MINUTE, clusters
+
+from tenure.model.queue import QueueStatus, QuotaStatus
+from tenure.playthrough import play
 
 
 def fire_at_once(cluster, name):
@@ -33,7 +33,7 @@ def taken_in(cluster, played):
     return [(w, tasks) for w, tasks in pairs if tasks]
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(clusters(levels=3, most=6, work=7), st.data())
 def test_the_set_is_as_good_as_any(cluster, data):
     """Least over max, fewest last resorts, lowest highest priority, least freed; and no guarantee broken."""
@@ -51,7 +51,7 @@ def test_the_set_is_as_good_as_any(cluster, data):
     assert bool(report.blockers) == bool(report.shortfall)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(clusters(levels=3, most=6, work=7), st.data())
 def test_the_quick_way_breaks_nothing_and_leaves_out_nothing_obvious(cluster, data):
     """Without the exact search: no guarantee broken, and nothing more could be taken where something is left over."""
@@ -59,7 +59,9 @@ def test_the_quick_way_breaks_nothing_and_leaves_out_nothing_obvious(cluster, da
     assume(names)
     name = data.draw(st.sampled_from(names))
     cluster = fire_at_once(cluster, name)
-    cluster = replace(cluster, settings=replace(cluster.settings, search=replace(cluster.settings.search, max_scenarios=1)))
+    cluster = replace(
+        cluster, settings=replace(cluster.settings, search=replace(cluster.settings.search, max_scenarios=1))
+    )
     taken = taken_in(cluster, play(cluster))
     assert keeps_guarantees(cluster, taken)
     assert value(cluster, name, taken)[0] >= best(cluster, name)[0]
