@@ -106,8 +106,7 @@ def assemble(problem: Problem, covers: Sequence[Cover], cutoff: int | None, most
     weights = problem.cost[first].astype(np.float64)
     matrix.cost[: len(removed)] = [0.0] * len(removed) if most_moves is not None else weights.tolist()
     inflows, fixed = _inflows(problem, covers, cutoff, possible)
-    uppers = np.array([_most(problem, covers, fixed, i) for i in inflows], np.float64)
-    incoming = matrix.columns(len(inflows), 0.0, uppers)
+    incoming = matrix.columns(len(inflows), 0.0, _most(problem, covers, fixed, inflows))
     if most_moves is not None:
         for column, inflow in zip(incoming.tolist(), inflows, strict=True):
             matrix.cost[column] = -1.0 if inflow.ask >= 0 else 0.0
@@ -192,10 +191,20 @@ def _most_members(cover: Cover, cutoff: int | None) -> Ints:
     return np.asarray(np.where(possible, numbers, 0).max(axis=1), np.int64)
 
 
-def _most(problem: Problem, covers: Sequence[Cover], fixed: Sequence[Ints], inflow: Inflow) -> float:
-    if inflow.ask < 0:
-        return float(problem.tasks)
-    return float(min(covers[inflow.ask].ask.count, int(fixed[inflow.ask][inflow.node])))
+def _most(problem: Problem, covers: Sequence[Cover], fixed: Sequence[Ints], inflows: list[Inflow]) -> Floats:
+    """The most of each inflow: what fits on the emptied node, and for members what the cut-off leaves."""
+    emptied = problem.free.copy()
+    np.add.at(emptied.T, problem.node, problem.takes())
+    found = np.zeros(len(inflows))
+    for number, inflow in enumerate(inflows):
+        if inflow.ask >= 0:
+            found[number] = min(covers[inflow.ask].ask.count, int(fixed[inflow.ask][inflow.node]))
+            continue
+        asked = problem.ask[inflow.shape]
+        rows = asked > 0
+        fits = int((emptied[rows, inflow.node] // asked[rows]).min()) if rows.any() else problem.tasks
+        found[number] = min(problem.tasks, fits)
+    return found
 
 
 def _capacity(
