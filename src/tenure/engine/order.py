@@ -6,11 +6,12 @@ leaf that was just served is looked at again, because nothing else changes what 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heapreplace
 from math import inf
 from typing import Protocol
 
+from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.waiting import Entry
 from tenure.engine.workloads import NextStep, WorkloadState
@@ -41,23 +42,34 @@ Skip = Callable[[WorkloadState, NextStep], bool]
 
 
 class LeafCursor:
-    """Goes through the entries of one leaf in order, once."""
+    """Goes through the entries of one leaf in order, once.
 
-    __slots__ = ("entries", "position", "skip")
+    One that is skipped would have had its turn, and with it a place in the order between queues: ``skipped`` are the
+    amounts for which that has to be made up for. Where it cannot be (not ``freely``), only those are skipped whose
+    turn would come at once, because one that asks for the same was passed over just now.
+    """
 
-    def __init__(self, entries: list[Entry], skip: Skip) -> None:
+    __slots__ = ("entries", "freely", "position", "skip", "skipped")
+
+    def __init__(self, entries: list[Entry], skip: Skip, *, freely: bool) -> None:
         self.entries = entries
         self.position = 0
         self.skip = skip
+        self.freely = freely
+        self.skipped: dict[Amount, None] = {}
 
-    def head(self) -> WorkloadState | None:
-        """Give the first workload that still waits and has to be tried."""
-        entries, skip, position = self.entries, self.skip, self.position
+    def head(self, passed: Amount | None = None) -> WorkloadState | None:
+        """Give the first workload that still waits and has to be tried; ``passed``: what was passed over just now."""
+        entries, skip, freely, position = self.entries, self.skip, self.freely, self.position
+        skipped = self.skipped = {}
         while position < len(entries):
             entry = entries[position]
             workload: WorkloadState = entry[-1]
-            if workload.entry is entry and not skip(workload, workload.step):  # type: ignore[arg-type]
-                break
+            if workload.entry is entry:
+                step: NextStep = workload.step  # type: ignore[assignment]
+                if not (freely or step.amount == passed) or not skip(workload, step):
+                    break
+                skipped[step.amount] = None
             position += 1
         self.position = position
         return workload if position < len(entries) else None
@@ -70,11 +82,23 @@ class QueueOrder:
         self.session = session
         self.shares = shares
         self.queues = session.queues
-        self.cursors = {q: LeafCursor(e, skip) for q, e in session.waiting.entries.items() if e}
+        waiting = {q: e for q, e in session.waiting.entries.items() if e}
+        forks = self._forks(waiting)
+        self.cursors = {
+            q: LeafCursor(e, skip, freely=forks.isdisjoint(self.queues.path[q])) for q, e in waiting.items()
+        }
         self.heads: dict[int, WorkloadState] = {}
         self.heaps: dict[int, list[tuple[Key | None, int]]] = {-1: []}
         self._build(-1, self.queues.top)
         self.alone = len(self.heads) == 1
+
+    def _forks(self, leaves: Iterable[int]) -> set[int]:
+        """Give the inner queues below which several leaves contend."""
+        below: dict[int, set[int]] = {}
+        for leaf in leaves:
+            for queue in self.queues.path[leaf][:-1]:
+                below.setdefault(self.queues.parent[queue], set()).add(queue)
+        return {queue for queue, children in below.items() if len(children) > 1}
 
     def _build(self, parent: int, children: list[int]) -> None:
         contending = []
@@ -90,9 +114,9 @@ class QueueOrder:
         heapify(heap)  # type: ignore[arg-type, unused-ignore]
         self.heaps[parent] = heap
 
-    def _advance(self, leaf: int) -> None:
+    def _advance(self, leaf: int, passed: Amount | None = None) -> None:
         cursor = self.cursors.get(leaf)
-        head = cursor.head() if cursor else None
+        head = cursor.head(passed) if cursor else None
         if head is None:
             self.heads.pop(leaf, None)
         else:
@@ -118,11 +142,12 @@ class QueueOrder:
 
     def pass_over(self, workload: WorkloadState) -> None:
         """The workload, which was next, got nothing in this pass."""
+        assert workload.step is not None
         self.cursors[workload.leaf].position += 1
-        self._renew(workload.leaf)
+        self._renew(workload.leaf, workload.step.amount)
 
-    def _renew(self, leaf: int) -> None:
-        self._advance(leaf)
+    def _renew(self, leaf: int, passed: Amount | None = None) -> None:
+        self._advance(leaf, passed)
         if self.alone:  # one leaf alone has nobody to be compared with
             return
         for queue in self.queues.path[leaf]:
@@ -133,11 +158,20 @@ class QueueOrder:
                 heapreplace(heap, (self.key(queue), queue))
 
     def key(self, queue: int) -> Key:
-        """Order of a queue among its siblings with its next workload; the least comes first."""
+        """Order of a queue among its siblings with its next workload; the least comes first.
+
+        Before that had its turn, those that were skipped would have had theirs: as long as nothing is placed, whoever
+        comes after them in their leaf comes at their turn at the earliest.
+        """
         head = self._head_of(queue)
         assert head is not None
         assert head.step is not None
-        return queue_key(self.session, self.shares, queue, head.step.amount)
+        key = queue_key(self.session, self.shares, queue, head.step.amount)
+        cursor = self.cursors[head.leaf]
+        if cursor.freely:
+            for amount in cursor.skipped:
+                key = max(key, queue_key(self.session, self.shares, queue, amount))
+        return key
 
 
 def queue_key(session: Session, shares: Shares, queue: int, amount: tuple[int, ...]) -> Key:
