@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tenure.model.duration import format_duration, format_time
+
 
 @dataclass(frozen=True, slots=True)
 class Nominated:
@@ -39,6 +41,14 @@ class Count(NamedTuple):
     name: str
     labels: tuple[tuple[str, str], ...]
     value: int
+
+
+class Event(NamedTuple):
+    """Something to tell the owner of a workload: ``reason`` is Nominated, Requeued or InvalidSetting."""
+
+    workload: str
+    reason: str
+    message: str
 
 
 @dataclass(slots=True)
@@ -84,6 +94,27 @@ class Requeueing:
             if number:
                 found.append(Count("tenure_requeue_transactions_total", (("result", result),), number))
         return found
+
+    def events(self) -> list[Event]:
+        """Give events on workloads, by name."""
+        found = [Event(n.workload, "Nominated", _told(n)) for n in self.nominations]
+        for key, until in self.not_before.items():
+            text = f"it gives way to {self.beneficiaries[key]}; not requeued again before {format_time(until)}"
+            found.append(Event(key, "Requeued", text))
+        found += [Event(key, "InvalidSetting", t) for key, texts in self.reports.items() for t in dict.fromkeys(texts)]
+        return sorted(found, key=lambda event: event.workload)
+
+    def log_lines(self) -> list[str]:
+        """Give what belongs into the log: who was skipped by which plugin, and why."""
+        return [f"requeue: {s.plugin} skips {s.workload}: {s.reason}" for s in self.skipped]
+
+
+def _told(nominated: Nominated) -> str:
+    whom = f"nominated by {', '.join(nominated.by)}"
+    if nominated.runtime is None or nominated.expected is None:
+        return whom
+    ran, expected = format_duration(nominated.runtime), format_duration(nominated.expected)
+    return f"it has run for {ran} and was expected to run for {expected}; {whom}"
 
 
 def _keep_latest(mine: list[Any], later: Sequence[Any]) -> None:

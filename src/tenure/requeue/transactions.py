@@ -59,7 +59,6 @@ class Transactions:
             if before == len(self.left):
                 self._together()
                 self.left = [c for c in self.left if not c.done]
-        self.trials.close()
         self.outcome.rolled_back = len(self.considered - self.outcome.not_before.keys())
         self.state.refuse(
             [Refused(v, "requeue", c, r.shield, r.until, r.message) for (c, v), r in sorted(self._refusals.items())]
@@ -152,13 +151,13 @@ class Transactions:
             if candidate.is_simple:
                 classes = [c for c in classes if self.deserving.against(c, candidate)]
             if classes:
-                candidate.done = self._try_alone(candidate, classes)
+                self._try_alone(candidate, classes)
 
     def _contended(self) -> bool:
         """Whether anybody waits but those that were evicted in this cycle."""
         return any(w.key not in self.state.evicted for w in self.session.waiting.all())
 
-    def _try_alone(self, candidate: Candidate, classes: Sequence[ContenderClass]) -> bool:
+    def _try_alone(self, candidate: Candidate, classes: Sequence[ContenderClass]) -> None:
         """Requeue one candidate for the first contender for whom that pays, as gently as possible."""
         for pieces in candidate.options(self.session):
             for cls in classes:
@@ -168,8 +167,7 @@ class Transactions:
                 if not self._try(contender, pieces):
                     continue
                 self._commit(cls, contender, [candidate], self._fewer(contender, pieces))
-                return True
-        return False
+                return
 
     def _ready(self, cls: ContenderClass) -> WorkloadState | None:
         """Give the first of a class that still cannot be served as things are; who can be is served."""
@@ -229,6 +227,9 @@ class Transactions:
     def _commit(
         self, cls: ContenderClass, contender: WorkloadState, candidates: Sequence[Candidate], pieces: Sequence[Piece]
     ) -> None:
+        if self.session.settings.modes.get("requeue") == "shadow":
+            cls.members.pop(0)
+            return
         gone = {p.workload for p in pieces}
         for candidate in candidates:
             candidate.done = candidate.workload in gone
@@ -273,12 +274,29 @@ class Transactions:
             gentle += pieces[0]
             whole += pieces[1]
             for attempt in (gentle, whole) if gentle != whole else (whole,):
-                if len(chosen) > 1 and need is not None and need.met(attempt) and self._try(contender, attempt):
-                    self._commit(cls, contender, chosen, self._reprieved(contender, chosen, attempt))
+                paying = self._paying(contender, need, attempt) if len(chosen) > 1 and need is not None else None
+                if paying is not None:
+                    self._commit(cls, contender, chosen, self._reprieved(contender, chosen, paying))
                     return True
             if len(chosen) == most or self.exhausted:
                 break
         return False
+
+    def _paying(self, contender: WorkloadState, need: Need, pieces: Sequence[Piece]) -> list[Piece] | None:
+        """Give what of a set pays, those left out who would win their place back or are as deserving; None if nothing."""
+        kept = list(pieces)
+        while kept and need.met(kept) and not self.exhausted:
+            if not self.state.budget.spend():
+                self.exhausted = True
+                return None
+            verdict = self.commits.play(contender, kept, keep=False)
+            if isinstance(verdict, Played):
+                return kept
+            fewer = [p for p in kept if p.workload.key != verdict.about]
+            if len(fewer) == len(kept):
+                return None
+            kept = fewer
+        return None
 
     def _gives(
         self, cls: ContenderClass, contender: WorkloadState, candidate: Candidate
