@@ -58,6 +58,15 @@ def serve(
     return placed if served else None
 
 
+def promise(session: Session, tasks: Sequence[TaskState]) -> None:
+    """Nominate tasks where they were bound: a contender for whom something is evicted is never bound at once."""
+    for task in tasks:
+        if task.node >= 0:
+            node, devices = task.node, task.devices
+            session.withdraw(task)
+            session.nominate(task, node, devices)
+
+
 def _any_fits(session: Session, placer: Placer, victims: Sequence[WorkloadState]) -> bool:
     """Whether a step of some victim might find room."""
     seen: set[int] = set()

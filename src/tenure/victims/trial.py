@@ -17,7 +17,7 @@ from tenure.model.settings import Cause
 from tenure.shields.plugins import Plugins
 from tenure.victims.pieces import Piece, held
 from tenure.victims.rules import Preempt, Reclaim, Rules
-from tenure.victims.serving import serve
+from tenure.victims.serving import held_back, promise, serve
 
 Taken = tuple[Piece, Sequence[TaskState], bool]
 """Part of a piece that goes at once, and whether it is a core."""
@@ -95,6 +95,7 @@ class Trials:
         stages = sorted(((p, tasks, core) for p in pieces for tasks, core in p.stages), key=itemgetter(2))
         if stages and (refusal := self._ask(stages, victims, rules, owed)) is not None:
             return refusal
+        barred = held_back(self.session, contender, contender.step)
         self._take(stages, victims, result)
         if rules.cause == "consolidate" and not self._land(contender, victims, result):
             return Refusal(NO_LANDING, "what would have to move finds no place to land")
@@ -102,6 +103,8 @@ class Trials:
         if placed is None:
             return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do")
         result.placed += placed
+        if barred and result.evicted:  # there was room on the nodes, but not in its queues
+            promise(self.session, [t for t in placed if t.workload is contender])
         return self._judge(contender, victims, rules, owed, result)
 
     def _ask(
