@@ -60,7 +60,8 @@ class Story:
             found += ["Placement:", *(f"  {task} on {node}" for task, node in self.nodes.items())]
         for e in self.evictions:
             whom = f" for {e.beneficiary}" if e.beneficiary else ""
-            found.append(f"Evicted {format_time(e.at)}: {e.task} from {e.from_node or 'its node'}, {e.cause}{whom}")
+            to = f" to {e.to_node}" if e.to_node else ""
+            found.append(f"Evicted {format_time(e.at)}: {e.task} from {e.from_node or 'its node'}{to}, {e.cause}{whom}")
         return found
 
 
@@ -211,6 +212,7 @@ _HELP: dict[str, Callable[[dict[str, Any]], str]] = {
     "ShieldedVictims": _a_shield_ends,
     "PreemptionDelay": lambda n: f"nothing but time: from {n['until']} on others may be evicted for it",
     "SearchExhausted": lambda _: "the next cycle, or a higher search.maxScenarios",
+    "NoMoveHelps": lambda _: "a further node, or fewer pods that must not move",
     "Gated": lambda _: "somebody has to remove the scheduling gates of its tasks",
     "NotEnoughTasks": lambda n: f"{n['minMember'] - n['tasks']} more tasks, or a smaller minMember",
     "Unsupported": lambda _: "a scheduler that evaluates these constraints",

@@ -54,8 +54,6 @@ def make_room(problem: Problem, solver: Solver | None, limits: Limits | None = N
     reason = why_never(problem, covers)
     if reason:
         return _none(bound, "impossible", reason)
-    if solver is not None and bound > 0:
-        solver.start()  # it loads while the greedy plan is made
     found = greedy(problem, covers, 1 if solver is not None else ALONE)
     if found is not None and found[0] <= bound:
         return _answer(found, bound, "cover", "no plan can cost less: so much has to leave the cheapest nodes")

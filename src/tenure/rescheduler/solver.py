@@ -40,9 +40,6 @@ class Solution:
 class Solver(Protocol):
     """Solves mixed-integer programs."""
 
-    def start(self) -> None:
-        """Get ready, without waiting for it."""
-
     def solve(self, program: Program, *, node_limit: int, time_limit: float) -> Solution:
         """Solve a program, within so many nodes of the search tree and, as a guard, so many seconds."""
 
@@ -54,12 +51,8 @@ class ProcessSolver:
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start the process if it does not run. If that fails, `solve` will say so."""
-        with contextlib.suppress(OSError):
-            self._launch()
-
     def _launch(self) -> None:
+        """Start the process if it does not run."""
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(  # noqa: S603  our own module, no input of anybody's
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
