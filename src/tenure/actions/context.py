@@ -10,11 +10,12 @@ from tenure.engine.plan import Plan, Step
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import Fairness
+from tenure.model.settings import Cause
 from tenure.requeue.memory import Memory
 from tenure.shields.plugins import Plugins
 from tenure.victims.gates import Priorities
 from tenure.victims.search import Budget
-from tenure.victims.state import Evicting
+from tenure.victims.state import Evicting, VainPass
 
 
 @dataclass(slots=True)
@@ -42,6 +43,7 @@ class Context:
     priorities: Priorities = field(default_factory=Priorities)
     detailed: bool = True
     requeueing: Memory | None = None
+    vain_passes: dict[Cause, VainPass] = field(default_factory=dict)
 
     def evicting(self) -> Evicting:
         """Give what the actions that evict share in the present cycle."""
@@ -52,7 +54,7 @@ class Context:
             budget = Budget(self.session.settings.search.max_scenarios)
             self.evictions = Evicting(
                 self.session, self.placer, self.fairness, self.endings, self.plan, self.cycle, self.plugins,
-                self.paid, budget,
+                self.paid, budget, self.vain_passes,
             )  # fmt: skip
         return self.evictions
 

@@ -24,7 +24,7 @@ def evict(session: Session, task: TaskState) -> None:
     session.count_released(task, task.workload.leaf)
     _set_out(session, task)
     session.count_waiting(1)
-    session.epoch += 1
+    session.new_epoch()
 
 
 def evict_all(session: Session, tasks: Sequence[TaskState]) -> None:
@@ -43,7 +43,7 @@ def evict_all(session: Session, tasks: Sequence[TaskState]) -> None:
     for leaf, total in asked.items():
         session.queues.ask(leaf, tuple(total))
     session.count_waiting(len(tasks))
-    session.epoch += 1
+    session.new_epoch()
 
 
 def _set_out(session: Session, task: TaskState) -> None:
@@ -67,7 +67,7 @@ def depart(session: Session, task: TaskState) -> None:
         session.journal.remove(session.on_node[node], task)
     session.journal.save(task)
     task.leaving, task.leaving_devices, task.stuck = -1, (), False
-    session.epoch += 1
+    session.new_epoch()
 
 
 def outstay(session: Session, task: TaskState) -> None:

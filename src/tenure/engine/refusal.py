@@ -9,8 +9,8 @@ class Refusal(NamedTuple):
     """Why something may not be taken.
 
     ``shield`` is the rule, from a fixed set or the name of a plugin; ``until`` (µs since the epoch) is when it ends,
-    None where time alone does not end it. ``core_only``: what a workload runs beyond its core may be taken. ``about``: the
-    workload without which the answer might be another, where a whole set is refused.
+    None where time alone does not end it. ``core_only``: what a workload runs beyond its core may be taken. ``about``:
+    the workload without which the answer might be another, where a whole set is refused.
     """
 
     shield: str

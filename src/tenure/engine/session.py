@@ -72,6 +72,7 @@ class Session:
         self.evictions: tuple[Eviction, ...] = ()
         self.disruption_budgets: tuple[DisruptionBudget, ...] = ()
         self.epoch = 0
+        self._last_epoch = 0
         self._most_room: tuple[int, list[int]] = (-1, [])
         self._capacity: list[int] | None = None
 
@@ -180,7 +181,7 @@ class Session:
             if task.phase is PENDING and task.asks:
                 self.queues.unask(state.leaf, task.cls.amount)
         self.waiting.drop(state)
-        self.epoch += 1
+        self.new_epoch()
 
     def _leave(self, task: TaskState) -> None:
         """A task that was bound or ran is gone for good."""
@@ -197,7 +198,7 @@ class Session:
         if task.phase is PENDING and task.asks:
             self.queues.unask(task.workload.leaf, task.cls.amount)
         self.journal.set(task, "phase", SUCCEEDED)
-        self.epoch += 1
+        self.new_epoch()
 
     # -- operations of a transaction -----------------------------------------------------------------------------
 
@@ -258,7 +259,7 @@ class Session:
                 self.count_foreign(task.node, task.cls.amount_at(task.node, self.nodes), -1)
             journal.save(task)
             task.node, task.devices, task.phase, task.fresh, task.stuck = -1, (), PENDING, False, False
-        self.epoch += 1
+        self.new_epoch()
 
     def count_waiting(self, change: int) -> None:
         """Count tasks for which the room of now and of then differ."""
@@ -359,6 +360,11 @@ class Session:
         if not self.journal.depth:
             self.waiting.commit()
 
+    def new_epoch(self) -> None:
+        """Room may have grown: what was found out about it holds no longer. No epoch is ever used twice."""
+        self._last_epoch += 1
+        self.epoch = self._last_epoch
+
     def rollback(self, mark: Mark, *, epoch: int | None = None) -> None:
         """Undo everything since the checkpoint, which is the innermost.
 
@@ -367,7 +373,10 @@ class Session:
         self.journal.rollback(mark[0])
         self.nodes.pin(mark[1])
         self.waiting.rollback(mark[2])
-        self.epoch = self.epoch + 1 if epoch is None else epoch
+        if epoch is None:
+            self.new_epoch()
+        else:
+            self.epoch = epoch
 
 
 def _resources(nodes: list[Node], queues: list[Queue], extra: Iterable[str]) -> list[str]:

@@ -20,7 +20,7 @@ from tenure.victims.greedy import Greedy, prefix
 from tenure.victims.pieces import Piece, held
 from tenure.victims.room import Need, freed_in_all
 from tenure.victims.rules import Rules
-from tenure.victims.trial import Played, Trials
+from tenure.victims.trial import NO_LANDING, NO_ROOM, Played, Trials
 
 EXACT = 12
 """Pieces of which all subsets are looked at."""
@@ -30,6 +30,9 @@ AROUND = 8
 
 ATTEMPTS = 8
 """Greedy sets that are tried, each without the workloads for which the one before was refused."""
+
+MOST_IN_VAIN = 32
+"""Sets that may be played through to the end without the contender getting a place, before the search gives up."""
 
 LARGE = 64
 """Sets beyond this size are cut by room alone, and not improved."""
@@ -95,6 +98,7 @@ class Search:
         self.pieces: list[Piece] = []
         self.prepare = prepare
         self.found = Found()
+        self._in_vain = 0
         self._verdicts: dict[frozenset[Piece], Played | Refusal] = {}
         self._allowed: dict[tuple[int, tuple[bool, ...]], Refusal | None] = {}
 
@@ -212,7 +216,7 @@ class Search:
         alone = leaves.pop() if len(leaves) == 1 else None
         limit = self._key(best, alone) if best is not None else None
         for key, subset in self._subsets(pieces, alone):
-            if limit is not None and key >= limit:
+            if (limit is not None and key >= limit) or self._in_vain > MOST_IN_VAIN:
                 break
             if not self.need.met(subset):
                 continue
@@ -281,5 +285,6 @@ class Search:
                 self.found.played = verdict
             self._verdicts[key] = verdict
             if isinstance(verdict, Refusal):
+                self._in_vain += verdict.shield in (NO_ROOM, NO_LANDING)
                 self.found.refusals.append((", ".join(dict.fromkeys(p.workload.key for p in pieces)), verdict))
         return verdict

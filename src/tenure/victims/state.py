@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tenure.engine.backfill import Endings
 from tenure.engine.placement import Placer
@@ -10,6 +11,7 @@ from tenure.engine.plan import Plan, Reason, Refused
 from tenure.engine.session import Session
 from tenure.engine.workloads import BOUND, TaskState
 from tenure.fairness.current import Fairness
+from tenure.model.settings import Cause
 from tenure.shields.plugins import Plugins
 from tenure.victims.search import Budget
 
@@ -17,11 +19,20 @@ MOST_REFUSED = 200
 """Refused candidates that are listed for one contender."""
 
 
+class VainPass(NamedTuple):
+    """What a pass that helped nobody depends on: the epoch of room, the fair shares, and when a shield ends next."""
+
+    epoch: int
+    fair: list[list[int]]
+    wake: int | None
+
+
 @dataclass(slots=True)
 class Evicting:
     """One cycle's evictions. ``paid``: tasks that held a nomination when the cycle began.
 
     ``evicted`` are the workloads that lost something in this cycle, ``moved`` those of them that were moved.
+    ``memories`` are the last passes of each cause that helped nobody; they outlive the cycle.
     """
 
     session: Session
@@ -33,6 +44,7 @@ class Evicting:
     plugins: Plugins
     paid: frozenset[TaskState]
     budget: Budget
+    memories: dict[Cause, VainPass] = field(default_factory=dict)
     evicted: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
 

@@ -40,10 +40,10 @@ class Played:
 
 
 class Trials:
-    """Tries sets on a session, each inside a transaction of its own; counts how many.
+    """Tries sets on a session, each inside a transaction and an epoch of its own; counts how many.
 
-    Epochs within trials are never used twice, so that what was found out about room in one is not believed in
-    another; `close` has to be called before anything else goes on with the session.
+    So what was found out about room in one is not believed in another, and after an undone trial everything that was
+    known before it holds again.
     """
 
     def __init__(self, session: Session, placer: Placer, shares: CurrentShares, plugins: Plugins) -> None:
@@ -52,14 +52,8 @@ class Trials:
         self.shares = shares
         self.plugins = plugins
         self.count = 0
-        self._epoch = session.epoch
         off = {cause for cause, mode in session.settings.modes.items() if mode == "off"}
         self._enabled = set(session.settings.actions) - off
-
-    def close(self) -> None:
-        """Leave the session with an epoch that no trial has seen."""
-        if self._epoch != self.session.epoch:
-            self.session.epoch = max(self._epoch, self.session.epoch) + 1
 
     def play(
         self, contender: WorkloadState, pieces: Sequence[Piece], rules: Rules, *, keep: bool = False
@@ -72,14 +66,11 @@ class Trials:
             return refusal
         before = session.epoch
         mark = session.checkpoint()
-        if pieces:
-            session.epoch = max(self._epoch, before) + 1
+        session.new_epoch()
         result = self._play(contender, pieces, rules)
         if keep and isinstance(result, Played):
             session.commit()
-            self._epoch = max(self._epoch, session.epoch)
             return result
-        self._epoch = max(self._epoch, session.epoch)
         session.rollback(mark, epoch=before)
         return result
 

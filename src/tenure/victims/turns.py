@@ -22,7 +22,7 @@ from tenure.victims.room import Need
 from tenure.victims.rules import Rules
 from tenure.victims.search import Budget, Found, Search
 from tenure.victims.serving import held_back
-from tenure.victims.state import Evicting
+from tenure.victims.state import Evicting, VainPass
 from tenure.victims.trial import Played, Trials
 
 FIRST_TURN = 64
@@ -50,7 +50,9 @@ class Turns:
 
     def run(self) -> None:
         """Help whom evictions of this cause can help."""
-        waiting = [w for w in self._in_order() if self._may_contend(w)]
+        memory = VainPass(self.session.epoch, self.shares.fair_without_history, self.state.plan.wake)
+        fresh = self._arrived() if self._nothing_changed(memory) else None
+        waiting = [w for w in self._in_order() if (fresh is None or w in fresh) and self._may_contend(w)]
         turn = FIRST_TURN
         while waiting and self.state.budget.left > 0:
             waiting = [w for w in waiting if self._turn(w, turn)]
@@ -59,9 +61,39 @@ class Turns:
             text = f"the search for victims by {self.cause} was cut off by search.maxScenarios and goes on next cycle"
             self.state.obstacle(workload.key, Reason("SearchExhausted", text, {"cause": self.cause}))
             self._exhausted(workload)
-        self.trials.close()
+        self._remember(memory, exhausted=bool(waiting))
         known = set(self.state.plan.warnings)
         self.state.plan.warnings += [c for c in self.state.plugins.complaints.values() if c not in known]
+
+    def _arrived(self) -> set[WorkloadState]:
+        return set(self.session.added)
+
+    def _nothing_changed(self, now: VainPass) -> bool:
+        """Whether nobody who waited before can be helped by what has happened since: mere arrivals, that is.
+
+        Room, queues, shares and shields are as they were when nobody could be helped. With usage in the past the
+        order of queues drifts by itself, and with other plugins nobody knows.
+        """
+        before = self.state.memories.get(self.cause)
+        session = self.session
+        if before is None or self.state.plan.steps or self.state.plugins.others or session.nodes.waiting:
+            return False
+        if session.settings.disruption.budgets or session.disruption_budgets:
+            return False
+        same = before.epoch == now.epoch and before.fair == now.fair
+        return same and (before.wake is None or session.now < before.wake)
+
+    def _remember(self, memory: VainPass, *, exhausted: bool) -> None:
+        """Remember a pass in which nobody was helped, and that looked at everybody to the end."""
+        memories, kept = self.state.memories, self.session.settings.fairness.history is None
+        if exhausted or self.session.epoch != memory.epoch or not kept:
+            memories.pop(self.cause, None)
+            return
+        wakes = [w for w in (self.state.plan.wake, memory.wake) if w is not None]
+        before = memories.get(self.cause)
+        if before is not None and before.epoch == memory.epoch and before.wake is not None:
+            wakes.append(before.wake)
+        memories[self.cause] = memory._replace(wake=min(wakes, default=None))
 
     def _exhausted(self, contender: WorkloadState) -> None:
         """Say that the bound was hit."""
