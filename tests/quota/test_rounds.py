@@ -55,7 +55,7 @@ def delay_of(cluster, name):
 
 @settings(max_examples=25)
 @given(clusters(levels=5, most=12, work=7))
-def test_every_step_obeys_the_rules(cluster):
+def test_every_step_obeys_the_rules(cluster):  # noqa: C901  one rule after the other, step by step
     """Guarantees, shields, whole gangs, deadlines, parent before child, overshoot, and what is spared."""
     armed = {}
     for before, plan, _ in cycles(cluster, 14):

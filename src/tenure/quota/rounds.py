@@ -60,7 +60,8 @@ class Round:
         return self.state.fairness.now().allocatable_without_history
 
     def run(self) -> None:
-        """Arm, fire, and write down what came of it."""
+        """Arm all queues by what they use before anything is taken, then fire top down."""
+        armed: list[tuple[int, QuotaStatus, dict[str, int]]] = []
         for number, queue in enumerate(self.queues.queues):
             stored = queue.status.quota_preemption if queue.status is not None else None
             delay = self.delays[queue.name] if self.settings.enabled else 0
@@ -70,7 +71,9 @@ class Round:
             status = arm(queue, delay, usage, self.now, self.settings)
             self._store(number, stored, status)
             if status is not None:
-                self._serve(number, status, over(queue.max, usage))
+                armed.append((number, status, over(queue.max, usage)))
+        for number, status, excess in armed:
+            self._serve(number, status, excess)
 
     def _store(self, number: int, stored: QuotaStatus | None, status: QuotaStatus | None) -> None:
         """Keep what was decided on the queue, and have it written."""
