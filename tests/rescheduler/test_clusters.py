@@ -1,6 +1,7 @@
 """The rescheduler on random clusters, cycle after cycle: it lands what it moves, keeps budgets, and dies out."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +10,10 @@ from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
+from tenure.model.load import load_cluster
 from tenure.model.settings import BudgetRule, DisruptionSettings, ReschedulerSettings
+from tenure.playthrough import play
+from tenure.rescheduler.settling import rest
 
 MINUTE = 60 * SECOND
 PLACED = ("Bound", "Running", "Terminating")
@@ -36,10 +40,10 @@ def crowded(draw):
         else:
             for n in nodes:
                 room[n] += cpu
-    for number in range(draw(st.integers(1, 2))):
-        made.append(
-            workload(f"big{number}", tasks=draw(st.integers(1, 2)), of=spec(cpu=draw(st.integers(4, 8))), age=600)
-        )
+    made += [
+        workload(f"big{number}", tasks=draw(st.integers(1, 2)), of=spec(cpu=draw(st.integers(4, 8))), age=600)
+        for number in range(draw(st.integers(1, 2)))
+    ]
     most = draw(st.integers(0, 6))
     rule = BudgetRule(name="rate", max_evictions=most, per=30 * MINUTE)
     mode = draw(st.sampled_from(["evict-first", "reserve-first"]))
@@ -83,13 +87,21 @@ def _not_over_capacity(state):
 
 def test_a_log_of_moves_keeps_a_pod_where_it_is():
     """Moved half an hour ago: it rests for an hour, and twice as long after a second move within two hours."""
-    from tenure.rescheduler.settling import rest
-
     hour = 3600 * SECOND
     assert rest([0], hour) == hour
     assert rest([0, hour], hour) == 2 * hour
     assert rest([0, hour, 4 * hour], hour) == 4 * hour
     assert rest([0, 3 * hour], hour) == hour
+
+
+def test_a_second_wave_waits_until_the_first_has_landed():
+    """The plan is kept to: what was planned for the second wave goes then, and nothing dearer in its place."""
+    made = load_cluster(Path(__file__).parents[2] / "examples/rescheduler/make-room.yaml").cluster
+    made = replace(made, settings=replace(made.settings, actions=("allocate", "reschedule")))
+    played = play(made, cycles=7, every=MINUTE)
+    first = [s.task for wave in played.moves[0].waves for s in wave]
+    assert [s.task for s in played.steps if s.action == "evict"] == first
+    assert all(t.phase == "Running" for w in played.after.workloads for t in w.tasks)
 
 
 def test_nothing_is_left_of_a_plan_that_the_budget_forbids():

@@ -9,7 +9,8 @@ from dataclasses import replace
 from tenure.engine.moves import MovePlan, MoveStep
 from tenure.engine.plan import Reason
 from tenure.engine.session import Session
-from tenure.engine.workloads import NextStep, TaskState, WorkloadState
+from tenure.engine.workloads import RUNNING, NextStep, TaskState, WorkloadState
+from tenure.model.workload import DEFAULT_GRACE_PERIOD
 from tenure.rescheduler.enact import enact
 from tenure.rescheduler.planner import Limits, make_room
 from tenure.rescheduler.problem import Answer, Move, Problem
@@ -31,11 +32,16 @@ MOST_CONTENDERS = 8
 
 
 class Memory:
-    """What is kept from cycle to cycle: the solver's process, and when a workload that got no room is tried again."""
+    """What is kept from cycle to cycle.
+
+    The solver's process; when a workload that got no room is tried again; and who was moved lately: when, for whom,
+    workload and task.
+    """
 
     def __init__(self) -> None:
         self.solver = ProcessSolver()
         self.again: dict[str, int] = {}
+        self.sent: list[tuple[int, str | None, str, str]] = []
         weakref.finalize(self, self.solver.close)
 
 
@@ -64,6 +70,8 @@ class Rescheduling:
 
     def make_room(self, waiting: Sequence[WorkloadState]) -> None:
         """Find room for as many as possible together, those first that would be served first."""
+        if self._under_way():
+            return
         contenders = [w for w in waiting if self._may_contend(w)][:MOST_CONTENDERS]
         chosen: list[WorkloadState] = []
         best: tuple[View, Answer] | None = None
@@ -77,6 +85,24 @@ class Rescheduling:
             self._report_failure(contender, found[1] if not chosen else self._plan([contender])[1])
         if best is not None and best[1].moves:
             self._carry_out(*best, chosen, "pending")
+
+    def _under_way(self) -> bool:
+        """Whether a wave has not landed yet while its contender waits for the next: nothing is planned until it has.
+
+        What does not come back, because nobody recreates it or its place is gone, is waited for no longer than a
+        nomination holds.
+        """
+        session = self.session
+        since = session.now - session.settings.nomination_timeout - DEFAULT_GRACE_PERIOD
+        sent = [(e.at, e.beneficiary, e.workload, e.task) for e in session.evictions if e.cause == CAUSE]
+        self.memory.sent = [s for s in self.memory.sent if s[0] > since]
+        for at, beneficiary, key, name in (*sent, *self.memory.sent):
+            contender, moved = session.workloads.get(beneficiary or ""), session.workloads.get(key)
+            if at <= since or contender is None or contender.entry is None or moved is None:
+                continue
+            if any(t.name == name and t.phase is not RUNNING for t in moved.tasks):
+                return True
+        return False
 
     def _may_contend(self, workload: WorkloadState) -> bool:
         step = workload.step
@@ -193,6 +219,8 @@ class Rescheduling:
                 return f"{workload.key} {aim} (reschedule, {trigger}); {figure}"
 
             record(self.state, Played([], [], evicted=tasks), price, CAUSE, first, reason, wave=wave)
+        whose = first.key if first is not None else None
+        self.memory.sent += [(self.session.now, whose, t.workload.key, t.name) for t in evicted]
         record(self.state, Played([], placed), {}, CAUSE, first, lambda *_: "")
         self.state.moved.update(moved)
 
