@@ -34,7 +34,8 @@ def main() -> None:
     for backfill in ("none", "easy"):
         print(f"\n\033[1mA month of it, with backfill {backfill}\033[0m", flush=True)
         words = ["simulate", str(folder / "jobs.csv"), "--cluster", str(folder / "cluster.yaml"),
-                 "--set", f"scheduler.backfill={backfill}", "--report", str(folder / f"{backfill}.html"),
+                 "--set", f"scheduler.backfill={backfill}", "--set", "scheduler.actions=[allocate]",
+                 "--report", str(folder / f"{backfill}.html"),
                  "--format", "json"]  # fmt: skip
         print(f"$ tenure {shlex.join(words)} > {folder / backfill}.json", flush=True)
         with (folder / f"{backfill}.json").open("w") as out:

@@ -34,6 +34,9 @@ ATTEMPTS = 8
 MOST_IN_VAIN = 32
 """Sets that may be played through to the end without the contender getting a place, before the search gives up."""
 
+MOST_TRIED = 512
+"""Sets that may be refused, for whatever reason, before the search gives up: all subsets of nine pieces."""
+
 LARGE = 64
 """Sets beyond this size are cut by room alone, and not improved."""
 
@@ -216,7 +219,7 @@ class Search:
         alone = leaves.pop() if len(leaves) == 1 else None
         limit = self._key(best, alone) if best is not None else None
         for key, subset in self._subsets(pieces, alone):
-            if (limit is not None and key >= limit) or self._in_vain > MOST_IN_VAIN:
+            if (limit is not None and key >= limit) or self._in_vain > MOST_IN_VAIN or self.found.tried > MOST_TRIED:
                 break
             if not self.need.met(subset):
                 continue
