@@ -173,7 +173,9 @@ class Reference:
 
     def shares(self):
         """Fair share and allocatable share as they are before anything is placed."""
-        self.total = {r: sum(n.allocatable.get(r, 0) for n in self.nodes) * (1000 if r == GPU else 1) for r in self.resources}
+        self.total = {
+            r: sum(n.allocatable.get(r, 0) for n in self.nodes) * (1000 if r == GPU else 1) for r in self.resources
+        }
         if PODS in self.total and any(PODS not in n.allocatable for n in self.nodes):
             self.total[PODS] = 1 << 60
         request = []
@@ -213,7 +215,9 @@ class Reference:
 
         later, parts = dominant(then)
         first = [r for r in sorted(parts, key=_rank) if parts[r] == later]
-        size = Fraction(share[first[0]], self.total[first[0]]) if first and self.total[first[0]] else (inf if first else 0)
+        size = (
+            Fraction(share[first[0]], self.total[first[0]]) if first and self.total[first[0]] else (inf if first else 0)
+        )
         created = inf if queue.created_at is None else queue.created_at
         return over, not within, -queue.priority, later, dominant(have)[0], size, created, name
 

@@ -39,7 +39,11 @@ def test_the_annotation_wins_over_the_field():
 
 
 def test_prefixes_have_an_order():
-    said = {"volcano.sh/expected-runtime": "1h", "kai.scheduler/expected-runtime": "1h", "tenure.dev/expected-runtime": "5h"}
+    said = {
+        "volcano.sh/expected-runtime": "1h",
+        "kai.scheduler/expected-runtime": "1h",
+        "tenure.dev/expected-runtime": "5h",
+    }
     assert nominated(play(one_node(replace(overdue(expected=None), annotations=said)))) == {}
 
 
@@ -48,7 +52,9 @@ def test_tasks_speak_for_their_workload_where_they_agree():
 
     def of(*texts, own=None):
         tasks = [
-            replace(task(f"t{i}", spec(gpu=2), on="n"), annotations={"tenure.dev/expected-runtime": text} if text else {})
+            replace(
+                task(f"t{i}", spec(gpu=2), on="n"), annotations={"tenure.dev/expected-runtime": text} if text else {}
+            )
             for i, text in enumerate(texts)
         ]
         found = workload("old", tasks=tasks, running=7200, age=7300)

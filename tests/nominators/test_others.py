@@ -107,7 +107,9 @@ class Picky:
 
 
 def test_nominators_of_other_packages_pass_the_same_checks():
-    cluster = one_node(overdue(gpu=2, expected=None), overdue("fixed", gpu=2, expected=None, preemptible=False), waiting())
+    cluster = one_node(
+        overdue(gpu=2, expected=None), overdue("fixed", gpu=2, expected=None, preemptible=False), waiting()
+    )
     session = session_of(cluster)
     registry = Registry(cluster.settings, [Picky(["default/old", "default/fixed", "default/gone"])])
     found = registry.nominate(scene_of(session))["picky"]
@@ -132,7 +134,9 @@ def test_a_nominator_that_raises_or_takes_a_name_is_reported_and_nominates_nobod
 @given(clusters())
 def test_nominating_changes_nothing(cluster):
     """The full state of the session is the same before and after, whatever is switched on."""
-    cluster = replace(cluster, settings=replace(cluster.settings, nominators=replace(IDLE, over_share=True), expected_runtime=SECOND))
+    cluster = replace(
+        cluster, settings=replace(cluster.settings, nominators=replace(IDLE, over_share=True), expected_runtime=SECOND)
+    )
     session = session_of(cluster)
     before = full_state(session)
     found = Registry(cluster.settings, [Picky(sorted(session.workloads))]).nominate(scene_of(session))

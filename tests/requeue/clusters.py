@@ -45,4 +45,16 @@ def requeued(played):
     }
 
 
-__all__ = ["ACTIONS", "HOUR", "ONLY", "SECOND", "nominated", "one_node", "overdue", "queue", "requeued", "skips", "waiting"]
+__all__ = [
+    "ACTIONS",
+    "HOUR",
+    "ONLY",
+    "SECOND",
+    "nominated",
+    "one_node",
+    "overdue",
+    "queue",
+    "requeued",
+    "skips",
+    "waiting",
+]

@@ -103,7 +103,9 @@ def test_multiple_plugins_nominating_same_job_one_entry_with_both_names():
 # -- more deserving -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("priority", "any_", "goes"), [(0, False, False), (1, False, True), (0, True, True), (-1, True, False)])
+@pytest.mark.parametrize(
+    ("priority", "any_", "goes"), [(0, False, False), (1, False, True), (0, True, True), (-1, True, False)]
+)
 def test_in_one_leaf_strictly_higher_priority_or_with_any_an_equal(priority, any_, goes):
     settings = {"requeue": RequeueSettings(contenders="any" if any_ else "more-deserving")}
     assert bool(requeued(play(one_node(overdue(), waiting(priority=priority), **settings)))) is goes
@@ -124,6 +126,7 @@ def test_in_another_queue_the_queue_has_to_be_ahead():
 
 def test_with_history_two_queues_take_turns_and_without_it_they_rest():
     """Two queues with one 4-GPU workload each and one node for one of them."""
+
     def given(**settings):
         tree = [queue("a"), queue("b")]
         old = replace(overdue(), queue="a", requeue_delay=0)
@@ -145,7 +148,10 @@ def test_with_any_equals_take_turns_in_a_circle():
     """Three equal workloads, room for one: each gets its turn, nobody is starved by an older one."""
     names = ("x", "y", "z")
     first = overdue("x", ran=7200, requeue_delay=0, age=9000)
-    others = [replace(waiting(n, priority=0, age=8000 - i), expected_runtime=HOUR, requeue_delay=0) for i, n in enumerate(names[1:])]
+    others = [
+        replace(waiting(n, priority=0, age=8000 - i), expected_runtime=HOUR, requeue_delay=0)
+        for i, n in enumerate(names[1:])
+    ]
     given = one_node(first, *others, requeue=RequeueSettings(contenders="any"))
     played = play(given, cycles=40, every=30 * MINUTE)
     turns = [s.workload.removeprefix("default/") for s in played.steps if s.action == "evict"]
@@ -190,7 +196,12 @@ def test_several_contenders_are_each_served_by_a_candidate_of_their_own():
 def test_nobody_else_is_evicted_for_whom_room_is_left_over():
     """One candidate frees room for two contenders: the second takes what is left, and the other candidate runs on."""
     nodes = [node("n", cpu=64, gpu=4), node("m", cpu=64, gpu=2)]
-    workloads = [overdue("big", gpu=4, ran=9000), overdue("small", gpu=2, on="m"), waiting("c", gpu=2), waiting("d", gpu=2, age=50)]
+    workloads = [
+        overdue("big", gpu=4, ran=9000),
+        overdue("small", gpu=2, on="m"),
+        waiting("c", gpu=2),
+        waiting("d", gpu=2, age=50),
+    ]
     played = play(cluster(nodes, workloads, actions=("allocate", "requeue")))
     assert set(requeued(played)) == {"big"}
     assert {s.task for s in played.steps if s.action == "nominate"} >= {"c-0"}
@@ -331,7 +342,9 @@ def test_the_plan_says_what_was_found_as_json():
 
 
 def test_counters_have_labels_from_fixed_sets():
-    requeue = play(one_node(overdue(gpu=2), replace(overdue("c", gpu=2), requeue_not_before=NOW + 1), waiting(gpu=4))).requeue
+    requeue = play(
+        one_node(overdue(gpu=2), replace(overdue("c", gpu=2), requeue_not_before=NOW + 1), waiting(gpu=4))
+    ).requeue
     assert [(c.name, dict(c.labels), c.value) for c in requeue.counts()] == [
         ("tenure_requeue_nominations_total", {"plugin": "expected-runtime"}, 1),
         ("tenure_requeue_nomination_skipped_total", {"plugin": "expected-runtime", "reason": "cooldown"}, 1),
@@ -342,8 +355,13 @@ def test_counters_have_labels_from_fixed_sets():
 def test_events_say_who_was_nominated_and_for_whom_who_was_requeued():
     requeue = play(one_node(overdue(), waiting())).requeue
     told = {(e.workload, e.reason): e.message for e in requeue.events()}
-    assert told["default/old", "Nominated"] == "it has run for 2h and was expected to run for 1h; nominated by expected-runtime"
-    assert told["default/old", "Requeued"] == "it gives way to default/new; not requeued again before 2027-01-15T08:10:00Z"
+    assert (
+        told["default/old", "Nominated"]
+        == "it has run for 2h and was expected to run for 1h; nominated by expected-runtime"
+    )
+    assert (
+        told["default/old", "Requeued"] == "it gives way to default/new; not requeued again before 2027-01-15T08:10:00Z"
+    )
 
 
 def test_explain_tells_the_owner_since_when_it_is_eligible():

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tests.simulator.helpers import BLUE, KTH, SECOND, real_trace
+from tests.simulator.textbook import Job, easy_starts, mean_bounded_slowdown, mean_wait
 
 from tenure.model.cluster import Cluster
 from tenure.model.settings import Settings
 from tenure.simulator.log import BIND
 from tenure.simulator.run import Setup, Simulation, prepare
 from tenure.simulator.trace import read_trace
-from tests.simulator.helpers import BLUE, KTH, SECOND, real_trace
-from tests.simulator.textbook import Job, easy_starts, mean_bounded_slowdown, mean_wait
 
 
 def job_of(record):

@@ -27,7 +27,9 @@ def test_a_directory(tmp_path):
     assert "directory" in problem_of(tmp_path).message
 
 
-@pytest.mark.parametrize("content", [b"", b"\n \n", gzip.compress(b"", mtime=0)], ids=["nothing", "blank lines", "packed nothing"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\n \n", gzip.compress(b"", mtime=0)], ids=["nothing", "blank lines", "packed nothing"]
+)
 def test_an_empty_file(tmp_path, content):
     path = tmp_path / "empty.swf"
     path.write_bytes(content)

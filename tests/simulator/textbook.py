@@ -49,7 +49,9 @@ def _one_pass(queue, running, free, now):
         started.append(job)
     if not queue or not free:
         return started
-    promised, extra = _reservation(queue[0], sorted(running + [(now + j.estimate, j.processors, j.number) for j in started]), free)
+    promised, extra = _reservation(
+        queue[0], sorted(running + [(now + j.estimate, j.processors, j.number) for j in started]), free
+    )
     passed = [queue[0]]
     for position in range(1, len(queue)):
         if not free:

@@ -283,7 +283,7 @@ class Transactions:
         return False
 
     def _paying(self, contender: WorkloadState, need: Need, pieces: Sequence[Piece]) -> list[Piece] | None:
-        """Give what of a set pays, those left out who would win their place back or are as deserving; None if nothing."""
+        """Give what of a set pays, without those who would win their place back or are as deserving; or None."""
         kept = list(pieces)
         while kept and need.met(kept) and not self.exhausted:
             if not self.state.budget.spend():
