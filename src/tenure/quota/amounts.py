@@ -7,37 +7,58 @@ until nothing else remains.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tenure.engine.queues import QueueTree
 from tenure.engine.workloads import TaskState
 from tenure.fairness.tree import whole_unit
-from tenure.quota.takes import Take
+from tenure.quota.takes import Take, Tier
 
 Amounts = dict[int, dict[int, int]]
 """Amount by queue, then by row."""
 
 
+Holdings = dict[tuple[int, Tier], dict[int, int]]
+"""What takes come to, by leaf and tier, then by row."""
+
+
+def holdings(rows: Sequence[int], takes: Sequence[Take]) -> Holdings:
+    """Add up what takes hold; of those that overlap the largest counts."""
+    found: Holdings = {}
+    taken: set[TaskState] = set()
+    compound = any(take.compound for take in takes)
+    for take in sorted(takes, key=lambda t: -len(t.tasks)) if compound else takes:  # what holds others before those
+        if take.tasks[0] in taken:
+            continue
+        if take.compound:
+            taken.update(take.tasks)
+        key = take.workload.leaf, take.tier
+        own = found.get(key)
+        if own is None:
+            own = found[key] = dict.fromkeys(rows, 0)
+        for row in rows:
+            own[row] += take.amount[row]
+    return found
+
+
 class Capacity:
     """What could be taken below each queue, by row, without breaking a guarantee in that resource.
 
-    ``of[queue][row]``, for the queue at the top and all below it.
+    ``of[queue][row]``, for the queue at the top and all below it; only tiers up to ``tier`` count, if one is given.
     """
 
-    def __init__(self, queues: QueueTree, top: int, rows: Sequence[int], takes: Iterable[Take]) -> None:
+    def __init__(
+        self, queues: QueueTree, top: int, rows: Sequence[int], found: Holdings, tier: Tier | None = None
+    ) -> None:
         self.queues = queues
         self.rows = rows
-        held: dict[int, dict[int, int]] = {}
-        taken: set[TaskState] = set()
-        for take in sorted(takes, key=lambda t: -len(t.tasks)):  # what holds others before those
-            if take.tasks[0] in taken:
-                continue
-            if take.compound:
-                taken.update(take.tasks)
-            own = held.setdefault(take.workload.leaf, dict.fromkeys(rows, 0))
-            for row in rows:
-                own[row] += take.amount[row]
+        held: Amounts = {}
+        for (leaf, of), amounts in found.items():
+            if tier is None or of <= tier:
+                own = held.setdefault(leaf, dict.fromkeys(rows, 0))
+                for row in rows:
+                    own[row] += amounts[row]
         self.of: Amounts = {}
         self._sum(top, held)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tenure.engine.queues import QueueTree
-from tenure.quota.amounts import Capacity, distribute
+from tenure.quota.amounts import Capacity, Holdings, distribute, holdings
 from tenure.quota.exact import Search
 from tenure.quota.greedy import greedy
 from tenure.quota.problem import Problem
@@ -48,11 +48,12 @@ def choose(
     pool = candidates.pool(leaves_below(queues, top), rows)
     problem = Problem(candidates, top, need, {}, never=never)
     takes = [take for take in pool.takes if problem.possible(take)]
-    everything = Capacity(queues, top, rows, takes)
+    found = holdings(rows, takes)
+    everything = Capacity(queues, top, rows, found)
     problem.most = everything.of[top]
-    first = Capacity(queues, top, rows, [t for t in takes if not t.last])
+    first = Capacity(queues, top, rows, {key: held for key, held in found.items() if not key[1][0]})
     problem.target = distribute(queues, top, need, share, (first, everything))
-    chosen = greedy(problem, takes, _needed_tier(problem, takes, everything)) if takes else []
+    chosen = greedy(problem, takes, _needed_tier(problem, found, everything)) if takes else []
     search = Search(problem, takes, chosen, session.settings.search.max_scenarios)
     chosen = search.run()
     ordered = sorted(sorted(chosen, key=candidates.rank), key=lambda t: t.tier)
@@ -61,13 +62,13 @@ def choose(
     return Choice(problem, pool, ordered, left, search.exhausted)
 
 
-def _needed_tier(problem: Problem, takes: Sequence[Take], everything: Capacity) -> Tier:
+def _needed_tier(problem: Problem, found: Holdings, everything: Capacity) -> Tier:
     """Give the lowest tier with which, by amounts alone, there is as much as with all of them."""
-    tiers = sorted({take.tier for take in takes})
+    tiers = sorted({tier for _, tier in found})
     most = everything.of[problem.top]
 
     def enough(tier: Tier) -> bool:
-        found = Capacity(problem.queues, problem.top, problem.rows, [t for t in takes if t.tier <= tier])
-        return all(found.of[problem.top][row] >= min(need, most[row]) for row, need in problem.need.items())
+        capacity = Capacity(problem.queues, problem.top, problem.rows, found, tier)
+        return all(capacity.of[problem.top][row] >= min(need, most[row]) for row, need in problem.need.items())
 
     return tiers[bisect_left(tiers, x=True, key=enough)]

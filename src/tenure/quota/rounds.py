@@ -144,20 +144,19 @@ class Round:
 
     def _carry_out(self, number: int, status: QuotaStatus, choice: Choice) -> bool:
         """Evict what was chosen, as far as plugins and the bound of a cycle allow; gives whether anything was."""
-        tasks: list[TaskState] = []
+        known = self.candidates
+        price: dict[TaskState, tuple[int, int, int]] = {}
         for take in self._allowed(choice.takes):
             if self.left is not None:
                 if len(take.tasks) > self.left:
                     continue
                 self.left -= len(take.tasks)
-            tasks += take.tasks
-        if not tasks:
+            lost, until = lost_time(self.session, take.workload), known.protected_until(take.workload)
+            alone = len(take.tasks) == 1
+            price |= {t: (known.price(take) if alone else known.price_of(t), lost, until) for t in take.tasks}
+        if not price:
             return False
-        known = self.candidates
-        price = {
-            t: (known.price_of(t), lost_time(self.session, t.workload), known.protected_until(t.workload))
-            for t in tasks
-        }
+        tasks = list(price)
         reason = self._reason(number, status)
         evict_all(self.session, tasks)
         for workload in dict.fromkeys(t.workload for t in tasks):
