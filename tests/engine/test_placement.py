@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from tests.builders import bound, cluster, node, spec, task, workload
+
 from tenure.model.selectors import Topology
 from tenure.model.workload import SubGroup
 from tenure.playthrough import play
-from tests.builders import bound, cluster, node, spec, task, workload
 
 RACK = Topology(required="rack")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import given
-
-from tenure.playthrough import play
 from tests.engine.reference import Reference
 from tests.properties.strategies import clusters
+
+from tenure.playthrough import play
 
 
 def plain(cluster):
