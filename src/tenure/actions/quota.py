@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tenure.actions.context import Context
+from tenure.model.load import collector_paused
 from tenure.quota.rounds import Round
 
 
@@ -13,4 +14,5 @@ def quota(context: Context) -> None:
         return
     stored = any(q.status is not None and q.status.quota_preemption for q in context.session.queues.queues)
     if settings.quota_preemption.enabled or stored:
-        Round(context.evicting()).run()
+        with collector_paused():  # a root cut by half makes millions of objects, and none of them is garbage yet
+            Round(context.evicting()).run()

@@ -74,6 +74,7 @@ class Candidates:
         self.most = most
         self._protected: dict[int, int] = {}
         self._rates: dict[int, float] = {}
+        self._closed: dict[int, Refusal | None] = {}
         self._by_leaf: dict[int, list[WorkloadState]] = {}
         for key in sorted(session.workloads):
             workload = session.workloads[key]
@@ -138,10 +139,16 @@ class Candidates:
         owner = _NEVER.get(workload.model.owner_kind or "")
         if owner is not None:
             return Refusal(DAEMON_SET, f"{workload.key} belongs to {owner}, and is never evicted for a quota")
-        refusal = preemptibility(workload) or disabled(self.session.queues, workload.leaf)
+        refusal = preemptibility(workload) or self._disabled(workload.leaf)
         if refusal is not None or not (self._minimum(workload.leaf) or self.plugins.others):
             return refusal
         return self.plugins.filter(self.session, "quota", None, workload)
+
+    def _disabled(self, leaf: int) -> Refusal | None:
+        """Refuse everything in a leaf from which nothing is taken."""
+        if leaf not in self._closed:
+            self._closed[leaf] = disabled(self.session.queues, leaf)
+        return self._closed[leaf]
 
     def _minimum(self, leaf: int) -> int:
         """Minimum runtime that holds in a leaf; mostly none does."""
@@ -156,13 +163,20 @@ class Candidates:
             return [self._take(workload, tasks)]
         pieces = pieces_of(self.session, workload, frozenset(), core=core)
         several = len(pieces) > 1
-        return [self._take(workload, p.tasks, whole=p.whole, compound=several and (p.whole or p.group)) for p in pieces]
+        return [
+            self._take(
+                workload,
+                tuple(t for t in p.tasks if t.active),
+                whole=p.whole,
+                compound=several and (p.whole or p.group),
+            )
+            for p in pieces
+        ]
 
     def _take(
         self, workload: WorkloadState, tasks: tuple[TaskState, ...], *, whole: bool = True, compound: bool = False
     ) -> Take:
         session = self.session
-        tasks = tuple(t for t in tasks if t.active)
         return Take(
             workload, tasks, amount_of(session, tasks), sum(last_resort(session, t) for t in tasks), whole, compound
         )
