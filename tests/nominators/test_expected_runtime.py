@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.builders import NOW, SECOND, spec, task, workload
+from tests.requeue.clusters import nominated, one_node, overdue, queue, skips, waiting
 
 from tenure.model.settings import MinRuntimeSettings
 from tenure.playthrough import play
-from tests.builders import NOW, SECOND, task, spec, workload
-from tests.requeue.clusters import nominated, one_node, overdue, queue, skips, waiting
 
 BY = {"old": ("expected-runtime",)}
 

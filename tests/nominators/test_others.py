@@ -6,6 +6,10 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
+from tests.builders import NOW, SECOND, spec, task, workload
+from tests.properties.strategies import clusters
+from tests.requeue.clusters import nominated, one_node, overdue, queue, requeued, skips, waiting
+from tests.requeue.state import full_state
 
 from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
@@ -17,10 +21,6 @@ from tenure.nominators.contract import REASONS, Scene
 from tenure.nominators.due import Due
 from tenure.nominators.registry import Registry
 from tenure.playthrough import play
-from tests.builders import NOW, SECOND, task, spec, workload
-from tests.properties.strategies import clusters
-from tests.requeue.clusters import nominated, one_node, overdue, queue, requeued, skips, waiting
-from tests.requeue.state import full_state
 
 OVER = NominatorSettings(over_share=True)
 IDLE = NominatorSettings(idle=IdleSettings(enabled=True))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
+from tests.builders import NOW, SECOND, cluster, node, spec, task, workload
+from tests.requeue.clusters import ACTIONS, nominated, one_node, overdue, queue, requeued, waiting
+from tests.requeue.state import full_state
 
+import tenure.actions.requeue as module
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
@@ -14,9 +19,6 @@ from tenure.model.settings import FairnessSettings, HistorySettings, NominatorSe
 from tenure.model.workload import Phase
 from tenure.playthrough import play
 from tenure.report.plan_json import plan_json
-from tests.builders import NOW, SECOND, cluster, node, spec, task, workload
-from tests.requeue.clusters import ACTIONS, nominated, one_node, overdue, queue, requeued, waiting
-from tests.requeue.state import full_state
 
 MINUTE, HOUR = 60 * SECOND, 3600 * SECOND
 
@@ -25,7 +27,7 @@ def counted(played):
     return played.requeue.committed, played.requeue.rolled_back
 
 
-# -- the test plan ------------------------------------------------------------------------------------------------------
+# -- the test plan ----------------------------------------------------------------------------------------------------
 
 
 def test_no_contention_rolled_back_and_the_job_keeps_running():
@@ -69,8 +71,6 @@ def test_cooldown_bars_whoever_nominates():
     inner = scheduler.actions[-1]
 
     def late(context):
-        from tenure.actions import requeue as module
-
         original = module.in_order
 
         def bar(*args):
@@ -100,7 +100,7 @@ def test_multiple_plugins_nominating_same_job_one_entry_with_both_names():
     assert "nominated by expected-runtime, over-share" in played.steps[0].reason
 
 
-# -- more deserving -----------------------------------------------------------------------------------------------------
+# -- more deserving ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_with_history_two_queues_take_turns_and_without_it_they_rest():
     played = play(given(fairness=history), cycles=60, every=30 * MINUTE)
     turns = [s.workload for s in played.steps if s.action == "evict"]
     assert len(turns) >= 6
-    assert all(one != other for one, other in zip(turns, turns[1:], strict=False))
+    assert all(one != other for one, other in itertools.pairwise(turns))
     times = [e.at for e in played.after.evictions]
-    assert all(later - earlier >= HOUR for earlier, later in zip(times, times[1:], strict=False))
+    assert all(later - earlier >= HOUR for earlier, later in itertools.pairwise(times))
     calm = play(given(), cycles=60, every=30 * MINUTE)
     assert len([s for s in calm.steps if s.action == "evict"]) <= 1
 
@@ -158,7 +158,7 @@ def test_with_any_equals_take_turns_in_a_circle():
     assert turns[:6] == ["x", "y", "z", "x", "y", "z"]
 
 
-# -- sets ---------------------------------------------------------------------------------------------------------------
+# -- sets -------------------------------------------------------------------------------------------------------------
 
 
 def four(*, gpus=1, **fields):
@@ -238,7 +238,7 @@ def test_an_elastic_candidate_gives_surplus_first_then_its_core():
     assert sorted(gone(3)) == ["e-0", "e-1", "e-2", "e-3"]
 
 
-# -- shields ------------------------------------------------------------------------------------------------------------
+# -- shields ----------------------------------------------------------------------------------------------------------
 
 
 def test_all_shields_hold():
@@ -279,7 +279,7 @@ def test_room_that_a_maximum_holds_back_is_made_by_candidates_below_that_queue()
     assert [s.action for s in played.steps] == ["evict", "nominate"]
 
 
-# -- what is written ----------------------------------------------------------------------------------------------------
+# -- what is written --------------------------------------------------------------------------------------------------
 
 
 def test_requeue_delay_inherits_and_a_bad_one_means_the_default_and_is_reported():
@@ -371,7 +371,7 @@ def test_explain_tells_the_owner_since_when_it_is_eligible():
     assert "not evicted because nothing more deserving would run" in story
 
 
-# -- rest ---------------------------------------------------------------------------------------------------------------
+# -- rest -------------------------------------------------------------------------------------------------------------
 
 
 def test_two_queues_that_could_requeue_and_reclaim_from_each_other_come_to_rest():

@@ -54,7 +54,11 @@ class Room:
         return found & adds if useful else found
 
     def most(self, need: Need, together: int) -> bool:
-        """Whether as many candidates, at best, could make room for a step."""
+        """Whether as many candidates, at best, could make room for a step, and all of them would."""
+        count = len(self.nodes)
+        freed = np.array([np.bincount(self.node, weights=row, minlength=count) for row in self.freed]).astype(np.int64)
+        if not need.met_by_all(freed):
+            return False
         for part in need.parts:
             bound = np.zeros(len(self.node), np.int64)
             for row, amount in part.asks:

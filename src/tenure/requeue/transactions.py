@@ -44,6 +44,7 @@ class Transactions:
         self.commits = Commits(state, self.trials, outcome)
         self.considered: set[str] = set()
         self.exhausted = False
+        self._waiting: list[WorkloadState] | None = None
         self._refusals: dict[tuple[str, str], Refusal] = {}
         self._checked: dict[WorkloadState, object] = {}
 
@@ -86,12 +87,15 @@ class Transactions:
         return True
 
     def _in_order(self) -> list[WorkloadState]:
-        """All that wait, in the order in which they would be served."""
+        """All that wait, in the order in which they would be served; worked out once, for those that then waited."""
+        if self._waiting is not None:
+            return [w for w in self._waiting if w.entry is not None]
         order = QueueOrder(self.session, self.shares, lambda _, __: False)
         found = []
         while (workload := order.next()) is not None:
             found.append(workload)
             order.pass_over(workload)
+        self._waiting = found
         return found
 
     def _may_contend(self, workload: WorkloadState) -> bool:
@@ -117,8 +121,8 @@ class Transactions:
         simple = np.array([c.is_simple for c in self.left], bool)
         outranked = np.zeros((len(self.contenders.needs), len(self.left)), bool)
         for number, candidate in enumerate(self.left):
-            if simple[number]:
-                outranked[list(self.deserving.shapes(candidate)), number] = True
+            if simple[number] and (shapes := self.deserving.shapes(candidate)):
+                outranked[list(shapes), number] = True
         for cls in self.classes:
             could |= self._mask(cls) & (outranked[cls.shape] | ~simple)
         return could
@@ -261,25 +265,25 @@ class Transactions:
 
     def _try_together(self, cls: ContenderClass, contender: WorkloadState, mask: Mask, most: int) -> bool:
         """Requeue the smallest beginning of the order that will do for a contender."""
+        need = self.contenders.needs[cls.shape]
         chosen: list[Candidate] = []
-        gentle: list[Piece] = []
-        whole: list[Piece] = []
-        need = Need(self.session, contender.step) if contender.step is not None else None
+        gives: list[tuple[list[Piece], list[Piece]]] = []
         for number in np.flatnonzero(mask).tolist():
-            candidate = self.left[number]
-            pieces = self._gives(cls, contender, candidate)
-            if pieces is None:
-                continue
-            chosen.append(candidate)
-            gentle += pieces[0]
-            whole += pieces[1]
+            pieces = self._gives(cls, contender, self.left[number])
+            if pieces is not None:
+                chosen.append(self.left[number])
+                gives.append(pieces)
+                if len(chosen) == most:
+                    break
+        if not need.met([p for _, whole in gives for p in whole]):
+            return False
+        for size in range(2, len(chosen) + 1):
+            gentle, whole = ([p for pieces in gives[:size] for p in pieces[which]] for which in (0, 1))
             for attempt in (gentle, whole) if gentle != whole else (whole,):
-                paying = self._paying(contender, need, attempt) if len(chosen) > 1 and need is not None else None
+                paying = self._paying(contender, need, attempt)
                 if paying is not None:
-                    self._commit(cls, contender, chosen, self._reprieved(contender, chosen, paying))
+                    self._commit(cls, contender, chosen[:size], self._reprieved(contender, chosen[:size], paying))
                     return True
-            if len(chosen) == most or self.exhausted:
-                break
         return False
 
     def _paying(self, contender: WorkloadState, need: Need, pieces: Sequence[Piece]) -> list[Piece] | None:
