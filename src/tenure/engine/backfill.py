@@ -152,6 +152,7 @@ class Backfill:
         self.reservation: Reservation | None = None
         self.serial = session.waiting.next_serial()
         self._on_time = True
+        self._one_node = len(session.nodes) == 1
 
     def block(self, workload: WorkloadState) -> None:
         """Note that a workload does not fit for want of free room: the first that can be promised a time gets it."""
@@ -184,6 +185,7 @@ class Backfill:
         if self._gone_in_time(workload):
             return self._place_before(workload, step) or self._never_now(step)
         if self._place_beside(workload, step):
+            self._on_time = self._on_time and self._one_node
             return True
         if step.shape is not None:
             step.shape.failed_beside = self.serial
@@ -204,7 +206,8 @@ class Backfill:
     def still_holds(self) -> bool:
         """Whether making the reservation anew would give the same.
 
-        Not once its time has come, and not if somebody ends exactly then: who is released first might differ.
+        Not once its time has come, not if somebody ends exactly then (who is released first might differ), and on
+        several nodes not if anybody started beside it (it might find its place elsewhere).
         """
         return self._on_time and (self.reservation is None or self.reservation.at > self.session.now)
 
@@ -212,7 +215,7 @@ class Backfill:
         """Place a workload that will be gone when the reservation begins."""
         assert self.reservation is not None
         placed = self.placer.place(workload, step)
-        if placed and self.session.now + (workload.expected or 0) == self.reservation.at:
+        if placed and (not self._one_node or self.session.now + (workload.expected or 0) == self.reservation.at):
             self._on_time = False
         return placed
 
