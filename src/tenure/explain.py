@@ -176,6 +176,9 @@ def _what_helps(reason: Reason) -> str | None:
 
 
 def _less_in_queue(n: dict[str, Any]) -> str:
+    if n["asked"] > n["max"]:
+        asked = format_queue_quantity(n["asked"], n["resource"])
+        return f"a max of {asked} {n['resource']} or more for queue {n['queue']}, or a smaller request"
     amount = format_queue_quantity(n["allocated"] + n["asked"] - n["max"], n["resource"])
     return f"{amount} of {n['resource']} less in queue {n['queue']}, or a max that is higher by as much"
 

@@ -82,6 +82,6 @@ class Context:
         session.note_start(workload)
         if before is None and workload.started_at is not None:
             self.plan.started.append(workload.key)
-            if session.settings.backfill == "easy":
-                self.endings.add(workload)
+        if workload.started_at is not None and session.settings.backfill == "easy":
+            self.endings.add(workload)
         session.refresh(workload)

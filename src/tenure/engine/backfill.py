@@ -20,6 +20,7 @@ from tenure.engine.placement import Placer, enough
 from tenure.engine.score import UNFIT, Scorer
 from tenure.engine.session import Session
 from tenure.engine.workloads import NextStep, TaskState, WorkloadState
+from tenure.model.resources import MILLI
 
 Ending = tuple[int, tuple[int, ...], str, WorkloadState]
 """Expected end (µs since the epoch), amount, name, and the workload."""
@@ -33,9 +34,10 @@ class Endings:
         self._of: dict[str, Ending] = {}
 
     def add(self, workload: WorkloadState) -> None:
-        """A workload has started."""
+        """A workload has started, or holds more than it did."""
+        self.discard(workload)
         end = workload.end_at()
-        if end is not None and workload.key not in self._of:
+        if end is not None:
             amount = tuple(map(sum, zip(*(t.cls.amount for t in workload.tasks if t.node >= 0), strict=True)))
             ending = self._of[workload.key] = (end, amount, workload.key, workload)
             insort(self.sorted, ending, key=itemgetter(0, 1, 2))
@@ -67,7 +69,7 @@ class Imagined:
     def release(self, workload: WorkloadState) -> None:
         """Give back what the active tasks of a workload hold."""
         for task in workload.tasks:
-            if task.node >= 0 and (task.active or task.stuck):
+            if task.node >= 0 and task.active:
                 self._occupy(task, task.node, task.devices, -1)
 
     def _occupy(self, task: TaskState, node: int, devices: tuple[int, ...], sign: int) -> None:
@@ -109,7 +111,10 @@ class Imagined:
         return self.scorer.fits(task.cls, slice(None))[0]
 
     def take(self, task: TaskState) -> bool:
-        """Take what a task that was just placed holds; False, with nothing taken, if its devices are spoken for."""
+        """Take what a task that was just placed holds; False, with nothing taken, if its devices are spoken for.
+
+        A rollback of the session gives it back.
+        """
         node, devices = (task.node, task.devices) if task.node >= 0 else (task.nominated, task.nominated_devices)
         milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])
         free = self.nodes.free_devices(node, bindable=False) if devices else []
@@ -117,11 +122,6 @@ class Imagined:
             return False
         self._occupy(task, node, devices, 1)
         return True
-
-    def give(self, task: TaskState) -> None:
-        """Undo `take`."""
-        node, devices = (task.node, task.devices) if task.node >= 0 else (task.nominated, task.nominated_devices)
-        self._occupy(task, node, devices, -1)
 
 
 class Reservation:
@@ -171,7 +171,12 @@ class Backfill:
     def _gone_in_time(self, workload: WorkloadState) -> bool:
         reservation = self.reservation
         assert reservation is not None
-        return bool(workload.expected) and self.session.now + (workload.expected or 0) <= reservation.at
+        return bool(workload.expected) and self._end_of(workload) <= reservation.at
+
+    def _end_of(self, workload: WorkloadState) -> int:
+        """When a workload will end that starts now, or grows while it runs."""
+        start = self.session.now if workload.started_at is None else workload.started_at
+        return start + (workload.expected or 0)
 
     def place(self, workload: WorkloadState, step: NextStep) -> bool:
         """Place a later workload if it fits and delays nobody who has a promise; False: nothing was done."""
@@ -215,7 +220,7 @@ class Backfill:
         """Place a workload that will be gone when the reservation begins."""
         assert self.reservation is not None
         placed = self.placer.place(workload, step)
-        if placed and (not self._one_node or self.session.now + (workload.expected or 0) == self.reservation.at):
+        if placed and (not self._one_node or self._end_of(workload) == self.reservation.at):
             self._on_time = False
         return placed
 
@@ -234,23 +239,18 @@ class Backfill:
         return False
 
     def _place_beside(self, workload: WorkloadState, step: NextStep) -> bool:
+        """Place a workload into what is left beside the reservation, and use that up."""
         assert self.reservation is not None
-        session, extra = self.session, self.reservation.extra
+        session, placer = self.session, self.placer
         mark, epoch = session.checkpoint(), session.epoch
-        taken: list[TaskState] = []
-        for task in step.tasks:
-            alone = NextStep(step.kind, [task], None)
-            room = extra.has_room(task)
-            if not room.any() or not self.placer.place(workload, alone, room) or not extra.take(task):
-                break
-            taken.append(task)
-        else:
+        placer.beside = self.reservation.extra
+        placed = placer.place(workload, step)
+        placer.beside = None
+        if placed:
             session.commit()
-            return True
-        for task in taken:
-            extra.give(task)
-        session.rollback(mark, epoch=epoch)
-        return False
+        else:
+            session.rollback(mark, epoch=epoch)
+        return placed
 
 
 def reserve(session: Session, endings: Endings, workload: WorkloadState) -> Reservation | None:
@@ -258,7 +258,7 @@ def reserve(session: Session, endings: Endings, workload: WorkloadState) -> Rese
     step = workload.step
     assert step is not None
     imagined = Imagined(session)
-    needed = step.amount
+    needed = _least_amount(session, step)
     free = imagined.nodes.room[: imagined.nodes.amounts].sum(axis=1).tolist()
     released = 0
     for position, (end, amount, _, _running) in enumerate(endings.sorted):
@@ -268,5 +268,17 @@ def reserve(session: Session, endings: Endings, workload: WorkloadState) -> Rese
                 imagined.release(running)
             released = position + 1
             if imagined.place(step):
+                imagined.nodes.journal = session.journal
                 return Reservation(max(end, session.now), imagined)
     return None
+
+
+def _least_amount(session: Session, step: NextStep) -> list[int]:
+    """Give what a step takes at least: a part of a GPU by memory is less of one that has more."""
+    needed = list(step.amount)
+    for task in step.tasks:
+        milli = task.cls.milli
+        if milli is not None:
+            least = milli[milli > 0].min(initial=MILLI) * task.cls.devices
+            needed[session.nodes.gpu_row] += int(least) - task.cls.amount[session.nodes.gpu_row]
+    return needed

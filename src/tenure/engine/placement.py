@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import chain
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +24,24 @@ from tenure.model.selectors import Topology
 Mask = NDArray[np.bool_]
 
 
+class Beside(Protocol):
+    """What is left beside a promise to somebody else."""
+
+    def has_room(self, task: TaskState) -> Mask:
+        """Nodes on which one task fits."""
+
+    def take(self, task: TaskState) -> bool:
+        """Take what a task that was just placed holds, if it is there."""
+
+
 class Placer:
-    """Places steps on a session's free and terminating room."""
+    """Places steps on a session's free and terminating room; with ``beside`` only on what is left there as well."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.nodes = session.nodes
         self.scorer = session.scorer
+        self.beside: Beside | None = None
 
     def place(self, workload: WorkloadState, step: NextStep, allowed: Mask | None = None) -> bool:
         """Place all tasks of a step, bound where all of them can be, else all nominated. False: nothing was done.
@@ -76,11 +88,14 @@ class Placer:
     # -- one task -------------------------------------------------------------------------------------------------
 
     def _one(self, task: TaskState, allowed: Mask | None) -> bool:
+        if self.beside is not None:
+            room = self.beside.has_room(task)
+            allowed = room if allowed is None else allowed & room
         node, bindable = self.find(task, allowed)
         if node < 0:
             return False
         self.put(task, node, bindable=bindable)
-        return True
+        return self.beside is None or self.beside.take(task)
 
     def find(self, task: TaskState, allowed: Mask | None = None) -> tuple[int, bool]:
         """Give the best node for a task and whether it can be bound there now; -1 if none fits."""

@@ -1,7 +1,7 @@
 """Why a workload waits: one reason for each obstacle, with its numbers.
 
 Codes: ``Gated``, ``NotEnoughTasks``, ``Unsupported``, ``OverMax``, ``BeyondGuaranteed``, ``NeverFits``,
-``NoNodeFits``, ``NoRoomTogether``, ``Reserved``, ``Nominated``.
+``NoNodeFits``, ``NoRoomTogether``, ``Reserved``, ``NextCycle``, ``Nominated``.
 """
 
 from __future__ import annotations
@@ -34,9 +34,13 @@ def why_pending(session: Session, workload: WorkloadState) -> tuple[Reason, ...]
     if step is None:
         return (_no_step(workload),)
     found = [*_queue_reasons(session, workload, step), *_node_reasons(session, workload, step)]
-    return tuple(found) or (
-        Reason("Reserved", "it fits, but would delay a workload ahead of it that has a reservation"),
-    )
+    return tuple(found) or (_fits_after_all(session),)
+
+
+def _fits_after_all(session: Session) -> Reason:
+    if session.settings.backfill == "easy":
+        return Reason("Reserved", "it fits, but would delay a workload ahead of it that has a reservation")
+    return Reason("NextCycle", "it fits since others were placed or gave way; the next cycle places it")
 
 
 def _nominated(session: Session, tasks: list[TaskState]) -> Reason:
@@ -97,15 +101,15 @@ def _node_reasons(session: Session, workload: WorkloadState, step: NextStep) -> 
     """Why the nodes do not take it; nothing if they would."""
     classes = Counter(t.cls.id for t in step.tasks)
     by_id = {t.cls.id: t for t in step.tasks}
+    found = []
     for number, count in classes.items():
         task = by_id[number]
         admitted, failures = _failures(session, task)
         if not admitted.any():
-            return [_no_node(session, task.cls, failures)]
-        room = session.scorer.capacity(task.cls, admitted)
-        if room < count:
-            return [_too_few(session, workload, task.cls, count, room, failures)]
-    return _together(session, workload, step)
+            found.append(_no_node(session, task.cls, failures))
+        elif (room := session.scorer.capacity(task.cls, admitted)) < count:
+            found.append(_too_few(session, workload, task.cls, count, room, failures))
+    return found or _together(session, workload, step)
 
 
 def _together(session: Session, workload: WorkloadState, step: NextStep) -> list[Reason]:

@@ -76,7 +76,7 @@ class Steps:
 
 
 def _waits(task: TaskState) -> bool:
-    return task.phase is PENDING and task.nominated < 0
+    return task.phase is PENDING and task.nominated < 0 and not task.cls.spec.unsupported
 
 
 def _optional(group: Group) -> Group | None:

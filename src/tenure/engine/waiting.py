@@ -81,5 +81,5 @@ class WaitingLists:
 
 def _relative_surplus(state: WorkloadState) -> float:
     running = sum(g.running for g in state.root.leaves())
-    core = sum(g.minimum for g in state.root.leaves())
+    core = state.root.size
     return (running - core) / max(core, 1)

@@ -99,6 +99,13 @@ class Group:
         """Number of its own tasks that are active or nominated."""
         return sum(t.active or t.nominated >= 0 for t in self.tasks)
 
+    @property
+    def size(self) -> int:
+        """Number of tasks of which it is satisfied at the least."""
+        if not self.children:
+            return self.minimum
+        return sum(sorted(c.size for c in self.children)[: self.minimum])
+
     def satisfied(self, *, promised: bool = True) -> bool:
         """Whether enough of it is active, or, unless ``promised`` is false, nominated."""
         if not self.children:
