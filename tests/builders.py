@@ -1,4 +1,4 @@
-"""Clusters in a few words: cores and whole GPUs where the model has millicores and milli-GPU, seconds where it has µs."""
+"""Clusters in a few words: cores and whole GPUs where the model has millicores and milli-GPU, seconds for µs."""
 
 from __future__ import annotations
 
