@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
-from tenure.engine.estimate import all_endings, estimate_start
+from tenure.engine.estimate import estimated_starts
 from tenure.engine.moves import MovePlan
 from tenure.engine.plan import Pending, Reason, Refused, Step
 from tenure.engine.quota_state import QuotaEvent, QuotaState
@@ -15,7 +15,7 @@ from tenure.engine.reasons import why_pending
 from tenure.engine.requeued import Requeueing
 from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
-from tenure.engine.workloads import PENDING
+from tenure.engine.workloads import GATED, PENDING
 from tenure.fairness.current import Fairness
 from tenure.model.cluster import Cluster
 
@@ -87,15 +87,10 @@ def explain_pending(session: Session, obstacles: Mapping[str, Sequence[Reason]])
 
     ``obstacles`` says, by workload, why nothing was evicted for it.
     """
-    endings = all_endings(session)
-    found = []
-    for key in sorted(session.workloads):
-        workload = session.workloads[key]
-        waits = workload.leaf >= 0 and any(t.phase in (PENDING, "Gated") for t in workload.tasks)
-        if waits:
-            reasons = (*why_pending(session, workload), *obstacles.get(key, ()))
-            found.append(Pending(key, reasons, estimate_start(session, endings, workload)))
-    return found
+    states = [w for _, w in sorted(session.workloads.items()) if w.leaf >= 0]
+    waiting = [w for w in states if any(t.phase in (PENDING, GATED) for t in w.tasks)]
+    starts = estimated_starts(session, waiting)
+    return [Pending(w.key, (*why_pending(session, w), *obstacles.get(w.key, ())), starts.get(w.key)) for w in waiting]
 
 
 def queue_views(session: Session) -> list[QueueView]:

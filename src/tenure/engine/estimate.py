@@ -1,48 +1,75 @@
-"""When a workload would start if every running workload ended when it is expected to."""
+"""When workloads would start if every running workload ended when it is expected to."""
 
 from __future__ import annotations
 
-from operator import add, sub
+from collections.abc import Iterable
+from itertools import groupby
+from operator import itemgetter
 
-from tenure.engine.backfill import Endings, Imagined
-from tenure.engine.queues import Amount
+from tenure.engine.backfill import Endings
+from tenure.engine.evictions import going
+from tenure.engine.placement import Placer
 from tenure.engine.session import Session
-from tenure.engine.workloads import NextStep, WorkloadState
+from tenure.engine.workloads import Shape, WorkloadState
 
 
-def estimate_start(session: Session, endings: Endings, workload: WorkloadState) -> int | None:
-    """Give the earliest such time in µs since the epoch; None if that is never, or if nobody knows.
+def estimated_starts(session: Session, workloads: Iterable[WorkloadState]) -> dict[str, int]:
+    """Give by workload the earliest such time in µs since the epoch; those are missing for whom nobody knows one.
 
-    Running workloads are released one by one in the order of their expected ends; the time is that of the one that
-    makes room for the step and brings every queue on the path below its maximum. Others that wait are not looked at.
+    Running workloads are released in the order of their expected ends; the time is that of the one that makes room
+    for the next step, and for it in every queue on the path. Others that wait are not looked at. What is nominated
+    starts when what terminates on its nodes has left.
     """
-    step = workload.step
-    if step is None:
+    waiting = list(workloads)
+    found = {w.key: at for w in waiting if (at := _promised_start(session, w)) is not None}
+    waiting = [w for w in waiting if w.step is not None]
+    placer = Placer(session)
+    mark, epoch = session.checkpoint(), session.epoch
+    waiting = _fitting(session, placer, waiting, session.now, found)
+    for end, group in groupby(all_endings(session).sorted, key=itemgetter(0)):
+        if not waiting:
+            break
+        for *_, running in group:
+            for task in running.tasks:
+                if task.node >= 0 and task.active:
+                    session.withdraw(task)
+        waiting = _fitting(session, placer, waiting, max(end, session.now), found)
+    session.rollback(mark, epoch=epoch)
+    return found
+
+
+def _fitting(
+    session: Session, placer: Placer, waiting: list[WorkloadState], now: int, found: dict[str, int]
+) -> list[WorkloadState]:
+    """Note ``now`` for those that fit with what is released so far, each by itself; gives the others."""
+    left = []
+    failed: set[Shape] = set()
+    for workload in waiting:
+        step = workload.step
+        assert step is not None
+        fits = False
+        if step.shape not in failed and session.queues.admits(workload.leaf, step.amount, fixed=workload.fixed):
+            tasks = step.tasks
+            mark, epoch = session.checkpoint(), session.epoch
+            fits = placer.place(workload, step)
+            session.rollback(mark, epoch=epoch)
+            step.tasks = tasks
+            if not fits and step.shape is not None:
+                failed.add(step.shape)
+        if fits:
+            found[workload.key] = now
+        else:
+            left.append(workload)
+    return left
+
+
+def _promised_start(session: Session, workload: WorkloadState) -> int | None:
+    """When what terminates on the nodes that a workload was promised has left; None if something is stuck there."""
+    nodes = {t.nominated for t in workload.tasks if t.nominated >= 0}
+    leaving = [t for node in nodes for t in session.on_node[node] if going(t, node)]
+    if not nodes or any(t.stuck for t in leaving):
         return None
-    imagined = Imagined(session)
-    freed: dict[int, Amount] = {}
-    if _fits(session, imagined, freed, workload, step):
-        return session.now
-    for end, amount, _, running in endings.sorted:
-        imagined.release(running)
-        for queue in session.queues.path[running.leaf]:
-            freed[queue] = tuple(map(add, freed[queue], amount)) if queue in freed else amount
-        if _fits(session, imagined, freed, workload, step):
-            return max(end, session.now)
-    return None
-
-
-def _fits(
-    session: Session, imagined: Imagined, freed: dict[int, Amount], workload: WorkloadState, step: NextStep
-) -> bool:
-    queues = session.queues
-    for queue in queues.path[workload.leaf]:
-        used = queues.allocated[queue]
-        if queue in freed:
-            used = tuple(map(sub, used, freed[queue]))
-        if any(a and u + a > m for u, a, m in zip(used, step.amount, queues.maximum[queue], strict=True)):
-            return False
-    return imagined.place(step)
+    return max([session.now, *(session.leaves_at(t) for t in leaving)])
 
 
 def all_endings(session: Session) -> Endings:

@@ -74,7 +74,7 @@ class Simulation:
         self.setup = setup
         self.trace = trace
         self.origin = cluster.now
-        resources = {name for job in trace.jobs for task in job.workload.tasks[:1] for name, _ in task.spec.requests}
+        resources = {name for job in trace.jobs for task in job.workload.tasks for name, _ in task.spec.requests}
         settings = cluster.settings
         if setup.arrivals_only:  # what does not fit is dropped: nobody waits for whom somebody could give way
             settings = replace(settings, actions=("allocate",))
@@ -115,13 +115,20 @@ class Simulation:
             if state.occupied() and state.started_at is not None and state.expected:
                 end = self.work.start(job, state.started_at - self.origin, state.expected)
                 self._schedule_end(job, max(end, 0))
+            for task in state.tasks:
+                if task.phase is Phase.TERMINATING and not task.model.never_terminates:
+                    leaves = max(0, self.session.leaves_at(task) - self.origin)
+                    heappush(self.departures, (leaves, job, task.index, task))
+        if self.session.waiting.all() or self.session.nodes.waiting:
+            heappush(self.wakes, 0)  # who waits from the start does not wait for the first arrival
 
     def run(self, report: Callable[[Progress], None] | None = None, every: int = 1000) -> Result:
         """Run to the end. ``report`` hears of the progress after every so many events; Ctrl-C ends early."""
         arrival, jobs, events = 0, self.trace.jobs, 0
         now, complete = 0, True
         try:
-            while (now := self._next(jobs[arrival].workload.created_at if arrival < len(jobs) else NEVER)) < NEVER:
+            while (at := self._next(jobs[arrival].workload.created_at if arrival < len(jobs) else NEVER)) < NEVER:
+                now = at
                 self.scheduler.pass_time(self.origin + now)
                 self._end_all(now)
                 self._depart_all(now)
@@ -149,8 +156,13 @@ class Simulation:
             heappop(self.wakes)
         while self.departures and self.departures[0][0] <= now:
             _, _, _, task = heappop(self.departures)
-            if task.leaving >= 0 and self.session.workloads.get(task.workload.key) is task.workload:
+            if self.session.workloads.get(task.workload.key) is not task.workload:
+                continue
+            if task.leaving >= 0:
                 depart(self.session, task)
+            elif task.phase is Phase.TERMINATING:  # it did so when the simulation began, and contends again
+                self.session.withdraw(task)
+                self.session.refresh(task.workload)
 
     def _next_end(self) -> int:
         while self.ends and self.runs.get(self.ends[0][2]) != self.ends[0][1]:
