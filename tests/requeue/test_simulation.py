@@ -1,0 +1,65 @@
+"""Requeue over long simulations."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from tests.builders import SECOND, cluster, node, spec
+from tests.simulator.helpers import gang
+
+from tenure.model.queue import Queue
+from tenure.model.settings import Settings
+from tenure.simulator.checker import check
+from tenure.simulator.log import EVICT
+from tenure.simulator.outcomes import outcomes_of
+from tenure.simulator.run import Setup, Simulation
+from tenure.simulator.traces.records import Trace, TraceJob
+
+MINUTE = 60 * SECOND
+DELAY = 10 * MINUTE
+
+
+def replay(seed, *, jobs=600, apart=400):
+    """Jobs of two queues that run for minutes to hours, and expect to take less or more."""
+    draw = random.Random(seed)
+    at, made = 0, []
+    for number in range(jobs):
+        at += draw.randint(0, 2 * apart) * SECOND
+        runtime = draw.randint(1, 180) * MINUTE
+        one = gang(
+            f"j{number}", draw.choice((1, 1, 2)), spec(gpu=draw.choice((1, 2, 4))), queue=draw.choice("ab"),
+            priority=draw.choice((0, 0, 10, 50)), created_at=at,
+            expected_runtime=round(runtime * draw.choice((0.2, 0.5, 1, 2))),
+        )  # fmt: skip
+        made.append(TraceJob(one, runtime, str(number)))
+    machines = [node(f"n{i}", cpu=64, gpu=8) for i in range(2)]
+    start = cluster(machines, queues=[Queue(name="a"), Queue(name="b")])
+    start = Setup(start.__class__(now=start.now, nodes=start.nodes, queues=start.queues,
+                                  settings=Settings(actions=("allocate", "requeue"))))  # fmt: skip
+    trace = Trace(format="tenure", jobs=tuple(made), records=jobs)
+    return start, trace, Simulation(start, trace).run()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_workload_is_requeued_twice_within_its_cooldown(seed):
+    """Much is requeued, everything ends, no invariant is broken, and every beneficiary then ran."""
+    setup, trace, result = replay(seed)
+    out = outcomes_of(result.log, trace)
+    assert out.by_cause.get("requeue", 0) > 20
+    assert set(out.state) == {"finished"}
+    assert check(result.log, setup.cluster.nodes, queues=setup.cluster.queues).total == 0
+    times = {}
+    for kind, at, job, *_ in result.log.events:
+        if kind == EVICT:
+            times.setdefault(job, set()).add(at)
+    assert all(later - earlier >= DELAY for found in times.values() for earlier, later in pairwise(sorted(found)))
+
+
+def test_jobs_that_hardly_ever_meet_are_hardly_ever_requeued():
+    """Where nine in ten start at once, next to nobody gives way, however overdue."""
+    _, trace, result = replay(1, jobs=100, apart=36_000)
+    out = outcomes_of(result.log, trace)
+    assert (out.first_start == out.submit).sum() >= 90
+    assert out.by_cause.get("requeue", 0) <= 5
