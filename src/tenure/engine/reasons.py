@@ -105,10 +105,11 @@ def _node_reasons(session: Session, workload: WorkloadState, step: NextStep) -> 
     for number, count in classes.items():
         task = by_id[number]
         admitted, failures = _failures(session, task)
-        if not admitted.any():
-            found.append(_no_node(session, task.cls, failures))
-        elif (room := session.scorer.capacity(task.cls, admitted)) < count:
+        room = session.scorer.capacity(task.cls, admitted) if admitted.any() else 0
+        if room < count and (room or 0 < _capacity_when_empty(task.cls, session.nodes) < count):
             found.append(_too_few(session, workload, task.cls, count, room, failures))
+        elif not room:
+            found.append(_no_node(session, task.cls, failures))
     return found or _together(session, workload, step)
 
 
