@@ -1,4 +1,4 @@
-"""Clusters in a few words: cores and whole GPUs where the model has millicores and milli-GPU, seconds for µs."""
+"""Clusters in a few words: whole cores and GPUs where the model has parts of them, seconds where it has µs."""
 
 from __future__ import annotations
 

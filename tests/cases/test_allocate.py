@@ -15,9 +15,7 @@ from tenure.model.duration import format_time, parse_duration
 from tenure.model.load import load_cluster
 from tenure.playthrough import play
 
-CASES = sorted(
-    path for path in Path(__file__).parent.glob("**/*.yaml") if path.with_suffix(".expected.yaml").exists()
-)
+CASES = sorted(path for path in Path(__file__).parent.glob("**/*.yaml") if path.with_suffix(".expected.yaml").exists())
 
 
 def written(step):
