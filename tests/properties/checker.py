@@ -19,7 +19,7 @@ def violations(played):
     """Name everything that is wrong with what was played."""
     before, after = played.before, played.after
     return [
-        *check_capacity(after, {s.node for s in played.steps}),
+        *check_capacity(before, after, {s.node for s in played.steps}),
         *check_queues(before, after),
         *check_gangs(before, after),
         *check_constraints(played),
@@ -36,32 +36,36 @@ def is_stuck(task, now):
     return task.phase is Phase.TERMINATING and now >= since + grace
 
 
-def check_capacity(cluster, touched):
+def check_capacity(before, after, touched):
     """No node and no device holds more than it has; nor will those on which something was placed just now.
 
-    Of the others a promise may have lost its room: what should have left is stuck.
+    Of the others a promise may have lost its room: what should have left is stuck. What held too much before may go
+    on doing so.
     """
-    found = []
-    for moment in ("now", "then"):
-        ledgers = {n.name: NodeLedger(n) for n in cluster.nodes}
-        for workload in cluster.workloads:
-            for task in workload.tasks:
-                leaves = task.phase is Phase.TERMINATING and not is_stuck(task, cluster.now)
-                if task.phase in PLACED and not (moment == "then" and leaves):
-                    ledgers[task.node].take(task.spec, task.devices)
-                elif moment == "then" and task.nominated is not None:
-                    ledgers[task.nominated.node].take(task.spec, task.nominated.devices)
-                where = task.node if task.phase in PLACED else task.nominated and task.nominated.node
-                devices = task.devices if task.phase in PLACED else task.nominated and task.nominated.devices
-                if where is not None:
-                    found += _check_devices(task, where, devices)
-        found += [
-            f"{name}, {moment}: too much {what}"
-            for name, ledger in ledgers.items()
-            if moment == "now" or name in touched
-            for what in ledger.over()
-        ]
+    found = [
+        f"{name}, {moment}: {what} is {amount}"
+        for moment in ("now", "then")
+        for (name, what), amount in _too_much(after, moment).items()
+        if (moment == "now" or name in touched) and amount > _too_much(before, moment).get((name, what), 0)
+    ]
+    for task in (t for w in after.workloads for t in w.tasks):
+        if task.phase in PLACED:
+            found += _check_devices(task, task.node, task.devices)
+        elif task.nominated is not None:
+            found += _check_devices(task, task.nominated.node, task.nominated.devices)
     return found
+
+
+def _too_much(cluster, moment):
+    """What more is held of than there is, by node and resource or device; ``then``: once what terminates has left."""
+    ledgers = {n.name: NodeLedger(n) for n in cluster.nodes}
+    for task in (t for w in cluster.workloads for t in w.tasks):
+        leaves = task.phase is Phase.TERMINATING and not is_stuck(task, cluster.now)
+        if task.phase in PLACED and not (moment == "then" and leaves):
+            ledgers[task.node].take(task.spec, task.devices)
+        elif moment == "then" and task.nominated is not None:
+            ledgers[task.nominated.node].take(task.spec, task.nominated.devices)
+    return {(name, what): amount for name, ledger in ledgers.items() for what, amount in ledger.over().items()}
 
 
 def _check_devices(task, where, devices):

@@ -39,10 +39,10 @@ class NodeLedger:
             self.devices[device] += 1000 if spec.gpu_share is None else milli_on(spec, self.node)
 
     def over(self):
-        """Name what more is taken of than there is."""
+        """Give what more is taken of than there is, with how much is taken."""
         there = {PODS: 1 << 40, **self.node.allocatable}
-        found = [name for name, amount in self.used.items() if amount > there.get(name, 0)]
-        return found + [f"device {i}" for i, milli in enumerate(self.devices) if milli > 1000]
+        found = {name: amount for name, amount in self.used.items() if amount > there.get(name, 0)}
+        return found | {f"device {i}": milli for i, milli in enumerate(self.devices) if milli > 1000}
 
     def choose(self, spec):
         """Give devices for a task that fits, None if it does not."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import assume
 from hypothesis import strategies as st
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
-from tests.properties.ledger import NodeLedger
+from tests.properties.ledger import CPU, NodeLedger
 
 from tenure.model.check import check_cluster
 from tenure.model.selectors import (
@@ -245,6 +245,7 @@ def clusters(draw, *, plain=False, history=True, placements=PLACEMENTS, backfill
     made = [draw(workloads(f"w{i}", leaves, pool, plain=plain)) for i in range(draw(st.integers(2, most)))]
     if history:
         made = draw(placed(machines, made))
+        machines = draw(shrunk(machines))
     found = cluster(machines, made, tree)
     settings = Settings(
         placement=draw(st.sampled_from(placements)), backfill=draw(st.sampled_from(backfills)), actions=("allocate",)
@@ -252,6 +253,15 @@ def clusters(draw, *, plain=False, history=True, placements=PLACEMENTS, backfill
     found = replace(found, settings=settings)
     assume(all(finding.is_warning for finding in check_cluster(found)))
     return found
+
+
+@st.composite
+def shrunk(draw, machines):
+    """Let a node have less than it had when it took what it holds."""
+    if draw(st.integers(0, 5)):
+        return machines
+    less = draw(st.sampled_from((0, 500)))
+    return [replace(machines[0], allocatable={**machines[0].allocatable, CPU: less}), *machines[1:]]
 
 
 @st.composite
