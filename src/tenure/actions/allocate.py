@@ -160,10 +160,11 @@ class _Allocation:
         if backfill is None or not backfill.blocked:
             return False
         if self._skip(workload, step):
-            if backfill.reservation is None and not self.order.alone:
-                return False  # who is blocked next might be promised a time: between queues that has to be in order
-            if not self._held_back(workload, step):
-                backfill.block(workload)
+            if backfill.reservation is None:  # who is blocked may still be promised a time
+                if not self.order.alone:
+                    return False  # and between queues that has to be in order
+                if not self._held_back(workload, step):
+                    backfill.block(workload)
             return True
         return backfill.known_to_delay(workload, step)
 

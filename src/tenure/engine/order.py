@@ -49,13 +49,14 @@ class LeafCursor:
     turn would come at once, because one that asks for the same was passed over just now.
     """
 
-    __slots__ = ("entries", "freely", "position", "skip", "skipped")
+    __slots__ = ("alone", "entries", "freely", "position", "skip", "skipped")
 
-    def __init__(self, entries: list[Entry], skip: Skip, *, freely: bool) -> None:
+    def __init__(self, entries: list[Entry], skip: Skip, *, freely: bool, alone: bool) -> None:
         self.entries = entries
         self.position = 0
         self.skip = skip
         self.freely = freely
+        self.alone = alone
         self.skipped: dict[Amount, None] = {}
 
     def head(self, passed: Amount | None = None) -> WorkloadState | None:
@@ -69,7 +70,8 @@ class LeafCursor:
                 step: NextStep = workload.step  # type: ignore[assignment]
                 if not (freely or step.amount == passed) or not skip(workload, step):
                     break
-                skipped[step.amount] = None
+                if not self.alone:  # a leaf alone has nobody to be compared with
+                    skipped[step.amount] = None
             position += 1
         self.position = position
         return workload if position < len(entries) else None
@@ -85,7 +87,8 @@ class QueueOrder:
         waiting = {q: e for q, e in session.waiting.entries.items() if e}
         forks = self._forks(waiting)
         self.cursors = {
-            q: LeafCursor(e, skip, freely=forks.isdisjoint(self.queues.path[q])) for q, e in waiting.items()
+            q: LeafCursor(e, skip, freely=forks.isdisjoint(self.queues.path[q]), alone=len(waiting) == 1)
+            for q, e in waiting.items()
         }
         self.heads: dict[int, WorkloadState] = {}
         self.heaps: dict[int, list[tuple[Key | None, int]]] = {-1: []}
