@@ -125,9 +125,17 @@ spreads = st.builds(
 )
 
 
+crowds = st.none() | st.lists(pod_terms, min_size=1, max_size=2).map(lambda terms: PodAffinity(required=tuple(terms)))
+crowd_affinities = st.builds(Affinity, pod=crowds, pod_anti=crowds)
+
+
 @st.composite
-def specs(draw, *, constrained=True):
-    """Draw what a task asks for."""
+def specs(draw, *, constrained=True, crowded=False):
+    """Draw what a task asks for; ``crowded``: little, but with an eye on other tasks."""
+    if crowded:
+        affinity = draw(st.none() | crowd_affinities)
+        even = draw(st.lists(spreads, min_size=0 if affinity else 1, max_size=1).map(tuple))
+        return spec(cpu=0.5, labels=(("app", draw(st.sampled_from(APPS))),), affinity=affinity, spread=even)
     asked = {"cpu": draw(st.sampled_from((0, 0.5, 1, 2, 3))), "memory": draw(st.sampled_from((0, 0, 1, 3)))}
     gpu = draw(st.sampled_from(("none", "none", "whole", "part", "memory")))
     if gpu == "whole":
@@ -236,16 +244,19 @@ def workloads(draw, name, leaves, pool, *, plain=False):
 
 
 @st.composite
-def clusters(draw, *, plain=False, history=True, placements=PLACEMENTS, backfills=("none", "easy"), most=6):
-    """Draw a cluster. ``plain``: no constraints; ``history``: something runs, terminates or is nominated already."""
+def clusters(
+    draw, *, plain=False, crowded=False, leaving=False, placements=PLACEMENTS, backfills=("none", "easy"), most=6
+):
+    """Draw a cluster. ``plain``: no constraints; ``crowded``: tasks look at each other; ``leaving``: much ends."""
     machines = draw(nodes())
-    tree = draw(queues())
+    tree = [] if crowded or leaving else draw(queues())
     leaves = sorted({q.name for q in tree} - {q.parent for q in tree}) or ["default"]
-    pool = draw(st.lists(specs(constrained=not plain), min_size=1, max_size=4))
+    pool = draw(st.lists(specs(constrained=not plain, crowded=crowded), min_size=1, max_size=4))
     made = [draw(workloads(f"w{i}", leaves, pool, plain=plain)) for i in range(draw(st.integers(2, most)))]
-    if history:
-        made = draw(placed(machines, made))
-        machines = draw(shrunk(machines))
+    made = draw(
+        placed(machines, made, modes=("leaving", "pending") if leaving else ("pending", "pending", "running", "ragged"))
+    )
+    machines = draw(shrunk(machines))
     found = cluster(machines, made, tree)
     settings = Settings(
         placement=draw(st.sampled_from(placements)), backfill=draw(st.sampled_from(backfills)), actions=("allocate",)
@@ -265,24 +276,31 @@ def shrunk(draw, machines):
 
 
 @st.composite
-def placed(draw, machines, pending):
+def placed(draw, machines, pending, modes):
     """Place some workloads, within what the nodes have; let some tasks terminate, have ended, or be promised room."""
     ledgers = {n.name: NodeLedger(n) for n in machines}
     later = {n.name: NodeLedger(n) for n in machines}  # once what terminates has left
     result = []
     for one in pending:
-        mode = draw(st.sampled_from(("pending", "pending", "running", "ragged")))
+        mode = draw(st.sampled_from(modes))
         result.append(one if mode == "pending" else draw(_running(one, mode, ledgers, later)))
     if draw(st.integers(0, 1)):
         result = [draw(_promised(one, later)) if one.started_at is None else one for one in result]
     return result
 
 
+PHASES = {
+    "running": (Phase.RUNNING, Phase.BOUND),
+    "ragged": tuple(Phase),
+    "leaving": (Phase.TERMINATING,),
+}
+
+
 @st.composite
 def _running(draw, one, mode, ledgers, later):
     tasks, running = [], 0
     for found in one.tasks:
-        phase = draw(st.sampled_from((Phase.RUNNING, Phase.BOUND) if mode == "running" else list(Phase)))
+        phase = draw(st.sampled_from(PHASES[mode]))
         placement = (
             _first_fit(found.spec, ledgers) if phase in (Phase.RUNNING, Phase.BOUND, Phase.TERMINATING) else None
         )

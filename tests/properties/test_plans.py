@@ -20,6 +20,16 @@ def test_a_plan_breaks_nothing(cluster):
     assert violations(play(cluster)) == []
 
 
+@given(clusters(crowded=True))
+def test_a_plan_breaks_nothing_where_tasks_look_at_each_other(cluster):
+    assert violations(play(cluster)) == []
+
+
+@given(clusters(plain=True, leaving=True))
+def test_a_plan_breaks_nothing_where_much_is_about_to_leave(cluster):
+    assert violations(play(cluster)) == []
+
+
 @given(clusters(), st.integers(2, 4))
 def test_cycle_after_cycle_breaks_nothing(cluster, cycles):
     """The same with every cycle starting from what the last one left."""
