@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.builders import bound, cluster, node, spec, workload
+from tests.builders import NOW, SECOND, bound, cluster, node, spec, task, workload
 
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
@@ -16,6 +16,7 @@ from tenure.model.selectors import (
     SpreadConstraint,
     Taint,
 )
+from tenure.model.workload import Phase
 from tenure.playthrough import play
 
 
@@ -88,6 +89,16 @@ def test_a_task_that_others_keep_away_does_not_speak_for_those_of_its_shape():
     session.add_workloads([workload("x", of=spec(labels=app("x")), age=1), workload("y", of=spec())])
     session.add_workload(workload("guard", of=spec(cpu=1, affinity=alone), on=["a"]))
     assert {s.task for s in scheduler.cycle(session.now).steps} == {"y-0"}
+
+
+def test_spread_does_not_count_what_terminates():
+    """Neither where it still stands, nor where it should have left long ago."""
+    even = SpreadConstraint(max_skew=1, topology_key="zone", selector=LabelSelector(match_labels=app("x")))
+    of = spec(cpu=4, labels=app("x"), spread=(even,))
+    gone = {"phase": Phase.TERMINATING, "terminating_since": NOW - 60 * SECOND}
+    stuck = workload("s", tasks=[task(f"s-{i}", spec(labels=app("x")), on="b", **gone) for i in range(2)])
+    runs = workload("r", of=spec(labels=app("x")), on=["a"])
+    assert bound(play(cluster(ZONES, [stuck, runs, workload("w", of=of)]))) == {"w-0": "b"}
 
 
 def test_affinity_looks_at_its_own_namespace_only():

@@ -210,7 +210,7 @@ def check_topology(before, after):
                 t.name: t.node if t.phase in HELD else t.nominated.node for t in tasks if t.phase in HELD or t.nominated
             }
             gained = {labels[n].get(topology.required) for name, n in where.items() if name not in had}
-            kept = {labels[n].get(topology.required) for name, n in where.items() if name in had}
+            kept = {labels[n].get(topology.required) for name, n in where.items() if name in had} - {None}
             if None in gained or len(gained) > 1 or (gained and kept and not gained <= kept):
                 found.append(f"{new.key} is spread over {gained | kept} of {topology.required}")
     return found

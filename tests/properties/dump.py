@@ -12,6 +12,7 @@ def state_of(session):
         "device": session.nodes.device.tolist(),
         "waiting tasks": session.nodes.waiting,
         "match": session.terms.match.tolist(),
+        "leaving": session.terms.leaving.tolist(),
         "hold": session.terms.hold.tolist(),
         "port": session.terms.port.tolist(),
         "queues": [list(session.queues.allocated), list(session.queues.fixed), list(session.queues.pending)],

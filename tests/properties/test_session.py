@@ -154,6 +154,7 @@ def test_what_is_kept_up_to_date_is_what_a_new_session_would_count(cluster, data
     assert np.array_equal(nodes.room, np.concatenate([nodes.capacity, nodes.capacity]))
     assert nodes.waiting == 0
     assert not session.terms.match.any()
+    assert not session.terms.leaving.any()
     assert not session.terms.hold.any()
     assert not session.terms.port.any()
     assert not any(session.on_node)

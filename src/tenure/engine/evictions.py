@@ -52,6 +52,7 @@ def _set_out(session: Session, task: TaskState) -> None:
     journal.save(task)
     task.phase, task.node, task.devices, task.fresh, task.stuck = PENDING, -1, (), False, False
     task.leaving, task.leaving_devices, task.terminating_since = node, devices, session.now
+    session.count_leaving(task, 1, now=True, then=False)
     journal.set(state, "last_evicted_at", session.now)
     if not state.occupied():
         journal.set(state, "started_at", None)
@@ -61,6 +62,7 @@ def depart(session: Session, task: TaskState) -> None:
     """An evicted task has left its node; its replacement goes on waiting, or holds its nomination."""
     node = task.leaving
     session.occupy(task, node, task.leaving_devices, -1, now=True, then=task.stuck)
+    session.count_leaving(task, -1, now=True, then=task.stuck)
     if not task.stuck:
         session.count_waiting(-1)
     if task.nominated != node:
@@ -73,6 +75,7 @@ def depart(session: Session, task: TaskState) -> None:
 def outstay(session: Session, task: TaskState) -> None:
     """An evicted task is still there after its grace period: nothing is counted on its leaving any more."""
     session.occupy(task, task.leaving, task.leaving_devices, 1, now=False, then=True)
+    session.count_leaving(task, 1, now=False, then=True)
     session.count_waiting(-1)
     session.journal.save(task)
     task.stuck = True

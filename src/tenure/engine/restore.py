@@ -32,6 +32,8 @@ def restore(session: Session, task: TaskState) -> None:
     session.on_node[node].add(task)
     if not stays:
         session.count_waiting(1)
+    if task.phase is TERMINATING:
+        session.count_leaving(task, 1, now=True, then=stays)
     amount = task.cls.amount_at(node, session.nodes)
     if state.leaf < 0:
         session.count_foreign(node, amount, 1)

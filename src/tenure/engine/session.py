@@ -122,16 +122,20 @@ class Session:
         for state in self.workloads.values():
             for task in state.tasks:
                 if self.terms.matching(row, task.model.spec, state.model.namespace):
-                    now, then = self._views(task)
-                    if task.leaving >= 0:
-                        self._count_terms(task, -1, now=True, then=task.stuck, node=task.leaving)
-                    self._count_terms(task, -1, now=now, then=then)
+                    self._count_wherever(task, -1)
                     task.terms = self.terms.of(task.model.spec, state.model.namespace)
-                    self._count_terms(task, 1, now=now, then=then)
-                    if task.leaving >= 0:
-                        self._count_terms(task, 1, now=True, then=task.stuck, node=task.leaving)
+                    self._count_wherever(task, 1)
             if state.entry is not None:
                 self.refresh(state)  # its step may fail now where others of its shape fit
+
+    def _count_wherever(self, task: TaskState, sign: int) -> None:
+        """Count what a task's terms match, where it is, where it is promised to be, and where it leaves."""
+        now, then = self._views(task)
+        self._count_terms(task, sign, now=now, then=then)
+        if task.leaving >= 0:
+            self._count_terms(task, sign, now=True, then=task.stuck, node=task.leaving)
+        if task.leaving >= 0 or task.phase is TERMINATING:
+            self.count_leaving(task, sign, now=True, then=task.stuck)
 
     def _views(self, task: TaskState) -> tuple[bool, bool]:
         placed = task.node >= 0
@@ -253,8 +257,10 @@ class Session:
             self._give_back(task, task.node, task.devices, now=True, then=not left or task.stuck)
             if not left:
                 self.count_released(task, leaf)
-            elif task.asks:
-                self.queues.ask(leaf, task.cls.amount)
+            else:
+                self.count_leaving(task, -1, now=True, then=task.stuck)
+                if task.asks:
+                    self.queues.ask(leaf, task.cls.amount)
             if leaf < 0:
                 self.count_foreign(task.node, task.cls.amount_at(task.node, self.nodes), -1)
             journal.save(task)
@@ -267,10 +273,8 @@ class Session:
 
     def mark_stuck(self, task: TaskState) -> None:
         """A terminating task has outstayed its grace period: nothing is counted on its leaving any more."""
-        cls, nodes = task.cls, self.nodes
-        milli = 1000 if cls.milli is None else int(cls.milli[task.node])
-        nodes.occupy(task.node, cls.takes(task.node, nodes), task.devices, milli, now=False, then=True, sign=1)
-        self._count_terms(task, 1, now=False, then=True)
+        self.occupy(task, task.node, task.devices, 1, now=False, then=True)
+        self.count_leaving(task, 1, now=False, then=True)
         self.count_waiting(-1)
         self.journal.set(task, "stuck", value=True)
 
@@ -309,6 +313,12 @@ class Session:
         """Count what a pod of another scheduler holds; on a node that is not ready it takes nothing from anybody."""
         if self.nodes.ready[node]:
             self.foreign = [f + sign * a for f, a in zip(self.foreign, amount, strict=True)]
+
+    def count_leaving(self, task: TaskState, sign: int, *, now: bool, then: bool) -> None:
+        """Count a task that terminates among those that are there, but do not stay."""
+        if task.terms is not None:
+            where = task.leaving if task.leaving >= 0 else task.node
+            self.terms.count_leaving(task.terms, where, now=now, then=then, sign=sign)
 
     def total(self) -> list[int]:
         """What ready nodes have, less what pods of other schedulers use: amounts by row."""

@@ -66,7 +66,8 @@ class TermTable:
     """All terms of a session and their counts.
 
     ``match`` and ``hold`` are ``int64[2, terms, nodes]``: tasks that match the term, and tasks that have it as a
-    required anti-affinity; ``port`` is ``int64[2, ports, nodes]``.
+    required anti-affinity; ``port`` is ``int64[2, ports, nodes]``. ``leaving`` is the part of ``match`` that
+    terminates: spread does not count it.
     """
 
     def __init__(self, nodes: NodeTable, journal: Journal) -> None:
@@ -82,6 +83,7 @@ class TermTable:
         self._general: list[int] = []
         count = len(nodes)
         self.match = np.zeros((2, 0, count), np.int64)
+        self.leaving = np.zeros((2, 0, count), np.int64)
         self.hold = np.zeros((2, 0, count), np.int64)
         self.port = np.zeros((2, 0, count), np.int64)
 
@@ -203,6 +205,7 @@ class TermTable:
             return np.concatenate([array, more], axis=1)
 
         self.match = grown(self.match, len(self.terms))
+        self.leaving = grown(self.leaving, len(self.terms))
         self.hold = grown(self.hold, len(self.terms))
         self.port = grown(self.port, len(self.ports))
 
@@ -214,6 +217,14 @@ class TermTable:
                 for row in rows:
                     array[NOW, row, node] += sign * now
                     array[THEN, row, node] += sign * then
+
+    def count_leaving(self, terms: TaskTerms, node: int, *, now: bool, then: bool, sign: int) -> None:
+        """Count a task that terminates on a node in or out, in one or both views."""
+        if terms.matches:
+            self.journal.keep(self.leaving, (slice(None), slice(None), node))
+            for row in terms.matches:
+                self.leaving[NOW, row, node] += sign * now
+                self.leaving[THEN, row, node] += sign * then
 
     def masks(self, terms: TaskTerms) -> tuple[Mask, Mask]:
         """Which nodes admit the task now, and which then."""
@@ -267,7 +278,8 @@ class TermTable:
     def _evenly(self, terms: TaskTerms, constraint: SpreadConstraint, row: int, eligible: Mask, view: int) -> Mask:
         ids, values = self.nodes.labels.domains(constraint.topology_key)
         sums = np.zeros(len(values) + 1, np.int64)
-        np.add.at(sums, ids[eligible], self.match[view, row][eligible])
+        staying = self.match[view, row] - self.leaving[view, row]
+        np.add.at(sums, ids[eligible], staying[eligible])
         present = np.unique(ids[eligible])
         if not len(present):
             return np.zeros(len(self.nodes), bool)
