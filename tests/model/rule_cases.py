@@ -338,6 +338,26 @@ SETTINGS = {
         "scheduler.rescheduler.hotNodes.hot",
         "a share is expected",
     ),
+    "an objective that is none": (
+        "scheduler: {rescheduler: {background: {objective: {pakc: 1}}}}",
+        "scheduler.rescheduler.background.objective.pakc",
+        "did you mean pack?",
+    ),
+    "an objective of nothing": (
+        "scheduler: {rescheduler: {background: {objective: {pack: 0}}}}",
+        "scheduler.rescheduler.background.objective",
+        "no weight above 0",
+    ),
+    "an objective that works against placement": (
+        "scheduler: {rescheduler: {background: {interval: 1h, objective: spread}}}",
+        "scheduler.rescheduler.background.objective",
+        "use placement or pack, or set placement: spread",
+    ),
+    "an objective that packs what is spread": (
+        "scheduler: {placement: spread, rescheduler: {background: {objective: {placement: 1, pack: 1}}}}",
+        "scheduler.rescheduler.background.objective",
+        "use placement or spread, or set placement: binpack",
+    ),
     "a mode of a cause that is none": (
         "scheduler: {modes: {reclame: off}}",
         "scheduler.modes.reclame",

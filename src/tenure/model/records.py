@@ -173,7 +173,10 @@ def fields_of(cls: type, *, skip: Iterable[str] = ()) -> Iterator[Field]:
 
 
 def check_with(cls: type) -> Callable[[Check], Check]:
-    """Register a check of whole values of a dataclass, run on each that is read."""
+    """Register a check of whole values of a dataclass, run on each that is read.
+
+    It gives keys and messages; a key may lead on into the value: ``rescheduler.background``.
+    """
 
     def register(check: Check) -> Check:
         _CHECKS[cls] = check
@@ -187,7 +190,10 @@ def check_value(value: Any, at: Trail, report: Report) -> None:
     check = _CHECKS.get(type(value))
     if check is not None:
         for key, message in check(value):
-            report.add((at, key) if key else at, message)
+            place = at
+            for part in key.split(".") if key else ():
+                place = (place, part)
+            report.add(place, message)
 
 
 def _key_of(attribute: str, hint: Any) -> str:

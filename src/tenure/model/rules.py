@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from tenure.model.cron import parse_cron, parse_zone
 from tenure.model.records import check_with
 from tenure.model.selectors import Requirement, Toleration, Topology
-from tenure.model.settings import BudgetRule, Settings
+from tenure.model.settings import BudgetRule, Objective, Settings
 
 Message = tuple[str, str]
 
@@ -42,6 +42,31 @@ def _check_topology(topology: Topology) -> Iterator[Message]:
 def _check_settings(settings: Settings) -> Iterator[Message]:
     if isinstance(settings.placement, dict) and not any(settings.placement.values()):
         yield "placement", "has no weight above 0; give one, such as {binpack: 1, fragmentation: 3}"
+    else:
+        yield from _check_objective(settings)
+
+
+def _check_objective(settings: Settings) -> Iterator[Message]:
+    """Improvement in the background must not undo what the scheduler's own placement does (spec 7)."""
+    given, at = settings.rescheduler.background.objective, "rescheduler.background.objective"
+    weights = given if isinstance(given, dict) else {given: 1.0}
+    if not any(weights.values()):
+        yield at, "has no weight above 0; give one, such as {placement: 1, pack: 1}"
+    placement = settings.placement if isinstance(settings.placement, dict) else {settings.placement: 1.0}
+    spreads = placement.get("spread", 0.0)
+    packs = sum(placement.values()) - spreads
+    lean: dict[Objective, bool] = {"pack": spreads > packs, "spread": packs > spreads}
+    for objective, works in lean.items():
+        if weights.get(objective) and works:
+            instead = "spread" if objective == "pack" else "pack"
+            policy = "binpack" if objective == "pack" else "spread"
+            yield (
+                at,
+                (
+                    f"{objective} works against the scheduler's placement, which {instead}s; "
+                    f"use placement or {instead}, or set placement: {policy}"
+                ),
+            )
 
 
 @check_with(BudgetRule)

@@ -23,6 +23,8 @@ Action = Literal["stale-gang", "quota", "allocate", "consolidate", "reclaim", "p
 Mode = Literal["enforce", "shadow", "off"]
 Policy = Literal["binpack", "spread", "fragmentation"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
+Objective = Literal["placement", "pack", "spread"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 DEFAULT_ACTIONS: tuple[Action, ...] = (
     "stale-gang", "quota", "allocate", "consolidate", "reclaim", "preempt", "requeue", "reschedule",
@@ -134,10 +136,17 @@ class ExactSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundSettings:
-    """Improvement in the background; ``interval`` ``None`` switches it off."""
+    """Improvement in the background; ``interval`` ``None`` switches it off.
+
+    ``objective`` is one, or weights by objective. ``min_gain`` is in weighted resources for each weighted
+    resource-second of disruption: the gain pays within 1 / ``min_gain`` seconds.
+    """
 
     interval: PositiveDuration | None = None
-    objective: dict[str, Weight] = field(default_factory=lambda: {"placement": 1.0})
+    objective: Annotated[
+        Objective | dict[Objective, float],
+        OneOrMap(Choice(OBJECTIVES), Map(Number(), Choice(OBJECTIVES))),
+    ] = field(default_factory=lambda: {"placement": 1.0})
     min_gain: Weight = 0.01
 
 
