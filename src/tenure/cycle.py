@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tenure.actions.allocate import allocate
 from tenure.actions.consolidate import consolidate
 from tenure.actions.context import Context
+from tenure.actions.modes import Shadow, mode_of, settings_for
 from tenure.actions.preempt import preempt
 from tenure.actions.quota import quota
 from tenure.actions.reclaim import reclaim
@@ -36,13 +37,26 @@ ACTIONS: dict[str, Callable[[Context], None]] = {
 
 
 class Scheduler:
-    """Decides, cycle by cycle, on a session that is kept in step with a cluster."""
+    """Decides, cycle by cycle, on a session that is kept in step with a cluster.
 
-    def __init__(self, session: Session) -> None:
+    Parameters
+    ----------
+    session
+        The cluster's state.
+    recorded
+        Cause, victim and contender of what causes in shadow have recorded before, each of which is recorded once; to
+        be handed on where a new session is made for each cycle. It is added to.
+    """
+
+    def __init__(self, session: Session, recorded: set[tuple[str, str, str]] | None = None) -> None:
         self.session = session
         self.endings = Endings()
         self.cycles = 0
-        self.actions = [ACTIONS[name] for name in session.settings.actions if name in ACTIONS]
+        settings = self.settings = session.settings
+        enabled = [name for name in settings.actions if name in ACTIONS and mode_of(settings, name) != "off"]
+        self.actions = [ACTIONS[name] for name in enabled]
+        self.modes = [(mode_of(settings, name), settings_for(settings, name)) for name in enabled]
+        self.shadow = Shadow(set() if recorded is None else recorded)
         self.context = Context(session, Placer(session), Fairness(session), self.endings, Plan(session.now))
         if session.settings.backfill == "easy":
             for workload in session.workloads.values():
@@ -59,8 +73,14 @@ class Scheduler:
         self._notice_stuck()
         context = self.context
         context.plan, context.cycle, context.paid = plan, self.cycles, promised(session)
-        for run in self.actions:
-            run(context)
+        for run, (mode, settings) in zip(self.actions, self.modes, strict=True):
+            session.settings = settings
+            if mode == "shadow":
+                self.shadow.run(context, run)
+            else:
+                run(context)
+        session.settings = self.settings
+        self.shadow.forget(context)
         if context.requeueing is not None:
             for key in plan.started:
                 context.requeueing.started(key)

@@ -48,6 +48,7 @@ class PlayThrough:
     moves: list[MovePlan] = field(default_factory=list)
     quota_events: list[QuotaEvent] = field(default_factory=list)
     requeue: Requeueing = field(default_factory=Requeueing)
+    shadow: list[Step] = field(default_factory=list)
 
 
 def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrough:
@@ -59,17 +60,19 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrou
     result = PlayThrough(before=cluster, after=cluster)
     session: Session | None = None
     obstacles: dict[str, list[Reason]] = {}
+    recorded: set[tuple[str, str, str]] = set()
     for number in range(cycles):
         if number:
             embedded.advance(cluster.now + number * every)
         session = session_of(embedded.observe())
-        scheduler = Scheduler(session)
+        scheduler = Scheduler(session, recorded)
         scheduler.cycles = number
         plan = scheduler.cycle(embedded.observe().now)
         result.steps += plan.steps
         result.refused, obstacles = plan.refused, plan.obstacles
         result.quota = plan.quota
         result.moves += plan.moves
+        result.shadow += plan.shadow
         result.quota_events += plan.quota_events
         result.requeue.add(plan.requeue)
         result.warnings += [w for w in plan.warnings if w not in result.warnings]

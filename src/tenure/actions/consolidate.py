@@ -10,7 +10,7 @@ from tenure.victims.moving import Moving
 def consolidate(context: Context) -> None:
     """Move what makes room, each task to a place that is nominated for it."""
     session, settings = context.session, context.session.settings
-    if settings.modes.get("consolidate") == "off" or not settings.max_consolidated_workloads:
+    if not settings.max_consolidated_workloads:
         return
     if len(session.nodes) > 1 and anyone_waits(session):
         Moving(context.evicting()).run()

@@ -10,8 +10,6 @@ from tenure.victims.turns import Turns
 
 def preempt(context: Context) -> None:
     """Evict what has to give way, and nominate those that it gives way to."""
-    if context.session.settings.modes.get("preempt") == "off":
-        return
     if not context.priorities.differ(context.session) or not anyone_waits(context.session):
         return
     Turns(context.evicting(), "preempt", lambda contender, _: Preempt(context.session, contender)).run()

@@ -10,8 +10,6 @@ from tenure.quota.rounds import Round
 def quota(context: Context) -> None:
     """Arm and clear deadlines; of queues whose deadline has passed, evict what is over their max."""
     settings = context.session.settings
-    if settings.modes.get("quota") == "off":
-        return
     stored = any(q.status is not None and q.status.quota_preemption for q in context.session.queues.queues)
     if settings.quota_preemption.enabled or stored:
         with collector_paused():  # a root cut by half makes millions of objects, and none of them is garbage yet

@@ -10,8 +10,6 @@ from tenure.victims.turns import Turns
 
 def reclaim(context: Context) -> None:
     """Evict what has to give way, and nominate those that it gives way to."""
-    if context.session.settings.modes.get("reclaim") == "off":
-        return
     if not queues_contend(context.session) or not anyone_waits(context.session):
         return
     Turns(context.evicting(), "reclaim", lambda contender, shares: Reclaim(context.session, shares, contender)).run()

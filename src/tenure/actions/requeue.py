@@ -21,8 +21,6 @@ MOST_REPORTED = 100
 
 def requeue(context: Context) -> None:
     """Ask who could give way, and send back to the queue those for whom something more deserving then runs."""
-    if context.session.settings.modes.get("requeue") == "off":
-        return
     if context.requeueing is None:
         context.requeueing = Memory(context.session)
     _Requeue(context, context.requeueing).run()

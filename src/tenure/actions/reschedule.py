@@ -14,7 +14,7 @@ CAUSE: Cause = "reschedule"
 def reschedule(context: Context) -> None:
     """Make room for what has waited for `pendingFor`, then empty the nodes that are to be emptied."""
     session = context.session
-    if session.settings.modes.get(CAUSE) == "off" or len(session.nodes) < 2:  # noqa: PLR2004  it takes two
+    if len(session.nodes) < 2:  # noqa: PLR2004  it takes two
         return
     draining = [i for i, n in enumerate(session.nodes.nodes) if n.drain and _occupied(context, i)]
     waiting = _overdue(context) if anyone_waits(session) else []

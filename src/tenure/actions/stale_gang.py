@@ -16,8 +16,6 @@ CAUSE: Cause = "stale-gang"
 
 def stale_gang(context: Context) -> None:
     """Note who is stale and since when, and evict those whose grace is over."""
-    if context.session.settings.modes.get(CAUSE) == "off":
-        return
     for workload in _watched(context):
         if workload.root.satisfied() or not workload.occupied():
             _note(context, workload, None)
@@ -40,7 +38,7 @@ def _watched(context: Context) -> list[WorkloadState]:
 
 def _note(context: Context, workload: WorkloadState, since: int | None) -> None:
     if workload.stale_since != since:
-        workload.stale_since = since
+        context.session.journal.set(workload, "stale_since", since)
         context.plan.stale[workload.key] = since
 
 

@@ -24,7 +24,7 @@ class MovePlan:
     """Moves for some workloads (namespace/name), by wave, with their certificate.
 
     ``trigger``: ``pending`` or ``drain``. ``cost`` is None where there is no plan; costs are in weighted
-    resource-seconds.
+    resource-seconds. ``shadow``: it is a record of what would be done, and nothing is.
     """
 
     beneficiaries: tuple[str, ...]
@@ -35,6 +35,7 @@ class MovePlan:
     method: str
     reason: str
     waves: tuple[tuple[MoveStep, ...], ...] = field(default=())
+    shadow: bool = False
 
     @property
     def feasible(self) -> bool:

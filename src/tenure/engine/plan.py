@@ -10,6 +10,9 @@ from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.requeued import Requeueing
 from tenure.model.queue import QueueStatus
 
+EVICTING = ("evict", "notice")
+"""Actions of steps that take something from a workload, at once or announced."""
+
 
 class Step(NamedTuple):
     """One thing to carry out: ``bind``, ``nominate``, ``evict`` or ``notice`` of one task.
@@ -79,7 +82,8 @@ class Plan:
     no longer), to be written on it; ``moves``: plans of the rescheduler; ``wake``: the earliest time (µs since the
     epoch) at which a rule that refused something now will have ended. ``quota``: queues that are armed because they
     use more than their max; ``quota_events``: what happened to such queues in this cycle. ``requeue``: who could give
-    way, and who does; its ``not_before`` is to be written before the steps are carried out.
+    way, and who does; its ``not_before`` is to be written before the steps are carried out. ``shadow``: evictions that
+    causes in shadow would have made, each victim once for a contender.
     """
 
     now: int
@@ -96,3 +100,4 @@ class Plan:
     moves: list[MovePlan] = field(default_factory=list)
     quota_events: list[QuotaEvent] = field(default_factory=list)
     requeue: Requeueing = field(default_factory=Requeueing)
+    shadow: list[Step] = field(default_factory=list)

@@ -72,7 +72,9 @@ class WaitingLists:
         return [e[-1] for leaf in sorted(self.entries) for e in self.entries[leaf] if e[-1].entry is e]
 
     def compact(self) -> None:
-        """Drop stale entries where there are many; between transactions only."""
+        """Drop stale entries where there are many; within a transaction nothing is dropped."""
+        if self.journal.depth:
+            return
         for leaf, stale in self._stale.items():
             if stale and 4 * stale > len(entries := self.entries[leaf]):
                 entries[:] = [e for e in entries if e[-1].entry is e]

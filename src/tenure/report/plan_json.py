@@ -20,6 +20,7 @@ def plan_json(played: PlayThrough) -> dict[str, Any]:
     return {
         "now": format_time(played.before.now),
         "steps": [_step(s) for s in played.steps],
+        "shadow": [_step(s) for s in played.shadow],
         "pending": [_pending(p) for p in played.pending],
         "refused": [_refused(r) for r in played.refused],
         "requeue": requeue_json(played.requeue),
@@ -55,6 +56,7 @@ def _move(move: MovePlan) -> dict[str, Any]:
         "for": list(move.beneficiaries),
         "trigger": move.trigger,
         "feasible": move.feasible,
+        "shadow": move.shadow,
         "waves": [
             [{"workload": s.workload, "task": s.task, "from": s.origin, "to": s.target, "mode": s.mode} for s in wave]
             for wave in move.waves

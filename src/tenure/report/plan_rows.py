@@ -41,21 +41,30 @@ def headline(plan: Plan) -> str:
 
 def all_rows(plan: Plan) -> list[Rows]:
     """Give all tables but that of the queues, in the order in which they are read; empty ones are left out."""
-    makers: Sequence[Callable[[Plan], Rows]] = (steps, pending, refused, quota, requeue)
+    makers: Sequence[Callable[[Plan], Rows]] = (steps, shadow, pending, refused, quota, requeue)
     return [rows for rows in (make(plan) for make in makers) if rows.rows]
 
 
 def steps(plan: Plan) -> Rows:
     """What would be done, as it has to be carried out."""
-    several = any(step.get("cycle") for step in plan["steps"])
-    evicts = any(step["action"] == "evict" for step in plan["steps"])
+    return _step_rows("Steps", plan["steps"])
+
+
+def shadow(plan: Plan) -> Rows:
+    """Evictions of causes in shadow, which are recorded and not carried out."""
+    return _step_rows("In shadow: would be evicted, is not", plan.get("shadow", ()))
+
+
+def _step_rows(title: str, entries: Sequence[Plan]) -> Rows:
+    several = any(step.get("cycle") for step in entries)
+    evicts = any("cause" in step for step in entries)
     headings = ["action", "workload", "task", "node"]
     if several:
         headings.insert(0, "cycle")
     if evicts:
         headings += ["for", "cost", "why"]
     rows = []
-    for step in plan["steps"]:
+    for step in entries:
         cells = [step["action"], step["workload"], step["task"], _place(step)]
         if several:
             cells.insert(0, str(step.get("cycle", 0)))
@@ -63,7 +72,7 @@ def steps(plan: Plan) -> Rows:
             cost = step.get("cost")
             cells += [step.get("for") or "", "" if cost is None else number(float(cost)), _why(step)]
         rows.append(tuple(cells))
-    return Rows("Steps", tuple(headings), rows, numbers=("cycle", "cost"), wide=("why", "node", "workload", "for"))
+    return Rows(title, tuple(headings), rows, numbers=("cycle", "cost"), wide=("why", "node", "workload", "for"))
 
 
 def _place(step: Plan) -> str:
@@ -147,6 +156,7 @@ def requeue(plan: Plan) -> Rows:
 def move_sentence(move: Plan) -> str:
     """Say for whom tasks are moved, and how good the plan is."""
     whom = ", ".join(move.get("for") or ()) or "nobody in particular"
+    whom += " (in shadow: nothing is carried out)" if move.get("shadow") else ""
     if not move.get("feasible", True):
         text = f"For {whom} ({move.get('trigger', '')}): no moves make room."
     else:

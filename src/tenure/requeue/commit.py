@@ -76,7 +76,8 @@ class Commits:
         session, workload, outcome = self.session, candidate.workload, self.outcome
         delay = expectation.requeue_delay(workload.model, session.above(workload.leaf), session.settings)
         until = min(session.now + (delay.value or 0), LAST_TIME)
-        workload.not_before = outcome.not_before[workload.key] = until
+        outcome.not_before[workload.key] = until
+        session.journal.set(workload, "not_before", until)
         outcome.beneficiaries[workload.key] = contender.key
         outcome.committed += 1
         if delay.problem:

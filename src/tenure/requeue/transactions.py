@@ -231,9 +231,6 @@ class Transactions:
     def _commit(
         self, cls: ContenderClass, contender: WorkloadState, candidates: Sequence[Candidate], pieces: Sequence[Piece]
     ) -> None:
-        if self.session.settings.modes.get("requeue") == "shadow":
-            cls.members.pop(0)
-            return
         gone = {p.workload for p in pieces}
         for candidate in candidates:
             candidate.done = candidate.workload in gone

@@ -62,7 +62,6 @@ class Rescheduling:
         self.session = state.session
         self.settings = state.session.settings.rescheduler
         self.solver = memory.solver if self.settings.exact.enabled else None
-        self.shadow = state.session.settings.modes.get(CAUSE) == "shadow"
         self.limits = Limits(self.settings.exact.node_limit, self.settings.exact.time_limit / SECOND)
         self.movable = Movable(state)
 
@@ -175,9 +174,6 @@ class Rescheduling:
         last = _in_one_go(made.problem, waves)
         legs = [leg for wave in (waves if last else waves[:1]) for leg in wave]
         wave_of = {made.tasks[leg.move.task]: n for n, wave in enumerate(waves) for leg in wave}
-        if self.shadow:
-            self.state.plan.moves.append(_move_plan(keys, trigger, answer, _waves(self.session, made, waves)))
-            return
         price = prices_of(self.state, [made.tasks[leg.move.task] for leg in legs])
         landings = answer.landings if last else ()
         done = enact(self.state, made, [leg.move for leg in legs], landings)
@@ -185,10 +181,7 @@ class Rescheduling:
             why = "the places do not suit once parts of GPUs and constraints between tasks are looked at"
             self._give_up(keys, trigger, answer, why)
             return
-        steps = tuple(
-            tuple(_step(self.session.nodes.names, made, leg.move, leg.mode) for leg in wave) for wave in waves
-        )
-        self.state.plan.moves.append(_move_plan(keys, trigger, answer, steps))
+        self.state.plan.moves.append(_move_plan(keys, trigger, answer, _waves(self.session, made, waves)))
         self._record(done.evicted, done.placed, price, contenders, wave_of, trigger)
 
     def _give_up(self, keys: tuple[str, ...], trigger: str, answer: Answer, why: str) -> None:

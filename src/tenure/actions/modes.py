@@ -1,0 +1,118 @@
+"""How far each cause of evictions goes: ``enforce``, ``shadow`` or ``off`` (spec: on Kubernetes, modes).
+
+An action never asks for its mode. While it runs, the settings of its session say that causes other than its own are
+off unless they are enforced, and one in shadow runs inside a transaction that is undone as a whole: what it would have
+evicted is kept as a record, and nothing that comes after it can tell that it ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
+
+from tenure.actions.context import Context
+from tenure.engine.backfill import Endings
+from tenure.engine.plan import EVICTING, Plan, Step
+from tenure.model.settings import Cause, Mode, Settings
+from tenure.quota.rounds import ARMED, FIRING
+from tenure.victims.search import Budget
+from tenure.victims.state import Evicting
+
+Action = Callable[[Context], None]
+
+
+def mode_of(settings: Settings, action: str) -> Mode:
+    """Give the mode of an action; one that evicts nobody is always enforced."""
+    return settings.modes.get(cast("Cause", action), "enforce")
+
+
+def settings_for(settings: Settings, action: str) -> Settings:
+    """Give the settings under which an action decides: its own cause enforced, others as far as they are carried out.
+
+    A cause in shadow takes nothing back from anybody, and makes no victims cheaper than a move.
+    """
+    if not settings.modes:
+        return settings
+    modes: dict[Cause, Mode] = {c: "off" for c, mode in settings.modes.items() if mode != "enforce" and c != action}
+    return replace(settings, modes=modes)
+
+
+class Shadow:
+    """Runs actions without an effect; ``known`` are cause, victim and contender of what was recorded already."""
+
+    def __init__(self, known: set[tuple[str, str, str]]) -> None:
+        self.known = known
+
+    def run(self, context: Context, action: Action) -> None:
+        """Let an action decide, undo it, and write what it would have evicted into the plan."""
+        session, plan = context.session, context.plan
+        real = context.evicting()
+        scratch = Plan(plan.now, steps=list(plan.steps), started=list(plan.started), wake=plan.wake)
+        thought = replace(context, plan=scratch, endings=_copied(context.endings), vain_passes={})
+        thought.evictions = _in_thought(real, thought)
+        ledger, sent = real.plugins.budgets.ledger, list(getattr(context.rescheduling, "sent", ()))
+        charged = ledger.checkpoint()
+        mark, epoch = session.checkpoint(), session.epoch
+        action(thought)
+        session.rollback(mark, epoch=epoch)
+        ledger.rollback(charged)
+        if thought.rescheduling is not None:
+            getattr(thought.rescheduling, "sent", [])[:] = sent
+        context.watched, context.requeueing = thought.watched, thought.requeueing
+        context.rescheduling = thought.rescheduling
+        self._keep(context, scratch)
+
+    def forget(self, context: Context) -> None:
+        """Forget records of workloads that have gone."""
+        there = context.session.workloads
+        self.known -= {k for k in self.known if k[1] not in there or (k[2] and k[2] not in there)}
+
+    def _keep(self, context: Context, scratch: Plan) -> None:
+        """Keep what was recorded, and what is noted whether anything is evicted or not."""
+        plan = context.plan
+        before = {id(s) for s in plan.steps}
+        would = [s for s in scratch.steps if s.action in EVICTING and id(s) not in before]
+        new = [s for s in would if _key(s) not in self.known]
+        self.known |= {_key(s) for s in new}
+        plan.shadow += new
+        _keep_notes(context, scratch, {s.workload for s in would})
+        plan.queue_status |= scratch.queue_status
+        plan.quota += [replace(q, state=ARMED) if q.state == FIRING else q for q in scratch.quota]
+        plan.quota_events += [e for e in scratch.quota_events if e.kind != "fired"]
+        plan.moves += [replace(m, shadow=True) for m in scratch.moves]
+        plan.warnings += [w for w in scratch.warnings if w not in plan.warnings]
+        plan.wake = scratch.wake
+        found = scratch.requeue
+        if found.nominations or found.skipped or found.reports:
+            nominations = [replace(n, committed=False) for n in found.nominations]
+            rolled_back = found.rolled_back + found.committed
+            plan.requeue = replace(found, nominations=nominations, committed=0, rolled_back=rolled_back,
+                                   not_before={}, beneficiaries={})  # fmt: skip
+
+
+def _keep_notes(context: Context, scratch: Plan, would: set[str]) -> None:
+    """Note since when gangs are stale, of those that stay; without that their grace would never be over."""
+    for key, since in scratch.stale.items():
+        if key not in would:
+            context.session.workloads[key].stale_since = since
+            context.plan.stale[key] = since
+
+
+def _key(step: Step) -> tuple[str, str, str]:
+    return step.cause or "", step.workload, step.beneficiary or ""
+
+
+def _in_thought(real: Evicting, thought: Context) -> Evicting:
+    most = real.session.settings.search.max_scenarios
+    return replace(
+        real, plan=thought.plan, endings=thought.endings, budget=Budget(most), memories={},
+        evicted=set(real.evicted), moved=set(real.moved),
+    )  # fmt: skip
+
+
+def _copied(endings: Endings) -> Endings:
+    found = Endings()
+    for _, _, _, workload in endings.sorted:
+        found.add(workload)
+    return found
