@@ -339,7 +339,7 @@ SETTINGS = {
         "a share is expected",
     ),
     "an objective that is none": (
-        "scheduler: {rescheduler: {background: {objective: {pakc: 1}}}}",
+        "scheduler: {rescheduler: {background: {objective: {pack: 1, pakc: 1}}}}",
         "scheduler.rescheduler.background.objective.pakc",
         "did you mean pack?",
     ),
