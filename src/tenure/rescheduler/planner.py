@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tenure.rescheduler.beam import Found
 from tenure.rescheduler.cover import NEVER, Cover
 from tenure.rescheduler.decode import decode
-from tenure.rescheduler.greedy import Found, greedy
+from tenure.rescheduler.greedy import WIDTH, greedy
 from tenure.rescheduler.impossible import why_never
 from tenure.rescheduler.problem import Answer, Certificate, Landing, Move, Problem
 from tenure.rescheduler.program import Program, assemble
@@ -25,7 +26,7 @@ WIDENING = (0.02, 0.25, 1.5)
 """How far above the bound a plan is looked for first, as a share of it."""
 
 
-ALONE = 8
+ALONE = 4
 """How much more effort the greedy plan is worth where no exact one follows."""
 
 
@@ -54,7 +55,7 @@ def make_room(problem: Problem, solver: Solver | None, limits: Limits | None = N
     reason = why_never(problem, covers)
     if reason:
         return _none(bound, "impossible", reason)
-    found = greedy(problem, covers, 1 if solver is not None else ALONE)
+    found = greedy(problem, covers, WIDTH if solver is not None else WIDTH * ALONE)
     if found is not None and found[0] <= bound:
         return _answer(found, bound, "cover", "no plan can cost less: so much has to leave the cheapest nodes")
     if solver is None:
