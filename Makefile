@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test check bench browser clean
+.PHONY: install demo test check bench browser controlplane clean
 
 install: $(STAMP)
 
@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml requirements.txt
 demo: install
 	@$(BIN)/python examples/demo.py
 
-test: install check browser
+test: install check browser controlplane
 	$(BIN)/pytest --numprocesses 2 --dist worksteal
 
 # Format, lint, types and import layers.
@@ -35,6 +35,11 @@ browser:
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
 	  echo "no chromium here, and none could be installed: the browser tests will be skipped"
+
+# A real Kubernetes control plane from Go modules, once a machine (eight minutes on two cores). Where there is no Go, the
+# tests that need it are skipped, visibly.
+controlplane: install
+	@$(BIN)/python tools/controlplane/build.py --if-go
 
 bench: install
 	$(BIN)/python benchmarks/run.py

@@ -34,6 +34,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "explain": Entry("tenure.cli.explain", "explain", "Say why a workload waits or was evicted, and what would help."),
     "reschedule": Entry("tenure.cli.reschedule", "reschedule", "Say which running tasks to move, wave by wave."),
     "compare": Entry("tenure.cli.compare", "compare", "Put the summaries of simulations side by side."),
+    "install": Entry("tenure.cli.install", "install", "Print the manifests that install Tenure on a cluster."),
     "completion": Entry("tenure.cli.completion", "completion", "Print a script that completes commands in a shell."),
 }
 """All commands by name. One whose module is not installed is not there."""

@@ -1,0 +1,77 @@
+"""``tenure install``: the manifests of an installation."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+import click
+
+from tenure.clusters.kubernetes.manifests import Installation, objects, write
+from tenure.clusters.kubernetes.rbac import Role
+from tenure.model.kinds import Name
+from tenure.model.load import load_file
+from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.records import record_of
+from tenure.model.settings import Settings
+
+
+@click.command()
+@click.option("--namespace", default="tenure-system", show_default=True, help="Where Tenure itself runs.")
+@click.option("--image", help="The container image.  [default: tenure:VERSION]")
+@click.option(
+    "--replicas", type=click.IntRange(1, 20), default=2, show_default=True, help="How many, of which one leads."
+)
+@click.option("--config", type=click.Path(), help="Settings (kind: SchedulerConfig) for the ConfigMap.")
+@click.option("--read-only", is_flag=True, help="Decide and record, but act on nothing: it may only read and watch.")
+@click.option("--rescheduler-only", is_flag=True, help="Move pods that another scheduler places; bind none.")
+@click.option("--yunikorn-queues", metavar="NAMESPACE/NAME", help="Read queues from YuniKorn's ConfigMap.")
+@click.option("--service-monitor", is_flag=True, help="Add a Service and a ServiceMonitor for the Prometheus operator.")
+def install(
+    namespace: str,
+    image: str | None,
+    replicas: int,
+    config: str | None,
+    read_only: bool,
+    rescheduler_only: bool,
+    yunikorn_queues: str | None,
+    service_monitor: bool,
+) -> int:
+    """Print what `kubectl apply -f -` installs: namespace, resource definitions, rights, settings, Deployment.
+
+    Nothing is contacted and nothing changed.
+    """
+    if read_only and rescheduler_only:
+        raise click.UsageError("--read-only and --rescheduler-only exclude each other; choose one")
+    role = Role.READ_ONLY if read_only else Role.RESCHEDULER if rescheduler_only else Role.SCHEDULER
+    asked = Installation(
+        image=image or f"tenure:{version('tenure')}",
+        namespace=namespace,
+        replicas=replicas,
+        role=role,
+        config=_settings(config) if config else None,
+        yunikorn=_pair(yunikorn_queues) if yunikorn_queues else None,
+        service_monitor=service_monitor,
+    )
+    click.echo(write(objects(asked)), nl=False)
+    return 0
+
+
+def _settings(path: str) -> dict[str, Any]:
+    """Read settings and give what of them is not as by default."""
+    loaded = load_file(path)
+    if not isinstance(loaded, Settings):
+        raise InvalidInputError([Problem(path, 0, "kind", "is no SchedulerConfig; name the scheduler's settings")])
+    return record_of(Settings).encode(loaded)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    namespace, slash, name = text.partition("/")
+    try:
+        if slash:
+            return Name().parse(namespace), Name().parse(name)
+    except ValueError:
+        pass
+    raise click.UsageError(
+        f"--yunikorn-queues is {text!r}, but NAMESPACE/NAME is expected, such as yunikorn/yunikorn-configs"
+    )

@@ -1,0 +1,84 @@
+"""What Tenure's service account may do: no more than the installation needs, each right with its reason.
+
+A read-only installation writes nothing but its own leases, events and the status of its own objects; one that only
+reschedules never binds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from tenure.clusters.kubernetes.crds import GROUP, RESOURCES
+
+NAME: Final = "tenure"
+API: Final = "rbac.authorization.k8s.io/v1"
+
+
+class Role(StrEnum):
+    """What an installation is for."""
+
+    SCHEDULER = "scheduler"
+    RESCHEDULER = "rescheduler"
+    READ_ONLY = "read-only"
+
+
+ACTING: Final = frozenset({Role.SCHEDULER, Role.RESCHEDULER})
+EVERYBODY: Final = frozenset(Role)
+_READ: Final = ("get", "list", "watch")
+_OBSERVE: Final = ("list", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """Verbs on resources of one API group (empty: the core), for which installations, and what for."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    why: str
+    roles: frozenset[Role] = EVERYBODY
+
+
+_OWN: Final = tuple(resource.plural for resource in RESOURCES)
+
+CLUSTER_RIGHTS: Final = (
+    Right("", ("nodes", "pods"), _OBSERVE, "what there is, and what runs on it"),
+    Right("", ("namespaces",), _OBSERVE, "labels of namespaces"),
+    Right("scheduling.k8s.io", ("priorityclasses",), _OBSERVE, "priorities of workloads"),
+    Right("policy", ("poddisruptionbudgets",), _OBSERVE, "budgets that evictions have to keep"),
+    Right("batch", ("jobs",), _OBSERVE, "how many pods of a Job start together"),
+    Right("apps", ("replicasets", "statefulsets"), _OBSERVE, "to whom pods belong"),
+    Right(GROUP, _OWN, _OBSERVE, "queues, groups, budgets and settings"),
+    Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what it says of them"),
+    Right("events.k8s.io", ("events",), ("create", "patch"), "what it did, and why something waits"),
+    Right("", ("pods/binding",), ("create",), "starting pods", frozenset({Role.SCHEDULER})),
+    Right("", ("pods/eviction",), ("create",), "evicting pods, within PodDisruptionBudgets", ACTING),
+    Right("", ("pods",), ("patch",), "annotations: starts, notices, records of evictions", ACTING),
+    Right("", ("pods/status",), ("patch",), "conditions and nominatedNodeName", ACTING),
+    Right("", ("nodes",), ("patch",), "the taint that keeps a hole", frozenset({Role.RESCHEDULER})),
+)
+
+OWN_NAMESPACE_RIGHTS: Final = (
+    Right("coordination.k8s.io", ("leases",), ("get", "create", "update"), "one leader per node pool"),
+)
+
+
+def rules(rights: Iterable[Right], role: Role) -> list[dict[str, Any]]:
+    """Give the rules for the API server, with the rights of an installation."""
+    return [
+        {"apiGroups": [right.group], "resources": list(right.resources), "verbs": list(right.verbs)}
+        for right in rights
+        if role in right.roles
+    ]
+
+
+def granted(role: Role) -> Iterator[tuple[str, str, str]]:
+    """Give each right of an installation singly: group, resource with subresource, verb."""
+    for right in (*CLUSTER_RIGHTS, *OWN_NAMESPACE_RIGHTS):
+        if role in right.roles:
+            for resource in right.resources:
+                for verb in right.verbs:
+                    yield right.group, resource, verb

@@ -1,0 +1,52 @@
+"""Control planes for tests: everything real but the nodes. Built once a machine by ``make controlplane``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.kubernetes.proxy import FaultProxy
+from tools.controlplane import build
+from tools.controlplane.plane import ControlPlane, Options
+
+StartPlane = Callable[..., ControlPlane]
+
+
+@pytest.fixture(scope="session")
+def programs() -> Path:
+    """Give the folder of the control plane's programs; without them tests are skipped, but never where required."""
+    if not build.is_built() and os.environ.get("TENURE_CONTROL_PLANE") != "required":
+        pytest.skip("no Kubernetes control plane here: run 'make controlplane' (needs Go 1.26) to have these tests run")
+    return build.build()
+
+
+@pytest.fixture(scope="session")
+def control_plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Give a control plane for all tests that leave it as they found it; it has the audit log, and no scheduler."""
+    assert programs.exists()
+    with ControlPlane(tmp_path_factory.mktemp("control-plane"), Options(audit=True)) as plane:
+        yield plane
+
+
+@pytest.fixture
+def start_plane(programs: Path, tmp_path: Path) -> Iterator[StartPlane]:
+    """Give a function that starts a control plane of the test's own; it takes the fields of `Options`."""
+    assert programs.exists()
+    with ExitStack() as started:
+        count = iter(range(1000))
+
+        def start(**options: object) -> ControlPlane:
+            plane = ControlPlane(tmp_path / f"control-plane-{next(count)}", Options(**options))
+            return started.enter_context(plane)
+
+        yield start
+
+
+@pytest.fixture
+def proxy(control_plane: ControlPlane) -> Iterator[FaultProxy]:
+    """Give a proxy to the shared control plane, in which nothing goes wrong yet."""
+    with FaultProxy(control_plane.server, control_plane.authority) as made:
+        yield made

@@ -1,0 +1,1 @@
+"""Tools for working on Tenure. Nothing of it is installed."""

@@ -1,0 +1,131 @@
+"""Builds the control plane's programs from the Go modules that go.mod pins, once a machine.
+
+They are kept under the user's cache folder by the hash of what they are made of. The first build takes eight minutes on
+two cores, and downloads 400 MB of modules through Go's module proxy; all later ones find them there.
+
+    python tools/controlplane/build.py          # builds what is missing and prints the folder
+    python tools/controlplane/build.py --if-go  # the same; where there is no Go it says so and is content
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+HERE: Final = Path(__file__).resolve().parent
+KUBERNETES: Final = "v1.37.1"
+PROGRAMS: Final = {
+    "etcd": "go.etcd.io/etcd/server/v3",
+    "kwok": "sigs.k8s.io/kwok/cmd/kwok",
+    "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+    "kubectl": "k8s.io/kubernetes/cmd/kubectl",
+    "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+}
+"""The programs by name and their packages; the quick ones first."""
+
+_STAGES: Final = ("node/fast/node-initialize.yaml", "pod/fast/pod-ready.yaml")
+"""What of KWOK's own stages is used, by its path in the module."""
+
+_ENVIRONMENT: Final = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
+
+
+class NoGoError(RuntimeError):
+    """The programs are not there, and there is no Go to build them with."""
+
+
+def folder() -> Path:
+    """Give the folder where the programs of this go.mod are, built or not."""
+    digest = hashlib.sha256()
+    for name in ("go.mod", "go.sum"):
+        digest.update((HERE / name).read_bytes())
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "tenure" / "controlplane" / digest.hexdigest()[:16]
+
+
+def is_built() -> bool:
+    """Tell whether everything is there."""
+    here = folder()
+    made = [here / name for name in PROGRAMS] + [here / "stages" / Path(path).name for path in _STAGES]
+    return all(path.exists() for path in made)
+
+
+def build() -> Path:
+    """Build what is missing and give the folder with the programs and ``stages/``.
+
+    Several processes may call this at once: one builds, the others wait.
+
+    Raises
+    ------
+    NoGoError
+        If something is missing and Go is not installed.
+    subprocess.CalledProcessError
+        If Go fails; it has said why on standard error.
+    """
+    target = folder()
+    if is_built():
+        return target
+    if shutil.which("go") is None:
+        raise NoGoError("the control plane's programs are not built, and there is no 'go' on the PATH to build them")
+    target.mkdir(parents=True, exist_ok=True)
+    with (target / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not is_built():
+            for name, package in PROGRAMS.items():
+                _compile(target / name, package)
+            _copy_stages(target / "stages")
+    return target
+
+
+def _compile(program: Path, package: str) -> None:
+    if program.exists():
+        return
+    print(f"building {program.name}...", file=sys.stderr, flush=True)
+    made = program.with_suffix(".new")
+    _go("build", "-trimpath", "-ldflags", _link_flags(), "-o", str(made), package)
+    made.rename(program)
+
+
+def _link_flags() -> str:
+    """Leave out symbols, and say which Kubernetes this is: clients parse the server's version."""
+    major, minor, _ = KUBERNETES.removeprefix("v").split(".")
+    stamps = {"gitVersion": KUBERNETES, "gitMajor": major, "gitMinor": minor}
+    return " ".join(["-s", "-w", *(f"-X k8s.io/component-base/version.{key}={text}" for key, text in stamps.items())])
+
+
+def _copy_stages(target: Path) -> None:
+    """Copy from KWOK's module how nodes and pods become ready."""
+    module = Path(_go("list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok").strip())
+    target.mkdir(exist_ok=True)
+    for path in _STAGES:
+        shutil.copyfile(module / "kustomize" / "stage" / path, target / Path(path).name)
+
+
+def _go(*arguments: str) -> str:
+    run = subprocess.run(
+        ["go", *arguments], cwd=HERE, env=os.environ | _ENVIRONMENT, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return run.stdout
+
+
+def main(arguments: list[str]) -> int:
+    """Build, and print where the programs are."""
+    try:
+        print(build())
+    except NoGoError as missing:
+        print(f"{missing}: the tests on Kubernetes will be skipped", file=sys.stderr)
+        return 0 if "--if-go" in arguments else 1
+    except subprocess.CalledProcessError as failed:
+        print(f"Go failed (exit code {failed.returncode}); it says why above", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
