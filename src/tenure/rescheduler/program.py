@@ -30,7 +30,8 @@ class Program:
     """``low <= A x <= high`` with ``A`` in coordinates, to be minimised over ``cost``.
 
     ``removed`` lists, for the first variables, the tasks that each counts: equal in everything that matters.
-    ``inflows`` says what the variables after them are. Further variables only help.
+    ``inflows`` says what the variables after them are. Further variables only help. ``start`` may have values
+    of a solution to begin with, NaN where they are not known.
     """
 
     removed: list[list[int]]
@@ -42,6 +43,7 @@ class Program:
     values: Floats
     low: Floats
     high: Floats
+    start: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ _PIECE = 1 << 16
 class Solution:
     """What came out: values (None if none were found), the proven bound, and whether the search came to its end.
 
-    ``failure`` says what went wrong with the process, empty if nothing did.
+    ``seconds`` are those of the processor. ``failure`` says what went wrong with the process, empty if nothing did.
     """
 
     values: NDArray[np.float64] | None
@@ -35,6 +35,7 @@ class Solution:
     infeasible: bool
     nodes: int = 0
     failure: str = ""
+    seconds: float = 0.0
 
 
 class Solver(Protocol):
@@ -45,7 +46,7 @@ class Solver(Protocol):
 
 
 class ProcessSolver:
-    """HiGHS, by way of scipy, in a process of its own."""
+    """HiGHS, in a process of its own."""
 
     def __init__(self, command: tuple[str, ...] = (sys.executable, "-m", "tenure.rescheduler.worker")) -> None:
         self._command = command
@@ -83,6 +84,7 @@ class ProcessSolver:
         message = {
             "cost": program.cost, "upper": program.upper, "rows": program.rows, "columns": program.columns,
             "values": program.values, "low": program.low, "high": program.high,
+            "start": program.start,
             "node_limit": np.int64(node_limit), "time_limit": np.float64(time_limit),
         }  # fmt: skip
         try:
@@ -144,4 +146,5 @@ def _solution(answer: dict[str, Any]) -> Solution:
         optimal=status == OPTIMAL,
         infeasible=status == INFEASIBLE,
         nodes=int(answer["nodes"]),
+        seconds=float(answer["seconds"]),
     )

@@ -1,6 +1,6 @@
 """The solver's own process: programs come in, solutions go out, until the input ends.
 
-It stands alone, so that it can be killed without harm, and so that nothing else has to load scipy.
+HiGHS stands alone, so that it can be killed without harm, and so that nothing else has to load it.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import struct
 import sys
+import time
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -46,35 +47,62 @@ def receive(stream: BinaryIO) -> dict[str, Any] | None:
 
 
 def solve(message: dict[str, Any]) -> dict[str, Any]:
-    """Solve one program: status, values (empty if none were found), bound and the number of nodes searched."""
-    from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415  takes long to load
-    from scipy.sparse import csc_array  # noqa: PLC0415
+    """Solve one program: status, values (empty if none were found), bound and the number of nodes searched.
 
-    shape = (len(message["low"]), len(message["cost"]))
-    matrix = csc_array((message["values"], (message["rows"], message["columns"])), shape=shape)
-    result = milp(
-        message["cost"],
-        integrality=np.ones(shape[1], np.int64),
-        bounds=Bounds(np.zeros(shape[1]), message["upper"]),
-        constraints=LinearConstraint(matrix, message["low"], message["high"]),
-        options={
-            "mip_rel_gap": 0.0,  # the default of 1e-4 stops short of the optimum
-            "node_limit": int(message["node_limit"]),
-            "time_limit": float(message["time_limit"]),
-        },
-    )
-    bound = result.mip_dual_bound
-    return {
-        "status": np.int64(result.status),
-        "x": np.zeros(0) if result.x is None else result.x,
-        "bound": np.float64(-np.inf if bound is None else bound),
-        "nodes": np.int64(result.mip_node_count or 0),
+    ``start`` has values to begin with, NaN where none is known; empty if there are none.
+    """
+    import highspy  # noqa: PLC0415  takes long to load
+
+    begin = time.process_time()
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    options: dict[str, bool | int | float] = {
+        "output_flag": False,
+        "threads": 1,
+        "mip_rel_gap": 0.0,  # the default of 1e-4 stops short of the optimum
+        "mip_max_nodes": int(message["node_limit"]),
+        "time_limit": float(message["time_limit"]),
     }
+    for name, value in options.items():
+        solver.setOptionValue(name, value)
+    solver.passModel(_model(highspy, message))
+    known = np.flatnonzero(np.isfinite(message["start"])).astype(np.int32)
+    if len(known):
+        solver.setSolution(len(known), known, message["start"][known])
+    solver.run()
+    status, info = solver.getModelStatus(), solver.getInfo()
+    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    infeasible = status == highspy.HighsModelStatus.kInfeasible
+    optimal = status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kModelEmpty)
+    return {
+        "status": np.int64(INFEASIBLE if infeasible else OPTIMAL if optimal else LIMIT),
+        "x": np.array(solver.getSolution().col_value) if found else np.zeros(0),
+        "bound": np.float64(info.mip_dual_bound if not infeasible else np.inf),
+        "nodes": np.int64(max(0, info.mip_node_count)),
+        "seconds": np.float64(time.process_time() - begin),
+    }
+
+
+def _model(highspy: Any, message: dict[str, Any]) -> Any:
+    """Give the program as the solver takes it: column by column, entries of one place added up."""
+    height, width = len(message["low"]), len(message["cost"])
+    place = message["columns"].astype(np.int64) * height + message["rows"]
+    order = np.argsort(place, kind="stable")
+    unique, first = np.unique(place[order], return_index=True)
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = width, height
+    model.col_cost_, model.col_lower_, model.col_upper_ = message["cost"], np.zeros(width), message["upper"]
+    model.row_lower_, model.row_upper_ = message["low"], message["high"]
+    model.integrality_ = [highspy.HighsVarType.kInteger] * width
+    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    model.a_matrix_.start_ = np.searchsorted(unique, np.arange(width + 1) * height).astype(np.int32)
+    model.a_matrix_.index_ = (unique % height).astype(np.int32)
+    model.a_matrix_.value_ = np.add.reduceat(message["values"][order], first) if len(first) else np.zeros(0)
+    return model
 
 
 def main() -> None:
     """Answer one message after the other."""
-    import scipy.optimize  # noqa: F401, PLC0415  loaded while the other side is still busy with its own
+    import highspy  # noqa: F401, PLC0415  loaded while the other side is still busy with its own
 
     while (message := receive(sys.stdin.buffer)) is not None:
         send(sys.stdout.buffer, solve(message))
