@@ -11,6 +11,7 @@ from tenure.actions.context import Context
 from tenure.engine.backfill import Backfill
 from tenure.engine.nominations import Rivals, bound_together, is_whole, overdue, withdraw
 from tenure.engine.order import QueueOrder
+from tenure.engine.waiting import Entry
 from tenure.engine.workloads import NextStep, TaskState, WorkloadState
 
 
@@ -91,9 +92,8 @@ class _Allocation:
 
     def _begin(self) -> None:
         easy = self.session.settings.backfill == "easy"
-        self.most_room = self.session.most_room()
         self.backfill = Backfill(self.session, self.context.endings, self.context.placer) if easy else None
-        self.order = QueueOrder(self.session, self.shares, self._skip_beside if easy else self._skip)
+        self.order = QueueOrder(self.session, self.shares, self._skip_beside if easy else self._skip, self._seek)
 
     def run(self) -> None:
         """Serve workloads until nobody can be served any more."""
@@ -149,7 +149,7 @@ class _Allocation:
             return False
         if shape.failed == session.epoch:
             return True
-        if shape.exceeds(self.most_room):
+        if shape.exceeds(session.most_room()):
             shape.failed = session.epoch
             return True
         return False
@@ -160,13 +160,30 @@ class _Allocation:
         if backfill is None or not backfill.blocked:
             return False
         if self._skip(workload, step):
-            if backfill.reservation is None:  # who is blocked may still be promised a time
-                if not self.order.alone:
-                    return False  # and between queues that has to be in order
-                if not self._held_back(workload, step):
-                    backfill.block(workload)
-            return True
+            return backfill.reservation is not None  # who is blocked before may still be promised a time, in order
         return backfill.known_to_delay(workload, step)
+
+    def _seek(self, entries: list[Entry], position: int) -> int:
+        """Skip as above, in one loop over the only leaf that waits: who is blocked there is known without a try."""
+        session, backfill, rivals = self.session, self.backfill, self.rivals.workloads
+        epoch, most = session.epoch, session.most_room()
+        for place in range(position, len(entries)):
+            workload: WorkloadState = entries[place][-1]
+            if workload.entry is not entries[place]:
+                continue
+            step: NextStep = workload.step  # type: ignore[assignment]
+            shape = step.shape
+            if shape is None or rivals:
+                return place
+            if shape.failed != epoch:
+                if not shape.exceeds(most):
+                    if backfill is None or not backfill.known_to_delay(workload, step):
+                        return place
+                    continue
+                shape.failed = epoch
+            if backfill is not None and backfill.reservation is None and not self._held_back(workload, step):
+                backfill.blocked.append(workload)
+        return len(entries)
 
     def _serve(self, workload: WorkloadState, step: NextStep) -> bool:
         shape, session, backfill = step.shape, self.session, self.backfill

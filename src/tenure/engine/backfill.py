@@ -9,15 +9,18 @@ Reservations count room by node and devices; what tasks want of each other is no
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from operator import add, ge, itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tenure.engine import kernels
+from tenure.engine.classes import TaskClass
 from tenure.engine.journal import Journal
 from tenure.engine.nodes import NOW, THEN, NodeTable
 from tenure.engine.placement import Placer, enough
-from tenure.engine.score import UNFIT, Scorer
+from tenure.engine.score import FEW, UNFIT, Scorer
 from tenure.engine.session import Session
 from tenure.engine.workloads import NextStep, TaskState, WorkloadState
 from tenure.model.resources import MILLI
@@ -66,11 +69,23 @@ class Imagined:
         single = session.scorer.single
         self.scorer = Scorer(nodes, "spread" if single == "spread" else "binpack", session.mix)
 
-    def release(self, workload: WorkloadState) -> None:
-        """Give back what the active tasks of a workload hold."""
-        for task in workload.tasks:
-            if task.node >= 0 and task.active:
-                self._occupy(task, task.node, task.devices, -1)
+    def release(self, endings: Sequence[Ending]) -> None:
+        """Give back what the active tasks of these workloads hold."""
+        freed: dict[tuple[int, int], int] = {}
+        for ending in endings:
+            for task in ending[-1].tasks:
+                node = task.node
+                if node < 0 or not task.active:
+                    continue
+                if task.devices:
+                    self._occupy(task, node, task.devices, -1)
+                    continue
+                for row, amount in task.cls.asks:
+                    freed[row, node] = freed.get((row, node), 0) + amount
+        room, rows = self.nodes.room, self.nodes.rows
+        for (row, node), amount in freed.items():
+            room[row, node] += amount
+            room[row + rows, node] += amount
 
     def _occupy(self, task: TaskState, node: int, devices: tuple[int, ...], sign: int) -> None:
         milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])
@@ -85,10 +100,8 @@ class Imagined:
                 continue
             done: list[tuple[TaskState, int, tuple[int, ...]]] = []
             for task in step.tasks:
-                keys = self.scorer.keys(task.cls, slice(None))
-                keys = keys if mask is None else np.where(mask, keys, UNFIT)
-                node = int(keys.argmax()) if len(keys) else -1
-                if node < 0 or keys[node] == UNFIT:
+                node = self._best(task.cls, mask)
+                if node < 0:
                     break
                 devices = placer.devices(task.cls, node, bindable=True) if task.cls.whole or task.cls.devices else ()
                 self._occupy(task, node, devices, 1)
@@ -98,6 +111,19 @@ class Imagined:
             for task, node, devices in done:
                 self._occupy(task, node, devices, -1)
         return False
+
+    def _best(self, cls: TaskClass, mask: NDArray[np.bool_] | None) -> int:
+        """Give the best node for one task, -1 if none fits."""
+        scorer, count = self.scorer, len(self.nodes)
+        if count <= FEW and mask is None:
+            assert scorer.scalar is not None
+            keys = [scorer.scalar(cls, node) for node in range(count)]
+            best = max(keys, default=UNFIT)
+            return keys.index(best) if best > UNFIT else -1
+        found = scorer.keys(cls, slice(None))
+        found = found if mask is None else np.where(mask, found, UNFIT)
+        node = int(found.argmax()) if count else -1
+        return node if node >= 0 and found[node] > UNFIT else -1
 
     def _domains(self, step: NextStep) -> list[NDArray[np.bool_] | None]:
         topology = step.tasks[0].workload.root.topology
@@ -109,6 +135,12 @@ class Imagined:
     def has_room(self, task: TaskState) -> NDArray[np.bool_]:
         """Nodes on which one task fits."""
         return self.scorer.fits(task.cls, slice(None))[0]
+
+    def has_room_at(self, task: TaskState, node: int) -> bool:
+        """Whether one task fits this node."""
+        if task.cls.milli is not None:
+            return bool(self.scorer.fits(task.cls, np.array([node]))[0][0])
+        return kernels.fit(self.nodes.room[:, node].tolist(), task.cls.asks, self.nodes.rows) == kernels.BINDS
 
     def take(self, task: TaskState) -> bool:
         """Take what a task that was just placed holds; False, with nothing taken, if its devices are spoken for.
@@ -162,11 +194,13 @@ class Backfill:
     def known_to_delay(self, workload: WorkloadState, step: NextStep) -> bool:
         """Whether it would not be gone in time, and a step of this shape does not fit beside the reservation."""
         shape, reservation = step.shape, self.reservation
-        if shape is None or reservation is None or self._gone_in_time(workload):
+        if shape is None or reservation is None:
             return False
-        if shape.failed_beside != self.serial and shape.exceeds(reservation.most):
+        if shape.failed_beside != self.serial:
+            if not shape.exceeds(reservation.most):
+                return False
             shape.failed_beside = self.serial
-        return shape.failed_beside == self.serial
+        return not self._gone_in_time(workload)
 
     def _gone_in_time(self, workload: WorkloadState) -> bool:
         reservation = self.reservation
@@ -261,11 +295,10 @@ def reserve(session: Session, endings: Endings, workload: WorkloadState) -> Rese
     needed = _least_amount(session, step)
     free = imagined.nodes.room[: imagined.nodes.amounts].sum(axis=1).tolist()
     released = 0
-    for position, (end, amount, _, _running) in enumerate(endings.sorted):
+    for position, (end, amount, _, _) in enumerate(endings.sorted):
         free = list(map(add, free, amount))
         if all(map(ge, free, needed)):
-            for _, _, _, running in endings.sorted[released : position + 1]:
-                imagined.release(running)
+            imagined.release(endings.sorted[released : position + 1])
             released = position + 1
             if imagined.place(step):
                 imagined.nodes.journal = session.journal

@@ -40,6 +40,10 @@ class Shares(Protocol):
 Skip = Callable[[WorkloadState, NextStep], bool]
 """Whether a workload need not be tried, because it is known that its step fails."""
 
+Seek = Callable[[list[Entry], int], int]
+"""Position of the first entry from a position on that has to be tried, where only one leaf waits; their number if none.
+"""
+
 
 class LeafCursor:
     """Goes through the entries of one leaf in order, once.
@@ -49,7 +53,7 @@ class LeafCursor:
     turn would come at once, because one that asks for the same was passed over just now.
     """
 
-    __slots__ = ("alone", "entries", "freely", "position", "skip", "skipped")
+    __slots__ = ("alone", "entries", "freely", "position", "seek", "skip", "skipped")
 
     def __init__(self, entries: list[Entry], skip: Skip, *, freely: bool, alone: bool) -> None:
         self.entries = entries
@@ -58,9 +62,13 @@ class LeafCursor:
         self.freely = freely
         self.alone = alone
         self.skipped: dict[Amount, None] = {}
+        self.seek: Seek | None = None
 
     def head(self, passed: Amount | None = None) -> WorkloadState | None:
         """Give the first workload that still waits and has to be tried; ``passed``: what was passed over just now."""
+        if self.seek is not None:
+            self.position = self.seek(self.entries, self.position)
+            return self.entries[self.position][-1] if self.position < len(self.entries) else None
         entries, skip, freely, position = self.entries, self.skip, self.freely, self.position
         skipped = self.skipped = {}
         while position < len(entries):
@@ -78,21 +86,30 @@ class LeafCursor:
 
 
 class QueueOrder:
-    """Serves pending workloads in order, leaf by leaf as the queue order says."""
+    """Serves pending workloads in order, leaf by leaf as the queue order says.
 
-    def __init__(self, session: Session, shares: Shares, skip: Skip) -> None:
+    ``seek`` does what ``skip`` does, for a whole leaf at once, where no other waits.
+    """
+
+    def __init__(self, session: Session, shares: Shares, skip: Skip, seek: Seek | None = None) -> None:
         self.session = session
         self.shares = shares
         self.queues = session.queues
         waiting = {q: e for q, e in session.waiting.entries.items() if e}
-        forks = self._forks(waiting)
+        only = len(waiting) == 1
+        forks = set() if only else self._forks(waiting)
         self.cursors = {
-            q: LeafCursor(e, skip, freely=forks.isdisjoint(self.queues.path[q]), alone=len(waiting) == 1)
+            q: LeafCursor(e, skip, freely=only or forks.isdisjoint(self.queues.path[q]), alone=only)
             for q, e in waiting.items()
         }
         self.heads: dict[int, WorkloadState] = {}
         self.heaps: dict[int, list[tuple[Key | None, int]]] = {-1: []}
-        self._build(-1, self.queues.top)
+        if only:
+            for leaf, cursor in self.cursors.items():
+                cursor.seek = seek
+                self._advance(leaf)
+        else:
+            self._build(-1, self.queues.top)
         self.alone = len(self.heads) == 1
 
     def _forks(self, leaves: Iterable[int]) -> set[int]:

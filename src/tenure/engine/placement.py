@@ -30,6 +30,9 @@ class Beside(Protocol):
     def has_room(self, task: TaskState) -> Mask:
         """Nodes on which one task fits."""
 
+    def has_room_at(self, task: TaskState, node: int) -> bool:
+        """Whether one task fits this node."""
+
     def take(self, task: TaskState) -> bool:
         """Take what a task that was just placed holds, if it is there."""
 
@@ -88,10 +91,10 @@ class Placer:
     # -- one task -------------------------------------------------------------------------------------------------
 
     def _one(self, task: TaskState, allowed: Mask | None) -> bool:
-        if self.beside is not None:
-            room = self.beside.has_room(task)
-            allowed = room if allowed is None else allowed & room
         node, bindable = self.find(task, allowed)
+        if node >= 0 and self.beside is not None and not self.beside.has_room_at(task, node):
+            room = self.beside.has_room(task)
+            node, bindable = self.find(task, room if allowed is None else allowed & room)
         if node < 0:
             return False
         self.put(task, node, bindable=bindable)

@@ -27,6 +27,9 @@ PREFERENCE = 2 * BASE
 WAITS = PREFERENCE * (1 << 16)
 """What a node loses where the task cannot be bound yet. Subtracted, so that the rest keeps its precision."""
 
+FEW = 8
+"""Nodes up to which scalar code is faster than vectors (measured)."""
+
 GROWTH_STEP = 20.0
 """Growth of fragmentation is compared in steps of so many milli-GPU; what lies in one step is a tie.
 
@@ -218,7 +221,7 @@ class Scorer:
             self._find_best(cls)
         elif behind:
             recent = dict.fromkeys(changed[cls.synced :])
-            if self.scalar is not None and len(recent) <= 8:  # noqa: PLR2004  measured: vectors pay from here on
+            if self.scalar is not None and len(recent) <= FEW:
                 self._catch_up_few(cls, list(recent))
             else:
                 index = np.fromiter(recent, np.int64, len(recent))

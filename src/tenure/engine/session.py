@@ -16,7 +16,7 @@ from tenure.engine.journal import Journal
 from tenure.engine.nodes import UNLIMITED, NodeTable
 from tenure.engine.queues import Amount, QueueTree
 from tenure.engine.restore import restore, restore_devices, restore_nominations
-from tenure.engine.score import Scorer
+from tenure.engine.score import FEW, Scorer
 from tenure.engine.steps import Steps
 from tenure.engine.terms import TermTable
 from tenure.engine.waiting import WaitingLists
@@ -46,6 +46,7 @@ class Session:
     ``on_node`` holds, for each node, the tasks that occupy it or will (bound, running, terminating, nominated).
     ``waiting`` holds, for each leaf queue, those that wait, in their order. ``added`` are the workloads that came since
     the last cycle. ``epoch`` grows whenever room may have grown anywhere. ``disruption_budgets`` are the cluster's own.
+    ``noticed`` are the tasks whose eviction was announced.
     """
 
     def __init__(
@@ -68,12 +69,13 @@ class Session:
         self.waiting = WaitingLists((q for q, leaf in enumerate(self.queues.leaf) if leaf), self.journal)
         self.nominated: dict[str, WorkloadState] = {}
         self.added: list[WorkloadState] = []
+        self.noticed: set[TaskState] = set()
         self.foreign = [0] * self.nodes.amounts
         self.evictions: tuple[Eviction, ...] = ()
         self.disruption_budgets: tuple[DisruptionBudget, ...] = ()
         self.epoch = 0
         self._last_epoch = 0
-        self._most_room: tuple[int, list[int]] = (-1, [])
+        self._most_room: tuple[tuple[int, int], list[int]] = ((-1, 0), [])
         self._capacity: list[int] | None = None
 
     # -- events -------------------------------------------------------------------------------------------------
@@ -153,8 +155,9 @@ class Session:
                     self.queues.ask(state.leaf, task.cls.amount)
         if state.started_at is not None and state.started_at > self.now:
             state.started_at = self.now
-        if state.started_at is None and any(t.phase is RUNNING or t.phase is BOUND for t in state.tasks):
-            starts = [t.model.started_at for t in state.tasks if t.active and t.model.started_at is not None]
+        if state.started_at is None and any(t.phase is RUNNING or t.phase is BOUND or t.notice for t in state.tasks):
+            running = (t.model for t in state.tasks if t.active or t.notice)
+            starts = [task.started_at for task in running if task.started_at is not None]
             state.started_at = min(starts) if starts else None
 
     def leaves_at(self, task: TaskState) -> int:
@@ -175,6 +178,8 @@ class Session:
     def remove_workload(self, key: str) -> None:
         """Forget a workload with all its tasks; what they held is free."""
         state = self.workloads.pop(key)
+        for task in state.tasks if self.noticed else ():
+            self.forget_notice(task)
         for task in state.tasks:
             if task.leaving >= 0:
                 depart(self, task)
@@ -196,8 +201,15 @@ class Session:
         else:
             self.count_foreign(node, task.cls.amount_at(node, self.nodes), -1)
 
+    def forget_notice(self, task: TaskState) -> None:
+        """A task is under notice no longer."""
+        if task.notice is not None:
+            self.journal.set(task, "notice", None)
+            self.journal.remove(self.noticed, task)
+
     def finish(self, task: TaskState) -> None:
         """A task has succeeded: it counts as active and holds nothing."""
+        self.forget_notice(task)
         self.withdraw(task)
         if task.phase is PENDING and task.asks:
             self.queues.unask(task.workload.leaf, task.cls.amount)
@@ -252,6 +264,8 @@ class Session:
             task.nominated, task.nominated_devices = -1, ()
         if task.node >= 0:
             left = task.phase is TERMINATING
+            if task.notice is not None:
+                self.forget_notice(task)
             if left and not task.stuck:
                 self.count_waiting(-1)
             self._give_back(task, task.node, task.devices, now=True, then=not left or task.stuck)
@@ -330,10 +344,11 @@ class Session:
 
     def most_room(self) -> list[int]:
         """Give the most that any ready node has of each row, or had earlier in this epoch: room only shrinks in it."""
-        if self._most_room[0] != self.epoch:
-            nodes = self.nodes
+        nodes = self.nodes
+        state = self.epoch, len(nodes.changed) if len(nodes) <= FEW else 0
+        if self._most_room[0] != state:
             room = nodes.room[nodes.rows :, nodes.ready]
-            self._most_room = (self.epoch, room.max(axis=1).tolist() if room.size else [-1] * nodes.rows)
+            self._most_room = state, room.max(axis=1).tolist() if room.size else [-1] * nodes.rows
         return self._most_room[1]
 
     def refresh(self, state: WorkloadState) -> None:
