@@ -66,8 +66,10 @@ class _Requeue:
         context, session = self.context, self.context.session
         state = context.evicting()
         candidates = [c for c in in_order(session, shares, outcome.nominations) if c.workload.key not in state.moved]
-        Transactions(state, shares, candidates, outcome).run()
-        outcome.nominations = [replace(n, committed=n.workload in outcome.not_before) for n in outcome.nominations]
+        self.memory.position = Transactions(state, shares, candidates, outcome).run(self.memory.position)
+        if outcome.not_before:
+            done = outcome.not_before
+            outcome.nominations = [replace(n, committed=True) if n.workload in done else n for n in outcome.nominations]
 
     def _report(self, findings: dict[str, Findings]) -> None:
         """Write skips, and settings that are wrong, into the plan."""

@@ -25,7 +25,6 @@ class Candidate:
     workload: WorkloadState
     nominated: Nominated
     over: float
-    number: int = -1
     done: bool = False
     _options: list[list[Piece]] | None = None
 
@@ -89,8 +88,6 @@ def in_order(session: Session, shares: CurrentShares, nominated: list[Nominated]
         found.append(Candidate(workload, entry, over[leaf]))
     found.sort(key=_rank)
     found.sort(key=lambda c: any(last_resort(session, t) for t in c.workload.tasks if t.node >= 0))
-    for number, candidate in enumerate(found):
-        candidate.number = number
     return found
 
 

@@ -1,11 +1,14 @@
-"""Contenders that stand alike: same leaf, same priority, and a next step of the same shape."""
+"""Who waits, in classes of contenders that stand alike: same leaf, same priority, and a next step of the same shape."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tenure.engine.order import QueueOrder
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
+from tenure.fairness.current import CurrentShares
 from tenure.victims.room import Need
 
 
@@ -19,6 +22,7 @@ class ContenderClass:
     leaf: int
     priority: int
     shape: int
+    fixed: bool
     members: list[WorkloadState] = field(default_factory=list)
 
     def first(self) -> WorkloadState | None:
@@ -38,12 +42,15 @@ class Contenders:
     amounts: list[tuple[int, ...]]
 
 
-def gather(session: Session, waiting: list[WorkloadState]) -> Contenders:
-    """Put into classes who waits, in the order in which they are to be served."""
+def gather(session: Session, may_contend: Callable[[WorkloadState], bool]) -> Contenders:
+    """Put into classes who waits and can be helped by an eviction, leaf by leaf."""
     shapes: dict[object, int] = {}
     classes: dict[object, ContenderClass] = {}
     found = Contenders([], [], [])
-    for workload in waiting:
+    possible: list[bool] = []
+    for workload in session.waiting.all():
+        if not may_contend(workload):
+            continue
         step = workload.step
         assert step is not None
         key: object = workload.key if step.shape is None else (id(step.shape), step.kind)
@@ -52,10 +59,34 @@ def gather(session: Session, waiting: list[WorkloadState]) -> Contenders:
             number = shapes[key] = len(shapes)
             found.needs.append(Need(session, step))
             found.amounts.append(step.amount)
-        alike = workload.leaf, workload.priority, number
+            possible.append(found.needs[-1].ever())
+        if not possible[number]:
+            continue
+        alike = workload.leaf, workload.priority, number, workload.fixed
         known = classes.get(alike)
         if known is None:
             known = classes[alike] = ContenderClass(*alike)
-            found.classes.append(known)
+            if not (known.fixed and session.queues.beyond_guaranteed(known.leaf, step.amount) is not None):
+                found.classes.append(known)
         known.members.append(workload)
     return found
+
+
+def in_order(session: Session, shares: CurrentShares, classes: Sequence[ContenderClass]) -> list[ContenderClass]:
+    """Put classes into the order in which their first members would be served."""
+    if len(classes) < 2:  # noqa: PLR2004  nothing to compare
+        return list(classes)
+    first = {id(cls.members[0]): cls for cls in classes}
+    order = QueueOrder(session, shares, lambda who, _: id(who) not in first)
+    found: list[ContenderClass] = []
+    while len(found) < len(first) and (workload := order.next()) is not None:
+        cls = first.get(id(workload))
+        if cls is not None:
+            found.append(cls)
+        order.pass_over(workload)
+    return found
+
+
+def leaves_of(classes: Iterable[ContenderClass]) -> set[int]:
+    """Give the leaves in which they wait."""
+    return {cls.leaf for cls in classes}

@@ -1,6 +1,8 @@
-"""What requeue keeps from one cycle to the next: the nominators, and when what runs is expected to end."""
+"""What requeue keeps from one cycle to the next: the nominators, expected ends, and where the search was cut off."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
@@ -8,13 +10,31 @@ from tenure.nominators.due import Due
 from tenure.nominators.registry import Registry
 
 
+class Position(NamedTuple):
+    """What the search would have tried next.
+
+    ``contender`` and ``candidate`` are names; without a candidate it is a set of the first ``size``, or, for one
+    candidate, the option of that number. ``spared`` are those that have been given back from the set.
+    """
+
+    contender: str
+    candidate: str = ""
+    size: int = 0
+    spared: tuple[str, ...] = ()
+
+
 class Memory:
-    """Has to be told of every start; what was running when it was made, or came running later, it finds itself."""
+    """Has to be told of every start; what was running when it was made, or came running later, it finds itself.
+
+    ``position`` is where the last search was cut off, None if it came to its end. It is not written anywhere: after a
+    restart the search begins at its beginning.
+    """
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.registry = Registry(session.settings)
         self.due = Due(session)
+        self.position: Position | None = None
 
     def started(self, key: str) -> None:
         """A workload has started."""

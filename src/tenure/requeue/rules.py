@@ -110,7 +110,7 @@ def asks_again(piece: Piece) -> Amount:
     """Give what a candidate asks for next once a piece of it is gone: its core, else one task of its surplus."""
     workload = piece.workload
     if piece.whole:
-        tasks = _core(workload.root) or list(piece.tasks)
+        tasks = core_of(workload) or list(piece.tasks)
     elif workload.step is not None:
         return workload.step.amount
     else:
@@ -119,6 +119,11 @@ def asks_again(piece: Piece) -> Amount:
     for task in tasks[1:]:
         total = tuple(map(add, total, task.cls.amount))
     return total
+
+
+def core_of(workload: WorkloadState) -> list[TaskState]:
+    """Give the tasks that a workload starts with."""
+    return _core(workload.root)
 
 
 def _core(group: Group) -> list[TaskState]:

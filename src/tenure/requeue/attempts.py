@@ -1,0 +1,130 @@
+"""One attempt: may a contender take these pieces, and does it pay. Counts steps, and remembers where they ran out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenure.engine.plan import Refused
+from tenure.engine.refusal import Refusal
+from tenure.engine.requeued import Requeueing
+from tenure.engine.workloads import WorkloadState
+from tenure.fairness.current import CurrentShares
+from tenure.requeue.candidates import Candidate
+from tenure.requeue.classes import ContenderClass
+from tenure.requeue.commit import Commits
+from tenure.requeue.memory import Position
+from tenure.requeue.rules import Requeue
+from tenure.victims.pieces import Piece
+from tenure.victims.room import Need
+from tenure.victims.serving import held_back
+from tenure.victims.state import Evicting
+from tenure.victims.trial import Played, Trials
+
+ASKED = 16
+"""So many refusals by a rule or a shield cost as much as one play-through."""
+
+
+class Attempts:
+    """What the search for one candidate and that for a set share; ``cut`` is where the steps ran out, if they did."""
+
+    def __init__(self, state: Evicting, shares: CurrentShares, outcome: Requeueing) -> None:
+        self.state = state
+        self.session = state.session
+        self.shares = shares
+        self.trials = Trials(state.session, state.placer, shares, state.plugins)
+        self.commits = Commits(state, self.trials, outcome)
+        self.cut: Position | None = None
+        self._refusals: dict[tuple[str, str], Refusal] = {}
+        self._asked = 0
+        self._checked: dict[WorkloadState, int] = {}
+
+    def ready(self, cls: ContenderClass, need: Need | None) -> WorkloadState | None:
+        """Give the first of a class that still cannot be served as things are; who can be is served.
+
+        ``need`` is what the class asks for, if room is still as it was when that was worked out.
+        """
+        while (contender := cls.first()) is not None:
+            if contender.step is None or contender.entry is None:
+                cls.members.pop(0)
+            elif self._checked.get(contender) == self.commits.number:
+                return contender
+            elif self._fits_as_it_is(contender, need):
+                cls.members.pop(0)
+                need = None
+            else:
+                self._checked[contender] = self.commits.number
+                return contender
+        return None
+
+    def _fits_as_it_is(self, contender: WorkloadState, need: Need | None) -> bool:
+        """Whether a contender gets its place without any eviction by now."""
+        session, step = self.session, contender.step
+        assert step is not None
+        if held_back(session, contender, step) or not (need or Need(session, step)).met(()):
+            return False
+        rules = Requeue(session, self.shares, contender)
+        keep = session.settings.backfill != "easy"
+        played = self.trials.play(contender, (), rules, keep=keep)
+        if isinstance(played, Played) and keep:
+            self.commits.place(played, contender)
+        return isinstance(played, Played)
+
+    def allowed(self, contender: WorkloadState, candidate: Candidate, pieces: Sequence[Piece]) -> bool:
+        """Whether rules and shields let a contender take these pieces; why not is kept."""
+        rules = Requeue(self.session, self.shares, contender)
+        victim = candidate.workload
+        if victim is contender:
+            return False
+        refusal = rules.eligible(victim) or self.state.plugins.filter(self.session, "requeue", contender, victim)
+        if refusal is None or (refusal.core_only and not any(p.whole or p.group for p in pieces)):
+            return True
+        self._refusals.setdefault((contender.key, victim.key), refusal)
+        self._asked += 1
+        if self._asked % ASKED == 0:
+            self.state.budget.spend()
+        return False
+
+    def spend(self, position: Position) -> bool:
+        """Take a step; False, and ``position`` noted as what comes next, if there is none left."""
+        if self.cut is None and not self.state.budget.spend():
+            self.cut = position
+        return self.cut is None
+
+    def verdict(self, contender: WorkloadState, pieces: Sequence[Piece]) -> Played | Refusal:
+        """Play a set through, and undo it."""
+        return self.commits.play(contender, pieces, keep=False)
+
+    def pays(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
+        """Whether a part of what pays does so too; that is always looked at, so that nobody goes in vain."""
+        self.state.budget.spend()
+        return isinstance(self.verdict(contender, pieces), Played)
+
+    def fewer(self, contender: WorkloadState, pieces: Sequence[Piece]) -> list[Piece]:
+        """Give back, the last first, every piece without which a set pays as well."""
+        kept = list(pieces)
+        for piece in reversed(pieces):
+            rest = [p for p in kept if p is not piece]
+            if rest and self.pays(contender, rest):
+                kept = rest
+        return kept
+
+    def commit(
+        self, cls: ContenderClass, contender: WorkloadState, candidates: Sequence[Candidate], pieces: Sequence[Piece]
+    ) -> None:
+        """Carry a set out for the first of a class."""
+        gone = {p.workload for p in pieces}
+        for candidate in candidates:
+            candidate.done = candidate.workload in gone
+        self.commits.commit(contender, pieces, [c for c in candidates if c.done])
+        cls.members.pop(0)
+
+    def report(self) -> None:
+        """Write into the plan who was refused and why, and that steps ran out."""
+        self.state.refuse(
+            [Refused(v, "requeue", c, r.shield, r.until, r.message) for (c, v), r in sorted(self._refusals.items())]
+        )
+        for refusal in self._refusals.values():
+            self.state.wake_at(refusal.until)
+        if self.cut is not None:
+            text = "search-exhausted: search.maxScenarios was reached by requeue, which goes on there in the next cycle"
+            self.state.plan.warnings.append(text)
