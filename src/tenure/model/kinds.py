@@ -255,7 +255,9 @@ class ShareKind(Kind):
 class CountOrPercent(Kind):
     """A count, or a percentage as text; both stay as they are."""
 
-    shape: ClassVar[Schema] = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^[0-9]+%$"}]}
+    shape: ClassVar[Schema] = {
+        "anyOf": [{"type": "integer", "minimum": 0, "maximum": INT32 - 1}, {"type": "string", "pattern": "^[0-9]+%$"}]
+    }
 
     def parse(self, value: Any) -> int | str:
         """Take ``3`` or ``30%``."""
