@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tenure.actions import notices
 from tenure.actions.allocate import allocate
 from tenure.actions.consolidate import consolidate
 from tenure.actions.context import Context
-from tenure.actions.modes import Shadow, mode_of, settings_for
+from tenure.actions.modes import Shadow
 from tenure.actions.preempt import preempt
 from tenure.actions.quota import quota
 from tenure.actions.reclaim import reclaim
@@ -21,6 +22,7 @@ from tenure.engine.plan import Plan
 from tenure.engine.session import Session
 from tenure.engine.workloads import TERMINATING
 from tenure.fairness.current import Fairness
+from tenure.model.modes import mode_of, settings_for
 from tenure.victims.state import promised
 
 ACTIONS: dict[str, Callable[[Context], None]] = {
@@ -70,9 +72,10 @@ class Scheduler:
         if "fragmentation" in session.scorer.weights:
             session.mix.refresh()
         plan = Plan(now, queue_status=self.context.fairness.to_write())
-        self._notice_stuck()
         context = self.context
         context.plan, context.cycle, context.paid = plan, self.cycles, promised(session)
+        requeued = notices.begin(context)
+        self._notice_stuck()
         for run, (mode, settings) in zip(self.actions, self.modes, strict=True):
             session.settings = settings
             if mode == "shadow":
@@ -81,6 +84,7 @@ class Scheduler:
                 run(context)
         session.settings = self.settings
         self.shadow.forget(context)
+        notices.finish(context, requeued)
         if context.requeueing is not None:
             for key in plan.started:
                 context.requeueing.started(key)

@@ -1,41 +1,23 @@
 """How far each cause of evictions goes: ``enforce``, ``shadow`` or ``off`` (spec: on Kubernetes, modes).
 
 An action never asks for its mode. While it runs, the settings of its session say that causes other than its own are
-off unless they are enforced, and one in shadow runs inside a transaction that is undone as a whole: what it would have
-evicted is kept as a record, and nothing that comes after it can tell that it ran.
+off unless they are enforced (`tenure.model.modes`), and one in shadow runs inside a transaction that is undone as a
+whole: what it would have evicted is kept as a record, and nothing that comes after it can tell that it ran.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
 
 from tenure.actions.context import Context
 from tenure.engine.backfill import Endings
 from tenure.engine.plan import EVICTING, Plan, Step
-from tenure.model.settings import Cause, Mode, Settings
 from tenure.quota.rounds import ARMED, FIRING
 from tenure.victims.search import Budget
 from tenure.victims.state import Evicting
 
 Action = Callable[[Context], None]
-
-
-def mode_of(settings: Settings, action: str) -> Mode:
-    """Give the mode of an action; one that evicts nobody is always enforced."""
-    return settings.modes.get(cast("Cause", action), "enforce")
-
-
-def settings_for(settings: Settings, action: str) -> Settings:
-    """Give the settings under which an action decides: its own cause enforced, others as far as they are carried out.
-
-    A cause in shadow takes nothing back from anybody, and makes no victims cheaper than a move.
-    """
-    if not settings.modes:
-        return settings
-    modes: dict[Cause, Mode] = {c: "off" for c, mode in settings.modes.items() if mode != "enforce" and c != action}
-    return replace(settings, modes=modes)
 
 
 class Shadow:

@@ -12,7 +12,7 @@ from tenure.engine.expectation import NOT_BEFORE, WRITTEN, stated
 from tenure.engine.plan import Plan, Step
 from tenure.model.cluster import Cluster, Eviction
 from tenure.model.duration import format_time
-from tenure.model.workload import Nomination, Phase, Task, Workload
+from tenure.model.workload import SAVING, Checkpoint, Nomination, Notice, Phase, Task, Workload
 
 
 class EmbeddedCluster:
@@ -64,8 +64,14 @@ class EmbeddedCluster:
             self.cluster = replace(self.cluster, workloads=tuple(workloads))
 
     def advance(self, now: int) -> None:
-        """Let time pass until ``now`` (µs since the epoch): bound tasks run, evicted ones are pending again."""
-        workloads = tuple(replace(w, tasks=tuple(_later(t, now) for t in w.tasks)) for w in self.cluster.workloads)
+        """Let time pass until ``now`` (µs since the epoch): bound tasks run, evicted ones are pending again.
+
+        What makes checkpoints makes one as soon as it is told that it will be evicted.
+        """
+        workloads = tuple(
+            replace(w, tasks=tuple(_later(t, now) for t in w.tasks), checkpoint=_saved(w, now))
+            for w in self.cluster.workloads
+        )
         self.cluster = replace(self.cluster, now=now, workloads=workloads)
 
 
@@ -105,6 +111,11 @@ def _apply(task: Task, step: Step, now: int) -> Task:
         return replace(task, phase=Phase.BOUND, node=step.node, devices=step.devices, nominated=None)
     if step.action == "nominate":
         return replace(task, nominated=Nomination(node=step.node, devices=step.devices, at=now))
+    if step.action == "notice":
+        notice = Notice(deadline=step.deadline, cause=step.cause or "", beneficiary=step.beneficiary, at=step.told)
+        return replace(task, notice=notice)
+    if step.action == "withdraw":
+        return replace(task, notice=None, nominated=None)
     if step.action == "evict":
         return replace(task, phase=Phase.TERMINATING, devices=step.devices, terminating_since=now, notice=None)
     raise ValueError(f"the embedded cluster cannot carry out {step.action!r}")
@@ -115,6 +126,16 @@ def _without_nominations(workload: Workload, expired: set[tuple[str, int]]) -> W
         return workload
     tasks = (replace(t, nominated=None) if (workload.key, i) in expired else t for i, t in enumerate(workload.tasks))
     return replace(workload, tasks=tuple(tasks))
+
+
+def _saved(workload: Workload, now: int) -> Checkpoint | None:
+    """What a workload says of its checkpoints by now."""
+    checkpoint = workload.checkpoint
+    told = [t.notice.at for t in workload.tasks if t.notice is not None and t.notice.at is not None]
+    if not told or checkpoint is None or not checkpoint.made:
+        return checkpoint
+    at = max(told) + SAVING
+    return checkpoint if at > now or at <= (checkpoint.last_at or 0) else replace(checkpoint, last_at=at)
 
 
 def _later(task: Task, now: int) -> Task:

@@ -28,11 +28,12 @@ def saved_at(session: Session, workload: WorkloadState) -> int:
     now = session.now
     start = min(now, workload.created_at if workload.started_at is None else workload.started_at)
     checkpoint = workload.model.checkpoint
-    if checkpoint is not None and checkpoint.last_at is not None:
-        return min(now, max(start, checkpoint.last_at))
+    told = workload.saved_at or start
+    if checkpoint is not None and checkpoint.last_at is not None and checkpoint.last_at <= now:
+        return min(now, max(start, told, checkpoint.last_at))
     interval = checkpoint.interval if checkpoint is not None else None
     interval = interval or session.settings.disruption.assumed_checkpoint
-    return start + (now - start) // interval * interval if interval else start
+    return min(now, max(told, start + (now - start) // interval * interval if interval else start))
 
 
 def lost_time(session: Session, workload: WorkloadState) -> int:

@@ -60,6 +60,7 @@ def _set_out(session: Session, task: TaskState) -> None:
 
 def depart(session: Session, task: TaskState) -> None:
     """An evicted task has left its node; its replacement goes on waiting, or holds its nomination."""
+    session.forget_notice(task)
     node = task.leaving
     session.occupy(task, node, task.leaving_devices, -1, now=True, then=task.stuck)
     session.count_leaving(task, -1, now=True, then=task.stuck)

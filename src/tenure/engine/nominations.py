@@ -61,9 +61,13 @@ def is_whole(workload: WorkloadState) -> bool:
 def overdue(session: Session, tasks: list[TaskState]) -> bool:
     """Whether nominations that are bound together have waited longer than they may.
 
-    The timeout runs from the last of them, and the longest grace period of what still has to leave comes on top.
+    The timeout runs from the last of them, or from the last notice that still has to end, and the longest grace period
+    of what still has to leave comes on top.
     """
     latest = max(t.nominated_at for t in tasks)
+    if session.noticed:
+        there = (t for task in tasks for t in session.on_node[task.nominated] if t.notice is not None)
+        latest = max([latest, *(t.notice.deadline for t in there if t.notice is not None)])
     grace = max(session.longest_grace(t) for t in tasks)
     return session.now > latest + session.settings.nomination_timeout + grace
 

@@ -15,12 +15,14 @@ EVICTING = ("evict", "notice")
 
 
 class Step(NamedTuple):
-    """One thing to carry out: ``bind``, ``nominate``, ``evict`` or ``notice`` of one task.
+    """One thing to carry out: ``bind``, ``nominate``, ``evict``, ``notice`` or ``withdraw`` (a notice) of one task.
 
     Workloads are namespace/name; ``task_index`` and ``node_index`` are the numbers of task and node. ``cause``,
     ``beneficiary``, ``cost`` (weighted resource-seconds) and ``reason`` belong to evictions, and so do ``to`` (where
     the task lands), ``wave``, ``leaves_at`` (when it should be gone, µs since the epoch), ``lost`` (µs of its time)
-    and ``protected_until`` (end of its minimum runtime, -1 if it had none).
+    and ``protected_until`` (end of its minimum runtime, -1 if it had none). ``deadline`` (µs since the epoch) is when
+    the eviction that a notice announces takes place at the latest, and ``told`` when it was announced first (-1: it was
+    not).
     """
 
     action: str
@@ -40,6 +42,8 @@ class Step(NamedTuple):
     leaves_at: int = 0
     lost: int = -1
     protected_until: int = -1
+    deadline: int = -1
+    told: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,9 @@ def restore(session: Session, task: TaskState) -> None:
     if model.phase is TERMINATING:
         task.terminating_since = session.now if model.terminating_since is None else model.terminating_since
         task.stuck = session.now >= session.leaves_at(task)
+    elif model.notice is not None and state.leaf >= 0:
+        task.phase, task.terminating_since, task.notice = TERMINATING, model.notice.deadline, model.notice
+        session.noticed.add(task)
     stays = task.phase is not TERMINATING or task.stuck
     session.occupy(task, node, task.devices, 1, now=True, then=stays)
     session.on_node[node].add(task)

@@ -9,7 +9,7 @@ from tenure.engine.classes import TaskClass
 from tenure.engine.queues import Amount
 from tenure.engine.terms import TaskTerms
 from tenure.model.selectors import Topology
-from tenure.model.workload import Phase, SubGroup, Task, Workload
+from tenure.model.workload import Notice, Phase, SubGroup, Task, Workload
 
 PENDING, GATED, BOUND, RUNNING = Phase.PENDING, Phase.GATED, Phase.BOUND, Phase.RUNNING
 TERMINATING, SUCCEEDED, FAILED = Phase.TERMINATING, Phase.SUCCEEDED, Phase.FAILED
@@ -23,12 +23,13 @@ class TaskState:
 
     ``phase`` is the phase in this session: a placed task is `Phase.BOUND` as soon as it is decided. ``fresh`` says
     that this happened in the present cycle. A task that was evicted is pending again, and still holds its devices on
-    the node ``leaving`` until it has left there.
+    the node ``leaving`` until it has left there. One under ``notice`` still runs in the cluster, and is here as if it
+    terminated at its deadline.
     """
 
     __slots__ = (
         "cls", "devices", "fresh", "group", "index", "leaving", "leaving_devices", "model", "node", "nominated",
-        "nominated_at", "nominated_devices", "phase", "stuck", "terminating_since", "terms", "workload",
+        "nominated_at", "nominated_devices", "notice", "phase", "stuck", "terminating_since", "terms", "workload",
     )  # fmt: skip
 
     saved = (
@@ -53,6 +54,7 @@ class TaskState:
         self.terminating_since = 0
         self.fresh = False
         self.stuck = False
+        self.notice: Notice | None = None
         self.group: Group
 
     @property
@@ -190,12 +192,13 @@ class WorkloadState:
     ``leaf`` is the number of its queue (-1: pods of another scheduler). ``entry`` is its place in the leaf's order
     of those that wait, None while it does not wait; ``queued_at`` is the time by which it stands there. Before
     ``not_before`` it is not sent back to the queue again. Times are in µs since the epoch. ``expected`` is the expected
-    runtime that applies, None where none is set or ``unclear`` says why it is not known.
+    runtime that applies, None where none is set or ``unclear`` says why it is not known. ``saved_at`` is the last
+    checkpoint that became known since it was taken in.
     """
 
     __slots__ = (
         "created_at", "entry", "expected", "fixed", "key", "last_evicted_at", "leaf", "model", "moved", "not_before",
-        "priority", "queued_at", "root", "stale_since", "started_at", "step", "tasks", "unclear",
+        "priority", "queued_at", "root", "saved_at", "stale_since", "started_at", "step", "tasks", "unclear",
     )  # fmt: skip
 
     def __init__(self, model: Workload, leaf: int) -> None:
@@ -209,6 +212,7 @@ class WorkloadState:
         self.started_at = model.started_at
         self.last_evicted_at = model.last_evicted_at
         self.stale_since = model.stale_since
+        self.saved_at: int | None = None
         self.expected: int | None = None
         self.unclear = ""
         self.entry: tuple[object, ...] | None = None

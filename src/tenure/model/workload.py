@@ -29,6 +29,10 @@ DEFAULT_GRACE_PERIOD = 30_000_000
 """µs that a terminating task has, where it names no grace period."""
 
 
+SAVING = 1_000_000
+"""How long, in µs, what makes checkpoints takes to make one when it is told to go; assumed where nobody measures it."""
+
+
 class Phase(StrEnum):
     """Phase of a task."""
 
@@ -83,11 +87,12 @@ class Nomination:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """An announced eviction: until ``deadline`` (µs since the epoch), why, and for whom (namespace/name)."""
+    """An eviction that was announced ``at``: by ``deadline`` (both µs since the epoch), why, and for whom."""
 
     deadline: Time
     cause: str
     beneficiary: Annotated[str | None, Key("for")] = None
+    at: Time | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +145,11 @@ class Checkpoint:
     interval: Duration | None = None
     last_at: Time | None = None
     restart_overhead: Duration = 0
+
+    @property
+    def made(self) -> bool:
+        """Whether it makes any: one that only says what a restart takes makes none."""
+        return self.interval is not None or self.last_at is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,6 +151,7 @@ class Round:
                 if len(take.tasks) > self.left:
                     continue
                 self.left -= len(take.tasks)
+            self.state.remember(take.workload)
             lost, until = lost_time(self.session, take.workload), known.protected_until(take.workload)
             alone = len(take.tasks) == 1
             price |= {t: (known.price(take) if alone else known.price_of(t), lost, until) for t in take.tasks}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tenure.engine.moves import NEVER, MovePlan
-from tenure.engine.plan import Pending, Reason, Refused, Step
+from tenure.engine.plan import EVICTING, Pending, Reason, Refused, Step
 from tenure.model.duration import format_time
 from tenure.model.resources import GPU, MILLI
 from tenure.playthrough import PlayThrough, QueueView
@@ -40,8 +40,12 @@ def _step(step: Step) -> dict[str, Any]:
         "task": step.task,
         "node": step.node,
     }
-    if step.action == "evict":
+    if step.action == "withdraw":
+        found |= {"cause": step.cause, "for": step.beneficiary, "reason": step.reason}
+    elif step.action in EVICTING:
         found |= {"cause": step.cause, "for": step.beneficiary, "cost": step.cost, "reason": step.reason}
+        if step.action == "notice":
+            found["deadline"] = format_time(step.deadline)
         if step.to is not None:
             found["to"] = step.to
         if step.wave is not None:

@@ -15,7 +15,13 @@ from tenure.report.words import MILLI_GPU, NOTHING, amounts, bare_amount, count,
 
 Plan = dict[str, Any]
 
-_DONE = {"evict": "eviction", "bind": "binding", "nominate": "nomination", "notice": "notice"}
+_DONE = {
+    "evict": "eviction",
+    "bind": "binding",
+    "nominate": "nomination",
+    "notice": "notice",
+    "withdraw": "withdrawn notice",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,8 @@ def _place(step: Plan) -> str:
     on = f" (GPU {_ranges(devices)})" if devices else ""
     to = f" to {step['to']}" if step.get("to") else ""
     wave = f", wave {step['wave']}" if step.get("wave") is not None else ""
-    return f"{step.get('node') or NOTHING}{on}{to}{wave}"
+    until = f", by {step['deadline']}" if step.get("deadline") else ""
+    return f"{step.get('node') or NOTHING}{on}{to}{wave}{until}"
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tenure.engine.cost import UNITS, lost_time
@@ -25,13 +25,16 @@ class Budgets:
 
     def __init__(self) -> None:
         self._history: list[Charge] = []
+        self._announced: list[Charge] = []
         self.ledger = Ledger(())
         self.active = False
 
     def begin(self, session: Session) -> None:
         """Look at the pods as they are at the start of a cycle."""
         rules, budgets = session.settings.disruption.budgets, session.disruption_budgets
-        self._history += self.ledger.charged
+        announced = {id(charge) for charge in self._announced}
+        self._history += [c for c in self.ledger.charged if id(c) not in announced]
+        self._announced = []
         self.active = bool(rules or budgets)
         if self.active:
             log = [_logged(session, entry) for entry in session.evictions]
@@ -81,13 +84,24 @@ class Budgets:
         return self.ledger.rows(asks_of(session, cause, contender, tasks, forced=forced), session.now)
 
     def charge(
-        self, session: Session, cause: Cause, contender: WorkloadState | None, lost: Mapping[TaskState, int]
+        self,
+        session: Session,
+        cause: Cause,
+        contender: WorkloadState | None,
+        lost: Mapping[TaskState, int],
+        announced: Collection[TaskState] = (),
     ) -> None:
-        """Note that tasks were evicted just now. ``lost`` has, for each, the time in µs that it cost."""
+        """Note that tasks were evicted just now. ``lost`` has, for each, the time in µs that it cost.
+
+        Those that were ``announced`` have yet to go: they count in this cycle, and the next has to be told again.
+        """
         if self.active:
             asks = asks_of(session, cause, contender, lost)
             asks = [replace(a, lost=lost_of(session, t, time)) for a, (t, time) in zip(asks, lost.items(), strict=True)]
+            before = len(self.ledger.charged)
             self.ledger.charge(asks, session.now)
+            charges = zip(self.ledger.charged[before:], lost, strict=True)
+            self._announced += [charge for charge, task in charges if task in announced]
 
 
 def asks_of(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tenure.engine.cost import MICRO, cost, lost_time
+from tenure.engine.notices import announce, expire, notice_of, over
 from tenure.engine.plan import Step
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
+from tenure.model.workload import Notice
 from tenure.victims.pieces import Piece
 from tenure.victims.state import Evicting
 from tenure.victims.trial import Played
@@ -21,6 +23,7 @@ def prices(state: Evicting, pieces: Sequence[Piece], cause: Cause, contender: Wo
     session, found = state.session, {}
     beneficiary = contender.leaf if contender is not None else -1
     for piece in pieces:
+        state.remember(piece.workload)
         until = state.plugins.min_runtime.protected_until(session, cause, beneficiary, piece.workload)
         lost = lost_time(session, piece.workload)
         alone = len(piece.tasks) == 1
@@ -46,17 +49,42 @@ def record(
     for task in played.evicted:
         totals[task.workload] = totals.get(task.workload, 0) + price[task][0]
     reasons = {workload: reason(workload, total / MICRO) for workload, total in totals.items()}
+    told = _announce(state, played.evicted, cause, beneficiary)
     for task in played.evicted:
         state.plan.steps.append(_evict_step(state, task, price[task], cause, beneficiary, reasons[task.workload], wave))
     lost = {task: price[task][1] for task in played.evicted}
-    state.plugins.budgets.charge(state.session, cause, contender, lost)
+    state.plugins.budgets.charge(state.session, cause, contender, lost, told)
     for workload in totals:
         state.evicted.add(workload.key)
         state.endings.discard(workload)
     for task in played.placed:
-        state.plan.steps.append(_place_step(state, task))
+        state.plan.steps.append(place_step(state, task))
     for workload in dict.fromkeys(t.workload for t in played.placed):
-        _settle(state, workload)
+        note_start(state, workload)
+
+
+def _announce(state: Evicting, tasks: Sequence[TaskState], cause: Cause, beneficiary: str | None) -> set[TaskState]:
+    """Tell those that are to be told before they go; of whom a notice lapsed in this cycle, its deadline stands."""
+    session, told = state.session, set[TaskState]()
+    by_workload: dict[WorkloadState, list[TaskState]] = {}
+    for task in tasks:
+        by_workload.setdefault(task.workload, []).append(task)
+    for workload, own in by_workload.items():
+        length = notice_of(session, workload)
+        if not length:
+            continue
+        lapsed = [state.lapsed[t] for t in own if t in state.lapsed]
+        deadline = min([session.now + length, *(n.deadline for n in lapsed)])
+        at = min([session.now, *(n.at for n in lapsed if n.at is not None)])
+        for task in own:
+            announce(session, task, Notice(deadline=deadline, cause=cause, beneficiary=beneficiary, at=at))
+        if deadline <= session.now or (lapsed and over(session, workload, own)):
+            for task in own:
+                expire(session, task)
+            continue
+        told.update(own)
+        state.wake_at(deadline)
+    return told
 
 
 def _evict_step(
@@ -68,16 +96,19 @@ def _evict_step(
     reason: str,
     wave: int | None,
 ) -> Step:
-    names = state.session.nodes.names
+    names, notice = state.session.nodes.names, task.notice
+    action = "evict" if notice is None else "notice"
     return Step(
-        "evict", task.workload.key, task.name, names[task.leaving], task.index, task.leaving, task.leaving_devices,
+        action, task.workload.key, task.name, names[task.leaving], task.index, task.leaving, task.leaving_devices,
         state.cycle, cause, beneficiary, price[0] / MICRO, reason,
         names[task.nominated] if task.nominated >= 0 else None, wave,
         state.session.leaves_at(task), price[1], price[2],
+        -1 if notice is None else notice.deadline, -1 if notice is None or notice.at is None else notice.at,
     )  # fmt: skip
 
 
-def _place_step(state: Evicting, task: TaskState) -> Step:
+def place_step(state: Evicting, task: TaskState) -> Step:
+    """Give the step that binds or nominates a task where it was placed."""
     bound = task.node >= 0
     node, devices = (task.node, task.devices) if bound else (task.nominated, task.nominated_devices)
     name = state.session.nodes.names[node]
@@ -98,7 +129,7 @@ def _undo(state: Evicting, tasks: Sequence[TaskState]) -> None:
             state.endings.discard(workload)
 
 
-def _settle(state: Evicting, workload: WorkloadState) -> None:
+def note_start(state: Evicting, workload: WorkloadState) -> None:
     """Note the start of a workload whose core was bound."""
     session, before = state.session, workload.started_at
     session.note_start(workload)

@@ -9,14 +9,23 @@ from tenure.engine.backfill import Endings
 from tenure.engine.placement import Placer
 from tenure.engine.plan import Plan, Reason, Refused
 from tenure.engine.session import Session
-from tenure.engine.workloads import BOUND, TaskState
+from tenure.engine.workloads import BOUND, TaskState, WorkloadState
 from tenure.fairness.current import Fairness
 from tenure.model.settings import Cause
+from tenure.model.workload import Notice
 from tenure.shields.plugins import Plugins
 from tenure.victims.search import Budget
 
 MOST_REFUSED = 200
 """Refused candidates that are listed for one contender."""
+
+
+class Times(NamedTuple):
+    """Times of a workload that an eviction changes, in µs since the epoch: those that it has while it is only told."""
+
+    started_at: int | None
+    last_evicted_at: int | None
+    not_before: int | None
 
 
 class VainPass(NamedTuple):
@@ -32,7 +41,8 @@ class Evicting:
     """One cycle's evictions. ``paid``: tasks that held a nomination when the cycle began.
 
     ``evicted`` are the workloads that lost something in this cycle, ``moved`` those of them that were moved.
-    ``memories`` are the last passes of each cause that helped nobody; they outlive the cycle.
+    ``memories`` are the last passes of each cause that helped nobody; they outlive the cycle. ``before`` has the times
+    of workloads as they were before anything was evicted, ``lapsed`` the notices that were withdrawn in this cycle.
     """
 
     session: Session
@@ -45,6 +55,8 @@ class Evicting:
     paid: frozenset[TaskState]
     budget: Budget
     memories: dict[Cause, VainPass] = field(default_factory=dict)
+    before: dict[WorkloadState, Times] = field(default_factory=dict)
+    lapsed: dict[TaskState, Notice] = field(default_factory=dict)
     evicted: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
 
@@ -53,6 +65,10 @@ class Evicting:
         workloads = self.session.workloads
         tasks = (workloads[s.workload].tasks[s.task_index] for s in self.plan.steps if s.action == "bind")
         return frozenset(t for t in tasks if t.phase is BOUND and t not in self.paid)
+
+    def remember(self, workload: WorkloadState) -> None:
+        """Note the times of a workload of which something is about to be evicted."""
+        self.before.setdefault(workload, Times(workload.started_at, workload.last_evicted_at, workload.not_before))
 
     def obstacle(self, workload: str, reason: Reason) -> None:
         """Note why nothing is evicted for a workload."""

@@ -1,0 +1,49 @@
+"""Settles at the start of a cycle what earlier ones announced (spec: the cycle, "Notice")."""
+
+from __future__ import annotations
+
+from tenure.actions.context import Context
+from tenure.engine import expectation
+from tenure.model.duration import LAST_TIME
+from tenure.nominators.contention import Contention
+from tenure.nominators.contract import Scene
+from tenure.requeue.memory import Memory
+from tenure.victims.state import promised
+
+
+def begin(context: Context) -> dict[str, str]:
+    """Withdraw or carry out what is due; gives who went for requeue, with whom they gave way to."""
+    if not context.session.noticed:
+        return {}
+    from tenure.notices.settle import settle_notices  # noqa: PLC0415  only loaded where somebody is under notice
+
+    requeued = settle_notices(context.session, context.placer, context.evicting, lambda: _nominated(context))
+    context.paid = context.evicting().paid = promised(context.session)
+    return requeued
+
+
+def finish(context: Context, requeued: dict[str, str]) -> None:
+    """At the end of the cycle: who is under notice is treated as what terminates; who was requeued is barred."""
+    session, outcome = context.session, context.plan.requeue
+    if session.noticed:
+        from tenure.notices.settle import close  # noqa: PLC0415
+
+        close(session, context.evicting())
+        for task in session.noticed:
+            outcome.not_before.pop(task.workload.key, None)
+    for key, whose in requeued.items():
+        workload = session.workloads[key]
+        delay = expectation.requeue_delay(workload.model, session.above(workload.leaf), session.settings)
+        workload.not_before = outcome.not_before[key] = min(session.now + (delay.value or 0), LAST_TIME)
+        outcome.beneficiaries[key] = whose
+
+
+def _nominated(context: Context) -> set[str]:
+    """Who could be requeued as things stand."""
+    session = context.session
+    if context.requeueing is None:
+        context.requeueing = Memory(session)
+    everyone = [w for _, w in sorted(session.workloads.items())]
+    scene = Scene(session, context.fairness.now(), Contention(session), everyone, everyone)
+    found = context.requeueing.registry.nominate(scene)
+    return {n.workload for findings in found.values() for n in findings.nominations}

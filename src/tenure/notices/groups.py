@@ -1,0 +1,93 @@
+"""What is under notice together, and taking it back in thought or for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from tenure.engine.nominations import Promise, bound_together, promised, renew, withdraw
+from tenure.engine.notices import recall
+from tenure.engine.placement import Placer
+from tenure.engine.session import Session
+from tenure.engine.workloads import TERMINATING, TaskState, WorkloadState
+from tenure.model.settings import Cause
+from tenure.model.workload import Notice
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Tasks that were told of their eviction by one cause, for one contender; where nobody benefits, of one workload.
+
+    ``notices`` are what they were told, by task, in the tasks' order. ``held``: the contender holds a nomination.
+    """
+
+    cause: Cause
+    contender: WorkloadState | None
+    beneficiary: str | None
+    notices: dict[TaskState, Notice]
+    held: bool = False
+    landings: dict[TaskState, Promise] = field(default_factory=dict)
+
+    @property
+    def tasks(self) -> list[TaskState]:
+        """All of them."""
+        return list(self.notices)
+
+    def by_workload(self) -> dict[WorkloadState, list[TaskState]]:
+        """Tasks by workload."""
+        found: dict[WorkloadState, list[TaskState]] = {}
+        for task in self.notices:
+            found.setdefault(task.workload, []).append(task)
+        return found
+
+
+def groups_of(session: Session) -> list[Group]:
+    """Give all groups, those first that were told first."""
+    found: dict[tuple[str, str, str], Group] = {}
+    for task in sorted(session.noticed, key=lambda t: (t.workload.key, t.index)):
+        notice = task.notice
+        assert notice is not None
+        whose = notice.beneficiary
+        key = notice.cause, whose or "", "" if whose is not None else task.workload.key
+        group = found.get(key)
+        if group is None:
+            contender = session.workloads.get(whose or "")
+            held = contender is not None and bool(promised(contender))
+            group = found[key] = Group(cast("Cause", notice.cause), contender, whose, {}, held)
+        group.notices[task] = notice
+        if task.nominated >= 0:
+            group.landings[task] = Promise(task, task.nominated, task.nominated_devices, task.nominated_at)
+    return [g for _, g in sorted(found.items(), key=lambda item: (_told(item[1]), item[0]))]
+
+
+def _told(group: Group) -> tuple[int, int]:
+    return (
+        min(n.deadline if n.at is None else n.at for n in group.notices.values()),
+        min(n.deadline for n in group.notices.values()),
+    )
+
+
+def lift(session: Session, placer: Placer, groups: Iterable[Group], tasks: Sequence[TaskState] = ()) -> list[TaskState]:
+    """Undo notices: victims run on, their contenders have no nominations, and what was promised to others on their
+    nodes is promised again where there still is room. Gives the tasks of others that lost their nomination.
+
+    ``tasks``: of some victims alone, without a contender.
+    """
+    chosen = list(groups)
+    victims = [*(t for g in chosen for t in g.notices if t.notice is not None), *tasks]
+    own = {t for g in chosen if g.contender is not None for t in promised(g.contender) if t not in g.notices}
+    nodes = {t.node if t.phase is TERMINATING else t.leaving for t in victims}
+    there = {t.workload for node in nodes for t in session.on_node[node] if t.nominated >= 0}
+    others = sorted(there - {t.workload for t in victims}, key=lambda w: (-w.priority, w.created_at, w.key))
+    together = [g for w in others for g in bound_together(w) if not own & set(g)]
+    together = [g for g in together if any(t.nominated in nodes for t in g)]
+    withdraw(session, sorted(own, key=lambda t: (t.workload.key, t.index)))
+    lost = [withdraw(session, group) for group in together]
+    for task in victims:
+        recall(session, task)
+    gone = [p.task for promises in lost if not renew(session, placer, promises) for p in promises]
+    touched = {t.workload for t in (*own, *victims)} | {p.task.workload for promises in lost for p in promises}
+    for workload in sorted(touched, key=lambda w: w.key):
+        session.refresh(workload)
+    return gone

@@ -1,0 +1,222 @@
+"""Whether what was announced still pays: played through once more, as if nobody had been told anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from tenure.engine.evictions import evict
+from tenure.engine.refusal import Refusal
+from tenure.engine.requeued import Requeueing
+from tenure.engine.workloads import SUCCEEDED, TaskState, WorkloadState
+from tenure.model.modes import mode_of, settings_for
+from tenure.notices.groups import Group
+from tenure.quota.arming import delays
+from tenure.quota.takes import amount_of
+from tenure.quota.usage import Leaving
+from tenure.requeue.commit import Commits
+from tenure.requeue.rules import Requeue
+from tenure.shields.delay import delay
+from tenure.shields.policy import disabled
+from tenure.shields.preemptibility import preemptibility
+from tenure.victims.pieces import Piece, pieces_of
+from tenure.victims.recording import Price, prices
+from tenure.victims.room import Need
+from tenure.victims.rules import Move, Preempt, Reclaim, Rules
+from tenure.victims.state import Evicting
+from tenure.victims.trial import Played, Trials
+
+
+class Judge:
+    """Judges groups one after the other, on a session on which all of them were lifted; those that pay stay evicted.
+
+    ``price`` is what evicting them costs, ``placed`` what found a place by that.
+
+    Parameters
+    ----------
+    state
+        The cycle's evictions.
+    nominated
+        Gives who could be requeued as things stand, when asked.
+    """
+
+    def __init__(self, state: Evicting, nominated: Callable[[], set[str]]) -> None:
+        self.state = state
+        self.session = state.session
+        self._nominated = nominated
+        self.settings = state.session.settings
+        self.shares = state.fairness.now()
+        self.price: Price = {}
+        self.placed: list[TaskState] = []
+
+    def paying(self, group: Group) -> list[TaskState]:
+        """Give the tasks whose eviction still pays; they are evicted, and what they make room for is placed."""
+        if mode_of(self.settings, group.cause) != "enforce" or group.cause not in self.settings.actions:
+            return []
+        self.session.settings = settings_for(self.settings, group.cause)
+        try:
+            return self._judge(group)
+        finally:
+            self.session.settings = self.settings
+
+    def _judge(self, group: Group) -> list[TaskState]:
+        if group.cause == "stale-gang":
+            return self._stale(group)
+        if group.cause == "quota":
+            return self._over_max(group)
+        if group.contender is None or not group.held:
+            return []
+        return [t for p in self.contended(group, self.pieces(group)) for t in p.tasks]
+
+    @cached_property
+    def nominated(self) -> set[str]:
+        """Who could be requeued."""
+        return self._nominated()
+
+    @cached_property
+    def leaving(self) -> Leaving:
+        """What terminates, as things were when this was first asked."""
+        return Leaving(self.session)
+
+    # -- for a contender ----------------------------------------------------------------------------------------------
+
+    def pieces(self, group: Group) -> list[Piece]:
+        """Give what may still be taken of what was announced."""
+        found: list[Piece] = []
+        rules = self._rules(group, ())
+        for victim, tasks in group.by_workload().items():
+            if victim is group.contender or not rules.concerns(victim):
+                continue
+            refusal = rules.eligible(victim) or self.state.plugins.filter(
+                self.session, group.cause, group.contender, victim
+            )
+            if group.cause == "requeue" and victim.key not in self.nominated:
+                continue
+            if refusal is None or refusal.core_only:
+                parts = covering(pieces_of(self.session, victim, frozenset(), core=refusal is None), tasks)
+                self.price |= prices(self.state, parts, group.cause, group.contender)
+                found += parts
+        return sorted(found, key=lambda p: p.rank)
+
+    def _rules(self, group: Group, pieces: Sequence[Piece]) -> Rules:
+        contender = group.contender
+        assert contender is not None
+        if group.cause == "reclaim":
+            return Reclaim(self.session, self.shares, contender)
+        if group.cause == "preempt":
+            return Preempt(self.session, contender)
+        if group.cause == "consolidate":
+            return Move(self.session, contender)
+        return Requeue(self.session, self.shares, contender, pieces)
+
+    def contended(self, group: Group, pieces: list[Piece]) -> list[Piece]:
+        """Give the pieces without which the contender would not get its places; they stay evicted for it."""
+        contender, kept, left = group.contender, list[Piece](), list(pieces)
+        assert contender is not None
+        if delay(self.session, contender) is not None:
+            return []
+        while left and contender.step is not None and contender.entry is not None:
+            if self._rules(group, left).contender_may() is not None:
+                break
+            chosen = self._needed(group, contender, left)
+            played = None if chosen is None else self.play(group, chosen, keep=True)
+            if chosen is None or not isinstance(played, Played):
+                break
+            self.placed += played.placed
+            kept += chosen
+            left = [p for p in left if p not in chosen]
+        return kept
+
+    def _needed(self, group: Group, contender: WorkloadState, pieces: list[Piece]) -> list[Piece] | None:
+        """Give the pieces that the contender's next step needs, none if it fits as it is; None if they do not do."""
+        assert contender.step is not None
+        need, chosen = Need(self.session, contender.step), pieces
+        if need.met(()) and isinstance(self.play(group, []), Played):
+            return []
+        while True:
+            if not chosen or not need.met(chosen):
+                return None
+            verdict = self.play(group, chosen)
+            if isinstance(verdict, Played):
+                break
+            fewer = [p for p in chosen if p.workload.key != verdict.about]
+            if len(fewer) == len(chosen):
+                return None
+            chosen = fewer
+        for piece in reversed(chosen):
+            fewer = [p for p in chosen if p is not piece]
+            if fewer and need.met(fewer) and isinstance(self.play(group, fewer), Played):
+                chosen = fewer
+        return chosen
+
+    def play(self, group: Group, pieces: Sequence[Piece], *, keep: bool = False) -> Played | Refusal:
+        """Play a set through for a group's contender."""
+        assert group.contender is not None
+        trials = Trials(self.session, self.state.placer, self.shares, self.state.plugins)
+        if group.cause == "requeue":
+            return Commits(self.state, trials, Requeueing()).play(group.contender, pieces, keep=keep)
+        return trials.play(group.contender, pieces, self._rules(group, pieces), keep=keep)
+
+    # -- for nobody ---------------------------------------------------------------------------------------------------
+
+    def _stale(self, group: Group) -> list[TaskState]:
+        (workload,) = group.by_workload()
+        if workload.root.satisfied() or any(t.phase is SUCCEEDED for t in workload.tasks):
+            return []
+        pieces = pieces_of(self.session, workload, frozenset(), core=True)
+        return self._evict(group, covering(pieces, group.tasks), workload)
+
+    def _over_max(self, group: Group) -> list[TaskState]:
+        """Give what still has to go because a queue uses more than its max, without breaking a guarantee."""
+        (workload,) = group.by_workload()
+        session = self.session
+        refusal = preemptibility(workload) or disabled(session.queues, workload.leaf)
+        refusal = refusal or self.state.plugins.filter(session, "quota", None, workload)
+        if refusal is not None and not refusal.core_only:
+            return []
+        found = []
+        pieces = pieces_of(session, workload, frozenset(), core=refusal is None)
+        for piece in sorted(covering(pieces, group.tasks), key=lambda p: p.rank):
+            if self._is_over(workload, piece):
+                found += self._evict(group, [piece], workload)
+        return found
+
+    def _is_over(self, workload: WorkloadState, piece: Piece) -> bool:
+        session, queues = self.session, self.session.queues
+        settings = session.settings.quota_preemption
+        if not settings.enabled:
+            return False
+        armed = delays(queues.queues, settings)
+        amount = amount_of(session, piece.tasks)
+        path = queues.path[workload.leaf]
+        if any(a and queues.allocated[q][r] - a < queues.guaranteed[q][r] for q in path for r, a in enumerate(amount)):
+            return False
+        for number in path:
+            if not armed[queues.queues[number].name]:
+                continue
+            held = zip(queues.allocated[number], self.leaving.stuck[number], queues.maximum[number], strict=True)
+            excess = [(a, uses + stuck - most) for a, (uses, stuck, most) in zip(amount, held, strict=True)]
+            helps = [(a, more) for a, more in excess if a and more > 0]
+            if helps and (settings.overshoot == "minimal" or all(a <= more for a, more in helps)):
+                return True
+        return False
+
+    def _evict(self, group: Group, parts: Sequence[Piece], workload: WorkloadState) -> list[TaskState]:
+        self.price |= prices(self.state, parts, group.cause, None)
+        tasks = [t for p in parts for t in p.tasks]
+        if not tasks or self.state.plugins.validate(self.session, group.cause, None, tasks) is not None:
+            return []
+        for task in tasks:
+            evict(self.session, task)
+        self.session.refresh(workload)
+        return tasks
+
+
+def covering(pieces: Sequence[Piece], tasks: Sequence[TaskState]) -> list[Piece]:
+    """Give pieces of one workload that are, together, these tasks; none if there are no such."""
+    left, found = set(tasks), list[Piece]()
+    for piece in sorted(pieces, key=lambda p: -len(p.tasks)):
+        if piece.overlaps <= left:
+            found.append(piece)
+            left -= piece.overlaps
+    return [] if left else found

@@ -1,0 +1,274 @@
+"""Settles what was announced, at the start of each cycle, before anything else is decided.
+
+All notices are judged anew, as if nobody had been told anything. What no longer pays is withdrawn: the victim runs on,
+and the contender is planned like everybody else who waits. What pays is evicted as soon as the victim has saved its
+work, has said that it may go, or has no time left; until then its contender's nominations hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tenure.engine.cost import MICRO
+from tenure.engine.nominations import promised
+from tenure.engine.notices import announce, expire, over, stand
+from tenure.engine.placement import Placer
+from tenure.engine.plan import Step
+from tenure.engine.session import Session
+from tenure.engine.workloads import TERMINATING, TaskState, WorkloadState
+from tenure.model.modes import mode_of
+from tenure.notices.groups import Group, groups_of, lift
+from tenure.notices.judge import Judge
+from tenure.shields.policy import disabled
+from tenure.shields.preemptibility import preemptibility
+from tenure.victims.pieces import pieces_of
+from tenure.victims.recording import Price, note_start, place_step, prices
+from tenure.victims.room import Need
+from tenure.victims.rules import Move
+from tenure.victims.state import Evicting
+from tenure.victims.trial import Played, Trials
+
+
+def settle_notices(
+    session: Session, placer: Placer, begin: Callable[[], Evicting], nominated: Callable[[], set[str]]
+) -> dict[str, str]:
+    """Withdraw notices that no longer pay, and evict those whose time is over.
+
+    Parameters
+    ----------
+    session, placer
+        As they are at the start of the cycle.
+    begin
+        Starts the cycle's evictions; called when nobody is under notice, so that budgets see what runs as running.
+    nominated
+        Gives who could be requeued as things stand.
+
+    Returns
+    -------
+    dict
+        Workloads that went for requeue, with those that they gave way to.
+    """
+    return _Settling(session, placer, begin, nominated).run()
+
+
+class _Settling:
+    """One cycle's work."""
+
+    def __init__(
+        self, session: Session, placer: Placer, begin: Callable[[], Evicting], nominated: Callable[[], set[str]]
+    ) -> None:
+        self.session = session
+        self.placer = placer
+        self.begin = begin
+        self.nominated = nominated
+        self.price: Price = {}
+        self.requeued: dict[str, str] = {}
+        self.state: Evicting
+
+    def run(self) -> dict[str, str]:
+        """Judge, withdraw, evict."""
+        groups = groups_of(self.session)
+        paying = self._judged(groups)
+        changed = [g for g in groups if len(paying[g]) < len(g.notices)]
+        kept = [g for g in groups if g not in changed]
+        self._lift_for_good(changed, kept, paying)
+        for group in changed:
+            self._withdraw(group, paying[group])
+        for group in (*kept, *(g for g in changed if g.notices)):
+            self._go_on(group)
+        return self.requeued
+
+    def _judged(self, groups: list[Group]) -> dict[Group, list[TaskState]]:
+        """Give the tasks of each group that still have to go; nothing is changed."""
+        session = self.session
+        mark, epoch = session.checkpoint(), session.epoch
+        moves = [g for g in groups if g.cause == "reschedule"]
+        others = [g for g in groups if g.cause != "reschedule"]
+        lift(session, self.placer, others)
+        self.state = self.begin()
+        ledger = self.state.plugins.budgets.ledger
+        charged = ledger.checkpoint()
+        judge = Judge(self.state, self.nominated)
+        found = {g: self._moving(g) for g in moves}
+        pending = others
+        while pending:  # what one group leaves may be what another needs: until nothing more is found to pay
+            before = len(found)
+            found |= {g: tasks for g in pending if (tasks := judge.paying(g))}
+            pending = [g for g in pending if g not in found]
+            if before == len(found):
+                break
+        found |= {g: [] for g in pending}
+        self.price |= judge.price
+        session.rollback(mark, epoch=epoch)
+        ledger.rollback(charged)
+        return found
+
+    # -- moves of the rescheduler -------------------------------------------------------------------------------------
+
+    def _moving(self, group: Group) -> list[TaskState]:
+        """Give all tasks of a group that is moved, if whom they move for still needs that, or their nodes are emptied.
+
+        They have their places to land, so they go as they were planned, or not at all.
+        """
+        session, settings = self.session, self.session.settings
+        if mode_of(settings, group.cause) != "enforce" or group.cause not in settings.actions:
+            return []
+        if len(group.landings) < len(group.notices):
+            return []
+        places = [t.node if t.phase is TERMINATING else t.leaving for t in group.notices]
+        mark, epoch = session.checkpoint(), session.epoch
+        lift(session, self.state.placer, [group])
+        pays = all(self._movable(w, tasks, group) for w, tasks in group.by_workload().items())
+        if group.beneficiary is None:
+            pays = pays and all(session.nodes.nodes[node].drain for node in places)
+        else:
+            pays = pays and self._needs_room(group.contender)
+        session.rollback(mark, epoch=epoch)
+        return group.tasks if pays else []
+
+    def _movable(self, workload: WorkloadState, tasks: list[TaskState], group: Group) -> bool:
+        session, plugins = self.session, self.state.plugins
+        refusal = preemptibility(workload) or disabled(session.queues, workload.leaf)
+        refusal = refusal or plugins.filter(session, group.cause, group.contender, workload)
+        pieces = pieces_of(session, workload, frozenset(), core=True)
+        self.price |= {t: p for t, p in prices(self.state, pieces, group.cause, group.contender).items() if t in tasks}
+        core = any(p.whole and p.overlaps <= set(tasks) for p in pieces)
+        return refusal is None or (refusal.core_only and not core)
+
+    def _needs_room(self, contender: WorkloadState | None) -> bool:
+        """Whether a contender waits that does not fit as it is."""
+        if contender is None or contender.step is None or contender.entry is None:
+            return False
+        if not Need(self.session, contender.step).met(()):
+            return True
+        trials = Trials(self.session, self.state.placer, self.state.fairness.now(), self.state.plugins)
+        return not isinstance(trials.play(contender, (), Move(self.session, contender)), Played)
+
+    # -- withdrawing --------------------------------------------------------------------------------------------------
+
+    def _lift_for_good(self, changed: list[Group], kept: list[Group], paying: dict[Group, list[TaskState]]) -> None:
+        """Undo what changes; a group whose promises do not survive that changes as well, and joins ``changed``."""
+        session, state = self.session, self.state
+        for group in changed:  # which grows
+            contender = group.contender
+            nominations = [] if contender is None else promised(contender)
+            if contender is None:
+                lost = lift(session, state.placer, (), [t for t in group.notices if t not in paying[group]])
+            else:
+                lost = lift(session, state.placer, [group])
+            state.plan.expired += [(t.workload.key, t.index) for t in (*nominations, *lost)]
+            for other in [g for g in kept if any(t.workload is g.contender or t in g.notices for t in lost)]:
+                kept.remove(other)
+                changed.append(other)
+                paying[other] = [] if other.cause == "reschedule" else other.tasks
+
+    def _withdraw(self, group: Group, paying: list[TaskState]) -> None:
+        """Keep under notice what still pays once the rest of its group runs on."""
+        state, notices = self.state, dict(group.notices)
+        stays = paying if group.contender is None else self._again(group, paying)
+        for task, notice in notices.items():
+            if task not in stays:
+                del group.notices[task]
+                state.lapsed[task] = notice
+                state.plan.steps.append(self._withdrawn(task, group))
+        for workload in dict.fromkeys(t.workload for t in notices):
+            if workload.occupied() and self.session.settings.backfill == "easy":
+                state.endings.add(workload)
+
+    def _again(self, group: Group, paying: list[TaskState]) -> list[TaskState]:
+        """Evict once more those of a group that still have to go, and promise what they make room for."""
+        if not paying:
+            return []
+        notices = {t: group.notices[t] for t in paying}
+        smaller = Group(group.cause, group.contender, group.beneficiary, notices, held=True)
+        judge = Judge(self.state, self.nominated)
+        stays = judge.paying(smaller)
+        self.price |= judge.price
+        for task in stays:
+            announce(self.session, task, notices[task])
+        for task in judge.placed:
+            self.state.plan.steps.append(place_step(self.state, task))
+        for workload in dict.fromkeys(t.workload for t in judge.placed):
+            note_start(self.state, workload)
+        return stays
+
+    def _withdrawn(self, task: TaskState, group: Group) -> Step:
+        node, whose = task.node, f" for {group.beneficiary}" if group.beneficiary is not None else ""
+        text = f"{task.workload.key} runs on: its eviction by {group.cause}{whose} no longer pays"
+        return Step("withdraw", task.workload.key, task.name, self.session.nodes.names[node], task.index, node,
+                    task.devices, self.state.cycle, group.cause, group.beneficiary, reason=text)  # fmt: skip
+
+    # -- going on -----------------------------------------------------------------------------------------------------
+
+    def _go_on(self, group: Group) -> None:
+        """Evict those whose time is over; the others stay under notice."""
+        gone = False
+        for workload, tasks in group.by_workload().items():
+            why = over(self.session, workload, tasks)
+            if why:
+                self._evict(group, workload, tasks, why)
+                gone = True
+            else:
+                self._wait(group, tasks)
+        if gone and group.contender is not None:
+            self._renew(group.contender)
+
+    def _wait(self, group: Group, tasks: list[TaskState]) -> None:
+        state = self.state
+        lost = {t: self.price[t][1] for t in tasks}
+        state.plugins.budgets.charge(state.session, group.cause, group.contender, lost, tasks)
+        state.evicted.add(tasks[0].workload.key)
+        state.wake_at(group.notices[tasks[0]].deadline)
+
+    def _evict(self, group: Group, workload: WorkloadState, tasks: list[TaskState], why: str) -> None:
+        session, state = self.session, self.state
+        cost = sum(self.price[t][0] for t in tasks) / MICRO
+        whose = f" to {group.beneficiary}" if group.beneficiary is not None else ""
+        text = (
+            f"{workload.key} gives way{whose} ({group.cause}): {why}; "
+            f"the eviction costs {cost:.1f} weighted resource-seconds"
+        )
+        for task in tasks:
+            expire(session, task)
+            state.plan.steps.append(self._evicted(group, task, text))
+        lost = {t: self.price[t][1] for t in tasks}
+        state.plugins.budgets.charge(session, group.cause, group.contender, lost)
+        state.evicted.add(workload.key)
+        workload.last_evicted_at = session.now
+        if not workload.occupied() and not any(t.notice for t in workload.tasks):
+            workload.started_at = None
+        if group.cause == "requeue" and group.beneficiary is not None:
+            self.requeued[workload.key] = group.beneficiary
+
+    def _evicted(self, group: Group, task: TaskState, reason: str) -> Step:
+        session, names, notice = self.session, self.session.nodes.names, group.notices[task]
+        node, devices = (task.node, task.devices) if task.phase is TERMINATING else (task.leaving, task.leaving_devices)
+        price, lost, until = self.price[task]
+        return Step(
+            "evict", task.workload.key, task.name, names[node], task.index, node, devices, self.state.cycle,
+            group.cause, group.beneficiary, price / MICRO, reason,
+            names[task.nominated] if task.nominated >= 0 else None, None, session.leaves_at(task), lost, until,
+            notice.deadline, -1 if notice.at is None else notice.at,
+        )  # fmt: skip
+
+    def _renew(self, contender: WorkloadState) -> None:
+        """The time that a nomination may wait runs from the eviction, and not from the notice."""
+        for task in promised(contender):
+            task.nominated_at = self.session.now
+            self.state.plan.steps.append(place_step(self.state, task))
+
+
+def close(session: Session, state: Evicting | None) -> None:
+    """At the end of a cycle: what was only told that it has to go keeps its times, and contends for nothing."""
+    workloads = sorted({t.workload for t in session.noticed}, key=lambda w: w.key)
+    gone = {s.workload for s in state.plan.steps if s.action == "evict"} if state is not None else set()
+    for workload in workloads:
+        before = state.before.get(workload) if state is not None else None
+        if before is not None:
+            workload.started_at = before.started_at
+            if workload.key not in gone:
+                workload.last_evicted_at, workload.not_before = before.last_evicted_at, before.not_before
+        for task in workload.tasks:
+            if task.notice is not None:
+                stand(session, task)
+        session.refresh(workload)
