@@ -117,9 +117,10 @@ class ControlPlane:
         self.apiserver.wait_until(self.is_ready)
 
     def is_ready(self) -> bool:
-        """Tell whether the API server says that it is ready."""
+        """Tell whether the API server says that it is ready, and reads from etcd."""
         try:
-            return bool(self.client().get("/readyz") == "ok")
+            client = self.client()
+            return client.get("/readyz") == "ok" and bool(client.get("/api/v1/namespaces?limit=1")["items"])
         except (ApiError, OSError):
             return False
 
@@ -233,7 +234,7 @@ class ControlPlane:
         flags = [
             f"--etcd-servers=http://{HOST}:{etcd}",
             f"--bind-address={HOST}",
-            f"--advertise-address={HOST}",
+            "--endpoint-reconciler-type=none",  # which refuses loopback; nothing here asks the Service for endpoints
             f"--secure-port={port}",
             f"--tls-cert-file={made.certificate}",
             f"--tls-private-key-file={made.key}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tenure.model.descriptions import add_descriptions
 from tenure.model.entries import file_entry, settings_entry
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -16,4 +17,5 @@ def json_schema() -> dict[str, Any]:
     """
     definitions: dict[str, Any] = {}
     roots = [entry.schema(definitions) for entry in (file_entry(), settings_entry())]
-    return {"$schema": DIALECT, "title": "Tenure cluster file or configuration", "anyOf": roots, "$defs": definitions}
+    title = "Tenure cluster file or configuration"
+    return {"$schema": DIALECT, "title": title, "anyOf": roots, "$defs": add_descriptions(definitions)}

@@ -13,6 +13,7 @@ from typing import Any, Final
 from tenure.clusters.kubernetes import crd_rules
 from tenure.clusters.kubernetes.crd_status import STATUS
 from tenure.clusters.kubernetes.structural import Structural, rule
+from tenure.model.descriptions import add_descriptions
 from tenure.model.entries import API_VERSION
 from tenure.model.kinds import Definitions, Schema
 from tenure.model.queue import Queue
@@ -192,7 +193,7 @@ def _schema(resource: Resource) -> Schema:
     definitions: Definitions = {}
     record = spec_record(resource.kind)
     record.schema(definitions)
-    spec = Structural(definitions, crd_rules.BY_DEFINITION).of(record.name)
+    spec = Structural(add_descriptions(definitions), crd_rules.BY_DEFINITION).of(record.name)
     made: Schema = {
         "type": "object",
         "description": resource.summary,

@@ -12,12 +12,15 @@ from typing import Any, Final
 from tenure.model.kinds import Definitions, Schema
 
 MAX_ITEMS: Final = 256
-MAX_KEYS: Final = 64
+MAX_NESTED: Final = (128, 32, 8)
+MAX_KEYS: Final = 32
 MAX_TEXT: Final = 256
-"""Bounds of lists, mappings and texts: the API server estimates what a rule costs at the most, and wants to know."""
+MAX_SCALAR: Final = 32
+"""Bounds of lists, mappings and texts: the API server estimates what a rule costs at the most, and wants to know.
 
-DEPTH: Final = 4
-"""How deep a definition may contain itself: a structural schema is written out."""
+``MAX_NESTED`` holds for lists of what contains itself, by depth; deeper it must not go, as a structural schema is
+written out.
+"""
 
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 _RULES: Final = "x-kubernetes-validations"
@@ -59,7 +62,11 @@ class Structural:
 
     def _contains_itself_too_deep(self, schema: Schema, within: tuple[str, ...]) -> bool:
         reference = schema.get("items", schema).get("$ref", "")
-        return within.count(_name(reference)) >= DEPTH if reference else False
+        return within.count(_name(reference)) >= len(MAX_NESTED) if reference else False
+
+    def _contains_itself(self, name: str) -> bool:
+        parts = self._definitions.get(name, {}).get("properties", {}).values()
+        return any(_name(part.get("items", {}).get("$ref", "")) == name for part in parts)
 
     def _convert(self, schema: Schema, within: tuple[str, ...]) -> Schema:
         made: Schema = {}
@@ -84,7 +91,9 @@ class Structural:
 
     def _list(self, schema: Schema, within: tuple[str, ...]) -> Schema:
         items = self._convert(schema["items"], within)
-        made = {"type": "array", "maxItems": MAX_ITEMS, "items": items}
+        name = _name(schema["items"].get("$ref", ""))
+        most = MAX_NESTED[within.count(name)] if self._contains_itself(name) else MAX_ITEMS
+        made = {"type": "array", "maxItems": most, "items": items}
         if schema.get("uniqueItems"):
             made["x-kubernetes-list-type"] = "set"
         elif "name" in items.get("required", ()):
@@ -98,7 +107,7 @@ class Structural:
         if _is_quantity(values):
             rules.append(
                 rule(
-                    "self.all(r, isQuantity(string(self[r])) && quantity(string(self[r])).sign() >= 0)",
+                    "self.all(r, isQuantity(string(self[r])) && !quantity(string(self[r])).isLessThan(quantity('0')))",
                     "an amount is a quantity of 0 or more, such as 2, 500m or 1.5Gi",
                 )
             )
@@ -118,7 +127,7 @@ def _name(reference: str) -> str:
 
 
 def _single(schema: Schema) -> Schema:
-    made = {key: schema[key] for key in _KEPT if key in schema}
+    made: Schema = {key: schema[key] for key in _KEPT if key in schema}
     if "exclusiveMinimum" in schema:
         made |= {"minimum": schema["exclusiveMinimum"], "exclusiveMinimum": True}
     if made.get("type") == "integer":
@@ -140,6 +149,7 @@ def _union(arms: list[Schema]) -> Schema:
     if len(texts) != 1 or any(arm.get("type") in ("object", "array") or "$ref" in arm for arm in arms):
         return {"x-kubernetes-preserve-unknown-fields": True}
     made: Schema = {_INT_OR_STRING: True}
+    made["maxLength"] = MAX_SCALAR
     if "pattern" in texts[0]:
         made["pattern"] = texts[0]["pattern"]
     if {"const": 0} in arms:
