@@ -46,23 +46,28 @@ _OWN: Final = tuple(resource.plural for resource in RESOURCES)
 
 CLUSTER_RIGHTS: Final = (
     Right("", ("nodes", "pods"), _OBSERVE, "what there is, and what runs on it"),
-    Right("", ("namespaces",), _OBSERVE, "labels of namespaces"),
     Right("scheduling.k8s.io", ("priorityclasses",), _OBSERVE, "priorities of workloads"),
     Right("policy", ("poddisruptionbudgets",), _OBSERVE, "budgets that evictions have to keep"),
     Right("batch", ("jobs",), _OBSERVE, "how many pods of a Job start together"),
-    Right("apps", ("replicasets", "statefulsets"), _OBSERVE, "to whom pods belong"),
+    Right("apps", ("deployments", "replicasets", "statefulsets"), _OBSERVE, "to whom pods belong"),
     Right(GROUP, _OWN, _OBSERVE, "queues, groups, budgets and settings"),
     Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what it says of them"),
-    Right("events.k8s.io", ("events",), ("create", "patch"), "what it did, and why something waits"),
+    Right("events.k8s.io", ("events",), ("create",), "what it did, and why something waits"),
     Right("", ("pods/binding",), ("create",), "starting pods", frozenset({Role.SCHEDULER})),
     Right("", ("pods/eviction",), ("create",), "evicting pods, within PodDisruptionBudgets", ACTING),
-    Right("", ("pods",), ("patch",), "annotations: starts, notices, records of evictions", ACTING),
-    Right("", ("pods/status",), ("patch",), "conditions and nominatedNodeName", ACTING),
+    Right("", ("pods/status",), ("patch",), "conditions, nominatedNodeName, and the annotations beside them", ACTING),
     Right("", ("nodes",), ("patch",), "the taint that keeps a hole", frozenset({Role.RESCHEDULER})),
 )
 
 OWN_NAMESPACE_RIGHTS: Final = (
-    Right("coordination.k8s.io", ("leases",), ("get", "create", "update"), "one leader per node pool"),
+    Right(
+        "coordination.k8s.io",
+        ("leases",),
+        ("get", "list", "watch", "create", "update"),
+        "one leader per node pool, and pauses",
+    ),
+    Right("", ("configmaps",), ("list", "watch"), "the log of evictions"),
+    Right("", ("configmaps",), ("create", "update", "patch", "delete"), "writing the log of evictions", ACTING),
 )
 
 

@@ -1,0 +1,156 @@
+"""What commands on a live cluster share: how it is reached, and one look at it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from tenure.clusters.kubernetes.client import Client
+    from tenure.clusters.kubernetes.mirror import Mirror, Options
+    from tenure.clusters.kubernetes.observe import Observed
+    from tenure.model.cluster import Cluster
+    from tenure.model.settings import Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SYNC_SECONDS = 60.0
+"""So long a command waits for the API server to list everything."""
+
+
+class Where(NamedTuple):
+    """Which cluster, and what of it; ``given`` says that one of the options that name it was given."""
+
+    kubeconfig: str | None
+    context: str | None
+    namespace: str
+    pool: str
+    yunikorn: str | None
+    config: str | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether a cluster was named."""
+        return self.kubeconfig is not None or self.context is not None
+
+
+def cluster_options(command: F) -> F:
+    """Give a command the options that say which cluster, as its argument ``where``."""
+
+    def together(**values: Any) -> Any:
+        where = Where(**{name: values.pop(name) for name in Where._fields})
+        return command(where=where, **values)
+
+    together.__doc__, together.__name__ = command.__doc__, command.__name__
+    wrapped: Any = together
+    wrapped.__click_params__ = list(getattr(command, "__click_params__", []))
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped  # type: ignore[no-any-return]
+
+
+_OPTIONS = (
+    click.option(
+        "--kubeconfig", type=click.Path(dir_okay=False),
+        help="The kubeconfig file; else KUBECONFIG, a pod's own, ~/.kube/config.",
+    ),
+    click.option("--context", help="Which of its contexts; else the current one."),
+    click.option(
+        "--namespace", default=lambda: os.environ.get("POD_NAMESPACE", "tenure-system"), show_default="tenure-system",
+        help="Where the scheduler is installed, and keeps its lease and log.",
+    ),
+    click.option("--pool", default="default", show_default=True, help="Which node pool."),
+    click.option(
+        "--yunikorn-config", "yunikorn", metavar="NAMESPACE/NAME",
+        help="Queues from YuniKorn's ConfigMap, e.g. yunikorn/yunikorn-configs.",
+    ),
+    click.option(
+        "--config", type=click.Path(dir_okay=False),
+        help="Settings for a pool without a NodePool object: kind SchedulerConfig.",
+    ),
+)  # fmt: skip
+
+
+def connect(where: Where, *, connections: int = 8) -> Client:
+    """Give a client of the cluster.
+
+    Raises
+    ------
+    InvalidInputError
+        It is not known how to reach it.
+    UsageError
+        What is needed for that is not installed.
+    """
+    try:
+        from tenure.clusters.kubernetes.access import find_access  # noqa: PLC0415  loaded when it runs
+        from tenure.clusters.kubernetes.client import Client  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise click.UsageError(f"{error.name} is missing; install tenure[kubernetes]") from None
+    return Client(find_access(where.kubeconfig, where.context), connections=connections)
+
+
+def options_of(where: Where, *, only_reads: bool = False) -> Options:
+    """Give what of a cluster is read."""
+    from tenure.clusters.kubernetes.mirror import Options  # noqa: PLC0415
+
+    found = None
+    if where.yunikorn is not None:
+        namespace, _, name = where.yunikorn.partition("/")
+        if not namespace or not name or "/" in name:
+            raise click.UsageError(f"--yunikorn-config: {where.yunikorn!r} is not NAMESPACE/NAME")
+        found = (namespace, name)
+    return Options(namespace=where.namespace, pool=where.pool, yunikorn=found, only_reads=only_reads)
+
+
+def settings_of(where: Where) -> Settings | None:
+    """Give the settings of the file that was named, if one was."""
+    if where.config is None:
+        return None
+    from tenure.model.load import load_settings  # noqa: PLC0415
+
+    return load_settings(where.config)
+
+
+class Look(NamedTuple):
+    """One look at a live cluster."""
+
+    observed: Observed
+    mirror: Mirror
+
+    @property
+    def cluster(self) -> Cluster:
+        """Give the cluster."""
+        return self.observed.cluster
+
+
+@contextmanager
+def looking(where: Where) -> Iterator[Callable[[], Look]]:
+    """Watch a cluster; what is given looks at it as it is then."""
+    from tenure.clusters.kubernetes.mirror import Mirror  # noqa: PLC0415
+    from tenure.clusters.kubernetes.observe import Observer  # noqa: PLC0415
+
+    settings = settings_of(where)
+    mirror = Mirror(connect(where), options_of(where, only_reads=True))
+    mirror.start()
+    try:
+        if not mirror.wait_synced(SYNC_SECONDS):
+            raise ConnectionError("; ".join(mirror.troubles) or f"not everything was listed within {SYNC_SECONDS:.0f}s")
+        observer = Observer(mirror, settings)
+        yield lambda: Look(observer.observe(time.time_ns() // 1000), mirror)
+    finally:
+        mirror.stop()
+
+
+def look(where: Where) -> Cluster:
+    """Give a live cluster as it is now; what is wrong with objects there goes to standard error."""
+    with looking(where) as now:
+        found = now()
+        for kind, meta, message in list(found.mirror.findings.new):
+            place = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+            click.echo(f"warning: {kind} {place}: {message}", err=True)
+        return found.cluster

@@ -1,0 +1,39 @@
+"""``tenure pause``: no evictions for a while."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from tenure.cli.errors import DONE
+from tenure.cli.live_cluster import Where, cluster_options
+
+
+@click.command()
+@click.option("--for", "length", metavar="D", help="For how long, e.g. 2h; it ends by itself.")
+@click.option("--reason", default="", help="Why; it stands in the cluster beside the time.")
+@click.option("--end", is_flag=True, help="End a pause now.")
+@cluster_options
+def pause(length: str | None, reason: str, end: bool, where: Where) -> int:
+    """Let nothing be evicted for a while in a live cluster; what waits is still placed where there is room."""
+    from tenure.cli.inputs import duration_of  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.live_cluster import connect  # noqa: PLC0415
+    from tenure.model.duration import format_time  # noqa: PLC0415
+
+    if end == (length is not None):
+        raise click.UsageError("say for how long with --for, or end a pause with --end")
+    client = connect(where)
+    from tenure.clusters.kubernetes.pause import Pause, write_pause  # noqa: PLC0415
+
+    if length is None:
+        write_pause(client, where.namespace, where.pool, None)
+        click.echo(f"evictions in pool {where.pool} go on")
+        return DONE
+    length_micros = duration_of(length, "--for")
+    if not length_micros:
+        raise click.UsageError("--for: 0 is no pause; end one with --end")
+    until = (time.time_ns() // 1000 + length_micros) // 1_000_000 * 1_000_000
+    write_pause(client, where.namespace, where.pool, Pause(until, reason))
+    click.echo(f"no evictions in pool {where.pool} until {format_time(until)}")
+    return DONE

@@ -1,0 +1,46 @@
+"""``tenure scheduler``: the scheduler of a live cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+
+import click
+
+from tenure.cli.errors import DONE, OUTSIDE_FAILED
+from tenure.cli.live_cluster import Where, cluster_options
+
+
+@click.command()
+@click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:8080", show_default=True,
+              help="Where /healthz, /readyz and /metrics are served; port 0 takes a free one.")  # fmt: skip
+@click.option("--in-flight", type=click.IntRange(1, 256), default=16, show_default=True,
+              help="Writes to the API server at a time.")  # fmt: skip
+@click.option("--log-format", type=click.Choice(["json", "text"]), default="json", show_default=True,
+              help="Form of the log on standard error.")  # fmt: skip
+@click.option("--verbose", is_flag=True, help="Also log each step and each refusal.")
+@cluster_options
+def scheduler(listen: str, in_flight: int, log_format: str, verbose: bool, where: Where) -> int:
+    """Schedule a live cluster's pods with schedulerName tenure, until it is ended."""
+    from tenure.cli.live_cluster import connect, options_of, settings_of  # noqa: PLC0415  loaded when it runs
+
+    host, _, port = listen.rpartition(":")
+    if not port.isdecimal():
+        raise click.UsageError(f"--listen: {listen!r} is not HOST:PORT, such as 0.0.0.0:8080")
+    settings, options = settings_of(where), options_of(where)
+    client = connect(where, connections=in_flight + 24)
+    from tenure.live.log import set_up  # noqa: PLC0415
+    from tenure.live.service import Service  # noqa: PLC0415
+
+    log = set_up(sys.stderr, form=log_format, verbose=verbose)
+    identity = f"{os.environ.get('POD_NAME') or socket.gethostname()}_{os.getpid()}"
+    service = Service(client, options, settings, identity=identity, in_flight=in_flight, log=log)
+
+    def end(*_: object) -> None:
+        service.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    return DONE if service.run((host.strip("[]"), int(port))) else OUTSIDE_FAILED

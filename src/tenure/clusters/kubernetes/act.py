@@ -1,0 +1,234 @@
+"""Carrying plans out on an API server.
+
+The order is that of the specification: what has to survive is written before what it is about. Each write says what it
+is about, so that it counts once and only where the plan saw the truth; one that is refused is left out, and the next
+cycle plans anew. Between any two writes the process may end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from tenure.clusters.kubernetes import journal, keys, logbook, records, writes
+from tenure.clusters.kubernetes.client import STRATEGIC, ApiError, Client
+from tenure.clusters.kubernetes.mirror import Mirror
+from tenure.clusters.kubernetes.observe import Observed
+from tenure.clusters.kubernetes.queue_status import QueueStatuses
+from tenure.clusters.kubernetes.records import PodRecord
+from tenure.clusters.kubernetes.workloads import ACTIVE
+from tenure.clusters.record import logged
+from tenure.engine.plan import Plan, Step
+from tenure.model.duration import format_time
+from tenure.model.workload import Nomination, Workload
+
+T = TypeVar("T")
+
+IN_FLIGHT = 16
+"""Writes at a time."""
+
+_GONE = 404
+_CONFLICT = 409
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A write that was refused: what, of which workload and task, and why."""
+
+    action: str
+    workload: str
+    task: str
+    error: ApiError
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a plan: the steps that were carried out, and those that were not."""
+
+    done: list[Step] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    skipped: list[Step] = field(default_factory=list)
+
+
+class Actor:
+    """Carries plans out. ``allowed`` is asked before each write, and raises where this process may write no more."""
+
+    def __init__(
+        self, client: Client, mirror: Mirror, *, in_flight: int = IN_FLIGHT, allowed: Callable[[], None] = lambda: None
+    ) -> None:
+        self.client = client
+        self.mirror = mirror
+        self.allowed = allowed
+        self.logbook = logbook.Logbook(client, mirror, allowed)
+        self.statuses = QueueStatuses(client, mirror)
+        self._pool = ThreadPoolExecutor(in_flight, thread_name_prefix="write")
+
+    def close(self) -> None:
+        """Finish what is under way, and begin nothing more."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def carry_out(self, plan: Plan, observed: Observed) -> Outcome:
+        """Carry out all steps of a plan that was made of what was observed."""
+        outcome = Outcome()
+        workloads = {w.key: w for w in observed.cluster.workloads}
+        self.allowed()
+        self.statuses.write(plan, observed)
+        self._expire(plan, observed, outcome)
+        self._mark_stale(plan, observed, outcome)
+        self._bind(plan, observed, workloads, outcome)
+        evictions = self._promise(plan, observed, outcome)
+        self._announce([s for s in plan.steps if s.action == "notice"], observed, outcome)
+        if evictions:
+            self._evict(self._rehearse(evictions, observed, outcome), plan, observed, workloads, outcome)
+        return outcome
+
+    # -- placing ----------------------------------------------------------------------------------------------------
+
+    def _bind(self, plan: Plan, observed: Observed, workloads: dict[str, Workload], outcome: Outcome) -> None:
+        started, nodes = set(plan.started), self.mirror.nodes.nodes
+
+        def bind(step: Step) -> None:
+            pod = observed.pod(step.workload, step.task_index)
+            start = plan.now if step.workload in started else workloads[step.workload].started_at
+            if step.node not in nodes:
+                raise ApiError(_GONE, "NotFound", f"node {step.node} is gone")
+            self.client.create(writes.pod_path(pod, "binding"), writes.binding(pod, step, start))
+            self.mirror.pods.assume(pod, records.bound(pod, step.node, step.devices, plan.now, start))
+
+        self._all(bind, [s for s in plan.steps if s.action == "bind"], outcome)
+
+    def _promise(self, plan: Plan, observed: Observed, outcome: Outcome) -> list[Step]:
+        """Write nominations; gives the evictions that may follow: not those for whom a promise could not be written."""
+        evictions = [s for s in plan.steps if s.action == "evict"]
+        moved = {(s.workload, s.task_index) for s in evictions}
+        promises = [s for s in plan.steps if s.action == "nominate" and (s.workload, s.task_index) not in moved]
+
+        def nominate(step: Step) -> None:
+            pod = observed.pod(step.workload, step.task_index)
+            self._patch(pod, writes.nomination(pod, step.node, step.devices, plan.now))
+            promised = Nomination(node=step.node, devices=step.devices, at=plan.now)
+            self.mirror.pods.assume(pod, records.nominated(pod, promised))
+
+        before = len(outcome.failures)
+        self._all(nominate, promises, outcome)
+        broken = {f.workload for f in outcome.failures[before:]}
+        outcome.skipped += [s for s in evictions if s.beneficiary in broken]
+        return [s for s in evictions if s.beneficiary not in broken]
+
+    def _expire(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
+        again = {(s.workload, s.task_index) for s in plan.steps if s.action in ("nominate", "bind")}
+
+        def give_up(step: Step) -> None:
+            pod = observed.pod(step.workload, step.task_index)
+            self._patch(pod, writes.no_nomination(pod))
+            self.mirror.pods.assume(pod, records.nominated(pod, None))
+
+        given_up = [Step("expire", key, "", "", task, -1) for key, task in plan.expired if (key, task) not in again]
+        self._all(give_up, [s for s in given_up if s.task_index < len(observed.pods[s.workload])], outcome)
+
+    def _mark_stale(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
+        marks = []
+        for key, since in plan.stale.items():
+            for number, pod in enumerate(observed.pods[key]):
+                if (since is not None and pod.task.phase in ACTIVE and pod.stale_since is None) or (
+                    since is None and pod.stale_since is not None
+                ):
+                    marks.append(Step("stale", key, pod.name, "", number, -1, leaves_at=since or 0))
+
+        def mark(step: Step) -> None:
+            pod = observed.pod(step.workload, step.task_index)
+            value = format_time(step.leaves_at) if step.leaves_at else None
+            self._patch(pod, writes.annotation(pod, keys.STALE_SINCE, value))
+
+        self._all(mark, marks, outcome)
+
+    # -- evicting ---------------------------------------------------------------------------------------------------
+
+    def _announce(self, steps: list[Step], observed: Observed, outcome: Outcome) -> None:
+        def announce(step: Step) -> None:
+            pod = observed.pod(step.workload, step.task_index)
+            self._patch(pod, writes.notice(pod, step, step.leaves_at))
+
+        self._all(announce, steps, outcome)
+
+    def _rehearse(self, steps: list[Step], observed: Observed, outcome: Outcome) -> list[Step]:
+        """Ask of each eviction of a set whether it would be allowed: a set of which one is refused is left alone."""
+        sets: dict[str, list[Step]] = {}
+        for step in steps:
+            sets.setdefault(step.beneficiary or f"\0{step.workload}", []).append(step)
+
+        def rehearse(step: Step) -> None:
+            pod = observed.pod(step.workload, step.task_index)
+            self.client.create(writes.pod_path(pod, "eviction"), writes.eviction(pod, pod.version, dry=True))
+
+        before = len(outcome.failures)
+        self._all(rehearse, [s for s in steps if len(sets[_set_of(s)]) > 1], outcome, note=False)
+        refused = {(f.workload, f.task) for f in outcome.failures[before:]}
+        broken = {name for name, members in sets.items() if any((s.workload, s.task) in refused for s in members)}
+        outcome.skipped += [s for s in steps if _set_of(s) in broken]
+        return [s for s in steps if _set_of(s) not in broken]
+
+    def _evict(
+        self, steps: list[Step], plan: Plan, observed: Observed, workloads: dict[str, Workload], outcome: Outcome
+    ) -> None:
+        if not steps:
+            return
+        entries = [self._entry(step, plan, observed, workloads) for step in steps]
+        self.logbook.add(entries, plan.now, observed)
+
+        def evict(step: Step) -> None:
+            pod = observed.pod(step.workload, step.task_index)
+            marked = self._patch(pod, writes.target(pod, step, plan.now))
+            self.client.create(writes.pod_path(pod, "eviction"), writes.eviction(pod, writes.version_of(marked)))
+            self.mirror.pods.assume(pod, records.evicted(pod, plan.now))
+            try:
+                self._patch(pod, writes.target_again(pod, step, plan.now))
+            except ApiError as error:
+                if error.status not in (0, _GONE, _CONFLICT):
+                    raise
+
+        before = len(outcome.failures)
+        self._all(evict, steps, outcome)
+        known = [f for f in outcome.failures[before:] if f.error.status]  # of the others nobody knows what came of them
+        if known:
+            failed = {(f.workload, f.task) for f in known}
+            self.logbook.remove([e for e in entries if (e.workload, e.task) in failed])
+
+    def _entry(self, step: Step, plan: Plan, observed: Observed, workloads: dict[str, Workload]) -> journal.Entry:
+        pod = observed.pod(step.workload, step.task_index)
+        not_before = plan.requeue.not_before.get(step.workload)
+        uid = "" if pod.kept == records.BARE else observed.uids[step.workload]
+        return journal.entry_of(logged(step, workloads, plan.now), pod.uid, uid, not_before)
+
+    # -- all of them ------------------------------------------------------------------------------------------------
+
+    def _patch(self, pod: PodRecord, body: dict[str, Any]) -> bytes:
+        return self.client.patch(writes.pod_path(pod, "status"), body, STRATEGIC)
+
+    def _all(
+        self, write: Callable[[Step], None], steps: Sequence[Step], outcome: Outcome, *, note: bool = True
+    ) -> None:
+        """Make one write for each step, several at a time; what is refused is noted, and the others go on."""
+
+        def attempt(step: Step) -> ApiError | None:
+            self.allowed()
+            try:
+                write(step)
+            except ApiError as error:
+                return error
+            return None
+
+        for step, error in zip(steps, self._in_parallel(attempt, steps), strict=True):
+            if error is not None:
+                outcome.failures.append(Failure(step.action, step.workload, step.task, error))
+            elif note:
+                outcome.done.append(step)
+
+    def _in_parallel(self, write: Callable[[Step], T], steps: Sequence[Step]) -> Iterable[T]:
+        return map(write, steps) if len(steps) == 1 else self._pool.map(write, steps)
+
+
+def _set_of(step: Step) -> str:
+    return step.beneficiary or f"\0{step.workload}"

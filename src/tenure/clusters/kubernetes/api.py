@@ -1,0 +1,192 @@
+"""The parts of Kubernetes' objects that are read, as narrow structs: everything else is skipped while decoding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from tenure.model.duration import parse_time
+
+POD_GROUP_LABEL = "tenure.dev/pod-group"
+POOL_LABEL = "tenure.dev/node-pool"
+GROUP_VERSION = "tenure.dev/v1alpha1"
+
+
+class _Narrow(Struct, rename="camel", gc=False):
+    """A struct with Kubernetes' names; what it does not name is skipped."""
+
+
+class Owner(_Narrow):
+    """A reference to an owner."""
+
+    kind: str
+    name: str
+    uid: str
+    api_version: str = ""
+    controller: bool = False
+
+
+class Meta(_Narrow):
+    """An object's metadata."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[Owner] | None = None
+
+
+class Container(_Narrow, omit_defaults=True):
+    """What a container asks for."""
+
+    name: str = ""
+    resources: dict[str, Any] | None = None
+    ports: list[dict[str, Any]] | None = None
+    restart_policy: str | None = None
+
+
+class PodSpec(_Narrow, omit_defaults=True):
+    """What decides about a pod's placement."""
+
+    containers: list[Container] = []
+    init_containers: list[Container] | None = None
+    overhead: dict[str, Any] | None = None
+    resources: dict[str, Any] | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: dict[str, Any] | None = None
+    tolerations: list[dict[str, Any]] | None = None
+    topology_spread_constraints: list[dict[str, Any]] | None = None
+    scheduling_gates: list[dict[str, Any]] | None = None
+    host_network: bool = False
+    resource_claims: list[dict[str, Any]] | None = None
+    volumes: list[dict[str, Any]] | None = None
+    node_name: str | None = None
+    priority: int | None = None
+    priority_class_name: str | None = None
+    scheduler_name: str = ""
+    termination_grace_period_seconds: int | None = None
+    scheduling_group: dict[str, Any] | None = None
+    workload_ref: dict[str, Any] | None = None
+
+
+class Condition(_Narrow):
+    """A condition of an object's status."""
+
+    type: str
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class PodStatus(_Narrow):
+    """A pod's status."""
+
+    phase: str = ""
+    conditions: list[Condition] | None = None
+    nominated_node_name: str | None = None
+    start_time: str | None = None
+
+
+class Pod(_Narrow):
+    """A pod."""
+
+    metadata: Meta
+    spec: PodSpec
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+
+class NodeSpec(_Narrow):
+    """A node's spec."""
+
+    unschedulable: bool = False
+    taints: list[dict[str, Any]] | None = None
+
+
+class NodeStatus(_Narrow):
+    """A node's status."""
+
+    allocatable: dict[str, Any] | None = None
+    conditions: list[Condition] | None = None
+
+
+class Node(_Narrow):
+    """A node."""
+
+    metadata: Meta
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+class JobSpec(_Narrow):
+    """What says how many of a Job's pods run together."""
+
+    parallelism: int | None = None
+    completions: int | None = None
+
+
+class JobStatus(_Narrow):
+    """How far a Job is."""
+
+    succeeded: int = 0
+
+
+class Job(_Narrow):
+    """A Job."""
+
+    metadata: Meta
+    spec: JobSpec = msgspec.field(default_factory=JobSpec)
+    status: JobStatus = msgspec.field(default_factory=JobStatus)
+
+
+class Anything(_Narrow):
+    """An object of which spec, status and data are taken as they are."""
+
+    metadata: Meta
+    api_version: str = ""
+    kind: str = ""
+    spec: Any = None
+    status: Any = None
+    data: Any = None
+    value: int | None = None
+    annotations: dict[str, str] | None = None
+
+
+class ListMeta(_Narrow):
+    """Metadata of a list."""
+
+    resource_version: str = ""
+    continue_: str | None = msgspec.field(default=None, name="continue")
+
+
+class WatchError(_Narrow):
+    """What stands in a watch's error event."""
+
+    code: int = 0
+    message: str = ""
+    reason: str = ""
+
+
+class Event(_Narrow):
+    """A line of a watch; the object is decoded when its type is known."""
+
+    type: str
+    object: msgspec.Raw
+
+
+def micros(time: str | None) -> int | None:
+    """Give a time of the API (RFC 3339), in µs since the epoch; None where there is none or it cannot be read."""
+    if not time:
+        return None
+    try:
+        return parse_time(time)
+    except ValueError:
+        return None

@@ -1,0 +1,162 @@
+"""A live Kubernetes cluster, as the loop sees it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from tenure.clusters.kubernetes import api, keys, writes
+from tenure.clusters.kubernetes.act import Actor, Outcome
+from tenure.clusters.kubernetes.client import STRATEGIC, ApiError, Client
+from tenure.clusters.kubernetes.conditions import Conditions
+from tenure.clusters.kubernetes.events import Events, Subject
+from tenure.clusters.kubernetes.leader import lease_name
+from tenure.clusters.kubernetes.mirror import Mirror, Options
+from tenure.clusters.kubernetes.observe import Observed, Observer
+from tenure.clusters.kubernetes.pause import pause_of
+from tenure.engine.plan import Plan
+from tenure.model.settings import Settings
+from tenure.model.workload import Phase
+
+EXPLAIN_AGAIN = 60.0
+"""Seconds after which it is looked at anew why a workload waits."""
+
+SETTLE_SECONDS = 0.02
+"""What comes within this time of a first change is taken together with it."""
+
+_MOST_REMEMBERED = 100_000
+
+
+class KubernetesCluster:
+    """Observes an API server and acts on it."""
+
+    def __init__(
+        self,
+        client: Client,
+        options: Options,
+        settings: Settings | None = None,
+        *,
+        identity: str = "tenure",
+        in_flight: int = 16,
+        allowed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.client = client
+        self.mirror = Mirror(client, options)
+        self.observer = Observer(self.mirror, settings)
+        self.actor = Actor(client, self.mirror, in_flight=in_flight, allowed=allowed)
+        self.events = Events(client, identity)
+        self.conditions = Conditions(client, self.mirror)
+        self.allowed = allowed
+        self._explained: dict[str, float] = {}
+        self._version = -1
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self.mirror.start()
+
+    def close(self) -> None:
+        """Finish what is under way and end."""
+        self.actor.close()
+        self.events.stop()
+        self.mirror.stop()
+
+    def ready(self) -> bool:
+        """Whether everything that a decision depends on was listed."""
+        return self.mirror.synced
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until something changed since the last observation, or so many seconds."""
+        mirror = self.mirror
+        until = time.monotonic() + seconds
+        while mirror.version() == self._version:
+            mirror.changed.clear()
+            left = until - time.monotonic()
+            if mirror.version() != self._version or left <= 0 or not mirror.changed.wait(left):
+                break
+        if mirror.version() == self._version:
+            return False
+        time.sleep(SETTLE_SECONDS)
+        return True
+
+    def observe(self, now: int) -> Observed:
+        """Give the cluster as it is known now."""
+        self.mirror.discover_at_times()
+        self.mirror.pods.overdue()
+        self._version = self.mirror.version()
+        return self.observer.observe(now)
+
+    def carry_out(self, plan: Plan, view: Observed) -> Outcome:
+        """Carry a plan out."""
+        return self.actor.carry_out(plan, view)
+
+    def paused_until(self, now: int) -> int:
+        """Give until when evictions are paused, in µs since the epoch; a time that has passed where they are not."""
+        leases = self.mirror.objects.get("leases")
+        options = self.mirror.options
+        item = leases.items.get((options.namespace, lease_name(options.pool))) if leases is not None else None
+        found = pause_of((item.metadata.annotations or {}).get(keys.PAUSE)) if item is not None else None
+        return found.until if found is not None and found.until > now else 0
+
+    # -- telling ----------------------------------------------------------------------------------------------------
+
+    def unexplained(self, view: Observed, most: int) -> list[str]:
+        """Give workloads that wait and whose reason was not looked at for a while, the longest first."""
+        now = time.monotonic()
+        waiting = [
+            w.key
+            for w in view.cluster.workloads
+            if w.scheduler_name == "tenure" and any(t.phase is Phase.PENDING for t in w.tasks)
+        ]
+        if len(self._explained) > _MOST_REMEMBERED:
+            self._explained.clear()
+        due = [key for key in waiting if now - self._explained.get(key, -EXPLAIN_AGAIN) >= EXPLAIN_AGAIN]
+        due.sort(key=lambda key: (self._explained.get(key, 0.0), key))
+        for key in due[:most]:
+            self._explained[key] = now
+        return due[:most]
+
+    def tell(
+        self, notes: Sequence[tuple[str, str, str, bool]], waiting: Sequence[tuple[str, str, str]], view: Observed
+    ) -> None:
+        """Write events, and why pods wait."""
+        for workload, reason, message, is_warning in notes:
+            subject = view.subjects.get(workload)
+            if subject is not None:
+                self.events.tell(subject, reason, message, is_warning=is_warning)
+        for workload, reason, message in waiting:
+            self._explain(view, workload, reason, message)
+        self._report()
+        self.conditions.write(view.cluster.now)
+
+    def _explain(self, view: Observed, workload: str, reason: str, message: str) -> None:
+        for pod in view.pods.get(workload, ())[:_MOST_PODS]:
+            if pod.task.phase is not Phase.PENDING or pod.waits == (reason, message):
+                continue
+            self.allowed()
+            try:
+                body = writes.waiting(pod, reason, message, view.cluster.now)
+                self.client.patch(writes.pod_path(pod, "status"), body, STRATEGIC)
+            except ApiError:
+                return  # why something waits is worth no second try
+
+    def _report(self) -> None:
+        """Tell of objects in which something is wrong."""
+        new = self.mirror.findings.new
+        while new:
+            kind, meta, message = new.popleft()
+            self.events.tell(_subject(kind, meta), "Invalid", message, is_warning=True)
+
+
+_MOST_PODS = 200
+_VERSIONS = {
+    "Pod": "v1",
+    "Node": "v1",
+    "ConfigMap": "v1",
+    "PodDisruptionBudget": "policy/v1",
+    "KAI Queue": "scheduling.run.ai/v2",
+}
+
+
+def _subject(kind: str, meta: api.Meta) -> Subject:
+    version = _VERSIONS.get(kind, "tenure.dev/v1alpha1")
+    return Subject(version, kind.removeprefix("KAI "), meta.namespace, meta.name, meta.uid)

@@ -1,0 +1,78 @@
+"""The condition ``Accepted`` of Tenure's own objects: whether they could be read, else what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tenure.clusters.kubernetes import api, groups
+from tenure.clusters.kubernetes.client import ApiError, Client
+from tenure.clusters.kubernetes.mirror import Mirror
+from tenure.model.duration import format_time
+
+PLURALS: Final = {
+    "queues": "Queue",
+    "podgroups": "PodGroup",
+    "disruptionbudgets": "DisruptionBudget",
+    "nodepools": "NodePool",
+}
+MOST = 25
+"""Objects whose condition is written in one cycle."""
+
+
+class Conditions:
+    """Writes the condition where it is not what it should be; each state of an object is looked at once."""
+
+    def __init__(self, client: Client, mirror: Mirror) -> None:
+        self.client = client
+        self.mirror = mirror
+        self._seen: dict[tuple[str, str, str], tuple[str, tuple[str, ...]]] = {}
+
+    def write(self, now: int) -> None:
+        """Write what is missing, as far as it is allowed and there is time."""
+        written = 0
+        for plural, kind in PLURALS.items():
+            objects = self.mirror.objects.get(plural)
+            for item in objects.sorted() if objects is not None else ():
+                if written >= MOST:
+                    return
+                meta = item.metadata
+                problems = self._problems(kind, item)
+                seen = (meta.resource_version, problems)
+                key = (plural, meta.namespace, meta.name)
+                if self._seen.get(key) == seen:
+                    continue
+                self._seen[key] = seen
+                written += self._write(plural, item, problems, now)
+
+    def _problems(self, kind: str, item: api.Anything) -> tuple[str, ...]:
+        if kind == "PodGroup":
+            return groups.pod_group(item).problems
+        return tuple(self.mirror.findings.current.get((kind, item.metadata.namespace, item.metadata.name), ()))
+
+    def _write(self, plural: str, item: api.Anything, problems: tuple[str, ...], now: int) -> int:
+        meta = item.metadata
+        wanted = {
+            "type": "Accepted",
+            "status": "False" if problems else "True",
+            "reason": "Invalid" if problems else "Valid",
+            "message": "; ".join(problems)[:1000],
+            "observedGeneration": meta.generation,
+        }
+        status = item.status if isinstance(item.status, dict) else {}
+        others = [c for c in status.get("conditions") or () if isinstance(c, dict)]
+        known = next((c for c in others if c.get("type") == "Accepted"), None)
+        if known is not None and all(known.get(key) == value for key, value in wanted.items()):
+            return 0
+        if known is None or known.get("status") != wanted["status"]:
+            since: Any = format_time(now // 1_000_000 * 1_000_000)
+        else:
+            since = known.get("lastTransitionTime")
+        conditions = [*(c for c in others if c.get("type") != "Accepted"), {**wanted, "lastTransitionTime": since}]
+        inside = f"namespaces/{meta.namespace}/" if meta.namespace else ""
+        try:
+            self.client.patch(
+                f"/apis/tenure.dev/v1alpha1/{inside}{plural}/{meta.name}/status", {"status": {"conditions": conditions}}
+            )
+        except ApiError:
+            return 1  # the next state of the object is another occasion
+        return 1

@@ -1,0 +1,41 @@
+"""Labels and annotations that mean something to Tenure, and those that it writes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PREFIX: Final = "tenure.dev/"
+
+POD_GROUP: Final = "tenure.dev/pod-group"
+POOL: Final = "tenure.dev/node-pool"
+SUB_GROUP: Final = "tenure.dev/sub-group"
+TASK_ORDER: Final = "tenure.dev/order"
+ROLE: Final = "tenure.dev/role"
+DRAIN: Final = "tenure.dev/drain"
+
+QUEUE_LABELS: Final = ("tenure.dev/queue", "kai.scheduler/queue", "queue")
+"""Labels that name a queue; the first that is there counts."""
+
+FOREIGN_GROUPS: Final = ("pod-group-name", "scheduling.x-k8s.io/pod-group")
+"""What other schedulers' pods name their group by: KAI's annotation, the coscheduling plugin's label."""
+
+STARTED: Final = "tenure.dev/last-start-timestamp"
+DEVICES: Final = "tenure.dev/devices"
+NOMINATION: Final = "tenure.dev/nomination"
+NOT_BEFORE: Final = "tenure.dev/requeue-not-before"
+STALE_SINCE: Final = "tenure.dev/stale-since"
+EVICTION: Final = "tenure.dev/eviction"
+NOTICE: Final = "tenure.dev/eviction-notice"
+CHECKPOINT: Final = "tenure.dev/last-checkpoint-time"
+PAUSE: Final = "tenure.dev/pause"
+
+MIN_MEMBER: Final = "tenure.dev/min-member"
+
+WRITTEN: Final = frozenset({STARTED, DEVICES, NOMINATION, STALE_SINCE, EVICTION, NOTICE, CHECKPOINT})
+"""Annotations of pods that have fields of their own in a cluster file."""
+
+GPU_MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
+"""MiB of each GPU of a node, as GPU feature discovery labels it."""
+
+MIRROR: Final = "kubernetes.io/config.mirror"
+"""Annotation of the API server's image of a static pod."""

@@ -1,0 +1,132 @@
+"""Writing the log of evictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from tenure.clusters.kubernetes import api, journal
+from tenure.clusters.kubernetes.client import Client
+from tenure.clusters.kubernetes.mirror import Mirror
+from tenure.clusters.kubernetes.observe import Observed
+from tenure.model.cluster import Cluster
+
+HOUR = 3_600_000_000
+DAY = 24 * HOUR
+
+
+class Logbook:
+    """The log's ConfigMaps, which only the leader writes."""
+
+    def __init__(self, client: Client, mirror: Mirror, allowed: Callable[[], None]) -> None:
+        self.client = client
+        self.mirror = mirror
+        self.allowed = allowed
+
+    def add(self, entries: Sequence[journal.Entry], now: int, observed: Observed) -> None:
+        """Write entries before their evictions are asked for; what is too old to matter is dropped on the way.
+
+        Raises
+        ------
+        ApiError
+            They are not written; nothing of them may be carried out.
+        """
+        since = now - horizon(observed.cluster)
+        page = self._newest()
+        if page is None:
+            self._create(0, entries)
+            return
+        number, item, known = page
+        kept = [e for e in known if _matters(e, since, now)]
+        text = journal.write([*kept, *entries])
+        if len(text) > journal.MOST_BYTES and kept:
+            self._create(number + 1, entries)
+            self._drop_old(since, now)
+        else:
+            self._replace(item, text)
+
+    def remove(self, entries: Sequence[journal.Entry]) -> None:
+        """Take back entries of evictions that were refused."""
+        gone = {(e.uid, e.at) for e in entries}
+        page = self._newest()
+        if page is not None:
+            _, item, known = page
+            self._replace(item, journal.write(e for e in known if (e.uid, e.at) not in gone))
+
+    def purge(self, observed: Observed) -> None:
+        """Take out what was announced by somebody who ended before doing it."""
+        counted = set(observed.log)
+        for item in self._pages():
+            known = _entries(item)
+            kept = [e for e in known if e in counted]
+            if len(kept) < len(known):
+                self._replace(item, journal.write(kept))
+
+    def _pages(self) -> list[api.Anything]:
+        """Read the log itself, not its image: only what is there now may be added to."""
+        namespace, pool = self.mirror.options.namespace, self.mirror.options.pool
+        answer = self.client.get(_path(namespace), labelSelector=f"{journal.LABEL}={pool}")
+        pages = msgspec.json.decode(answer, type=_List).items
+        return sorted((p for p in pages if _number(p) >= 0), key=_number)
+
+    def _newest(self) -> tuple[int, api.Anything, list[journal.Entry]] | None:
+        pages = self._pages()
+        return (_number(pages[-1]), pages[-1], _entries(pages[-1])) if pages else None
+
+    def _drop_old(self, since: int, now: int) -> None:
+        for item in self._pages()[:-1]:
+            if not any(_matters(e, since, now) for e in _entries(item)):
+                self.allowed()
+                self.client.delete(f"{_path(item.metadata.namespace)}/{item.metadata.name}")
+
+    def _create(self, number: int, entries: Sequence[journal.Entry]) -> None:
+        namespace, pool = self.mirror.options.namespace, self.mirror.options.pool
+        self.allowed()
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": f"tenure-evictions-{pool}-{number}", "labels": {journal.LABEL: pool}},
+            "data": {journal.DATA: journal.write(entries)},
+        }
+        self.client.create(_path(namespace), body)
+
+    def _replace(self, item: api.Anything, text: str) -> None:
+        meta = item.metadata
+        self.allowed()
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": meta.name, "labels": meta.labels, "resourceVersion": meta.resource_version},
+            "data": {journal.DATA: text},
+        }
+        self.client.replace(f"{_path(meta.namespace)}/{meta.name}", body)
+
+
+def horizon(cluster: Cluster) -> int:
+    """Give how long entries matter, in µs: the longest window of a budget, and at least a day."""
+    rules = cluster.settings.disruption.budgets
+    windows = [rule.per or 0 for rule in rules] + [rule.duration or 0 for rule in rules]
+    return max([DAY, 16 * cluster.settings.rescheduler.settle, *windows]) + HOUR
+
+
+def _matters(entry: journal.Entry, since: int, now: int) -> bool:
+    return (api.micros(entry.at) or 0) >= since or (api.micros(entry.not_before) or 0) > now
+
+
+def _entries(item: api.Anything) -> list[journal.Entry]:
+    data = item.data if isinstance(item.data, dict) else {}
+    return journal.parse(str(data.get(journal.DATA, "")))[0]
+
+
+def _number(item: api.Anything) -> int:
+    last = item.metadata.name.rpartition("-")[2]
+    return int(last) if item.metadata.name.startswith("tenure-evictions-") and last.isdecimal() else -1
+
+
+def _path(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/configmaps"
+
+
+class _List(msgspec.Struct):
+    items: list[api.Anything]

@@ -1,0 +1,23 @@
+"""What an adapter writes down of an eviction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tenure.engine.cost import lost_amounts
+from tenure.engine.plan import Step
+from tenure.model.cluster import Eviction
+from tenure.model.workload import Workload
+
+
+def logged(step: Step, workloads: Mapping[str, Workload], now: int) -> Eviction:
+    """Give an eviction with everything that budgets will ask about it once its workload has gone."""
+    victim = workloads[step.workload]
+    beneficiary = workloads.get(step.beneficiary or "")
+    spec = victim.tasks[step.task_index].spec
+    return Eviction(
+        at=now, workload=step.workload, task=step.task, cause=step.cause or "", beneficiary=step.beneficiary,
+        from_node=step.node, to_node=step.to, labels=dict(spec.labels), queue=victim.queue,
+        beneficiary_queue=None if beneficiary is None else beneficiary.queue,
+        lost=lost_amounts(spec, step.lost) if step.lost > 0 else None,
+    )  # fmt: skip

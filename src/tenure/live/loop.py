@@ -1,0 +1,186 @@
+"""The loop: whenever something changed, or a time has come, observe, decide, carry out, tell."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tenure.cycle import Scheduler
+from tenure.engine.plan import Plan
+from tenure.engine.reasons import why_pending
+from tenure.engine.session import Session
+from tenure.engine.snapshot import session_of
+from tenure.engine.workloads import PENDING
+from tenure.live.confirm import Confirmation
+from tenure.live.port import LiveCluster, Note, Waiting
+from tenure.live.reasons import condition
+from tenure.model.settings import CAUSES, Settings
+
+SECOND = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often is decided, in seconds.
+
+    ``least``: between the ends of two cycles, so that what comes together is decided together; ``most``: so long
+    without a cycle where nothing changes; ``share``: of one core, what cycles in which nothing changed may take.
+    """
+
+    least: float = 0.05
+    most: float = 10.0
+    share: float = 0.015
+
+
+@dataclass(slots=True)
+class Health:
+    """How the loop is, for probes and metrics."""
+
+    last_cycle: float = field(default_factory=time.monotonic)
+    cycles: int = 0
+    leads: bool = False
+    ready: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """What came of one cycle: for metrics and the log."""
+
+    plan: Plan
+    observed: Any
+    outcome: Any
+    seconds: float
+    deciding: float
+
+
+class Loop:
+    """Decides on a live cluster for as long as this process leads.
+
+    Parameters
+    ----------
+    cluster
+        What is decided about.
+    leads
+        Whether this process may act; and the number of its term, which changes when it leads anew.
+    told
+        Called after each cycle.
+    """
+
+    def __init__(
+        self,
+        cluster: LiveCluster,
+        leads: Callable[[], int],
+        *,
+        pace: Pace | None = None,
+        paused_until: Callable[[int], int] = lambda _: 0,
+        told: Callable[[Cycle], None] = lambda _: None,
+        wall: Callable[[], int] = lambda: time.time_ns() // 1000,
+    ) -> None:
+        self.cluster = cluster
+        self.leads = leads
+        self.pace = pace or Pace()
+        self.paused_until = paused_until
+        self.told = told
+        self.wall = wall
+        self.health = Health()
+        self.confirmation = Confirmation()
+        self.recorded: set[tuple[str, str, str]] = set()
+        self._term = 0
+        self._stopped = threading.Event()
+        self._last_now = 0
+
+    def stop(self) -> None:
+        """End after the present cycle."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        """Go on until it is stopped."""
+        pause = 0.0
+        while not self._stopped.is_set():
+            self.cluster.wait(pause)
+            term = self.leads()
+            self.health.leads, self.health.ready = bool(term), self.cluster.ready()
+            if not term or not self.health.ready:
+                self._term = 0 if not term else self._term
+                pause = 0.2
+                self.health.last_cycle = time.monotonic()
+                continue
+            if term != self._term:
+                self._term, self.confirmation = term, Confirmation()
+            done = self.cycle()
+            pause = self._pause(done)
+            self._stopped.wait(self.pace.least)
+
+    def cycle(self) -> Cycle:
+        """Decide once, and carry out what may be carried out."""
+        began = time.monotonic()
+        now = self._now()
+        observed = self.cluster.observe(now)
+        cluster = replace(observed.cluster, settings=self._settings(observed.cluster.settings, now))
+        session = session_of(cluster)
+        scheduler = Scheduler(session, self.recorded)
+        plan = scheduler.cycle(now)
+        decided = time.monotonic()
+        allowed = self.confirmation.of(plan, observed.identities)
+        outcome = self.cluster.carry_out(allowed, observed)
+        self.cluster.tell(notes_of(allowed), self._waiting(session, plan, observed), observed)
+        self.health.last_cycle = time.monotonic()
+        self.health.cycles += 1
+        done = Cycle(allowed, observed, outcome, self.health.last_cycle - began, decided - began)
+        self.told(done)
+        return done
+
+    def _now(self) -> int:
+        """Give the time; it never goes back between two cycles."""
+        self._last_now = max(self._last_now, self.wall())
+        return self._last_now
+
+    def _settings(self, settings: Settings, now: int) -> Settings:
+        """While evictions are paused no cause evicts."""
+        if self.paused_until(now) <= now:
+            return settings
+        return replace(settings, modes=dict.fromkeys(CAUSES, "off"))
+
+    def _pause(self, done: Cycle) -> float:
+        """Give for how long to wait if nothing changes: until a rule ends, or the next regular look."""
+        if not self.confirmation.done:
+            return self.pace.least
+        longest = max(self.pace.most, done.deciding / self.pace.share)
+        wake = done.plan.wake
+        if wake is None:
+            return longest
+        return max(self.pace.least, min(longest, (wake - self.wall()) / SECOND))
+
+    def _waiting(self, session: Session, plan: Plan, observed: Any) -> Sequence[Waiting]:
+        """Say of workloads that wait why they do: of those that do not say it yet, a few in each cycle."""
+        found = []
+        for key in self.cluster.unexplained(observed, _MOST_EXPLAINED):
+            state = session.workloads.get(key)
+            if state is None or state.leaf < 0 or not any(t.phase is PENDING for t in state.tasks):
+                continue
+            reason, message = condition((*why_pending(session, state), *plan.obstacles.get(key, ())))
+            found.append(Waiting(key, reason, message))
+        return found
+
+
+_MOST_EXPLAINED = 50
+
+
+def notes_of(plan: Plan) -> list[Note]:
+    """Give the events of a plan, in the order of its steps."""
+    notes: dict[Note, None] = {}
+    for key in plan.started:
+        notes[Note(key, "Started", "all of its core is bound")] = None
+    for step in plan.steps:
+        if step.action == "evict":
+            notes[Note(step.workload, "Evicted", step.reason, is_warning=True)] = None
+        elif step.action == "nominate":
+            notes[Note(step.workload, "Nominated", f"room on {step.node} is promised to {step.task}")] = None
+    for event in plan.requeue.events():
+        notes[Note(event.workload, event.reason, event.message, event.reason == "InvalidSetting")] = None
+    for step in plan.shadow:
+        notes[Note(step.workload, "WouldEvict", step.reason)] = None
+    return list(notes)

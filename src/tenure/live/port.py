@@ -1,0 +1,60 @@
+"""What the loop needs of a cluster: to observe it, to carry plans out on it, and to tell it things."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from tenure.engine.plan import Plan
+from tenure.model.cluster import Cluster
+
+
+class Note(NamedTuple):
+    """Something to tell of a workload: a warning or not, a reason from a fixed set, and a sentence."""
+
+    workload: str
+    reason: str
+    message: str
+    is_warning: bool = False
+
+
+class Waiting(NamedTuple):
+    """Why a workload waits, for its pods' condition."""
+
+    workload: str
+    reason: str
+    message: str
+
+
+class View(Protocol):
+    """What was observed."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """Give the cluster as the engine decides about it."""
+
+    @property
+    def identities(self) -> dict[tuple[str, int], str]:
+        """Give by workload and number of a task what tells its pod from any other."""
+
+
+class LiveCluster(Protocol):
+    """A cluster that changes by itself."""
+
+    def ready(self) -> bool:
+        """Whether everything that a decision depends on is known."""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until something may have changed, or so many seconds; gives whether something may have."""
+
+    def observe(self, now: int) -> Any:
+        """Give what is there now."""
+
+    def carry_out(self, plan: Plan, view: Any) -> Any:
+        """Carry a plan out."""
+
+    def unexplained(self, view: Any, most: int) -> list[str]:
+        """Give workloads of which is to be told why they wait."""
+
+    def tell(self, notes: Sequence[Note], waiting: Sequence[Waiting], view: Any) -> None:
+        """Tell what was decided, as far as there is time for it."""

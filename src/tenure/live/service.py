@@ -1,0 +1,138 @@
+"""The scheduler as a service: election, watches, the loop, probes, and an orderly end."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from tenure.clusters.kubernetes.client import Client
+from tenure.clusters.kubernetes.cluster import KubernetesCluster
+from tenure.clusters.kubernetes.leader import Election, NotLeaderError, lease_name
+from tenure.clusters.kubernetes.mirror import Options
+from tenure.live.log import Log
+from tenure.live.loop import Cycle, Loop, Pace
+from tenure.live.metrics import LiveMetrics
+from tenure.live.probes import Answer, Probes, plain
+from tenure.model.settings import Settings
+
+STALLED_SECONDS = 120.0
+"""A loop from which nothing was heard for so long counts as dead."""
+
+FAILED_PAUSE = 1.0
+
+
+class Service:
+    """One replica of the scheduler."""
+
+    def __init__(
+        self,
+        client: Client,
+        options: Options,
+        settings: Settings | None,
+        *,
+        identity: str,
+        in_flight: int,
+        log: Log,
+        pace: Pace | None = None,
+    ) -> None:
+        self.log = log
+        self.election = Election(client, options.namespace, lease_name(options.pool), identity)
+        self.cluster = KubernetesCluster(
+            client, options, settings, identity=identity, in_flight=in_flight, allowed=self.election.require
+        )
+        self.metrics = LiveMetrics()
+        self.loop = Loop(
+            self.cluster,
+            lambda: self.election.terms if self.election.leads else 0,
+            pace=pace,
+            paused_until=self.cluster.paused_until,
+            told=self._told,
+        )
+        self._stopped = threading.Event()
+        self._led = False
+
+    def run(self, address: tuple[str, int]) -> bool:
+        """Serve until `stop` is called; False where it could not go on."""
+        probes = Probes(address, {"/healthz": self._alive, "/readyz": self._ready, "/metrics": self._metrics})
+        probes.start()
+        self.log.info("scheduler starts", pool=self.cluster.mirror.options.pool, port=probes.port,
+                      identity=self.election.identity)  # fmt: skip
+        try:
+            self._until_reachable()
+            self.election.start()
+            self._go_on()
+        finally:
+            self.log.info("scheduler ends")
+            self.cluster.close()
+            self.election.stop()
+            probes.stop()
+        return True
+
+    def stop(self) -> None:
+        """End after the present cycle: what is under way is finished, and the Lease is given back."""
+        self._stopped.set()
+        self.loop.stop()
+
+    def _until_reachable(self) -> None:
+        """Begin to watch, as soon as the API server answers."""
+        while not self._stopped.is_set():
+            try:
+                self.cluster.start()
+            except OSError as error:
+                self.log.warning("the API server cannot be asked yet", error=str(error))
+                self._stopped.wait(FAILED_PAUSE)
+            else:
+                return
+
+    def _go_on(self) -> None:
+        """Run the loop; a cycle that failed is told of, and the next one begins with what is there then."""
+        while not self._stopped.is_set():
+            try:
+                self.loop.run()
+            except NotLeaderError:
+                self.log.warning("the lease is lost; nothing more is written until it is held again")
+            except OSError as error:
+                self.log.warning("a cycle was broken off", error=str(error))
+                self._stopped.wait(FAILED_PAUSE)
+            except Exception as error:  # noqa: BLE001  a bug in one cycle must not end the scheduler; it is told with its place
+                self.log.failed("a cycle failed", error)
+                self._stopped.wait(FAILED_PAUSE)
+
+    def _told(self, cycle: Cycle) -> None:
+        self.metrics.count(cycle)
+        self.metrics.pending.set(
+            sum(any(t.phase == "Pending" for t in w.tasks) for w in cycle.observed.cluster.workloads)
+        )
+        outcome = cycle.outcome
+        for failure in outcome.failures:
+            self.log.info("refused", action=failure.action, workload=failure.workload, task=failure.task,
+                          error=str(failure.error))  # fmt: skip
+        for step in outcome.done:
+            if step.action == "evict":
+                self.log.info("evicted", workload=step.workload, task=step.task, node=step.node, cause=step.cause,
+                              beneficiary=step.beneficiary, cost=step.cost, reason=step.reason)  # fmt: skip
+            else:
+                self.log.debug(step.action, workload=step.workload, task=step.task, node=step.node)
+        if outcome.done or outcome.failures or outcome.skipped:
+            self.log.info("cycle", done=len(outcome.done), refused=len(outcome.failures), skipped=len(outcome.skipped),
+                          seconds=round(cycle.seconds, 4), deciding=round(cycle.deciding, 4))  # fmt: skip
+        for line in cycle.plan.requeue.log_lines():
+            self.log.debug(line)
+
+    def _alive(self) -> Answer:
+        silent = time.monotonic() - self.loop.health.last_cycle
+        ok = silent < STALLED_SECONDS
+        return plain("ok" if ok else f"no cycle for {silent:.0f}s", ok=ok)
+
+    def _ready(self) -> Answer:
+        mirror = self.cluster.mirror
+        if not mirror.synced:
+            return plain("not everything was listed yet: " + ("; ".join(mirror.troubles) or "wait"), ok=False)
+        return plain(
+            "leads" if self.election.leads else f"stands by; {self.election.holder or 'nobody'} leads", ok=True
+        )
+
+    def _metrics(self) -> Answer:
+        self.metrics.leads.set(self.election.leads)
+        self.metrics.lists.set(sum(r.lists for r in self.cluster.mirror.reflectors.values()))
+        return self.metrics.text()
