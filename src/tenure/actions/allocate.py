@@ -167,9 +167,13 @@ class _Allocation:
         """Skip as above, in one loop over the only leaf that waits: who is blocked there is known without a try."""
         session, backfill, rivals = self.session, self.backfill, self.rivals.workloads
         epoch, most = session.epoch, session.most_room()
+        noting = backfill is not None and backfill.reservation is None
+        blocked = [] if backfill is None else backfill.blocked
+        limited = bool(entries) and session.queues.limited[entries[0][-1].leaf]
         for place in range(position, len(entries)):
-            workload: WorkloadState = entries[place][-1]
-            if workload.entry is not entries[place]:
+            entry = entries[place]
+            workload: WorkloadState = entry[-1]
+            if workload.entry is not entry:
                 continue
             step: NextStep = workload.step  # type: ignore[assignment]
             shape = step.shape
@@ -181,8 +185,8 @@ class _Allocation:
                         return place
                     continue
                 shape.failed = epoch
-            if backfill is not None and backfill.reservation is None and not self._held_back(workload, step):
-                backfill.blocked.append(workload)
+            if noting and not ((limited or workload.fixed) and self._held_back(workload, step)):
+                blocked.append(workload)
         return len(entries)
 
     def _serve(self, workload: WorkloadState, step: NextStep) -> bool:

@@ -9,8 +9,9 @@ Reservations count room by node and devices; what tasks want of each other is no
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
-from operator import add, ge, itemgetter
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import add, ge, itemgetter, sub
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,14 @@ class Imagined:
         nodes.device[NOW] = nodes.device[THEN]
         single = session.scorer.single
         self.scorer = Scorer(nodes, "spread" if single == "spread" else "binpack", session.mix)
+
+    @classmethod
+    def left_on_one(cls, session: Session, room: list[int]) -> Imagined:
+        """Imagine that the only node has this room, by row."""
+        imagined = cls(session)
+        imagined.nodes.room[:, 0] = [*room, *room]
+        imagined.nodes.journal = session.journal
+        return imagined
 
     def release(self, endings: Sequence[Ending]) -> None:
         """Give back what the active tasks of these workloads hold."""
@@ -159,15 +168,27 @@ class Imagined:
 class Reservation:
     """The promise to one workload: it fits at ``at`` (µs since the epoch), and ``extra`` is left beside it then.
 
-    ``most`` is the most that any node has left of each row; it is used up, so more there will not be.
+    ``most`` is the most that any node has left of each row. ``extra`` is made when somebody first asks for it.
     """
 
-    __slots__ = ("at", "extra", "most")
+    __slots__ = ("_extra", "_imagine", "at", "most")
 
-    def __init__(self, at: int, extra: Imagined) -> None:
+    def __init__(self, at: int, most: list[int], imagine: Callable[[], Imagined]) -> None:
         self.at = at
-        self.extra = extra
-        self.most: list[int] = extra.nodes.room[: extra.nodes.rows].max(axis=1).tolist()
+        self.most = most
+        self._imagine = imagine
+        self._extra: Imagined | None = None
+
+    @property
+    def extra(self) -> Imagined:
+        """Room that is left beside the promise when its time comes."""
+        if self._extra is None:
+            self._extra = self._imagine()
+        return self._extra
+
+    def used(self) -> None:
+        """Somebody has taken of what is left."""
+        self.most = self.extra.nodes.most_room()
 
 
 class Backfill:
@@ -282,6 +303,7 @@ class Backfill:
         placer.beside = None
         if placed:
             session.commit()
+            self.reservation.used()
         else:
             session.rollback(mark, epoch=epoch)
         return placed
@@ -291,6 +313,8 @@ def reserve(session: Session, endings: Endings, workload: WorkloadState) -> Rese
     """Reserve for a workload that does not fit now; None if no expected end lets it fit."""
     step = workload.step
     assert step is not None
+    if _is_plain(session.nodes, step):
+        return _reserve_on_one(session, endings, step)
     imagined = Imagined(session)
     needed = _least_amount(session, step)
     free = imagined.nodes.room[: imagined.nodes.amounts].sum(axis=1).tolist()
@@ -302,7 +326,22 @@ def reserve(session: Session, endings: Endings, workload: WorkloadState) -> Rese
             released = position + 1
             if imagined.place(step):
                 imagined.nodes.journal = session.journal
-                return Reservation(max(end, session.now), imagined)
+                return Reservation(max(end, session.now), imagined.nodes.most_room(), lambda: imagined)
+    return None
+
+
+def _is_plain(nodes: NodeTable, step: NextStep) -> bool:
+    """Whether a step fits exactly if there is enough in all: there is one node, which admits it, without devices."""
+    return len(nodes) == 1 and not nodes.has_devices and all(task.cls.static_list[0] for task in step.tasks)
+
+
+def _reserve_on_one(session: Session, endings: Endings, step: NextStep) -> Reservation | None:
+    free, needed = session.nodes.room[session.nodes.rows :, 0].tolist(), step.amount
+    for end, amount, _, _ in endings.sorted:
+        free = list(map(add, free, amount))
+        if all(map(ge, free, needed)):
+            left = list(map(sub, free, needed))
+            return Reservation(max(end, session.now), left, partial(Imagined.left_on_one, session, left))
     return None
 
 

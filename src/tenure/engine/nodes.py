@@ -78,6 +78,14 @@ class NodeTable:
         self.cpu_row = self.row.get(CPU, -1)
         self.cpu_capacity: list[int] = self.capacity[self.cpu_row].tolist() if self.cpu_row >= 0 else []
 
+    def most_room(self) -> list[int]:
+        """Give the most of each row that any ready node will have, -1 where there is none."""
+        if len(self.names) == 1 and self.ready[0]:
+            column: list[int] = self.room[self.rows :, 0].tolist()
+            return column
+        room = self.room[self.rows :, self.ready]
+        return room.max(axis=1).tolist() if room.size else [-1] * self.rows
+
     def occupy(
         self, node: int, ask: Ints, devices: tuple[int, ...], milli: int, *, now: bool, then: bool, sign: int
     ) -> None:

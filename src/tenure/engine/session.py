@@ -347,8 +347,7 @@ class Session:
         nodes = self.nodes
         state = self.epoch, len(nodes.changed) if len(nodes) <= FEW else 0
         if self._most_room[0] != state:
-            room = nodes.room[nodes.rows :, nodes.ready]
-            self._most_room = state, room.max(axis=1).tolist() if room.size else [-1] * nodes.rows
+            self._most_room = state, nodes.most_room()
         return self._most_room[1]
 
     def refresh(self, state: WorkloadState) -> None:
