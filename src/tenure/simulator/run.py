@@ -213,6 +213,9 @@ class Simulation:
             job = self.job_of[step.workload]
             if step.action == "bind":
                 self.log.bind(now, job, step.task_index, step.node_index, step.devices)
+                task = self.session.workloads[step.workload].tasks[step.task_index]
+                if task.node >= 0:  # what is bound runs at once
+                    task.phase, task.fresh = Phase.RUNNING, False
             elif step.action == "evict":
                 self._evict(step, job, now)
         for key in plan.started:
