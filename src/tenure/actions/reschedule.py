@@ -1,43 +1,84 @@
-"""Reschedule: moves running work for what has been pending too long, and off nodes that are to be emptied (spec 7)."""
+"""Reschedule: moves running work for what has been pending too long, off nodes, and for a better layout (spec 7)."""
 
 from __future__ import annotations
 
 from tenure.actions.context import Context
 from tenure.engine.order import QueueOrder
 from tenure.engine.workloads import WorkloadState
-from tenure.model.settings import Cause
+from tenure.rescheduler.memory import CAUSE, Memory
 from tenure.victims.gates import anyone_waits
-
-CAUSE: Cause = "reschedule"
 
 
 def reschedule(context: Context) -> None:
-    """Make room for what has waited for `pendingFor`, then empty the nodes that are to be emptied."""
+    """Look whether anything is due, which most cycles find out cheaply, and only then for moves."""
     session = context.session
     if len(session.nodes) < 2:  # noqa: PLR2004  it takes two
         return
-    draining = [i for i, n in enumerate(session.nodes.nodes) if n.drain and _occupied(context, i)]
-    waiting = _overdue(context) if anyone_waits(session) else []
-    if waiting or draining:
-        from tenure.rescheduler.run import Memory, run  # noqa: PLC0415  only loaded where there is something to do
+    memory = context.rescheduling
+    if not isinstance(memory, Memory):
+        memory = context.rescheduling = Memory()
+    draining, made, read = memory.marks(session.nodes)
+    settings = session.settings.rescheduler
+    overdue = anyone_waits(session) and session.now >= memory.look_at
+    waiting = _overdue(context, memory) if overdue else []
+    emptied = [n for n in draining if any(t.node == n and t.active for t in session.on_node[n])] if draining else []
+    new = _new(context, memory, made) if settings.new_nodes.enabled and made else []
+    hot = _hot(context, memory, read) if settings.hot_nodes.enabled and read else []
+    background = settings.background.interval is not None and _improvable(context, memory)
+    if waiting or emptied or new or hot or background:
+        from tenure.rescheduler.run import Due, run  # noqa: PLC0415  only loaded where there is something to do
 
-        if not isinstance(context.rescheduling, Memory):
-            context.rescheduling = Memory()
-        run(context.evicting(), context.rescheduling, waiting, draining)
+        run(context.evicting(), memory, Due(waiting, emptied, hot, new, background))
 
 
-def _overdue(context: Context) -> list[WorkloadState]:
-    """Give what has been pending for `pendingFor`, in the order in which it would be served."""
-    session = context.session
-    since = session.now - session.settings.rescheduler.pending_for
+def _overdue(context: Context, memory: Memory) -> list[WorkloadState]:
+    """Give what has been pending for `pendingFor`, in the order of service, and note when to look next.
+
+    Until then nobody else can have been pending for so long. What comes back to the queue with its old place may have
+    to wait for that look.
+    """
+    session, wait = context.session, context.session.settings.rescheduler.pending_for
+    now = session.now
+    due = {w.key: max(w.queued_at + wait, memory.again.get(w.key, 0)) for w in session.waiting.all()}
+    later = [at for at in due.values() if at > now]
+    soonest = min(later, default=None)
+    if soonest is not None and (context.plan.wake is None or soonest < context.plan.wake):
+        context.plan.wake = soonest
+    memory.look_at = min(now + wait, soonest) if soonest is not None else now + wait
+    if len(later) == len(due):
+        return []
     order = QueueOrder(session, context.fairness.now(), lambda _, __: False)
     found = []
     while (workload := order.next()) is not None:
-        if workload.queued_at <= since:
+        if due.get(workload.key, now) <= now:
             found.append(workload)
         order.pass_over(workload)
     return found
 
 
-def _occupied(context: Context, node: int) -> bool:
-    return any(t.node == node and t.active for t in context.session.on_node[node])
+def _new(context: Context, memory: Memory, made: list[tuple[int, int]]) -> list[int]:
+    now = context.session.now
+    since = now - context.session.settings.rescheduler.new_nodes.within
+    return [] if memory.rests("new-nodes", now) else [n for n, at in made if at > since]
+
+
+def _hot(context: Context, memory: Memory, read: list[int]) -> list[int]:
+    from tenure.rescheduler.triggers.hot_nodes import NAME, hot  # noqa: PLC0415  only where there are readings
+
+    session = context.session
+    names = session.nodes.names
+    return hot(session, memory, [n for n in read if not memory.rests(f"{NAME} {names[n]}", session.now)])
+
+
+def _improvable(context: Context, memory: Memory) -> bool:
+    """Whether the layout is due: `interval` has passed since it was looked at, or since moves were last made for it.
+
+    The second is in the log, so that a restart does not begin anew.
+    """
+    session, every = context.session, context.session.settings.rescheduler.background.interval
+    assert every is not None
+    if memory.improved is not None:
+        return memory.unfinished or session.now >= memory.improved + every
+    logged = [min(e.at, session.now) for e in session.evictions if e.cause == CAUSE and e.beneficiary is None]
+    memory.improved = max(logged, default=None)
+    return memory.improved is None or session.now >= memory.improved + every

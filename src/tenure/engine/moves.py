@@ -23,8 +23,10 @@ class MoveStep:
 class MovePlan:
     """Moves for some workloads (namespace/name), by wave, with their certificate.
 
-    ``trigger``: ``pending`` or ``drain``. ``cost`` is None where there is no plan; costs are in weighted
-    resource-seconds. ``shadow``: it is a record of what would be done, and nothing is.
+    ``trigger``: ``pending``, ``drain``, ``hot-node``, ``new-nodes`` or ``background``. ``cost`` is None where there is
+    no plan; costs are in weighted resource-seconds. ``gain`` is what the layout gains, in weighted resources, ``net``
+    what is left of it once the cost is paid at `minGain`, and ``bound`` the most that any plan could leave; None where
+    moves are not made for the layout's sake. ``shadow``: it is a record of what would be done, and nothing is.
     """
 
     beneficiaries: tuple[str, ...]
@@ -36,6 +38,9 @@ class MovePlan:
     reason: str
     waves: tuple[tuple[MoveStep, ...], ...] = field(default=())
     shadow: bool = False
+    gain: float | None = None
+    net: float | None = None
+    bound: float | None = None
 
     @property
     def feasible(self) -> bool:

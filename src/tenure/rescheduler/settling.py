@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from tenure.engine.session import Session
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.rescheduler.memory import Sent
 
-MOVES = ("reschedule", "consolidate")
 MOST_DOUBLINGS = 10
+Key = tuple[str, str]
 
 
-def settled(session: Session) -> set[tuple[str, str]]:
-    """Give the tasks, by workload and name, that must be left alone for now."""
+def settled(session: Session, moves: Iterable[Sent]) -> set[Key]:
+    """Give the tasks, by workload and name, that must be left alone for now.
+
+    Parameters
+    ----------
+    session
+        The cluster.
+    moves
+        What was moved, in any order.
+    """
     settle = session.settings.rescheduler.settle
-    times: dict[tuple[str, str], set[int]] = {}
-    for entry in session.evictions:
-        if entry.cause in MOVES:
-            times.setdefault((entry.workload, entry.task), set()).add(min(entry.at, session.now))
-    return {key for key, moved in times.items() if session.now < max(moved) + rest(sorted(moved), settle)}
+    by_task: dict[Key, list[Sent]] = defaultdict(list)
+    for move in moves:
+        by_task[move.workload, move.task].append(move)
+    found = set()
+    for key, history in _heirs(session, by_task).items():
+        task = _task(session, key)
+        if task is None:
+            continue
+        ordered = sorted({m.at: m for m in history}.values(), key=lambda m: m.at)
+        times = [m.at for m in ordered]
+        wait = rest(times, settle, _returns(ordered), back=_is_back(session, task, ordered[-1]))
+        if session.now < times[-1] + wait:
+            found.add(key)
+    return found
 
 
-def rest(times: list[int], settle: int) -> int:
+def rest(times: Sequence[int], settle: int, returns: Iterable[int] = (), *, back: bool = False) -> int:
     """How long after its last move a task is left alone, in µs.
 
     Parameters
@@ -28,10 +48,67 @@ def rest(times: list[int], settle: int) -> int:
     times
         When it was moved, ascending, in µs since the epoch; at least one.
     settle
-        The setting, in µs. It doubles for each move that came within twice the rest before it.
+        The setting, in µs. It doubles for each move that came within twice the rest before it, and for each by which
+        the task left a node that it had left before: whoever brought it back there would do so again.
+    returns
+        Numbers of the moves of that second kind.
+    back
+        The task stands on the origin of its last move again: that doubles the rest as well.
     """
-    doublings = 0
-    for earlier, later in pairwise(times):
-        wait = settle << doublings
-        doublings = min(doublings + 1, MOST_DOUBLINGS) if later - earlier <= 2 * wait else 0
-    return settle << doublings
+    doublings, returned = 0, set(returns)
+    for number in range(1, len(times)):
+        soon = times[number] - times[number - 1] <= 2 * (settle << doublings)
+        doublings = min(doublings + 1, MOST_DOUBLINGS) if soon or number in returned else 0
+    return settle << min(doublings + back, MOST_DOUBLINGS)
+
+
+def _returns(history: Sequence[Sent]) -> list[int]:
+    """Which of the moves left a node that an earlier one had left."""
+    return [n for n, m in enumerate(history) if m.origin is not None and any(e.origin == m.origin for e in history[:n])]
+
+
+def _is_back(session: Session, task: TaskState, last: Sent) -> bool:
+    if last.origin is None or last.origin == last.target or task.node < 0:
+        return False
+    return session.nodes.names[task.node] == last.origin
+
+
+def _heirs(session: Session, by_task: dict[Key, list[Sent]]) -> dict[Key, list[Sent]]:
+    """Hand on the history of pods that have gone to those that replaced them under another name.
+
+    A replacement is a task of the same workload that no move names, and that started after the move on the node that
+    was its target, or on the one that it left.
+    """
+    found: dict[Key, list[Sent]] = defaultdict(list)
+    for (key, name), history in sorted(by_task.items()):
+        workload = session.workloads.get(key)
+        if workload is None:
+            continue
+        if any(t.name == name for t in workload.tasks):
+            found[key, name] += history
+            continue
+        last = max(history, key=lambda m: m.at)
+        heir = next((t for t in workload.tasks if _replaces(session, t, last, by_task, found)), None)
+        if heir is not None:
+            found[key, heir.name] += history
+    return found
+
+
+def _replaces(
+    session: Session, task: TaskState, last: Sent, known: dict[Key, list[Sent]], taken: dict[Key, list[Sent]]
+) -> bool:
+    key = task.workload.key, task.name
+    if (
+        task.node < 0
+        or key in known
+        or key in taken
+        or session.nodes.names[task.node] not in (last.target, last.origin)
+    ):
+        return False
+    since = task.model.started_at if task.model.started_at is not None else task.model.created_at
+    return since is not None and since >= last.at
+
+
+def _task(session: Session, key: Key) -> TaskState | None:
+    workload: WorkloadState | None = session.workloads.get(key[0])
+    return None if workload is None else next((t for t in workload.tasks if t.name == key[1]), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -13,9 +13,10 @@ from tenure.engine.classes import TaskClass
 from tenure.engine.cost import MICRO, cost
 from tenure.engine.nodes import FREE_DEVICES
 from tenure.engine.session import Session
-from tenure.engine.workloads import RUNNING, TaskState, WorkloadState
-from tenure.model.settings import Cause
-from tenure.rescheduler.problem import Ask, Bound, Ints, Problem
+from tenure.engine.workloads import RUNNING, Group, TaskState, WorkloadState
+from tenure.rescheduler.heat import Heat, with_heat
+from tenure.rescheduler.memory import CAUSE, Memory, moves_of
+from tenure.rescheduler.problem import Ask, Bound, Ints, Mask, Problem
 from tenure.rescheduler.settling import settled
 from tenure.shields.opt_out import last_resort
 from tenure.shields.plugins import Plugins
@@ -23,7 +24,10 @@ from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.state import Evicting
 
-CAUSE: Cause = "reschedule"
+Kind = tuple[TaskClass, bytes | None]
+"""What tasks of one class of a problem have in common: what they ask for, and the nodes that their group's topology
+leaves, if it requires any.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,10 +49,10 @@ class View:
 class Movable:
     """The tasks that may be moved, for one pass of the action."""
 
-    def __init__(self, state: Evicting) -> None:
+    def __init__(self, state: Evicting, memory: Memory) -> None:
         self.state = state
         self.session = state.session
-        self._still = settled(self.session)
+        self._still = settled(self.session, moves_of(self.session, memory))
 
     def tasks(self, contenders: Sequence[WorkloadState]) -> list[TaskState]:
         """Give all tasks that may be moved for all of these contenders, workload by workload."""
@@ -97,7 +101,11 @@ def surplus(workload: WorkloadState) -> set[TaskState]:
 
 
 def view(
-    state: Evicting, movable: Sequence[TaskState], contenders: Sequence[WorkloadState], emptied: Sequence[int] = ()
+    state: Evicting,
+    movable: Sequence[TaskState],
+    contenders: Sequence[WorkloadState],
+    emptied: Sequence[int] = (),
+    cooled: Mapping[int, int] | None = None,
 ) -> View:
     """Write a session as a problem.
 
@@ -111,11 +119,17 @@ def view(
         Workloads whose next steps are to be placed.
     emptied
         Nodes that all movable tasks have to leave.
+    cooled
+        Nodes that are hot, and the millicores by which they are to be cooled.
     """
     session, nodes = state.session, state.session.nodes
     waiting = [_by_class(w) for w in contenders]
-    classes = list(dict.fromkeys([t.cls for t in movable] + [t.cls for groups in waiting for t, *_ in groups]))
-    number = {cls: i for i, cls in enumerate(classes)}
+    own = [own_domain(session, t, t.node) for t in movable]
+    kinds = [(t.cls, None if d is None else d.tobytes()) for t, d in zip(movable, own, strict=True)]
+    domains = dict(zip(kinds, own, strict=True))
+    asked: list[Kind] = [(t.cls, None) for groups in waiting for t, *_ in groups]
+    number = {kind: i for i, kind in enumerate(dict.fromkeys([*kinds, *asked]))}
+    classes = [cls for cls, _ in number]
     parts = any(cls.milli is not None for cls in classes)
     rows = [r for r in range(nodes.rows) if not (parts and nodes.resources[r] == FREE_DEVICES)]
     ask = np.array([_takes(cls, rows, session) for cls in classes], np.int64).reshape(len(classes), len(rows))
@@ -126,16 +140,21 @@ def view(
     draining = np.array([n.drain for n in nodes.nodes], bool)
     draining[list(emptied)] = True
     allowed &= ~draining
+    for kind, domain in domains.items():
+        if domain is not None:
+            allowed[number[kind]] &= domain
     asks = [
-        Ask(group=g, cls=number[same[0].cls], count=len(same)) for g, groups in enumerate(waiting) for same in groups
+        Ask(group=g, cls=number[same[0].cls, None], count=len(same))
+        for g, groups in enumerate(waiting)
+        for same in groups
     ]
-    domain = [_domain(session, w) for w in contenders]
+    places = [_domain(session, w) for w in contenders]
     where = np.array([t.node for t in movable], np.int64)
-    cls_of = np.array([number[t.cls] for t in movable], np.int64)
+    cls_of = np.array([number[kind] for kind in kinds], np.int64)
     for node in emptied:
         hole = free[:, node] + ask[cls_of[where == node]].sum(axis=0)
-        asks.append(Ask(group=len(domain), cls=len(ask), count=1))
-        domain.append(np.zeros(len(nodes), np.int64))
+        asks.append(Ask(group=len(places), cls=len(ask), count=1))
+        places.append(np.zeros(len(nodes), np.int64))
         ask = np.vstack([ask, hole])
         allowed = np.vstack([allowed, np.arange(len(nodes)) == node])
     real = free
@@ -144,14 +163,35 @@ def view(
         free=free, ask=ask, allowed=allowed, shapes=tuple((c,) for c in range(len(ask))), cls=cls_of,
         shape=cls_of.copy(), node=where,
         cost=np.array([max(1, -(-cost(session, t) // MICRO)) for t in movable], np.int64),
-        unit=_units(movable), asks=tuple(asks),
-        domain=np.array(domain, np.int64).reshape(len(domain), len(nodes)),
+        unit=units_of(movable), asks=tuple(asks),
+        domain=np.array(places, np.int64).reshape(len(places), len(nodes)),
         bounds=tuple(_bounds(state, movable, contenders, forced=bool(emptied))),
         resources=tuple(nodes.resources[r] for r in rows), nodes=tuple(nodes.names), units=units, real=real,
     )  # fmt: skip
+    heat = Heat(session) if session.settings.rescheduler.hot_nodes.enabled else None
+    if heat is not None and heat.known:
+        problem, origin = with_heat(problem, movable, heat, cooled or {})
+        classes = [classes[c] for c in origin if c < len(classes)]
     members = tuple(tuple(same) for groups in waiting for same in groups)
     relaxed = parts or any(t.terms is not None for t in movable) or any(t.terms is not None for m in members for t in m)
     return View(problem, tuple(movable), tuple(classes), members, relaxed)
+
+
+def own_domain(session: Session, task: TaskState, node: int) -> Mask | None:
+    """Nodes under the topology that a task's groups require, given that it is on ``node``; None where none do.
+
+    A task that moves stays with its group: the others would have to go along else.
+    """
+    group: Group | None = task.group
+    found: Mask | None = None
+    while group is not None:
+        required = group.topology.required if group.topology is not None else None
+        if required is not None:
+            numbers, _ = session.nodes.labels.domains(required)
+            mask = np.asarray(numbers == numbers[node], bool)
+            found = mask if found is None else found & mask
+        group = group.parent
+    return found
 
 
 def _by_class(workload: WorkloadState) -> list[list[TaskState]]:
@@ -198,7 +238,7 @@ def _reduced(free: Ints, ask: Ints, counts: Sequence[Ints]) -> tuple[Ints, Ints,
     return np.minimum(free // scale[:, None], most[:, None]), small, tuple(units)
 
 
-def _units(movable: Sequence[TaskState]) -> Ints:
+def units_of(movable: Sequence[TaskState]) -> Ints:
     """Number the cores: of each, one task moves alone or all do."""
     numbers: dict[str, int] = {}
     core = Counter(t.workload.key for t in movable if t not in surplus(t.workload))

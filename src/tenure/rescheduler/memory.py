@@ -1,0 +1,107 @@
+"""What the rescheduler keeps from cycle to cycle, and what it reads out of the cluster's log of evictions instead.
+
+Everything that a restart must not lose comes from the log: who was moved when, from where and to where, for whom. A
+simulation, whose session outlives many cycles, adds what was moved since the session was made.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from tenure.engine.nodes import NodeTable
+from tenure.engine.session import Session
+from tenure.model.settings import Cause
+
+if TYPE_CHECKING:
+    from tenure.rescheduler.solver import ProcessSolver
+
+CAUSE: Cause = "reschedule"
+MOVING: tuple[Cause, ...] = ("reschedule", "consolidate")
+"""Causes that move what they evict."""
+MOST_DOUBLINGS = 4
+"""How often the pause of what got no room doubles."""
+MOST_KEPT = 4096
+"""Moves in memory from which on those of workloads that have gone are forgotten."""
+
+
+class Sent(NamedTuple):
+    """One move: when (µs since the epoch), for whom, which task, between which nodes (names)."""
+
+    at: int
+    beneficiary: str | None
+    workload: str
+    task: str
+    origin: str | None
+    target: str | None
+    cause: str = CAUSE
+
+
+class Memory:
+    """What was moved since the session was made, and when what found nothing is looked at again.
+
+    ``again`` has times (µs since the epoch) by trigger or workload, ``vain`` how often in a row a workload got no room.
+    ``look_at`` is when somebody may next have been waiting for long enough, ``improved`` when the layout was last
+    looked at, ``unfinished`` says that waves of that plan were left.
+    """
+
+    def __init__(self) -> None:
+        self.again: dict[str, int] = {}
+        self.vain: dict[str, int] = {}
+        self.sent: list[Sent] = []
+        self.look_at = 0
+        self.improved: int | None = None
+        self.unfinished = False
+        self._solver: ProcessSolver | None = None
+        self._marked: tuple[NodeTable, list[int], list[tuple[int, int]], list[int]] | None = None
+
+    @property
+    def solver(self) -> ProcessSolver:
+        """The solver; its process starts when it is first asked."""
+        if self._solver is None:
+            from tenure.rescheduler.solver import ProcessSolver  # noqa: PLC0415  most cycles need none
+
+            self._solver = ProcessSolver()
+            weakref.finalize(self, self._solver.close)
+        return self._solver
+
+    def rests(self, trigger: str, now: int) -> bool:
+        """Whether a trigger, or a workload that got no room, is not to be looked at again yet."""
+        return self.again.get(trigger, now) > now
+
+    def failed(self, workload: str, now: int, pause: int) -> None:
+        """Note that a workload got no room: it is looked at again after a pause, which doubles each time in a row."""
+        times = self.vain[workload] = self.vain.get(workload, -1) + 1
+        self.again[workload] = now + (pause << min(times, MOST_DOUBLINGS))
+
+    def succeeded(self, workload: str) -> None:
+        """Note that room was made for a workload."""
+        self.vain.pop(workload, None)
+
+    def forget(self, session: Session) -> None:
+        """Forget what is of no use any more."""
+        if len(self.again) > MOST_KEPT:
+            self.again = {k: at for k, at in self.again.items() if at > session.now}
+            self.vain = {k: n for k, n in self.vain.items() if k in self.again}
+        if len(self.sent) > MOST_KEPT:
+            self.sent = [s for s in self.sent if s.workload in session.workloads]
+
+    def marks(self, nodes: NodeTable) -> tuple[list[int], list[tuple[int, int]], list[int]]:
+        """Give the nodes that are to be emptied, those that say when they were made, and those with a reading."""
+        if self._marked is None or self._marked[0] is not nodes:
+            numbered = list(enumerate(nodes.nodes))
+            draining = [i for i, n in numbered if n.drain]
+            made = [(i, n.created_at) for i, n in numbered if n.created_at is not None]
+            read = [i for i, n in numbered if n.usage is not None]
+            self._marked = nodes, draining, made, read
+        return self._marked[1:]
+
+
+def moves_of(session: Session, memory: Memory) -> Iterator[Sent]:
+    """Give every move that is known; what the log says of the future counts as just now."""
+    for e in session.evictions:
+        if e.cause in MOVING:
+            at = min(e.at, session.now)
+            yield Sent(at, e.beneficiary, e.workload, e.task, e.from_node, e.to_node, e.cause)
+    yield from memory.sent

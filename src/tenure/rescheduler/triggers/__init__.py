@@ -1,0 +1,1 @@
+"""Reasons to move what runs, one file each: ``act(action, …)`` plans and carries out."""

@@ -1,0 +1,15 @@
+"""Improve the layout every `interval`, by the background's objective, where that pays for the disruption."""
+
+from __future__ import annotations
+
+from tenure.rescheduler.carrying import Rescheduling
+from tenure.rescheduler.layout import objective
+from tenure.rescheduler.triggers.layouts import everywhere, improve
+
+
+def act(action: Rescheduling) -> None:
+    """Make all moves that gain more than `minGain` for each unit of disruption."""
+    anywhere = everywhere(action)
+    action.memory.improved, action.memory.unfinished = action.session.now, False
+    least = action.settings.background.min_gain
+    improve(action, "background", objective(action.session.settings), anywhere, anywhere, least)

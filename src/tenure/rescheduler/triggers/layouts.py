@@ -1,0 +1,85 @@
+"""What the triggers share that improve the layout: search, exact plan where it fits, certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tenure.engine.workloads import TaskState
+from tenure.rescheduler.carrying import Rescheduling, Worthwhile
+from tenure.rescheduler.hollow import hollow
+from tenure.rescheduler.improve import NOTHING, Found, Improved, Search
+from tenure.rescheduler.improvement import Improvement, bound, improvement
+from tenure.rescheduler.layout import Mask, Terms, Worth
+from tenure.rescheduler.problem import Answer, Certificate, Move
+from tenure.rescheduler.view import View, view
+
+NO_BOUND = 1 << 50
+"""No plan is known to cost less for the same gain: the certificate bounds the gain instead."""
+
+
+def improve(action: Rescheduling, trigger: str, terms: Terms, origins: Mask, targets: Mask, least: float) -> bool:
+    """Make moves from ``origins`` to ``targets`` (``bool[nodes]``) that improve the layout; whether there are any."""
+    state = action.state
+    tasks = [t for t in action.movable.tasks(()) if origins[t.node]]
+    if not tasks or not targets.any():
+        return False
+    worth = Worth(action.session, terms)
+    found = Search(state, tasks, worth, targets, least).run()
+    asked = improvement(worth, view(state, tasks, ()), targets, least)
+    found, most, method, reason = _exact(action, tasks, worth, asked, found)
+    if not found.moves:
+        return False
+    net = found.gain - least * found.cost
+    most = max(most, net)
+    if method != "exact" and most - net <= NOTHING:
+        method, reason = "exact", "no plan can leave more: its gain is the bound"
+    made, answer = _answer(action, found, method, reason)
+    return action.carry_out(made, answer, (), trigger, Worthwhile(found.gain, net, most))
+
+
+def _exact(
+    action: Rescheduling, tasks: Sequence[TaskState], worth: Worth, asked: Improvement, found: Found
+) -> tuple[Found, float, str, str]:
+    """Prove a plan that empties nodes, or find a better one, where the program says all there is to say."""
+    terms, most = asked.terms, bound(asked)
+    cut = "the search was cut off" if found.cut_off else "nothing further that pays was found"
+    simple = terms.whole and not terms.packed and not terms.scattered and not asked.hidden and not len(asked.liking)
+    if action.solver is None or not simple:
+        return found, most, "greedy", f"{cut}, with one task or one node at a time"
+    solved = hollow(asked, action.solver, action.limits)
+    if solved is None:
+        return found, most, "greedy", f"{cut}, with one task or one node at a time"
+    most = min(most, max(0.0, solved.bound))
+    better = _tried(action, tasks, worth, asked, solved.moves)
+    if better is not None and better.gain - asked.least * better.cost > found.gain - asked.least * found.cost + NOTHING:
+        found = better
+    if solved.optimal and abs(most - (found.gain - asked.least * found.cost)) <= NOTHING * max(1.0, most):
+        return found, most, "exact", "proven by search: no moves leave more"
+    return found, most, "greedy", solved.reason or "the exact plan does not hold once all constraints are looked at"
+
+
+def _tried(
+    action: Rescheduling, tasks: Sequence[TaskState], worth: Worth, asked: Improvement, moves: Sequence[Move]
+) -> Found | None:
+    if not moves or any(m.origin == m.target for m in moves):
+        return None
+    search = Search(action.state, tasks, worth, asked.targets, asked.least)
+    return search.trial([Improved(tasks[m.task], m.target) for m in moves])
+
+
+def _answer(action: Rescheduling, found: Found, method: str, reason: str) -> tuple[View, Answer]:
+    """Write what was found as a plan over the tasks that move."""
+    made = view(action.state, [m.task for m in found.moves], ())
+    problem = made.problem
+    moves = tuple(
+        Move(n, int(problem.node[n]), m.target, int(problem.cls[n])) for n, m in enumerate(found.moves)
+    )  # fmt: skip
+    certificate = Certificate(cost=found.cost, lower_bound=NO_BOUND, method=method, reason=reason)
+    return made, Answer(moves, (), certificate)
+
+
+def everywhere(action: Rescheduling) -> Mask:
+    """All nodes."""
+    return np.ones(len(action.session.nodes), bool)

@@ -1,0 +1,79 @@
+"""Make room for workloads that have been pending for `pendingFor`: whole gangs, several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenure.engine.plan import Reason
+from tenure.engine.workloads import NextStep, WorkloadState
+from tenure.rescheduler.carrying import SECOND, Rescheduling
+from tenure.rescheduler.memory import CAUSE
+from tenure.rescheduler.problem import Answer
+from tenure.rescheduler.view import View
+from tenure.shields.delay import delay
+from tenure.victims.serving import held_back
+
+LEAST_PAUSE = 60 * SECOND
+"""What got no room is not tried again sooner."""
+MOST_CONTENDERS = 8
+"""So many workloads are looked at in one cycle; further ones wait for the next."""
+
+
+def act(action: Rescheduling, waiting: Sequence[WorkloadState]) -> None:
+    """Find room for as many as possible together, those first that would be served first."""
+    if _wave_under_way(action):
+        return
+    memory, session = action.memory, action.session
+    contenders = [w for w in waiting if _may_contend(action, w)][:MOST_CONTENDERS]
+    chosen: list[WorkloadState] = []
+    best: tuple[View, Answer] | None = None
+    for contender in contenders:
+        found = _plan(action, [*chosen, contender])
+        if found[1].feasible:
+            chosen.append(contender)
+            memory.succeeded(contender.key)
+            best = found
+            continue
+        memory.failed(contender.key, session.now, max(action.settings.pending_for, LEAST_PAUSE))
+        _report_failure(action, contender, found[1] if not chosen else _plan(action, [contender])[1])
+    if best is not None and best[1].moves and not action.carry_out(*best, chosen, "pending"):
+        for contender in chosen:
+            memory.failed(contender.key, session.now, max(action.settings.pending_for, LEAST_PAUSE))
+
+
+def _wave_under_way(action: Rescheduling) -> bool:
+    """Whether a wave has not landed yet while its contender waits for the next: nothing is planned until it has."""
+    workloads = action.session.workloads
+    waiting = (workloads.get(m.beneficiary or "") for m in action.landing())
+    return any(w is not None and w.entry is not None for w in waiting)
+
+
+def _may_contend(action: Rescheduling, workload: WorkloadState) -> bool:
+    step, session = workload.step, action.session
+    if step is None or workload.entry is None or workload.key in action.state.evicted:
+        return False
+    if held_back(session, workload, step) or delay(session, workload) is not None:
+        return False
+    return not action.memory.rests(workload.key, session.now) and _enough_in_all(action, workload, step)
+
+
+def _enough_in_all(action: Rescheduling, workload: WorkloadState, step: NextStep) -> bool:
+    """Whether all free room together would do: moves make none. A first look that spares most searches."""
+    nodes = action.session.nodes
+    free = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready].sum(axis=1).tolist()
+    short = [n for n, have, need in zip(nodes.resources, free, step.amount, strict=False) if have < need]
+    if short:
+        text = f"no moves make room: on all nodes together there is not enough {', '.join(short)} free"
+        action.state.obstacle(workload.key, Reason("NoMoveHelps", text, {"cause": CAUSE}))
+    return not short
+
+
+def _plan(action: Rescheduling, contenders: list[WorkloadState]) -> tuple[View, Answer]:
+    return action.plan(action.movable.tasks(contenders), contenders)
+
+
+def _report_failure(action: Rescheduling, contender: WorkloadState, answer: Answer) -> None:
+    """Say why no move helps: the signal for an autoscaler."""
+    text = f"no moves make room: {answer.certificate.reason}"
+    action.state.obstacle(contender.key, Reason("NoMoveHelps", text, {"cause": CAUSE}))
+    action.report((contender.key,), "pending", answer)
