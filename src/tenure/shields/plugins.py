@@ -26,6 +26,7 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.budget import Budgets
 from tenure.shields.min_runtime import MinRuntime
+from tenure.shields.recreated import recreated
 
 GROUP = "tenure.plugins"
 
@@ -60,11 +61,17 @@ class Plugins:
         self, session: Session, cause: Cause, contender: WorkloadState | None, victim: WorkloadState
     ) -> Refusal | None:
         """Give the first no to a victim."""
-        refusal = self.min_runtime.filter(session, cause, contender, victim)
+        refusal = recreated(cause, victim) or self.min_runtime.filter(session, cause, contender, victim)
         if refusal is None or refusal.core_only:
             refusal = self.budgets.filter(session, cause, contender, victim) or refusal
         if refusal is not None:
             return refusal
+        return self.ask_others(session, cause, contender, victim)
+
+    def ask_others(
+        self, session: Session, cause: Cause, contender: WorkloadState | None, victim: WorkloadState
+    ) -> Refusal | None:
+        """Give the first no to a victim from what is neither minimum runtime nor a budget."""
         asked = contender.model if contender is not None else None
         for plugin in self.others:
             refusal = self._ask(plugin, "allow_victim", victim.key, (asked, victim.model, cause, session.now))

@@ -1,0 +1,25 @@
+"""What nobody recreates is not sent elsewhere (spec: on Kubernetes, who is never a victim).
+
+A pod without a controller does not come back after its eviction: it cannot be moved, and cannot be requeued.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tenure.engine.refusal import Refusal
+from tenure.engine.workloads import WorkloadState
+from tenure.model.settings import Cause
+
+SHIELD: Final = "nobody-recreates"
+BARE: Final = "Pod"
+"""``ownerKind`` of pods that stand for themselves."""
+
+_COMES_BACK: Final[frozenset[Cause]] = frozenset({"requeue", "consolidate", "reschedule"})
+
+
+def recreated(cause: Cause, victim: WorkloadState) -> Refusal | None:
+    """Refuse to move or requeue pods that nobody would recreate."""
+    if cause not in _COMES_BACK or victim.model.owner_kind != BARE:
+        return None
+    return Refusal(SHIELD, f"nobody would recreate the pods of {victim.key}")
