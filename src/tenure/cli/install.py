@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -14,6 +15,8 @@ from tenure.model.load import load_file
 from tenure.model.problems import InvalidInputError, Problem
 from tenure.model.records import record_of
 from tenure.model.settings import Settings
+
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @click.command()
@@ -43,6 +46,12 @@ def install(
     """
     if read_only and rescheduler_only:
         raise click.UsageError("--read-only and --rescheduler-only exclude each other; choose one")
+    if not _NAMESPACE.fullmatch(namespace):
+        raise click.UsageError(
+            f"--namespace is {namespace!r}, which is no name of a namespace: small letters, digits and '-', at most 63"
+        )
+    if image == "":
+        raise click.UsageError("--image is empty; name an image, or leave the option out")
     role = Role.READ_ONLY if read_only else Role.RESCHEDULER if rescheduler_only else Role.SCHEDULER
     asked = Installation(
         image=image or f"tenure:{version('tenure')}",

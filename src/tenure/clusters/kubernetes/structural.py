@@ -56,8 +56,9 @@ class Structural:
         }
         made: Schema = {key: described[key] for key in ("description", "type", "required") if key in described}
         made["properties"] = properties
-        if name in self._rules:
-            made[_RULES] = [entry for entry in self._rules[name] if _is_about(entry, properties)]
+        rules = [entry for entry in self._rules.get(name, ()) if _is_about(entry, properties)]
+        if rules:
+            made[_RULES] = rules
         return made
 
     def _contains_itself_too_deep(self, schema: Schema, within: tuple[str, ...]) -> bool:

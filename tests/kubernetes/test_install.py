@@ -1,0 +1,193 @@
+"""What ``tenure install`` prints, applied to a real API server by ``kubectl`` as it is."""
+
+import subprocess
+import sys
+
+import pytest
+import yaml
+from tools.controlplane.client import ApiError
+from tools.controlplane.process import wait_for
+
+from tenure.clusters.kubernetes.rbac import OWN_NAMESPACE_RIGHTS, Role, granted
+from tenure.model.load import load_file
+from tenure.model.settings import Settings
+
+ACCOUNT = "tenure-system/tenure"
+OPTIONS = {
+    Role.SCHEDULER: ["--service-monitor", "--yunikorn-queues=yunikorn/yunikorn-configs", "--replicas=3"],
+    Role.RESCHEDULER: ["--rescheduler-only"],
+    Role.READ_ONLY: ["--read-only", "--replicas=1"],
+}
+SERVICE_MONITORS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
+    "spec": {
+        "group": "monitoring.coreos.com",
+        "scope": "Namespaced",
+        "names": {"kind": "ServiceMonitor", "plural": "servicemonitors"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+
+
+def tenure(*arguments):
+    command = [sys.executable, "-c", "from tenure.cli.main import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+
+
+def printed(*options):
+    run = tenure("install", *options)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def find(text, kind, name="tenure"):
+    return next(o for o in yaml.safe_load_all(text) if o["kind"] == kind and o["metadata"]["name"] == name)
+
+
+@pytest.fixture(scope="module")
+def plane(programs, tmp_path_factory):
+    from tools.controlplane.plane import ControlPlane, Options
+
+    assert programs.exists()
+    with ControlPlane(tmp_path_factory.mktemp("install"), Options(scheduler=True)) as plane:
+        plane.add_namespace("yunikorn")
+        plane.apply(SERVICE_MONITORS)
+        plane.kubectl("wait", "--for=condition=Established", "crd", SERVICE_MONITORS["metadata"]["name"])
+        for number in range(3):
+            plane.add_node(f"node-{number}", {"cpu": "8", "memory": "32Gi"})
+        yield plane
+
+
+@pytest.mark.parametrize("role", Role)
+def test_kubectl_applies_it_unchanged_and_again(plane, role):
+    """The API server takes every object with all its fields, applying again changes none, and the pods start."""
+    text = printed(*OPTIONS[role])
+    plane.kubectl("apply", "--validate=strict", "-f", "-", given=text)
+    assert plane.kubectl("diff", "-f", "-", given=text) == ""
+    plane.kubectl("apply", "--validate=strict", "-f", "-", given=text)
+    plane.kubectl("-n", "tenure-system", "rollout", "status", "deployment/tenure", "--timeout=60s")
+    replicas = find(text, "Deployment")["spec"]["replicas"]
+    pods = plane.client().get("/api/v1/namespaces/tenure-system/pods?labelSelector=app.kubernetes.io%2Fname%3Dtenure")
+    running = [pod for pod in pods["items"] if "deletionTimestamp" not in pod["metadata"]]
+    assert len({pod["spec"]["nodeName"] for pod in running}) >= min(replicas, 2)
+    assert all(pod["spec"]["priority"] == 1_000_000_000 for pod in running)
+
+
+def test_the_namespace_refuses_pods_that_are_not_restricted(plane):
+    """The namespace holds its pods to the restricted standard, which Tenure's own pods meet."""
+    plane.kubectl("apply", "-f", "-", given=printed())
+    spec = {"containers": [{"name": "c", "image": "x"}], "hostNetwork": True}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "root"}, "spec": spec}
+    with pytest.raises(ApiError, match='violates PodSecurity "restricted'):
+        plane.client().create("/api/v1/namespaces/tenure-system/pods", pod)
+
+
+@pytest.mark.parametrize("role", Role)
+def test_the_account_may_do_what_is_listed_and_nothing_else(plane, role):
+    """The service account may do what the table of rights lists for the installation, and no other verb on it."""
+    plane.kubectl("apply", "-f", "-", given=printed(*OPTIONS[role]))
+    rights = set(granted(role))
+    namespaced = {(right.group, resource) for right in OWN_NAMESPACE_RIGHTS for resource in right.resources}
+    client = plane.client(plane.token_of("tenure", "tenure-system"))
+    allowed = {
+        (group, resource, verb)
+        for group, resource in {(group, resource) for known in Role for group, resource, _ in granted(known)}
+        for verb in ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+        if may(client, group, resource, verb, "tenure-system" if (group, resource) in namespaced else None)
+    }
+    assert allowed == rights
+    for other in (
+        ("", "secrets", "list"),
+        ("", "configmaps", "list"),
+        ("rbac.authorization.k8s.io", "roles", "create"),
+    ):
+        assert not may(client, *other, None)
+    assert not may(client, "coordination.k8s.io", "leases", "update", "kube-system")
+
+
+def may(client, group, resource, verb, namespace):
+    name, _, subresource = resource.partition("/")
+    attributes = {"group": group, "resource": name, "subresource": subresource, "verb": verb, "namespace": namespace}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+    }
+    return client.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)["status"]["allowed"]
+
+
+def test_who_edits_a_namespace_edits_its_pod_groups(plane):
+    """The roles edit and view, which every cluster has, cover pod groups; queues stay with the administrators."""
+    plane.kubectl("apply", "-f", "-", given=printed())
+    plane.add_namespace("team")
+    for word in ("edit", "view"):
+        plane.kubectl("-n", "team", "create", "serviceaccount", word)
+        plane.kubectl(
+            "-n", "team", "create", "rolebinding", word, f"--clusterrole={word}", f"--serviceaccount=team:{word}"
+        )
+    edit, view = (plane.client(plane.token_of(word, "team")) for word in ("edit", "view"))
+    wait_for(lambda: may(edit, "tenure.dev", "podgroups", "create", "team"), "the aggregation of roles")
+    assert may(view, "tenure.dev", "podgroups", "list", "team")
+    assert not may(view, "tenure.dev", "podgroups", "create", "team")
+    assert not may(edit, "tenure.dev", "podgroups", "create", "default")
+    assert not may(edit, "tenure.dev", "queues", "create", None)
+
+
+def test_yunikorn_queues_are_read_from_that_one_config_map(plane):
+    """With YuniKorn's ConfigMap named, that one may be read and no other."""
+    plane.kubectl("apply", "-f", "-", given=printed(*OPTIONS[Role.SCHEDULER]))
+    client = plane.client(plane.token_of("tenure", "tenure-system"))
+    path = "/api/v1/namespaces/yunikorn/configmaps"
+    assert client.get(f"{path}?fieldSelector=metadata.name%3Dyunikorn-configs")["items"] == []
+    for refused in (path, f"{path}?fieldSelector=metadata.name%3Dkube-root-ca.crt", f"{path}/kube-root-ca.crt"):
+        with pytest.raises(ApiError, match="403"):
+            client.get(refused)
+
+
+def test_settings_go_into_the_config_map(tmp_path):
+    """The ConfigMap holds the settings that were given; read-only, every cause is in shadow whatever they say."""
+    given = tmp_path / "config.yaml"
+    given.write_text(
+        "kind: SchedulerConfig\nscheduler: {reclaimMinRuntime: 1h, modes: {reclaim: enforce, requeue: 'off'}}\n"
+    )
+    for options, modes in (([], {"reclaim": "enforce", "requeue": "off"}), (["--read-only"], "all in shadow")):
+        text = printed("--config", str(given), *options)
+        written = tmp_path / "written.yaml"
+        written.write_text(find(text, "ConfigMap")["data"]["config.yaml"])
+        settings = load_file(written)
+        assert isinstance(settings, Settings)
+        assert settings.reclaim_min_runtime == 3_600_000_000
+        if options:
+            assert set(settings.modes.values()) == {"shadow"}
+            assert len(settings.modes) == 7
+        else:
+            assert settings.modes == modes
+
+
+def test_bad_options_are_refused_with_a_remedy(tmp_path):
+    """A mistake in the options is told in a sentence; nothing is printed that could be applied."""
+    wrong = tmp_path / "config.yaml"
+    wrong.write_text("kind: SchedulerConfig\nscheduler: {reclaimMinRuntime: 1}\n")
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text("now: 2026-11-20T10:00:00Z\n")
+    for options, words in (
+        (["--read-only", "--rescheduler-only"], "exclude each other"),
+        (["--yunikorn-queues", "yunikorn"], "NAMESPACE/NAME is expected"),
+        (["--config", str(wrong)], "1 has no unit; write 1s"),
+        (["--config", str(cluster)], "is no SchedulerConfig"),
+        (["--namespace", "Not A Name"], "is no name of a namespace"),
+        (["--image", ""], "is empty"),
+    ):
+        run = tenure("install", *options)
+        assert (run.returncode != 0, run.stdout) == (True, ""), options
+        assert words in run.stderr, run.stderr
+        assert "Traceback" not in run.stderr
