@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tenure.clusters.readings import readings
 from tenure.engine.cost import lost_amounts
 from tenure.engine.expectation import NOT_BEFORE, WRITTEN, stated
 from tenure.engine.plan import Plan, Step
@@ -72,7 +73,8 @@ class EmbeddedCluster:
             replace(w, tasks=tuple(_later(t, now) for t in w.tasks), checkpoint=_saved(w, now))
             for w in self.cluster.workloads
         )
-        self.cluster = replace(self.cluster, now=now, workloads=workloads)
+        nodes = readings(self.cluster, workloads, now)
+        self.cluster = replace(self.cluster, now=now, workloads=workloads, nodes=nodes)
 
 
 def _barred(workload: Workload, until: int) -> Workload:
