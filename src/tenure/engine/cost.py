@@ -38,9 +38,14 @@ def saved_at(session: Session, workload: WorkloadState) -> int:
 
 def lost_time(session: Session, workload: WorkloadState) -> int:
     """Time in µs that an eviction now would destroy, overhead of the restart included."""
+    return session.now - saved_at(session, workload) + _overhead(session, workload)
+
+
+def _overhead(session: Session, workload: WorkloadState) -> int:
     checkpoint = workload.model.checkpoint
-    overhead = checkpoint.restart_overhead if checkpoint is not None else 0
-    return session.now - saved_at(session, workload) + min(overhead, session.settings.disruption.max_restart_overhead)
+    if checkpoint is None:
+        return 0
+    return min(checkpoint.restart_overhead, session.settings.disruption.max_restart_overhead)
 
 
 def rate(session: Session, task: TaskState) -> float:
@@ -65,11 +70,10 @@ def cost(session: Session, task: TaskState, weight: float | None = None) -> int:
     ``weight`` is the task's `rate`, where that is known already.
     """
     workload = task.workload
-    time = lost_time(session, workload)
-    own = task.model.started_at
-    if own is not None and own <= session.now:
-        late = own - saved_at(session, workload)
-        time -= max(0, late)
+    saved, own = saved_at(session, workload), task.model.started_at
+    if own is not None and saved < own <= session.now:
+        saved = own
+    time = session.now - saved + _overhead(session, workload)
     return round((rate(session, task) if weight is None else weight) * time / SECOND * MICRO)
 
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 
 if TYPE_CHECKING:
+    from tenure.engine.classes import TaskClass
+    from tenure.engine.queues import Amount
     from tenure.engine.session import Session
 
 
@@ -22,37 +24,45 @@ def evict(session: Session, task: TaskState) -> None:
     The caller refreshes the workload once all its tasks that go have gone.
     """
     session.count_released(task, task.workload.leaf)
+    session.occupy(task, task.node, task.devices, -1, now=False, then=True)
     _set_out(session, task)
     session.count_waiting(1)
     session.new_epoch()
 
 
 def evict_all(session: Session, tasks: Sequence[TaskState]) -> None:
-    """Evict many tasks, as `evict` does one after the other; what queues hold is counted once for each leaf."""
-    held: dict[tuple[int, bool], list[int]] = {}
-    asked: dict[int, list[int]] = {}
+    """Evict many tasks, as `evict` does one after the other; what is alike is counted once for each leaf and node."""
+    held: dict[tuple[int, bool, Amount], int] = {}
+    asked: dict[tuple[int, Amount], int] = {}
+    plain: dict[tuple[int, TaskClass], int] = {}
     for task in tasks:
-        leaf, cls = task.workload.leaf, task.cls
-        for row, amount in enumerate(cls.amount_at(task.node, session.nodes)):
-            held.setdefault((leaf, task.workload.fixed), [0] * len(cls.amount))[row] += amount
-        for row, amount in enumerate(cls.amount if task.asks else ()):
-            asked.setdefault(leaf, [0] * len(cls.amount))[row] += amount
+        leaf, cls, node = task.workload.leaf, task.cls, task.node
+        key = leaf, task.workload.fixed, cls.amount_at(node, session.nodes)
+        held[key] = held.get(key, 0) + 1
+        if task.asks:
+            asked[leaf, cls.amount] = asked.get((leaf, cls.amount), 0) + 1
+        if task.devices or task.terms is not None:
+            session.occupy(task, node, task.devices, -1, now=False, then=True)
+        else:
+            plain[node, cls] = plain.get((node, cls), 0) + 1
         _set_out(session, task)
-    for (leaf, fixed), total in held.items():
-        session.queues.release(leaf, tuple(total), fixed=fixed)
-    for leaf, total in asked.items():
-        session.queues.ask(leaf, tuple(total))
+    for (node, cls), count in plain.items():
+        session.nodes.occupy(node, cls.takes(node, session.nodes) * count, (), 0, now=False, then=True, sign=-1)
+    for (leaf, fixed, amount), count in held.items():
+        session.queues.release(leaf, tuple(count * a for a in amount), fixed=fixed)
+    for (leaf, amount), count in asked.items():
+        session.queues.ask(leaf, tuple(count * a for a in amount))
     session.count_waiting(len(tasks))
     session.new_epoch()
 
 
 def _set_out(session: Session, task: TaskState) -> None:
-    journal, state, node, devices = session.journal, task.workload, task.node, task.devices
-    session.occupy(task, node, devices, -1, now=False, then=True)
+    journal, state = session.journal, task.workload
     journal.save(task)
+    task.leaving, task.leaving_devices, task.terminating_since = task.node, task.devices, session.now
     task.phase, task.node, task.devices, task.fresh, task.stuck = PENDING, -1, (), False, False
-    task.leaving, task.leaving_devices, task.terminating_since = node, devices, session.now
-    session.count_leaving(task, 1, now=True, then=False)
+    if task.terms is not None:
+        session.count_leaving(task, 1, now=True, then=False)
     journal.set(state, "last_evicted_at", session.now)
     if not state.occupied():
         journal.set(state, "started_at", None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tenure.engine.journal import Journal
@@ -26,6 +27,7 @@ class WaitingLists:
         self._stale = dict.fromkeys(self.entries, 0)
         self._serial = 0
         self._put: list[tuple[int, Entry]] = []
+        self._unsorted: set[int] | None = None
 
     def put(self, state: WorkloadState) -> None:
         """Put a workload that has a next step into its leaf's order."""
@@ -36,9 +38,24 @@ class WaitingLists:
         if state.entry is not None:
             self._stale[state.leaf] += 1
         self.journal.set(state, "entry", entry)
-        insort(self.entries[state.leaf], entry)
+        if self._unsorted is None:
+            insort(self.entries[state.leaf], entry)
+        else:
+            self._unsorted.add(state.leaf)
+            self.entries[state.leaf].append(entry)
         if self.journal.depth:
             self._put.append((state.leaf, entry))
+
+    @contextmanager
+    def many(self) -> Iterator[None]:
+        """Let many be put, and each leaf be sorted once at the end; nothing may read the lists before."""
+        self._unsorted = set()
+        try:
+            yield
+        finally:
+            for leaf in self._unsorted:
+                self.entries[leaf].sort()
+            self._unsorted = None
 
     def drop(self, state: WorkloadState) -> None:
         """Let a workload wait no longer."""

@@ -253,7 +253,10 @@ class WorkloadState:
 
     def occupied(self) -> bool:
         """Whether any of its tasks is bound or runs."""
-        return any(t.phase is RUNNING or t.phase is BOUND for t in self.tasks)
+        for task in self.tasks:  # noqa: SIM110  a generator would cost more than the loop
+            if task.phase is RUNNING or task.phase is BOUND:
+                return True
+        return False
 
 
 def _grow(model: SubGroup, parent: Group, by_name: dict[str, Group]) -> Group:

@@ -29,10 +29,11 @@ def holdings(rows: Sequence[int], takes: Sequence[Take]) -> Holdings:
     taken: set[TaskState] = set()
     compound = any(take.compound for take in takes)
     for take in sorted(takes, key=lambda t: -len(t.tasks)) if compound else takes:  # what holds others before those
-        if take.tasks[0] in taken:
-            continue
-        if take.compound:
-            taken.update(take.tasks)
+        if compound:
+            if take.tasks[0] in taken:
+                continue
+            if take.compound:
+                taken.update(take.tasks)
         key = take.workload.leaf, take.tier
         own = found.get(key)
         if own is None:

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tenure.engine.quota_state import QuotaBlocker
-from tenure.engine.workloads import TaskState
+from tenure.engine.refusal import Refusal
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.ledger.entries import Row
 from tenure.quota.choose import Choice
-from tenure.quota.problem import Problem, Selection
+from tenure.quota.problem import Selection
 from tenure.quota.takes import Take
+from tenure.shields.budget import SHIELD as BUDGET
 
 GUARANTEED, OVERSHOOT, STUCK, EXHAUSTED = "guaranteed", "overshoot", "stuck", "search-exhausted"
 MOST_LISTED = 50
+
+Obstacle = tuple[Take, tuple[int, ...], int | None]
+"""What would still help, what it would free, and the number of the bound that forbids it, if one does."""
 
 
 def blockers(choice: Choice, stuck: Iterable[TaskState]) -> tuple[QuotaBlocker, ...]:
@@ -22,26 +28,43 @@ def blockers(choice: Choice, stuck: Iterable[TaskState]) -> tuple[QuotaBlocker, 
     return tuple(ordered[:MOST_LISTED])
 
 
-def _guarantees(choice: Choice) -> Iterator[QuotaBlocker]:
-    problem = choice.problem
-    selection = Selection(problem)
+def over_budget(choice: Choice) -> Iterator[tuple[WorkloadState, Refusal]]:
+    """Give the workloads that would still help, and that a disruption budget spares."""
+    names = choice.problem.names
+    for take, _, number in _obstacles(choice):
+        row = names[number] if number is not None else None
+        if isinstance(row, Row):
+            yield take.workload, Refusal(BUDGET, f"budget {row.rule} does not allow it: {row.message}", row.until)
+
+
+def _obstacles(choice: Choice) -> Iterator[Obstacle]:
+    selection = Selection(choice.problem)
     for take in choice.takes:
         selection.try_add(take)
     for take in choice.pool.takes:
         net = selection.net(take)
         if net is not None and any(net[row] > 0 for row in choice.left):
-            yield _obstacle(problem, selection, take, net)
+            yield take, net, selection.blocked_by(take, net)
 
 
-def _obstacle(problem: Problem, selection: Selection, take: Take, net: tuple[int, ...]) -> QuotaBlocker:
+def _guarantees(choice: Choice) -> Iterator[QuotaBlocker]:
+    for obstacle in _obstacles(choice):
+        yield _blocker(choice, obstacle)
+
+
+def _blocker(choice: Choice, obstacle: Obstacle) -> QuotaBlocker:
+    problem, (take, net, number) = choice.problem, obstacle
     queues = problem.queues
-    number = selection.blocked_by(take, net)
     if number is not None:
-        queue, row = problem.names[number]
+        bound = problem.names[number]
+        if isinstance(bound, Row):
+            leaf = queues.queues[take.workload.leaf].name
+            return QuotaBlocker(leaf, BUDGET, None, take.workload.key, bound.until)
+        queue, row = bound
         return QuotaBlocker(queues.queues[queue].name, GUARANTEED, queues.resources[row])
     top = queues.queues[problem.top].name
     for row in problem.rows:
-        if problem.never and net[row] > problem.need[row] - selection.freed[row]:
+        if problem.never and net[row] > choice.left.get(row, 0):
             return QuotaBlocker(top, OVERSHOOT, queues.resources[row])
     return QuotaBlocker(top, EXHAUSTED)
 

@@ -47,6 +47,7 @@ def choose(
     rows = tuple(need)
     pool = candidates.pool(leaves_below(queues, top), rows)
     problem = Problem(candidates, top, need, {}, never=never)
+    problem.add_budgets(*candidates.bounds(pool.takes))
     takes = [take for take in pool.takes if problem.possible(take)]
     found = holdings(rows, takes)
     everything = Capacity(queues, top, rows, found)

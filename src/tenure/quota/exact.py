@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate, product
 
 from tenure.engine.queues import Amount
-from tenure.quota.problem import NOBODY, Key, Problem
+from tenure.quota.problem import NOBODY, Binding, Key, Problem
 from tenure.quota.takes import Take
 
 MOST_ITEMS = 200
@@ -24,10 +24,11 @@ _MOST_COMBINATIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """Takes that go together, and what they come to."""
+    """Takes that go together, what they come to, and which bounds they count against."""
 
     takes: tuple[Take, ...]
     amount: Amount
+    binding: Binding
     last: int
     highest: int
     priorities: tuple[int, ...]
@@ -63,7 +64,7 @@ class Search:
         self.problem = problem
         self.best = list(known)
         self.tried = len(takes) <= MOST_TAKES
-        found = _items(problem, takes) if self.tried else iter(())
+        found = _items(problem, sorted(takes, key=problem.candidates.rank)) if self.tried else iter(())
         self.items = sorted(found, key=lambda i: i.tier, reverse=True)
         self.value = problem.key(known) if self.tried else ()
         self.limit = limit
@@ -112,10 +113,9 @@ class Search:
         freed = {row: state.freed[row] + option.amount[row] for row in problem.rows}
         if problem.never and any(freed[row] > most for row, most in problem.need.items()):
             return
-        binding = problem.binding(item.leaf, option.amount)
-        if any(self._used.get(i, 0) + held > problem.slack[i] for i, held in binding):
+        if any(self._used.get(i, 0) + held > problem.slack[i] for i, held in option.binding):
             return
-        self._count(item, option, binding, 1)
+        self._count(item, option, 1)
         self._chosen.append(option)
         self._decide(
             number + 1,
@@ -129,10 +129,10 @@ class Search:
             ),
         )
         self._chosen.pop()
-        self._count(item, option, binding, -1)
+        self._count(item, option, -1)
 
-    def _count(self, item: _Item, option: _Option, binding: tuple[tuple[int, int], ...], sign: int) -> None:
-        for i, held in binding:
+    def _count(self, item: _Item, option: _Option, sign: int) -> None:
+        for i, held in option.binding:
             self._used[i] = self._used.get(i, 0) + sign * held
         for queue in self.problem.queues.path[item.leaf]:
             if queue == self.problem.top:
@@ -184,16 +184,16 @@ def _items(problem: Problem, takes: Sequence[Take]) -> Iterator[_Item]:
     bundles: dict[object, list[Take]] = {}
     for own in by_workload.values():
         if len(own) == 1:
-            bundles.setdefault(_alike(own[0]), []).append(own[0])
+            bundles.setdefault(_alike(problem, own[0]), []).append(own[0])
         else:
             yield _item(problem, own, _combinations(problem, own))
     for bundle in bundles.values():
-        bundle.sort(key=problem.candidates.rank)
         yield _item(problem, bundle, [tuple(bundle[:count]) for count in range(len(bundle) + 1)])
 
 
-def _alike(take: Take) -> object:
-    return take.workload.leaf, take.amount, take.tier, take.last, len(take.tasks), take.whole
+def _alike(problem: Problem, take: Take) -> object:
+    charges = problem.charges(take.tasks)
+    return take.workload.leaf, take.amount, take.tier, take.last, len(take.tasks), take.whole, charges
 
 
 def _combinations(problem: Problem, takes: Sequence[Take]) -> list[tuple[Take, ...]]:
@@ -201,9 +201,7 @@ def _combinations(problem: Problem, takes: Sequence[Take]) -> list[tuple[Take, .
     groups: dict[object, list[Take]] = {}
     for take in takes:
         if not take.compound:
-            groups.setdefault(_alike(take), []).append(take)
-    for group in groups.values():
-        group.sort(key=problem.candidates.rank)
+            groups.setdefault(_alike(problem, take), []).append(take)
     choices = [[tuple(group[:count]) for count in range(len(group) + 1)] for group in groups.values()]
     found: list[tuple[Take, ...]] = []
     for parts in product(*choices):
@@ -228,4 +226,8 @@ def _option(problem: Problem, takes: tuple[Take, ...]) -> _Option:
     amount = tuple(map(sum, zip(zero, *(t.amount for t in takes), strict=True)))
     priorities = tuple(sorted((t.workload.priority for t in takes), reverse=True))
     cost = sum(map(problem.candidates.price, takes))
-    return _Option(takes, amount, sum(t.last for t in takes), max(priorities, default=NOBODY), priorities, cost)
+    charges = problem.charges(task for take in takes for task in take.tasks)
+    binding = (*problem.binding(takes[0].workload.leaf, amount), *charges) if takes else ()
+    return _Option(
+        takes, amount, binding, sum(t.last for t in takes), max(priorities, default=NOBODY), priorities, cost
+    )

@@ -16,15 +16,19 @@ def greedy(problem: Problem, takes: Sequence[Take], first: Tier) -> list[Take]:
     """Give a set that obeys the rules, and is short of the need only where no such attempt found more.
 
     ``first``: the tier (see `Take.tier`) without which there is not enough, by amounts alone; lower ones are always
-    allowed.
+    allowed. What no attempt allows is neither costed nor put in order.
     """
     tiers = sorted({t.tier for t in takes if t.tier >= first})
     attempts = tiers if len(tiers) <= MOST_TIERS else [*tiers[: MOST_TIERS - 1], tiers[-1]]
-    ranked = sorted(takes, key=problem.candidates.rank)
+    ranked: list[Take] = []
+    rest = list(takes)
     best: list[Take] = []
     least: tuple[int, int, int, int] | None = None
     for tier in attempts:
-        found = _attempt(problem, [t for t in ranked if t.tier <= tier])
+        ranked += [t for t in rest if t.tier <= tier]
+        ranked.sort(key=problem.candidates.rank)
+        rest = [t for t in rest if t.tier > tier]
+        found = _attempt(problem, ranked)
         value = problem.worth(found)
         if least is None or value < least:
             best, least = found, value
@@ -44,19 +48,14 @@ def _attempt(problem: Problem, ranked: Sequence[Take]) -> list[Take]:
 
 
 def _fill_targets(problem: Problem, ranked: Iterable[Take], selection: Selection) -> None:
-    """Take what stays within the amounts of every queue on the way up."""
+    """Take what stays within the amounts of every leaf, and so within those of every queue above."""
     room: Amounts = {queue: dict(amounts) for queue, amounts in problem.target.items()}
-    path = problem.queues.path
+    rows = problem.rows
     for take in ranked:
-        leaf = take.workload.leaf
-        if take.compound or not selection.try_add(take, room[leaf]):
-            continue
-        for queue in path[leaf]:
-            own = room[queue]
-            for row in own:
-                own[row] -= take.amount[row]
-            if queue == problem.top:
-                break
+        own, amount = room[take.workload.leaf], take.amount
+        if not take.compound and selection.try_add(take, own):
+            for row in rows:
+                own[row] -= amount[row]
 
 
 def _fill(ranked: Sequence[Take], selection: Selection) -> None:

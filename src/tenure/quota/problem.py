@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tenure.engine.queues import Amount, QueueTree
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.ledger.entries import Row
 from tenure.quota.amounts import Amounts
 from tenure.quota.takes import Candidates, Take
 
@@ -15,15 +16,16 @@ NOBODY = -(2**40)
 
 Key = tuple[object, ...]
 Binding = tuple[tuple[int, int], ...]
-"""Number of a guarantee that binds, and the amount that is taken from what is above it."""
+"""Number of a bound, and how much of what it leaves is taken."""
 
 
 class Problem:
-    """One queue that is over its max: ``need`` by row, and the guarantees on the way from each leaf to the top.
+    """One queue that is over its max: ``need`` by row, and the bounds on what may be taken together.
 
-    ``slack`` is, by number, what a queue holds above a guarantee, ``names`` are queue and row of each. ``target`` is
-    how much each queue should give up, ``most`` what can be taken at most, by row. ``never``: no set frees more than
-    needed.
+    Bounds are guarantees, on the way from each leaf to the top, and disruption budgets. ``slack`` is, by number, what
+    a queue holds above a guarantee, or what a budget allows; ``names`` are queue and row of the one, or the other.
+    ``target`` is how much each queue should give up, ``most`` what can be taken at most, by row. ``never``: no set
+    frees more than needed; ``budgeted``: some budget could bind.
     """
 
     def __init__(self, candidates: Candidates, top: int, need: dict[int, int], target: Amounts, *, never: bool) -> None:
@@ -34,13 +36,39 @@ class Problem:
         self.target = target
         self.most = dict(need)
         self.never = never
+        self.budgeted = False
         self.rows: Sequence[int] = tuple(need)
         common = math.lcm(*need.values())
         self.weight = {row: common // amount for row, amount in need.items()}
         self.slack: list[int] = []
-        self.names: list[tuple[int, int]] = []
+        self.names: list[tuple[int, int] | Row] = []
         self._number: dict[tuple[int, int], int] = {}
         self._bindings: dict[tuple[int, Amount], Binding] = {}
+        self._fits: dict[tuple[int, Amount], bool] = {}
+        self._charges: dict[TaskState, list[tuple[int, int]]] = {}
+
+    def add_budgets(self, tasks: Sequence[TaskState], rows: Iterable[Row]) -> None:
+        """Add the bounds of disruption budgets; those that cannot bind are left out.
+
+        ``rows`` name tasks by their number in ``tasks``.
+        """
+        for row in rows:
+            if sum(row.weights.values()) > row.bound:
+                self.budgeted = True
+                for task, weight in row.weights.items():
+                    self._charges.setdefault(tasks[task], []).append((len(self.slack), weight))
+                self.slack.append(row.bound)
+                self.names.append(row)
+
+    def charges(self, tasks: Iterable[TaskState]) -> Binding:
+        """Give the budgets that taking these tasks counts against."""
+        if not self.budgeted:
+            return ()
+        found: dict[int, int] = {}
+        for task in tasks:
+            for number, weight in self._charges.get(task, ()):
+                found[number] = found.get(number, 0) + weight
+        return tuple(found.items())
 
     def binding(self, leaf: int, amount: Amount) -> Binding:
         """Give the guarantees that a take of ``amount`` from a leaf counts against."""
@@ -65,9 +93,18 @@ class Problem:
 
     def possible(self, take: Take) -> bool:
         """Whether it could be taken if nothing else were."""
-        if self.never and any(take.amount[row] > amount for row, amount in self.need.items()):
-            return False
-        return all(held <= self.slack[number] for number, held in self.binding(take.workload.leaf, take.amount))
+        leaf, amount = take.workload.leaf, take.amount
+        fits = self._fits.get((leaf, amount))
+        if fits is None:
+            most = self.need.items() if self.never else ()
+            fits = all(amount[row] <= need for row, need in most) and self._within(self.binding(leaf, amount))
+            self._fits[leaf, amount] = fits
+        if fits and self.budgeted:
+            return self._within(self.charges(take.tasks))
+        return fits
+
+    def _within(self, binding: Binding) -> bool:
+        return all(held <= self.slack[number] for number, held in binding)
 
     def key(self, takes: Iterable[Take]) -> Key:
         """Give what sets are compared by; the least is the best."""
@@ -168,31 +205,52 @@ class Selection:
         return tuple(amount)
 
     def blocked_by(self, take: Take, net: Amount) -> int | None:
-        """Give the number of the first guarantee that taking ``net`` more would break."""
-        problem = self.problem
-        for number, held in problem.binding(take.workload.leaf, net):
-            if self.used.get(number, 0) + held > problem.slack[number]:
+        """Give the number of the first bound that taking ``net`` more would break."""
+        used, slack = self.used, self.problem.slack
+        for number, held in self._binding(take, net):
+            if used.get(number, 0) + held > slack[number]:
                 return number
         return None
 
+    def _binding(self, take: Take, net: Amount) -> Binding:
+        """Give the bounds that a take counts against, beyond what is taken already."""
+        problem = self.problem
+        binding = problem.binding(take.workload.leaf, net)
+        return (*binding, *problem.charges(self._new_of(take))) if problem.budgeted else binding
+
+    def _new_of(self, take: Take) -> Iterable[TaskState]:
+        """Give the tasks of a take that are not taken yet."""
+        parts = self._parts.get(take.workload)
+        if not parts:
+            return take.tasks
+        known = {task for part in parts for task in part.tasks}
+        return [task for task in take.tasks if task not in known]
+
     def try_add(self, take: Take, within: dict[int, int] | None = None) -> bool:
         """Add a take if the rules allow it, and if it frees no more than ``within`` by row; False: nothing is done."""
-        net = self.net(take)
+        workload, problem = take.workload, self.problem
+        parts = self._parts.get(workload)
+        net = self.net(take) if parts else take.amount
         if net is None:
             return False
-        if self.problem.never:
-            within = {row: amount - self.freed[row] for row, amount in self.problem.need.items()}
-        if within is not None and any(net[row] > most for row, most in within.items()):
-            return False
-        if self.blocked_by(take, net) is not None:
-            return False
-        parts = self._parts.setdefault(take.workload, [])
+        if problem.never:
+            within = {row: amount - self.freed[row] for row, amount in problem.need.items()}
+        if within is not None:
+            for row in problem.rows:
+                if net[row] > within[row]:
+                    return False
+        binding = self._binding(take, net)
+        for number, held in binding:
+            if self.used.get(number, 0) + held > problem.slack[number]:
+                return False
+        self._count(net, binding, 1)
         if parts:
             for part in [p for p in parts if not set(p.tasks).isdisjoint(take.tasks)]:
                 parts.remove(part)
                 del self.takes[part]
-        parts.append(take)
-        self._count(take, net, 1)
+            parts.append(take)
+        else:
+            self._parts[workload] = [take]
         self.takes[take] = None
         return True
 
@@ -200,10 +258,11 @@ class Selection:
         """Give a take back, as a whole."""
         self._parts[take.workload].remove(take)
         del self.takes[take]
-        self._count(take, take.amount, -1)
+        binding = self.problem.binding(take.workload.leaf, take.amount)
+        self._count(take.amount, (*binding, *self.problem.charges(take.tasks)), -1)
 
-    def _count(self, take: Take, amount: Amount, sign: int) -> None:
+    def _count(self, amount: Amount, binding: Binding, sign: int) -> None:
         for row in self.freed:
             self.freed[row] += sign * amount[row]
-        for number, held in self.problem.binding(take.workload.leaf, amount):
+        for number, held in binding:
             self.used[number] = self.used.get(number, 0) + sign * held

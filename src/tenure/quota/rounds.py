@@ -6,6 +6,7 @@ is within its max again, so that victims which do not leave, and work that slipp
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import add
@@ -19,16 +20,19 @@ from tenure.model.duration import format_time
 from tenure.model.quantity import format_queue_quantity
 from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.quota.arming import arm, delays, over
-from tenure.quota.blockers import blockers
+from tenure.quota.blockers import blockers, over_budget
 from tenure.quota.choose import Choice, choose
 from tenure.quota.takes import Candidates, Take
 from tenure.quota.usage import Leaving, used
-from tenure.victims.recording import record
+from tenure.victims.recording import Price, record
 from tenure.victims.state import Evicting
 from tenure.victims.trial import Played
 
 ARMED, WAITING, FIRING, STUCK = "armed", "waiting", "firing", "stuck"
 """States: before the deadline; behind a queue above that fires; victims are leaving; nothing more may be taken."""
+
+MOST_CHOICES = 8
+"""Sets that are chosen for one queue while plugins refuse them."""
 
 
 class Round:
@@ -122,16 +126,26 @@ class Round:
         need = self._need(number)
         if not need:
             return replace(report, state=FIRING)
-        choice = choose(self.candidates, number, need, self.shares, never=self.settings.overshoot == "never")
-        gone = self._carry_out(number, status, choice)
+        choice, takes = self._choose(number, need)
+        gone = self._carry_out(number, status, takes)
         if choice.left:
             report = self._tell_shortfall(choice, report)
         return replace(report, state=FIRING if gone or going else STUCK)
 
+    def _choose(self, number: int, need: dict[int, int]) -> tuple[Choice, list[Take]]:
+        """Choose who goes; where plugins do not let all of a set go, once more without those, a few times."""
+        never = self.settings.overshoot == "never"
+        for _ in range(MOST_CHOICES):
+            choice = choose(self.candidates, number, need, self.shares, never=never)
+            takes = self._allowed(choice.takes)
+            if len(takes) == len(choice.takes):
+                break
+        return choice, takes
+
     def _tell_shortfall(self, choice: Choice, report: QuotaState) -> QuotaState:
         names = self.queues.resources
         refused = []
-        for workload, refusal in choice.pool.refused:
+        for workload, refusal in (*choice.pool.refused, *over_budget(choice)):
             self.state.wake_at(refusal.until)
             refused.append(Refused(workload.key, "quota", None, refusal.shield, refusal.until, refusal.message))
         self.state.refuse(refused)
@@ -142,11 +156,31 @@ class Round:
             exhausted=choice.exhausted,
         )
 
-    def _carry_out(self, number: int, status: QuotaStatus, choice: Choice) -> bool:
-        """Evict what was chosen, as far as plugins and the bound of a cycle allow; gives whether anything was."""
-        known = self.candidates
-        price: dict[TaskState, tuple[int, int, int]] = {}
-        for take in self._allowed(choice.takes):
+    def _carry_out(self, number: int, status: QuotaStatus, takes: Sequence[Take]) -> bool:
+        """Evict takes, as far as the bound of a cycle allows; gives whether anything was evicted."""
+        price = self._price(takes)
+        if not price:
+            return False
+        session, tasks, reason = self.session, list(price), self._reason(number, status)
+        promises = session.nodes.waiting > 0
+        evict_all(session, tasks)
+        victims = dict.fromkeys(t.workload for t in tasks)
+        for workload in victims if promises else ():
+            if not workload.occupied():
+                self._withdraw(workload)
+        with session.waiting.many():
+            for workload in victims:
+                session.refresh(workload)
+        record(self.state, Played([], [], evicted=tasks), price, "quota", None, lambda *_: reason)
+        self._event(
+            "fired", self.queues.queues[number].name, status.deadline, len(tasks), sum(p[0] for p in price.values())
+        )
+        return True
+
+    def _price(self, takes: Iterable[Take]) -> Price:
+        """Say what evicting costs, for as many takes as the bound of a cycle leaves room for."""
+        known, price = self.candidates, {}
+        for take in takes:
             if self.left is not None:
                 if len(take.tasks) > self.left:
                     continue
@@ -154,32 +188,27 @@ class Round:
             self.state.remember(take.workload)
             lost, until = lost_time(self.session, take.workload), known.protected_until(take.workload)
             alone = len(take.tasks) == 1
-            price |= {t: (known.price(take) if alone else known.price_of(t), lost, until) for t in take.tasks}
-        if not price:
-            return False
-        tasks = list(price)
-        reason = self._reason(number, status)
-        evict_all(self.session, tasks)
-        for workload in dict.fromkeys(t.workload for t in tasks):
-            if not workload.occupied():
-                self._withdraw(workload)
-            self.session.refresh(workload)
-        record(self.state, Played([], [], evicted=tasks), price, "quota", None, lambda *_: reason)
-        self._event(
-            "fired", self.queues.queues[number].name, status.deadline, len(tasks), sum(p[0] for p in price.values())
-        )
-        return True
+            for task in take.tasks:
+                price[task] = known.price(take) if alone else known.price_of(task), lost, until
+        return price
 
     def _allowed(self, takes: list[Take]) -> list[Take]:
-        """Leave out what a plugin does not let go together with what comes before it."""
-        plugins, session = self.state.plugins, self.session
-        if plugins.validate(session, "quota", None, [t for take in takes for t in take.tasks]) is None:
+        """Leave out what plugins do not let go together with what comes before it."""
+        if not takes or not self.candidates.guarded:
             return takes
         allowed: list[Take] = []
-        for take in takes:
-            tasks = [t for one in (*allowed, take) for t in one.tasks]
-            if plugins.validate(session, "quota", None, tasks) is None:
-                allowed.append(take)
+        waiting = [takes]
+        while waiting:
+            chunk = waiting.pop()
+            tasks = [t for take in (*allowed, *chunk) for t in take.tasks]
+            refusal = self.state.plugins.validate(self.session, "quota", None, tasks)
+            if refusal is None:
+                allowed += chunk
+            elif len(chunk) == 1:
+                self.candidates.leave_out(chunk[0], refusal)
+            else:
+                half = len(chunk) // 2
+                waiting += [chunk[half:], chunk[:half]]
         return allowed
 
     def _reason(self, number: int, status: QuotaStatus) -> str:
@@ -195,6 +224,8 @@ class Round:
 
     def _give_up_promises(self, number: int) -> None:
         """Before anything that runs is evicted, what is only promised is given up, as far as it helps."""
+        if not self.session.nodes.waiting:
+            return
         promised = [
             w
             for w in self.session.workloads.values()

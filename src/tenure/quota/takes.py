@@ -13,7 +13,8 @@ from tenure.engine.cost import cost, rate
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import SUCCEEDED, TaskState, WorkloadState
+from tenure.engine.workloads import BOUND, RUNNING, SUCCEEDED, TaskState, WorkloadState
+from tenure.ledger.entries import Row
 from tenure.shields.min_runtime import resolve
 from tenure.shields.opt_out import last_resort
 from tenure.shields.plugins import Plugins
@@ -22,7 +23,7 @@ from tenure.shields.preemptibility import preemptibility
 from tenure.victims.pieces import pieces_of, stage_two
 
 DAEMON_SET = "daemon-set"
-_NEVER = {"DaemonSet": "a DaemonSet", "Node": "its node"}
+_NEVER: dict[str | None, str] = {"DaemonSet": "a DaemonSet", "Node": "its node"}
 """Owners whose pods are never victims: they are bound to the node that they run on."""
 
 
@@ -34,27 +35,25 @@ class Take:
     """Tasks that go together. ``amount`` by row; ``last``: how many of them are a last resort.
 
     ``compound``: it holds other choices of the same workload, its surplus or a subgroup; ``whole``: all that runs.
-    ``tier`` says what is considered first: work that has not opted out, then lower priority. ``age`` says what comes
-    first of two that are equal otherwise: the younger, then the last in the order of tasks.
+    ``tier`` says what is considered first: work that has not opted out, then lower priority.
     """
 
     workload: WorkloadState
     tasks: tuple[TaskState, ...]
     amount: Amount
     last: int
+    tier: Tier
     whole: bool = True
     compound: bool = False
-    tier: Tier = field(init=False)
-    age: tuple[int, int, int, str] = field(init=False)
     rank: tuple[object, ...] = ()
     cost: int = -1
 
-    def __post_init__(self) -> None:
-        """Work out the orders that do not depend on the cost."""
+    @property
+    def age(self) -> tuple[int, int, int, str]:
+        """Say what comes first of two that are equal otherwise: the younger, then the last in the order of tasks."""
         workload = self.workload
         start = workload.created_at if workload.started_at is None else workload.started_at
-        self.tier = self.last > 0, workload.priority
-        self.age = -start, -workload.created_at, -self.tasks[-1].index, workload.key
+        return -start, -workload.created_at, -self.tasks[-1].index, workload.key
 
 
 @dataclass(slots=True)
@@ -75,9 +74,11 @@ class Candidates:
         self._protected: dict[int, int] = {}
         self._rates: dict[int, float] = {}
         self._closed: dict[int, Refusal | None] = {}
+        self._open: dict[int, bool] = {}
+        self._by_cost = session.settings.victims == "cost"
+        self._left_out: dict[tuple[TaskState, ...], Refusal] = {}
         self._by_leaf: dict[int, list[WorkloadState]] = {}
-        for key in sorted(session.workloads):
-            workload = session.workloads[key]
+        for workload in session.workloads.values():
             if workload.leaf >= 0:
                 self._by_leaf.setdefault(workload.leaf, []).append(workload)
 
@@ -85,15 +86,40 @@ class Candidates:
         """Give what could be taken from these leaves that holds something of one of the rows."""
         pool = Pool()
         for leaf in leaves:
+            is_open = self._is_open(leaf)
             for workload in self._by_leaf.get(leaf, ()):
+                if is_open and len(workload.tasks) == 1 and self._consider_alone(workload, rows, pool):
+                    continue
                 if workload.occupied():
                     self._consider(workload, rows, pool)
+        for take in [t for t in pool.takes if t.tasks in self._left_out]:
+            pool.takes.remove(take)
+            pool.refused.append((take.workload, self._left_out[take.tasks]))
+        pool.refused.sort(key=lambda r: r[0].key)
         return pool
+
+    def leave_out(self, take: Take, refusal: Refusal) -> None:
+        """Let no later pool hold a take."""
+        self._left_out[take.tasks] = refusal
+
+    @property
+    def guarded(self) -> bool:
+        """Whether a set of takes has to be shown to plugins as a whole; what bounds it otherwise is known here."""
+        return bool(self.plugins.others) or any(self._protected.values())
+
+    def bounds(self, takes: Sequence[Take]) -> tuple[list[TaskState], list[Row]]:
+        """Give the tasks of takes, each once, and what disruption budgets say of them, by their number there."""
+        budgets = self.plugins.budgets
+        if not budgets.active:
+            return [], []
+        tasks = list(dict.fromkeys(t for take in takes for t in take.tasks))
+        return tasks, budgets.rows(self.session, "quota", None, tasks)
 
     def price(self, take: Take) -> int:
         """Give what taking it costs, in millionths of a weighted resource-second."""
         if take.cost < 0:
-            take.cost = sum(map(self.price_of, take.tasks))
+            tasks = take.tasks
+            take.cost = self.price_of(tasks[0]) if len(tasks) == 1 else sum(map(self.price_of, tasks))
         return take.cost
 
     def price_of(self, task: TaskState) -> int:
@@ -108,8 +134,10 @@ class Candidates:
     def rank(self, take: Take) -> tuple[object, ...]:
         """Order takes of one leaf: lower priority, cheaper (or younger, as the settings say), cores last, younger."""
         if not take.rank:
-            order = stage_two(self.session.settings, self.price(take), take.age[0])
-            take.rank = take.workload.priority, *order, take.whole, len(take.tasks), take.age
+            age = take.age
+            price = take.cost if take.cost >= 0 else self.price(take)
+            order = (price,) if self._by_cost else stage_two(self.session.settings, price, age[0])
+            take.rank = (take.workload.priority, *order, take.whole, len(take.tasks), *age)
         return take.rank
 
     def protected_until(self, workload: WorkloadState) -> int:
@@ -118,10 +146,26 @@ class Candidates:
             return -1
         return self.plugins.min_runtime.protected_until(self.session, "quota", -1, workload)
 
+    def _consider_alone(self, workload: WorkloadState, rows: Sequence[int], pool: Pool) -> bool:
+        """Do as `_consider` does for a single task about which nothing is special, in a fraction of the time.
+
+        Gives False where something is. To be asked only in leaves where nothing is refused.
+        """
+        model, root, task = workload.model, workload.root, workload.tasks[0]
+        if workload.fixed or model.owner_kind in _NEVER or root.minimum < 1 or root.children:
+            return False
+        if task.phase is RUNNING or task.phase is BOUND:
+            amount = task.cls.amount_at(task.node, self.session.nodes)
+            for row in rows:
+                if amount[row] > 0:
+                    last = last_resort(self.session, task)
+                    pool.takes.append(Take(workload, (task,), amount, int(last), (last, workload.priority)))
+                    break
+        return True
+
     def _consider(self, workload: WorkloadState, rows: Sequence[int], pool: Pool) -> None:
         refusal = self._refuse(workload)
-        takes = self._takes(workload, core=True)
-        helpful = [t for t in takes if any(t.amount[r] > 0 for r in rows)]
+        helpful = [t for t in self._takes(workload) if any(t.amount[row] > 0 for row in rows)]
         if not helpful:
             return
         if refusal is not None:
@@ -136,13 +180,22 @@ class Candidates:
         pool.takes += helpful
 
     def _refuse(self, workload: WorkloadState) -> Refusal | None:
-        owner = _NEVER.get(workload.model.owner_kind or "")
+        owner = _NEVER.get(workload.model.owner_kind)
         if owner is not None:
             return Refusal(DAEMON_SET, f"{workload.key} belongs to {owner}, and is never evicted for a quota")
         refusal = preemptibility(workload) or self._disabled(workload.leaf)
-        if refusal is not None or not (self._minimum(workload.leaf) or self.plugins.others):
-            return refusal
-        return self.plugins.filter(self.session, "quota", None, workload)
+        if refusal is None and self._minimum(workload.leaf):
+            refusal = self.plugins.min_runtime.filter(self.session, "quota", None, workload)
+        if refusal is None and self.plugins.others:
+            refusal = self.plugins.ask_others(self.session, "quota", None, workload)
+        return refusal
+
+    def _is_open(self, leaf: int) -> bool:
+        """Whether nothing in a leaf is refused that does not say so itself."""
+        found = self._open.get(leaf)
+        if found is None:
+            found = self._open[leaf] = not (self._disabled(leaf) or self._minimum(leaf) or self.plugins.others)
+        return found
 
     def _disabled(self, leaf: int) -> Refusal | None:
         """Refuse everything in a leaf from which nothing is taken."""
@@ -156,12 +209,12 @@ class Candidates:
             self._protected[leaf] = resolve(self.session.settings, self.session.queues, "quota", -1, leaf)
         return self._protected[leaf]
 
-    def _takes(self, workload: WorkloadState, *, core: bool) -> list[Take]:
+    def _takes(self, workload: WorkloadState) -> list[Take]:
         root = workload.root
         if not root.children and sum(t.active for t in root.tasks) <= root.minimum:
             tasks = tuple(t for t in workload.tasks if t.node >= 0 and t.active and t.phase is not SUCCEEDED)
             return [self._take(workload, tasks)]
-        pieces = pieces_of(self.session, workload, frozenset(), core=core)
+        pieces = pieces_of(self.session, workload, frozenset(), core=True)
         several = len(pieces) > 1
         return [
             self._take(
@@ -177,9 +230,8 @@ class Candidates:
         self, workload: WorkloadState, tasks: tuple[TaskState, ...], *, whole: bool = True, compound: bool = False
     ) -> Take:
         session = self.session
-        return Take(
-            workload, tasks, amount_of(session, tasks), sum(last_resort(session, t) for t in tasks), whole, compound
-        )
+        last = sum(last_resort(session, task) for task in tasks)
+        return Take(workload, tasks, amount_of(session, tasks), last, (last > 0, workload.priority), whole, compound)
 
 
 def amount_of(session: Session, tasks: Iterable[TaskState]) -> Amount:

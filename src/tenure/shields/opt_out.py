@@ -30,11 +30,14 @@ def ends_at(session: Session, workload: WorkloadState) -> int | None:
 
 def last_resort(session: Session, task: TaskState) -> bool:
     """Whether a task is taken only if nothing else helps: an originator, or one whose opt-out still counts."""
-    if task.model.role == ORIGINATOR:
+    model, workload = task.model, task.workload
+    if model.role == ORIGINATOR:
         return True
-    workload = task.workload
-    asked = task.model.annotations.get(ANNOTATION, workload.model.annotations.get(ANNOTATION))
-    if workload.model.allow_preemption and asked != "false":
-        return False
+    if workload.model.allow_preemption:
+        asked = model.annotations.get(ANNOTATION) if model.annotations else None
+        if asked is None and workload.model.annotations:
+            asked = workload.model.annotations.get(ANNOTATION)
+        if asked != "false":
+            return False
     end = ends_at(session, workload)
     return end is None or session.now < end
