@@ -71,8 +71,16 @@ def _move(move: MovePlan) -> dict[str, Any]:
             "gap": move.gap,
             "method": move.method,
             "reason": move.reason,
+            **_gains(move),
         },
     }
+
+
+def _gains(move: MovePlan) -> dict[str, float]:
+    """What moves gain that are made for the layout's sake."""
+    if move.gain is None or move.net is None or move.bound is None:
+        return {}
+    return {"gain": round(move.gain, 6), "net": round(move.net, 6), "bound": round(move.bound, 6)}
 
 
 def _refused(refused: Refused) -> dict[str, Any]:

@@ -172,11 +172,18 @@ def move_sentence(move: Plan) -> str:
         text = f"For {whom} ({move.get('trigger', '')}): {count(tasks, 'move')} in {waves}."
     certificate = move.get("certificate") or {}
     if certificate:
-        text += f" Cost {_figure(certificate.get('cost'))}, at least {_figure(certificate.get('lowerBound'))} is needed"
-        text += f" ({certificate.get('method', '')})."
+        text += f" Cost {_figure(certificate.get('cost'))}, {_proven(certificate)} ({certificate.get('method', '')})."
         reason = certificate.get("reason") or ""
         text += f" {reason[:1].upper()}{reason[1:]}" if reason else ""
     return text
+
+
+def _proven(certificate: Plan) -> str:
+    """Say what is known of how good a plan is: by the least it could cost, or by the most it could gain."""
+    if certificate.get("gain") is None:
+        return f"at least {_figure(certificate.get('lowerBound'))} is needed"
+    gain, net, bound = (f"{float(certificate[key]):.3g}" for key in ("gain", "net", "bound"))
+    return f"gain {gain} in weighted resources; net of the cost {net}, and no plan leaves more than {bound}"
 
 
 def _figure(value: float | None) -> str:
