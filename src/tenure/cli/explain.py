@@ -7,25 +7,37 @@ import json
 import click
 
 from tenure.cli.errors import DONE
+from tenure.cli.live_cluster import Where, asked_for, cluster_options
 
 
 @click.command()
 @click.argument("file", type=click.Path())
-@click.argument("workload")
+@click.argument("workload", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="Form of the output.")  # fmt: skip
 @click.option("--set", "overrides", metavar="PATH=VALUE", multiple=True, help="Change a value first. Repeatable.")
 @click.option("--add", "additions", type=click.Path(), multiple=True,
               help="Also what is in this file: workloads, or manifests of Pods and Jobs. Repeatable.")  # fmt: skip
-def explain(file: str, workload: str, form: str, overrides: tuple[str, ...], additions: tuple[str, ...]) -> int:
-    """Say of one WORKLOAD (NAMESPACE/NAME, or NAME alone) in the cluster in FILE why it waits, and what would help."""
+@cluster_options(live=True)
+def explain(
+    file: str, workload: str | None, form: str, overrides: tuple[str, ...], additions: tuple[str, ...],
+    live: bool, where: Where,
+) -> int:  # fmt: skip
+    """Say of one WORKLOAD (NAMESPACE/NAME, or NAME alone) in the cluster in FILE why it waits, and what would help.
+
+    Of a live cluster, WORKLOAD stands alone.
+    """
     from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415  loaded when it runs
     from tenure.explain import explain_workload, find_workload  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
 
-    cluster, warnings = cluster_from(file, overrides, additions)
+    asked = file if workload is None else workload
+    if workload is None and not live and not where.given:
+        raise click.UsageError("name a WORKLOAD behind the FILE, or look at a live cluster with --live")
+    given = None if workload is None else file
+    cluster, warnings = cluster_from(given or "", overrides, additions, live=asked_for(given, where, live=live))
     warn(warnings)
-    found = find_workload(cluster, workload, file)
+    found = find_workload(cluster, asked, given or "the cluster")
     story = explain_workload(play(cluster), found)
     if form == "json":
         click.echo(json.dumps(story.plain(), indent=1, ensure_ascii=False))

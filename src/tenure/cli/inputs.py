@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,13 +13,21 @@ from tenure.model.duration import parse_duration
 from tenure.model.load import load_cluster
 from tenure.model.problems import Problem
 
+if TYPE_CHECKING:
+    from tenure.cli.live_cluster import Where
+
 
 def cluster_from(
-    file: str, overrides: Sequence[str] = (), additions: Sequence[str] = (), queues: str | None = None
+    file: str,
+    overrides: Sequence[str] = (),
+    additions: Sequence[str] = (),
+    queues: str | None = None,
+    live: Where | None = None,
 ) -> tuple[Cluster, tuple[Problem, ...]]:
     """Load a cluster file, change it, and add to it; gives the warnings too.
 
-    ``queues`` names a YuniKorn ``queues.yaml`` whose queues are taken instead of the file's.
+    ``live`` says which cluster to look at instead of a file. ``queues`` names a YuniKorn ``queues.yaml`` whose queues
+    are taken instead of the others.
 
     Raises
     ------
@@ -32,9 +41,17 @@ def cluster_from(
 
         replacing = load_queues(queues)
         warnings += replacing.warnings
-    loaded = load_cluster(file, replacing)
-    cluster = loaded.cluster
-    warnings += loaded.warnings
+    if live is not None:
+        from tenure.cli.live_cluster import look  # noqa: PLC0415  only where a live cluster is looked at
+
+        cluster = look(live)
+        if replacing is not None:
+            settings = replace(cluster.settings, quota_preemption=replacing.settings(cluster.settings.quota_preemption))
+            cluster = replace(cluster, queues=replacing.replacing(cluster.queues), settings=settings)
+    else:
+        loaded = load_cluster(file, replacing)
+        cluster = loaded.cluster
+        warnings += loaded.warnings
     if overrides:
         from tenure.model.override import apply_overrides  # noqa: PLC0415  only where something is changed
 

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -39,21 +40,42 @@ class Where(NamedTuple):
         return self.kubeconfig is not None or self.context is not None
 
 
-def cluster_options(command: F) -> F:
-    """Give a command the options that say which cluster, as its argument ``where``."""
+def cluster_options(*, live: bool = False) -> Callable[[F], F]:
+    """Give a command the options that say which cluster, as its argument ``where``.
 
-    def together(**values: Any) -> Any:
-        where = Where(**{name: values.pop(name) for name in Where._fields})
-        return command(where=where, **values)
+    With ``live`` there is an option of that name too, for commands that otherwise read a file.
+    """
 
-    together.__doc__, together.__name__ = command.__doc__, command.__name__
-    wrapped: Any = together
-    wrapped.__click_params__ = list(getattr(command, "__click_params__", []))
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped  # type: ignore[no-any-return]
+    def wrap(command: F) -> F:
+        @wraps(command)
+        def together(**values: Any) -> Any:
+            where = Where(**{name: values.pop(name) for name in Where._fields})
+            return command(where=where, **values)
+
+        wrapped: Any = together
+        for option in reversed((*((_LIVE,) if live else ()), *_OPTIONS)):
+            wrapped = option(wrapped)
+        return wrapped  # type: ignore[no-any-return]
+
+    return wrap
 
 
+def asked_for(file: str | None, where: Where, *, live: bool) -> Where | None:
+    """Give the live cluster that is meant, None where it is the file.
+
+    Raises
+    ------
+    UsageError
+        Neither is named, or both are.
+    """
+    live = live or where.given
+    if live == (file is not None):
+        both = "FILE and a live cluster are both named; leave one out"
+        raise click.UsageError(both if live else "name a FILE, or look at a live cluster with --live")
+    return where if live else None
+
+
+_LIVE = click.option("--live", is_flag=True, help="Look at a live cluster instead of a FILE.")
 _OPTIONS = (
     click.option(
         "--kubeconfig", type=click.Path(dir_okay=False),

@@ -14,7 +14,7 @@ from tenure.cli.live_cluster import Where, cluster_options
 @click.option("--for", "length", metavar="D", help="For how long, e.g. 2h; it ends by itself.")
 @click.option("--reason", default="", help="Why; it stands in the cluster beside the time.")
 @click.option("--end", is_flag=True, help="End a pause now.")
-@cluster_options
+@cluster_options()
 def pause(length: str | None, reason: str, end: bool, where: Where) -> int:
     """Let nothing be evicted for a while in a live cluster; what waits is still placed where there is room."""
     from tenure.cli.inputs import duration_of  # noqa: PLC0415  loaded when it runs

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from tenure.cli.errors import DONE
+from tenure.cli.live_cluster import Where, asked_for, cluster_options
 
 if TYPE_CHECKING:
     from tenure.model.settings import Action
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=True))
+@click.argument("file", type=click.Path(dir_okay=True), required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="Form of the output.")  # fmt: skip
 @click.option("--actions", metavar="A,B,…", help="Only these actions, in this order.")
@@ -30,16 +31,17 @@ if TYPE_CHECKING:
 @click.option("--every", default="1s", show_default=True, metavar="D", help="Time between two cycles.")
 @click.option("--report", type=click.Path(), help="Write the cluster before and after as an HTML page.")
 @click.option("--output", type=click.Path(), help="Write the cluster file that results.")
+@cluster_options(live=True)
 def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
-    file: str, form: str, actions: str | None, overrides: tuple[str, ...], additions: tuple[str, ...],
-    queues: str | None, cycles: int, every: str, report: str | None, output: str | None,
+    file: str | None, form: str, actions: str | None, overrides: tuple[str, ...], additions: tuple[str, ...],
+    queues: str | None, cycles: int, every: str, report: str | None, output: str | None, live: bool, where: Where,
 ) -> int:  # fmt: skip
-    """Decide on the cluster in FILE, print what would be done and why the rest waits; nothing is changed."""
+    """Decide on the cluster in FILE, or a live one, and print what would be done and why; nothing is changed."""
     from tenure.cli.inputs import cluster_from, duration_of, warn  # noqa: PLC0415  loaded when it runs
     from tenure.playthrough import play  # noqa: PLC0415
     from tenure.report.plan_json import plan_json  # noqa: PLC0415
 
-    cluster, warnings = cluster_from(file, overrides, additions, queues)
+    cluster, warnings = cluster_from(file or "", overrides, additions, queues, asked_for(file, where, live=live))
     warn(warnings)
     if actions is not None:
         cluster = replace(cluster, settings=replace(cluster.settings, actions=_actions(actions)))

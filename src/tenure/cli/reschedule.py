@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from tenure.cli.errors import DONE
+from tenure.cli.live_cluster import Where, asked_for, cluster_options
 
 if TYPE_CHECKING:
     from tenure.model.cluster import Cluster
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=True))
+@click.argument("file", type=click.Path(dir_okay=True), required=False)
 @click.option("--drain", "drains", metavar="NODE", multiple=True, help="Also empty this node; any number.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing; a cluster file is never changed.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 @click.option("--set", "overrides", metavar="PATH=VALUE", multiple=True,
               help="Change a value first, e.g. scheduler.rescheduler.pendingFor=0.")  # fmt: skip
 @click.option("--output", type=click.Path(), help="Write the cluster file that results.")
+@cluster_options(live=True)
 def reschedule(
-    file: str, drains: tuple[str, ...], dry_run: bool, form: str, overrides: tuple[str, ...], output: str | None
-) -> int:
-    """Say which running tasks to move in the cluster in FILE, wave by wave, and how good that is."""
+    file: str | None, drains: tuple[str, ...], dry_run: bool, form: str, overrides: tuple[str, ...],
+    output: str | None, live: bool, where: Where,
+) -> int:  # fmt: skip
+    """Say which running tasks to move in the cluster in FILE, or in a live one, wave by wave, and how good that is."""
     from dataclasses import replace  # noqa: PLC0415  loaded when it runs
 
     from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415
@@ -34,7 +37,7 @@ def reschedule(
 
     if dry_run and output is not None:
         raise click.UsageError("--output writes what results, and --dry-run lets nothing result; leave one of them out")
-    cluster, warnings = cluster_from(file, overrides)
+    cluster, warnings = cluster_from(file or "", overrides, live=asked_for(file, where, live=live))
     warn(warnings)
     cluster = replace(cluster, settings=replace(cluster.settings, actions=("reschedule",)))
     played = play(_with_drains(cluster, drains))

@@ -21,7 +21,7 @@ from tenure.cli.live_cluster import Where, cluster_options
 @click.option("--log-format", type=click.Choice(["json", "text"]), default="json", show_default=True,
               help="Form of the log on standard error.")  # fmt: skip
 @click.option("--verbose", is_flag=True, help="Also log each step and each refusal.")
-@cluster_options
+@cluster_options()
 def scheduler(listen: str, in_flight: int, log_format: str, verbose: bool, where: Where) -> int:
     """Schedule a live cluster's pods with schedulerName tenure, until it is ended."""
     from tenure.cli.live_cluster import connect, options_of, settings_of  # noqa: PLC0415  loaded when it runs

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
 
 from tenure.clusters.kubernetes import journal, keys, logbook, records, writes
 from tenure.clusters.kubernetes.client import STRATEGIC, ApiError, Client
 from tenure.clusters.kubernetes.mirror import Mirror
 from tenure.clusters.kubernetes.observe import Observed
+from tenure.clusters.kubernetes.promises import Landing
 from tenure.clusters.kubernetes.queue_status import QueueStatuses
 from tenure.clusters.kubernetes.records import PodRecord
 from tenure.clusters.kubernetes.workloads import ACTIVE
@@ -72,9 +73,11 @@ class Actor:
     def carry_out(self, plan: Plan, observed: Observed) -> Outcome:
         """Carry out all steps of a plan that was made of what was observed."""
         outcome = Outcome()
+        plan = _with_pods(plan, observed)
         workloads = {w.key: w for w in observed.cluster.workloads}
         self.allowed()
         self.statuses.write(plan, observed)
+        self._keep_promises(plan, observed, outcome)
         self._expire(plan, observed, outcome)
         self._mark_stale(plan, observed, outcome)
         self._bind(plan, observed, workloads, outcome)
@@ -117,6 +120,27 @@ class Actor:
         outcome.skipped += [s for s in evictions if s.beneficiary in broken]
         return [s for s in evictions if s.beneficiary not in broken]
 
+    def _keep_promises(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
+        """Hand places on to the replacements of what was moved, and take back promises that cannot be kept."""
+        decided = {observed.pod(s.workload, s.task_index).uid for s in plan.steps}
+        due = [_Due(p) for p in observed.promises.broken if p.uid not in decided]
+        due += [_Due(p.pod, p) for p in observed.promises.landings if p.pod.uid not in decided]
+
+        def settle(due: _Due) -> None:
+            pod, landing = due.pod, due.landing
+            if landing is None:
+                self._patch(pod, writes.no_nomination(pod))
+                self.mirror.pods.assume(pod, records.nominated(pod, None))
+            else:
+                told = landing.nomination
+                self._patch(pod, writes.nomination(pod, told.node, told.devices, told.at, landing.replaces))
+                self.mirror.pods.assume(pod, records.landed(pod, told, landing.replaces))
+
+        steps = [
+            Step("promise", f"{d.pod.namespace}/{d.pod.group[1]}", d.pod.name, "", n, -1) for n, d in enumerate(due)
+        ]
+        self._all(lambda step: settle(due[step.task_index]), steps, outcome)
+
     def _expire(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
         again = {(s.workload, s.task_index) for s in plan.steps if s.action in ("nominate", "bind")}
 
@@ -126,7 +150,7 @@ class Actor:
             self.mirror.pods.assume(pod, records.nominated(pod, None))
 
         given_up = [Step("expire", key, "", "", task, -1) for key, task in plan.expired if (key, task) not in again]
-        self._all(give_up, [s for s in given_up if s.task_index < len(observed.pods[s.workload])], outcome)
+        self._all(give_up, given_up, outcome)
 
     def _mark_stale(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
         marks = []
@@ -228,6 +252,22 @@ class Actor:
 
     def _in_parallel(self, write: Callable[[Step], T], steps: Sequence[Step]) -> Iterable[T]:
         return map(write, steps) if len(steps) == 1 else self._pool.map(write, steps)
+
+
+class _Due(NamedTuple):
+    pod: PodRecord
+    landing: Landing | None = None
+
+
+def _with_pods(plan: Plan, observed: Observed) -> Plan:
+    """Leave out steps of tasks that only stand in for pods that are expected."""
+    steps = [s for s in plan.steps if observed.has_pod(s.workload, s.task_index)]
+    expired = [(key, task) for key, task in plan.expired if observed.has_pod(key, task)]
+    return (
+        plan
+        if len(steps) == len(plan.steps) and expired == plan.expired
+        else replace(plan, steps=steps, expired=expired)
+    )
 
 
 def _set_of(step: Step) -> str:

@@ -10,6 +10,7 @@ from tenure.clusters.kubernetes import api, budgets, groups, journal, keys
 from tenure.clusters.kubernetes.events import Subject
 from tenure.clusters.kubernetes.groups import Said
 from tenure.clusters.kubernetes.mirror import Mirror
+from tenure.clusters.kubernetes.promises import Promises, with_promises
 from tenure.clusters.kubernetes.queues import config_map, kai_queue_of, queue_of, sound, stored_status
 from tenure.clusters.kubernetes.records import PodRecord
 from tenure.clusters.kubernetes.sinks import GroupKey, Objects
@@ -40,11 +41,16 @@ class Observed:
     queue_kinds: dict[str, str] = field(default_factory=dict)
     log: tuple[journal.Entry, ...] = ()
     subjects: dict[str, Subject] = field(default_factory=dict)
+    promises: Promises = field(default_factory=Promises)
 
     @property
     def identities(self) -> dict[tuple[str, int], str]:
         """Give the pods' uids by workload and number of the task."""
         return {(key, number): pod.uid for key, pods in self.pods.items() for number, pod in enumerate(pods)}
+
+    def has_pod(self, workload: str, task: int) -> bool:
+        """Whether a task has a pod: not what stands in for one that is expected."""
+        return task < len(self.pods[workload])
 
     def pod(self, workload: str, task: int) -> PodRecord:
         """Give the pod behind a task."""
@@ -76,6 +82,7 @@ class Observer:
             known = {node.name for node in nodes}
             found = self._named(known)
         found = self._sound(found, nodes)
+        found, promises = with_promises(found, log, nodes, now, self._settings.nomination_timeout)
         workloads = tuple(made.workload for made in found)
         cluster = Cluster(
             now=now,
@@ -93,6 +100,7 @@ class Observer:
             self._queue_kinds,
             tuple(log),
             {made.workload.key: _subject(made) for made in found},
+            promises,
         )
 
     # -- configuration --------------------------------------------------------------------------------------------

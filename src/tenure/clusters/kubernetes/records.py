@@ -27,7 +27,8 @@ class PodRecord:
     """What is kept of a pod. ``group`` is the kind and name of what makes it one workload with others.
 
     ``waits`` is reason and message of its condition ``PodScheduled`` while that is false. ``started`` is the start
-    time of its workload as it was written on it (µs since the epoch), ``scheduled_at`` that of its own scheduling.
+    time of its workload as it was written on it, in µs since the epoch. ``replaces`` is the uid of the pod whose
+    promised place it was given. ``kept`` says why it is never evicted, or never moved.
     """
 
     namespace: str
@@ -52,6 +53,7 @@ class PodRecord:
     started: int | None = None
     stale_since: int | None = None
     checkpoint: int | None = None
+    replaces: str = ""
     problems: tuple[str, ...] = ()
 
     @property
@@ -106,6 +108,7 @@ class PodReader:
             started=_time(annotations, keys.STARTED, problems),
             stale_since=_time(annotations, keys.STALE_SINCE, problems),
             checkpoint=_time(annotations, keys.CHECKPOINT, problems),
+            replaces=_replaces(annotations),
             problems=tuple(problems),
         )
 
@@ -191,6 +194,11 @@ def nominated(record: PodRecord, nomination: Nomination | None) -> PodRecord:
     return replace(record, task=replace(record.task, nominated=nomination))
 
 
+def landed(record: PodRecord, nomination: Nomination, replaces: str) -> PodRecord:
+    """Give the record as it will be once a promise that was handed on to it shows in the watch."""
+    return replace(nominated(record, nomination), replaces=replaces)
+
+
 def _phase(pod: Pod) -> Phase | None:
     phase, node = pod.status.phase, pod.spec.node_name
     if phase == "Succeeded":
@@ -272,6 +280,7 @@ class _NominationNote(msgspec.Struct):
     node: str
     at: str = ""
     devices: list[int] = []
+    replaces: str = ""
 
 
 class _NoticeNote(msgspec.Struct, rename={"beneficiary": "for"}):
@@ -291,6 +300,12 @@ def _nomination(node: str | None, annotations: dict[str, str], bad: list[str]) -
     if note is None or note.node != node:
         return None
     return Nomination(node=intern(node), devices=tuple(note.devices), at=micros(note.at) or 0)
+
+
+def _replaces(annotations: dict[str, str]) -> str:
+    """Give the uid of the pod whose promised place this one was given."""
+    note: _NominationNote | None = _note(annotations, keys.NOMINATION, _NominationNote, [])
+    return "" if note is None else note.replaces
 
 
 def _notice(annotations: dict[str, str], bad: list[str]) -> Notice | None:

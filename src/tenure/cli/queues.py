@@ -1,0 +1,52 @@
+"""``tenure queues``: the queues of a live cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tenure.cli.live_cluster import Where, cluster_options
+
+if TYPE_CHECKING:
+    from tenure.model.cluster import Cluster
+
+
+@click.command()
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="Form of the output.")  # fmt: skip
+@click.option("--watch", "-w", is_flag=True, help="Go on, and show it again whenever it changes.")
+@cluster_options()
+def queues(form: str, watch: bool, where: Where) -> int:
+    """List the queues of a live cluster: what they hold, are due, are guaranteed and may hold at most."""
+    from tenure.cli.live_tables import show  # noqa: PLC0415  loaded when it runs
+
+    return show(where, _rows, form=form, watch=watch)
+
+
+def _rows(cluster: Cluster) -> list[dict[str, Any]]:
+    """Give a row for each queue and resource of which it holds, is due, is guaranteed or may hold something."""
+    from tenure.engine.snapshot import session_of  # noqa: PLC0415
+    from tenure.model.quantity import format_queue_quantity  # noqa: PLC0415
+    from tenure.playthrough import queue_views  # noqa: PLC0415
+
+    rows = []
+    status = {q.name: q.status for q in cluster.queues}
+    for view in queue_views(session_of(cluster)):
+        named = [r for r in view.fair_share if view.allocated.get(r) or r in view.guaranteed or r in view.maximum]
+        armed = status.get(view.name)
+        for resource in named or [""]:
+            shown = {
+                "allocated": view.allocated.get(resource), "fair share": view.fair_share.get(resource),
+                "guaranteed": view.guaranteed.get(resource), "max": view.maximum.get(resource),
+            }  # fmt: skip
+            amounts = {key: "" if n is None else format_queue_quantity(n, resource) for key, n in shown.items()}
+            rows.append({"queue": view.name, "resource": resource, **amounts, "over until": _deadline(armed)})
+    return rows
+
+
+def _deadline(status: Any) -> str:
+    from tenure.model.duration import format_time  # noqa: PLC0415
+
+    armed = status.quota_preemption if status is not None else None
+    return format_time(armed.deadline) if armed is not None else ""

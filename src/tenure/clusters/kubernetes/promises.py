@@ -1,0 +1,146 @@
+"""Promised places: handed on to the pods that replace what was moved, and given up where they are none any more.
+
+A pod that is evicted to land elsewhere comes back under another name, if it comes back. Until then a task stands in
+for it that has no pod, so that nobody takes its place; once the replacement is there, the promise is written on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tenure.clusters.kubernetes.api import micros
+from tenure.clusters.kubernetes.journal import Entry
+from tenure.clusters.kubernetes.records import BARE, PodRecord
+from tenure.clusters.kubernetes.workloads import ACTIVE, Made
+from tenure.model.node import Node
+from tenure.model.resources import PODS
+from tenure.model.workload import Nomination, Phase, Task
+
+RETURN_WITHIN = 60_000_000
+"""µs after the end of its grace period within which a moved pod's replacement is waited for."""
+
+DEFAULT_GRACE = 30_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """A promise to write on the replacement of a pod that was moved."""
+
+    pod: PodRecord
+    nomination: Nomination
+    replaces: str
+
+
+@dataclass(slots=True)
+class Promises:
+    """What is to be written about promises beside the plan."""
+
+    landings: list[Landing] = field(default_factory=list)
+    broken: list[PodRecord] = field(default_factory=list)
+
+
+def with_promises(
+    found: Sequence[Made], log: Iterable[Entry], nodes: Sequence[Node], now: int, timeout: int
+) -> tuple[list[Made], Promises]:
+    """Let replacements, and what stands in for them, hold the places that were promised when their pods were moved.
+
+    Parameters
+    ----------
+    found
+        The workloads.
+    log
+        The log of evictions; those that say where the pod is to land are moves.
+    nodes
+        All nodes.
+    now, timeout
+        The time, and for how long a promise holds, in µs.
+    """
+    promises = Promises()
+    there = {node.name for node in nodes}
+    moves: dict[str, list[Entry]] = {}
+    for entry in log:
+        if entry.to_node in there and now <= (micros(entry.at) or 0) + timeout + DEFAULT_GRACE:
+            moves.setdefault(entry.workload, []).append(entry)
+    made = [_landed(m, moves[m.workload.key], now, promises) if m.workload.key in moves else m for m in found]
+    return _kept(made, nodes, promises), promises
+
+
+def _landed(made: Made, entries: list[Entry], now: int, promises: Promises) -> Made:
+    taken = {pod.replaces for pod in made.pods if pod.replaces}
+    leaving = {pod.uid: number for number, pod in enumerate(made.pods) if pod.task.phase is Phase.TERMINATING}
+    open_moves = [e for e in sorted(entries, key=lambda e: (e.at, e.uid)) if e.uid not in taken]
+    tasks = list(made.workload.tasks)
+    waiting = [
+        number
+        for number, task in enumerate(tasks[: len(made.pods)])
+        if task.phase is Phase.PENDING and task.nominated is None
+    ]
+    extra: list[Task] = []
+    for entry in open_moves:
+        at = micros(entry.at) or 0
+        nomination = Nomination(node=entry.to_node or "", at=at)
+        newer = [n for n in waiting if (tasks[n].created_at or 0) >= at // 1_000_000 * 1_000_000]
+        if newer:
+            number = newer[0]
+            waiting.remove(number)
+            tasks[number] = replace(tasks[number], nominated=nomination)
+            promises.landings.append(Landing(made.pods[number], nomination, entry.uid))
+        elif entry.uid in leaving:
+            number = leaving[entry.uid]
+            tasks[number] = replace(tasks[number], nominated=nomination)
+        elif made.pods and made.pods[0].kept != BARE and now <= at + DEFAULT_GRACE + RETURN_WITHIN:
+            extra.append(_stand_in(tasks, entry, nomination))
+    return replace(made, workload=replace(made.workload, tasks=(*tasks, *extra)))
+
+
+def _stand_in(tasks: Sequence[Task], entry: Entry, nomination: Nomination) -> Task:
+    like = tasks[0]
+    order = 0 if like.order is not None else None
+    return Task(name=f"{entry.task}.moving", spec=like.spec, phase=Phase.PENDING, nominated=nomination,
+                created_at=nomination.at, order=order, sub_group=like.sub_group)  # fmt: skip
+
+
+def _kept(found: Sequence[Made], nodes: Sequence[Node], promises: Promises) -> list[Made]:
+    """Give up promises of places that will not be there: where what was to give way has not gone after all."""
+    promised = {t.nominated.node for m in found for t in m.workload.tasks if t.nominated is not None}
+    if not promised:
+        return list(found)
+    room = {node.name: dict(node.allocatable) for node in nodes if node.name in promised}
+    for made in found:
+        for task in made.workload.tasks:
+            if task.node in room and task.phase in ACTIVE and task.notice is None:
+                _take(room[task.node or ""], task)
+    holders = [
+        (task.nominated.at, index, number)
+        for index, made in enumerate(found)
+        for number, task in enumerate(made.workload.tasks)
+        if task.nominated is not None
+    ]
+    broken: set[int] = set()
+    for _, index, number in sorted(holders):
+        task = found[index].workload.tasks[number]
+        assert task.nominated is not None
+        if not _take(room[task.nominated.node], task):
+            broken.add(index)
+    return [_without_promises(m, promises) if index in broken else m for index, m in enumerate(found)]
+
+
+def _take(room: dict[str, int], task: Task) -> bool:
+    """Take what a task asks for off a node's room; tells whether it was there. Parts of GPUs are not counted."""
+    fits = True
+    for resource, amount in (*task.spec.requests, (PODS, 1)):
+        if resource in room:
+            room[resource] -= amount
+            fits &= room[resource] >= 0
+    return fits
+
+
+def _without_promises(made: Made, promises: Promises) -> Made:
+    """Let a workload wait without a promise: a core is promised whole or not at all."""
+    tasks = made.workload.tasks
+    for pod, task in zip(made.pods, tasks, strict=False):
+        if task.nominated is not None and pod.task.nominated is not None:
+            promises.broken.append(pod)
+    kept = tuple(replace(t, nominated=None) if t.nominated is not None else t for t in tasks)
+    return replace(made, workload=replace(made.workload, tasks=kept))
