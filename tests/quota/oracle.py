@@ -141,6 +141,16 @@ def value(cluster, name, taken):
     )
 
 
+def within_budgets(cluster, taken):
+    """Whether no budget that counts evictions, of a queue or of each workload, is exceeded; nothing went before."""
+    tree = Tree(cluster)
+    for rule in cluster.settings.disruption.budgets:
+        counted = [len(tasks) for w, tasks in taken if rule.queue is None or rule.queue in tree.path(w.queue)]
+        if (max(counted, default=0) if rule.each else sum(counted)) > rule.max_evictions:
+            return False
+    return True
+
+
 def best(cluster, name):
     """The best value that any set of a queue has."""
     tree = Tree(cluster)
@@ -154,6 +164,6 @@ def best(cluster, name):
             if any(freed.get(r, 0) > much for r, much in need.items()):
                 continue
         now = value(cluster, name, taken)
-        if (found is None or now < found) and keeps_guarantees(cluster, taken):
+        if (found is None or now < found) and keeps_guarantees(cluster, taken) and within_budgets(cluster, taken):
             found = now
     return found
