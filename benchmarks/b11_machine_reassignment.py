@@ -1,0 +1,91 @@
+"""B11: machine reassignment (ROADEF/EURO challenge 2012, set A), with the product's own search for layouts.
+
+Anchors: the optimum of a1_1 and lower bounds of the others, as published. The steps are fixed, so the same run gives
+the same layout. Run: python benchmarks/b11_machine_reassignment.py [a1_1 ...] [--steps N]
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from common import measure, print_memory, print_table, traces_or_skip
+from tenure.rescheduler.annealing import Schedule, reassign
+from tenure.rescheduler.check_reassignment import cost_of, faults_of
+from tenure.rescheduler.reassignment import Balance, Ints, Reassignment
+
+ANCHORS = {"a1_1": 44_306_501, "a1_2": 777_530_730, "a1_3": 583_005_700, "a1_4": 242_387_530, "a1_5": 727_578_290}
+STEPS = {"a1_1": 100_000, "a1_2": 500_000, "a1_3": 100_000, "a1_4": 500_000, "a1_5": 100_000}
+
+
+class Numbers:
+    """Whole numbers of a file, one after the other."""
+
+    def __init__(self, path: Path) -> None:
+        self.all = np.array(path.read_text().split(), np.int64)
+        self.next = 0
+
+    def take(self, *shape: int) -> Ints:
+        """Give as many as fill an array."""
+        begin, self.next = self.next, self.next + int(np.prod(shape))
+        return self.all[begin : self.next].reshape(shape)
+
+    def one(self) -> int:
+        """Give one."""
+        return int(self.take(1)[0])
+
+
+def read(folder: Path, name: str) -> Reassignment:
+    """Read an instance: machines are nodes, processes tasks, services groups."""
+    file = Numbers(folder / f"model_{name}.txt")
+    resources = file.take(file.one(), 2)
+    kinds = len(resources)
+    count = file.one()
+    machines = file.take(count, 2 + 2 * kinds + count)
+    least, needs = [], []
+    for _ in range(file.one()):
+        least.append(file.one())
+        needs.append(tuple(file.take(file.one()).tolist()))
+    processes = file.take(file.one(), 2 + kinds)
+    balances = tuple(Balance(*file.take(4).tolist()) for _ in range(file.one()))
+    process, service, machine = file.take(3).tolist()
+    assert file.next == len(file.all)
+    return Reassignment(
+        capacity=machines[:, 2 : 2 + kinds], limit=machines[:, 2 + kinds : 2 + 2 * kinds],
+        transient=resources[:, 0] > 0, over=resources[:, 1], takes=processes[:, 1 : 1 + kinds],
+        origin=Numbers(folder / f"assignment_{name}.txt").all, group=processes[:, 0], domain=machines[:, 1],
+        least=np.array(least), near=machines[:, 0], needs=tuple(needs), balances=balances,
+        cost=process * processes[:, 1 + kinds], distance=machine * machines[:, 2 + 2 * kinds :], most_of_group=service,
+    )  # fmt: skip
+
+
+def main() -> None:
+    """Improve, check and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", default=list(ANCHORS))
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--hot", type=float, default=Schedule().hot)
+    arguments = parser.parse_args()
+    folder = traces_or_skip("roadef2012")
+    rows = []
+    for name in arguments.names:
+        problem = read(folder, name)
+        schedule = Schedule(arguments.steps or STEPS[name], hot=arguments.hot, cold=arguments.hot / 1000)
+        made = []
+        took = measure(lambda p=problem, s=schedule, m=made: m.append(reassign(p, s)))  # type: ignore[misc]
+        (found,) = made
+        faults = faults_of(problem, found.place)
+        assert not faults, faults[:3]
+        cost = cost_of(problem, found.place)
+        assert cost == found.cost
+        rows.append([name, problem.nodes, problem.tasks, f"{found.before:,}", f"{cost:,}", f"{ANCHORS[name]:,}",
+                     f"{cost / ANCHORS[name] - 1:.4%}", f"{took.cpu:.1f}", f"{took.wall:.1f}"])  # fmt: skip
+    head = ["instance", "nodes", "tasks", "before", "cost", "anchor", "above", "cpu s", "wall s"]
+    print_table("B11: anchors are the optimum of a1_1 and lower bounds of the others", head, rows)
+    print_memory()
+
+
+if __name__ == "__main__":
+    main()
