@@ -110,9 +110,9 @@ class RepeatWatch(Fault):
 
 @dataclass(frozen=True)
 class ExpireWatch(Fault):
-    """After so many events a watch says that its resource version is too old (410 in the stream), and ends."""
+    """After so many events (one at least) a watch says that its version is too old (410 in the stream), and ends."""
 
-    events: int = 0
+    events: int = 1
 
 
 @dataclass

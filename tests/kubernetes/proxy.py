@@ -14,7 +14,7 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
@@ -147,6 +147,26 @@ class FaultProxy:
                 (self._open.add if is_open else self._open.discard)(connection)
 
 
+def read_lines(answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    """Give the lines of a stream as they come. An end that is none of the protocol's is an error.
+
+    The standard library's ``readline`` makes no difference between the two.
+    """
+    rest = b""
+    while True:
+        size = answer.fp.readline()
+        if not size.endswith(b"\n"):
+            raise ConnectionAbortedError("the stream broke off")
+        length = int(size.partition(b";")[0], 16)
+        data = answer.fp.read(length + 2)
+        if len(data) < length + 2:
+            raise ConnectionAbortedError("the stream broke off")
+        if not length:
+            return
+        *lines, rest = (rest + data[:length]).split(b"\n")
+        yield from (line + b"\n" for line in lines)
+
+
 class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     daemon_threads = True
     allow_reuse_address = True
@@ -270,25 +290,22 @@ class _Handler(BaseHTTPRequestHandler):
         """Pass a watch on, event by event."""
         self._head(answer, {"Transfer-Encoding": "chunked"})
         self.close_connection = True
-        count = 0
-        while True:
-            if isinstance(fault, ExpireWatch) and count >= fault.events:
-                gone = {"type": "ERROR", "object": Refuse(410, "too old resource version").body()}
-                self._chunk(json.dumps(gone).encode() + b"\n")
-                break
-            if isinstance(fault, CutWatch) and count >= fault.events and not fault.torn:
-                return
-            line = answer.readline()
-            if not line:
-                break
-            if isinstance(fault, CutWatch) and count >= fault.events:
+        if isinstance(fault, CutWatch) and not fault.events and not fault.torn:
+            return
+        for count, line in enumerate(read_lines(answer), 1):
+            if isinstance(fault, CutWatch) and fault.torn and count > fault.events:
                 self._chunk(line[: len(line) // 2])
                 return
             if isinstance(fault, DelayWatch):
                 time.sleep(fault.seconds)
             for _ in range(fault.times if isinstance(fault, RepeatWatch) else 1):
                 self._chunk(line)
-            count += 1
+            if isinstance(fault, CutWatch) and not fault.torn and count >= fault.events:
+                return
+            if isinstance(fault, ExpireWatch) and count >= fault.events:
+                gone = {"type": "ERROR", "object": Refuse(410, "too old resource version").body()}
+                self._chunk(json.dumps(gone).encode() + b"\n")
+                break
         self.wfile.write(b"0\r\n\r\n")
 
     def _chunk(self, data: bytes) -> None:

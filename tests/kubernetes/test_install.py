@@ -6,6 +6,7 @@ import sys
 import pytest
 import yaml
 from tools.controlplane.client import ApiError
+from tools.controlplane.plane import ControlPlane, Options
 from tools.controlplane.process import wait_for
 
 from tenure.clusters.kubernetes.rbac import OWN_NAMESPACE_RIGHTS, Role, granted
@@ -55,8 +56,6 @@ def find(text, kind, name="tenure"):
 
 @pytest.fixture(scope="module")
 def plane(programs, tmp_path_factory):
-    from tools.controlplane.plane import ControlPlane, Options
-
     assert programs.exists()
     with ControlPlane(tmp_path_factory.mktemp("install"), Options(scheduler=True)) as plane:
         plane.add_namespace("yunikorn")

@@ -1,0 +1,173 @@
+"""The control plane itself: what is simulated behaves as it says, and nothing of it outlives its owner."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tools.controlplane import build
+from tools.controlplane.client import Client
+from tools.controlplane.process import wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+PODS = "/api/v1/namespaces/simulated/pods"
+
+
+@pytest.fixture(scope="module")
+def client(control_plane):
+    control_plane.add_namespace("simulated")
+    control_plane.add_node("simulated", {"cpu": "8", "memory": "8Gi", "nvidia.com/gpu": "4"}, labels={"zone": "a"})
+    client = control_plane.client()
+    yield client
+    control_plane.kubectl("delete", "namespace", "simulated")
+    client.delete("/api/v1/nodes/simulated")
+
+
+def start(client, name, **annotations):
+    """Create a pod and bind it, as a scheduler would."""
+    said = {f"simulated.tenure.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    metadata = {"name": name, "annotations": said}
+    spec = {"containers": [{"name": "c", "image": "x"}], "schedulerName": "tenure", "terminationGracePeriodSeconds": 30}
+    client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    target = {"apiVersion": "v1", "kind": "Node", "name": "simulated"}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+    client.create(f"{PODS}/{name}/binding", binding)
+    wait_for(lambda: status(client, name)["phase"] != "Pending", f"{name} to start")
+
+
+def status(client, name):
+    return client.get(f"{PODS}/{name}")["status"]
+
+
+def is_ready(client):
+    node = client.get("/api/v1/nodes/simulated")
+    conditions = {condition["type"]: condition["status"] for condition in node["status"].get("conditions", ())}
+    return conditions.get("Ready") == "True" and not node["spec"].get("taints")
+
+
+def test_nodes_become_ready_with_what_they_were_given(client):
+    """A node is ready and untainted soon, with the resources and labels it was created with."""
+    wait_for(lambda: is_ready(client), "the node to be ready")
+    node = client.get("/api/v1/nodes/simulated")
+    assert node["status"]["allocatable"] == {"cpu": "8", "memory": "8Gi", "nvidia.com/gpu": "4", "pods": "110"}
+    assert node["metadata"]["labels"]["zone"] == "a"
+
+
+def test_pods_run_end_and_go_as_their_annotations_say(client):
+    """A pod ends by itself after its time, with its exit code, also if it was written meanwhile; and goes slowly."""
+    start(client, "ends", run_seconds="2", exit_code="3")
+    start(client, "stays", stop_seconds="2")
+    start(client, "goes")
+    client.patch(f"{PODS}/ends", {"metadata": {"annotations": {"a": "b"}}})
+    assert status(client, "ends")["phase"] == "Running"
+    client.delete(f"{PODS}/stays")
+    client.delete(f"{PODS}/goes")
+    wait_for(lambda: not client.exists(f"{PODS}/goes"), "the pod to go")
+    assert client.exists(f"{PODS}/stays")
+    wait_for(lambda: status(client, "ends")["phase"] == "Failed", "the pod to end")
+    assert status(client, "ends")["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+    wait_for(lambda: not client.exists(f"{PODS}/stays"), "the slow pod to go")
+
+
+def test_restarts_lose_nothing(start_plane):
+    """After etcd and API server were killed and started again everything is there, and pods go on starting."""
+    plane = start_plane()
+    plane.add_node("simulated", {"cpu": "8", "memory": "8Gi"})
+    plane.add_namespace("simulated")
+    start(plane.client(), "before")
+    plane.restart_etcd()
+    plane.restart_apiserver()
+    assert status(plane.client(), "before")["phase"] == "Running"
+    start(plane.client(), "after")
+
+
+def test_by_hand_it_prints_its_kubeconfig_and_ends_with_its_process(programs):
+    """The script prints the path of a kubeconfig that works; killed without warning it leaves no process behind."""
+    assert programs == build.folder()
+    command = [sys.executable, "tools/controlplane/start.py", "--nodes", "1"]
+    script = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        kubeconfig = Path(script.stdout.readline().strip())
+        kubectl = [programs / "kubectl", f"--kubeconfig={kubeconfig}", "get", "nodes", "-o", "name"]
+        assert subprocess.run(kubectl, capture_output=True, text=True, check=True).stdout == "node/node-0\n"
+        children = _children(script.pid)
+        assert len(children) == 4
+        script.kill()
+        script.wait()
+        wait_for(lambda: not any(map(_is_running, children)), "the programs to end")
+    finally:
+        script.kill()
+        script.stdout.close()
+
+
+def test_ended_by_a_signal_it_leaves_nothing(programs, tmp_path):
+    """Told to end, the script ends everything and removes what it wrote, unless it was given a folder to write to."""
+    assert programs == build.folder()
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    command = [sys.executable, "tools/controlplane/start.py"]
+    script = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert script.stdout.readline()
+    assert len(list(tmp_path.glob("tenure-control-plane-*"))) == 1
+    children = _children(script.pid)
+    script.send_signal(signal.SIGTERM)
+    assert script.wait(30) == 0
+    script.stdout.close()
+    assert not any(map(_is_running, children))
+    assert list(tmp_path.glob("tenure-control-plane-*")) == []
+
+
+def test_it_listens_on_loopback_only(control_plane):
+    """None of its programs listens on an address that others can reach."""
+    pids = {p.pid for p in (control_plane.etcd, control_plane.apiserver, control_plane.controllers, control_plane.kwok)}
+    inodes = {link for pid in pids for link in _sockets(pid)}
+    listening = [
+        line.split() for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()
+    ]
+    own = [fields[1] for fields in listening if len(fields) > 9 and fields[3] == "0A" and fields[9] in inodes]
+    assert len(own) >= 4
+    assert {address.partition(":")[0] for address in own} == {"0100007F"}
+
+
+def test_where_nothing_is_built_the_tests_are_skipped_with_a_word_why(tmp_path):
+    """Without the programs a run says that it skips and what to do; where they are required it fails instead."""
+    test = "tests/kubernetes/test_proxy.py::test_without_faults_it_is_not_noticed"
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", test]
+    bare = {key: value for key, value in os.environ.items() if key != "TENURE_CONTROL_PLANE"}
+    bare |= {"XDG_CACHE_HOME": str(tmp_path), "PATH": "/nowhere"}
+    skipped = subprocess.run(command, cwd=ROOT, env=bare, capture_output=True, text=True, check=False)
+    assert "make controlplane" in skipped.stdout
+    assert "1 skipped" in skipped.stdout
+    required = bare | {"TENURE_CONTROL_PLANE": "required"}
+    failed = subprocess.run(command, cwd=ROOT, env=required, capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert "there is no 'go' on the PATH" in failed.stdout
+
+
+def test_the_client_tells_where_a_server_is_away():
+    """A server that is not there is an error that says so, not a wait."""
+    begun = time.monotonic()
+    with pytest.raises(ConnectionRefusedError):
+        Client("http://127.0.0.1:9", "token").get("/readyz")
+    assert time.monotonic() - begun < 5
+
+
+def _children(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _is_running(pid):
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def _sockets(pid):
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        target = os.readlink(link)
+        if target.startswith("socket:["):
+            yield target[8:-1]
