@@ -21,7 +21,7 @@ demo: install
 	@$(BIN)/python examples/demo.py
 
 test: install check browser controlplane
-	$(BIN)/pytest --numprocesses 2 --dist worksteal
+	$(BIN)/pytest --numprocesses 2 --dist worksteal -rs
 
 # Format, lint, types and import layers.
 check: install

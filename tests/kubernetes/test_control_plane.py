@@ -123,9 +123,8 @@ def test_it_listens_on_loopback_only(control_plane):
     """None of its programs listens on an address that others can reach."""
     pids = {p.pid for p in (control_plane.etcd, control_plane.apiserver, control_plane.controllers, control_plane.kwok)}
     inodes = {link for pid in pids for link in _sockets(pid)}
-    listening = [
-        line.split() for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()
-    ]
+    tables = [Path(f"/proc/net/{name}").read_text().splitlines() for name in ("tcp", "tcp6")]
+    listening = [line.split() for table in tables for line in table]
     own = [fields[1] for fields in listening if len(fields) > 9 and fields[3] == "0A" and fields[9] in inodes]
     assert len(own) >= 4
     assert {address.partition(":")[0] for address in own} == {"0100007F"}
@@ -139,7 +138,7 @@ def test_where_nothing_is_built_the_tests_are_skipped_with_a_word_why(tmp_path):
     bare |= {"XDG_CACHE_HOME": str(tmp_path), "PATH": "/nowhere"}
     skipped = subprocess.run(command, cwd=ROOT, env=bare, capture_output=True, text=True, check=False)
     assert "make controlplane" in skipped.stdout
-    assert "1 skipped" in skipped.stdout
+    assert skipped.stdout.startswith("s ")
     required = bare | {"TENURE_CONTROL_PLANE": "required"}
     failed = subprocess.run(command, cwd=ROOT, env=required, capture_output=True, text=True, check=False)
     assert failed.returncode == 1
@@ -168,6 +167,6 @@ def _is_running(pid):
 
 def _sockets(pid):
     for link in Path(f"/proc/{pid}/fd").iterdir():
-        target = os.readlink(link)
+        target = str(link.readlink())
         if target.startswith("socket:["):
             yield target[8:-1]
