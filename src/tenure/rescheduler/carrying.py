@@ -11,8 +11,9 @@ from tenure.engine.workloads import RUNNING, TaskState, WorkloadState
 from tenure.model.workload import DEFAULT_GRACE_PERIOD
 from tenure.rescheduler.enact import enact
 from tenure.rescheduler.memory import CAUSE, Memory, Sent, moves_of
-from tenure.rescheduler.planner import Limits, make_room
+from tenure.rescheduler.planner import Limits
 from tenure.rescheduler.problem import Answer, Move, Problem
+from tenure.rescheduler.repair import suitable
 from tenure.rescheduler.view import Movable, View, view
 from tenure.rescheduler.waves import Wave, sequence
 from tenure.victims.pieces import pieces_of
@@ -65,7 +66,7 @@ class Rescheduling:
     ) -> tuple[View, Answer]:
         """Find the cheapest moves of ``tasks`` after which all that is asked for holds."""
         made = view(self.state, tasks, contenders, emptied, cooled)
-        return made, make_room(made.problem, self.solver if exact else None, self.limits)
+        return made, suitable(self.state, made, self.solver if exact else None, self.limits)
 
     def landing(self) -> list[Sent]:
         """Give the moves that have not landed yet.

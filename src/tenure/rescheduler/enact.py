@@ -36,15 +36,26 @@ def enact(state: Evicting, made: View, moves: Sequence[Move], landings: Sequence
         session.refresh(workload)
     waiting = [list(tasks) for tasks in made.asks]
     wanted = [(waiting[x.ask].pop(0), x.node) for x in landings if x.ask < len(waiting)]
-    for task, node in [*wanted, *moved]:
-        if not _promise(state, task, node):
-            session.rollback(mark)
-            return None
+    if land(state, [*wanted, *moved]):
+        session.rollback(mark)
+        return None
     touched: list[WorkloadState] = list(dict.fromkeys(t.workload for t, _ in (*wanted, *moved)))
     for workload in touched:
         session.refresh(workload)
     session.commit()
     return Enacted([t for t, _ in moved], [t for t, _ in (*wanted, *moved)])
+
+
+def land(state: Evicting, wanted: Sequence[tuple[TaskState, int]]) -> list[int]:
+    """Promise tasks their nodes, and give the numbers of those that do not fit there, whoever lands before them.
+
+    A task that has to be near another one can only land after it, so whoever was refused is asked again.
+    """
+    left, before = list(range(len(wanted))), -1
+    while left and len(left) != before:
+        before = len(left)
+        left = [n for n in left if not _promise(state, *wanted[n])]
+    return left
 
 
 def _promise(state: Evicting, task: TaskState, node: int) -> bool:
