@@ -18,6 +18,7 @@ from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import GATED, PENDING
 from tenure.fairness.current import Fairness
 from tenure.model.cluster import Cluster
+from tenure.quota.history import QuotaHistory, QuotaTrack
 
 SECOND = 1_000_000
 
@@ -47,6 +48,7 @@ class PlayThrough:
     quota: list[QuotaState] = field(default_factory=list)
     moves: list[MovePlan] = field(default_factory=list)
     quota_events: list[QuotaEvent] = field(default_factory=list)
+    quota_tracks: list[QuotaTrack] = field(default_factory=list)
     requeue: Requeueing = field(default_factory=Requeueing)
     shadow: list[Step] = field(default_factory=list)
 
@@ -56,7 +58,7 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrou
 
     Each cycle decides on what the one before it left in the cluster, and on nothing else.
     """
-    embedded = EmbeddedCluster(cluster)
+    embedded, quotas = EmbeddedCluster(cluster), QuotaHistory()
     result = PlayThrough(before=cluster, after=cluster)
     session: Session | None = None
     obstacles: dict[str, list[Reason]] = {}
@@ -74,12 +76,13 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrou
         result.moves += plan.moves
         result.shadow += plan.shadow
         result.quota_events += plan.quota_events
+        quotas.note(session, plan)
         result.requeue.add(plan.requeue)
         result.warnings += [w for w in plan.warnings if w not in result.warnings]
         embedded.carry_out(plan)
     if session is None:
         session = session_of(cluster)
-    result.after = embedded.observe()
+    result.after, result.quota_tracks = embedded.observe(), quotas.tracks()
     result.pending = explain_pending(session, obstacles)
     result.queues = queue_views(session)
     return result

@@ -6,7 +6,9 @@ import shutil
 import pytest
 from tests.report import plans
 from tests.report.simulations import page
+from tests.report.test_quota_picture import SHORT, played
 
+from tenure.report.plan_json import plan_json
 from tenure.report.plan_page import plan_page
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
@@ -27,6 +29,12 @@ def browser():
         chromium.close()
 
 
+def quota_page():
+    """Give the page about a quota that is enforced as far as a guarantee lets it."""
+    what = played(20, *SHORT)
+    return plan_page(what.before, what.after, plan_json(what), what.quota_tracks)
+
+
 PAGES = {
     "simulation": (
         page,
@@ -36,6 +44,7 @@ PAGES = {
         lambda: plan_page(plans.before(), plans.after(), plans.result()),
         ("nodes", "steps", "waiting", "evictions-refused", "requeue", "moves", "queues"),
     ),
+    "quota": (quota_page, ("nodes", "quotas-over-time", "quotas", "queues-over-their-maximum", "steps", "queues")),
     "large plan": (
         lambda: plan_page(plans.before(500), plans.after(500), plans.result()),
         ("nodes", "steps", "queues"),

@@ -77,7 +77,7 @@ def test_the_page_has_all_sections_and_escapes_names():
     html = plan_page(before(), after(), result())
     reader = read(html)
     assert reader.ids == [
-        "nodes", "steps", "waiting", "evictions-refused", "queues-over-their-maximum", "requeue", "moves", "queues",
+        "nodes", "steps", "queues-over-their-maximum", "waiting", "evictions-refused", "requeue", "moves", "queues",
     ]  # fmt: skip
     assert "<nlp>" not in html
     assert "4 nodes without a change" in reader.text

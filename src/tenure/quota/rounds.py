@@ -218,9 +218,8 @@ class Round:
             resource = self.queues.resources[row]
             most = self.queues.maximum[number][row]
             shown = [format_queue_quantity(v, resource) for v in (most + amount, most)]
-            parts.append(f"{shown[0]} of {resource} where its max is {shown[1]}")
-        deadline = format_time(status.deadline)
-        return f"queue {queue.name} uses {' and '.join(parts)}, and its deadline of {deadline} has passed"
+            parts.append(f"{shown[0]} of {resource}, max {shown[1]}")
+        return f"queue {queue.name} uses {' and '.join(parts)}; deadline {format_time(status.deadline)}"
 
     def _give_up_promises(self, number: int) -> None:
         """Before anything that runs is evicted, what is only promised is given up, as far as it helps."""

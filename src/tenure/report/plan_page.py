@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
+from tenure.quota.history import QuotaTrack
 from tenure.report.figure import legend_list
 from tenure.report.page import Cell, html_table, page, section
 from tenure.report.plan_nodes import views_of
@@ -21,6 +22,7 @@ from tenure.report.plan_rows import (
     waves,
 )
 from tenure.report.plot import num
+from tenure.report.quota_plot import quota_section
 from tenure.report.theme import COLOR_COUNT, sheet
 from tenure.report.words import MILLI_GPU, count, resource_label
 
@@ -34,7 +36,7 @@ _CAPTIONS = {
 }
 
 
-def plan_page(before: Cluster, after: Cluster, result: dict[str, Any]) -> str:
+def plan_page(before: Cluster, after: Cluster, result: dict[str, Any], quotas: Sequence[QuotaTrack] = ()) -> str:
     """Make the page that `tenure plan --report` writes.
 
     Parameters
@@ -43,10 +45,13 @@ def plan_page(before: Cluster, after: Cluster, result: dict[str, Any]) -> str:
         The cluster at both ends; tasks that were bound, evicted or nominated stand in ``after`` as they are then.
     result
         What `tenure plan --format json` prints.
+    quotas
+        What queues under quota preemption used over the cycles.
     """
     colors, names = _colors(before, after)
     body = [
         _nodes(before, after, colors, names),
+        quota_section(quotas, result.get("quotaEvents", ())),
         *(_table(rows) for rows in all_rows(result)),
         _moves(result),
         _queues(result, colors),

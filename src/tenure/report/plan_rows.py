@@ -47,7 +47,7 @@ def headline(plan: Plan) -> str:
 
 def all_rows(plan: Plan) -> list[Rows]:
     """Give all tables but that of the queues, in the order in which they are read; empty ones are left out."""
-    makers: Sequence[Callable[[Plan], Rows]] = (steps, shadow, pending, refused, quota, requeue)
+    makers: Sequence[Callable[[Plan], Rows]] = (quota_events, steps, shadow, quota, pending, refused, requeue)
     return [rows for rows in (make(plan) for make in makers) if rows.rows]
 
 
@@ -64,19 +64,22 @@ def shadow(plan: Plan) -> Rows:
 def _step_rows(title: str, entries: Sequence[Plan]) -> Rows:
     several = any(step.get("cycle") for step in entries)
     evicts = any("cause" in step for step in entries)
+    serves = any(step.get("for") for step in entries)
     headings = ["action", "workload", "task", "node"]
     if several:
         headings.insert(0, "cycle")
     if evicts:
-        headings += ["for", "cost", "why"]
-    rows = []
+        headings += [*(["for"] if serves else []), "cost", "why"]
+    rows, before = [], ""
     for step in entries:
         cells = [step["action"], step["workload"], step["task"], _place(step)]
         if several:
             cells.insert(0, str(step.get("cycle", 0)))
         if evicts:
-            cost = step.get("cost")
-            cells += [step.get("for") or "", "" if cost is None else number(float(cost)), _why(step)]
+            cost, why = step.get("cost"), _why(step)
+            cells += [step.get("for") or ""] if serves else []
+            cells += ["" if cost is None else number(float(cost)), "the same" if why and why == before else why]
+            before = why
         rows.append(tuple(cells))
     return Rows(title, tuple(headings), rows, numbers=("cycle", "cost"), wide=("why", "node", "workload", "for"))
 
@@ -123,18 +126,47 @@ def pending(plan: Plan) -> Rows:
 
 
 def refused(plan: Plan) -> Rows:
-    """Evictions that a shield forbids."""
-    rows = [
-        (entry["workload"], entry["cause"], entry.get("for") or NOTHING, entry["shield"], entry.get("until") or NOTHING)
-        for entry in plan.get("refused", ())
-    ]
+    """Evictions that a shield forbids, those of one shield for one contender together."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for entry in plan.get("refused", ()):
+        key = entry["cause"], entry.get("for") or NOTHING, entry["shield"], entry.get("until") or NOTHING
+        groups.setdefault(key, []).append(entry["workload"])
+    rows = [(_first_of(found), *key) for key, found in groups.items()]
     return Rows(
         "Evictions refused", ("workload", "cause", "for", "shield", "until"), rows, wide=("workload", "for", "shield")
     )
 
 
+def _first_of(names: Sequence[str], most: int = 3) -> str:
+    """List names, or the first ones and how many more there are."""
+    listed = list(dict.fromkeys(names))
+    if len(listed) <= most + 1:
+        return "; ".join(listed)
+    return f"{'; '.join(listed[:most])}; and {len(listed) - most:,} more"
+
+
+_EVENTS = {"armed": "armed", "moved": "deadline moved", "fired": "fires", "cleared": "settled"}
+
+
+def quota_events(plan: Plan) -> Rows:
+    """When queues are armed, fire and are settled, over all cycles."""
+    rows = [
+        (
+            entry["at"],
+            entry["queue"],
+            _EVENTS.get(entry["event"], entry["event"]),
+            entry.get("deadline") or NOTHING,
+            number(entry["tasks"]) if "tasks" in entry else "",
+            number(float(entry["cost"])) if "cost" in entry else "",
+        )
+        for entry in plan.get("quotaEvents", ())
+    ]
+    headings = ("at", "queue", "event", "deadline", "tasks", "cost")
+    return Rows("Quotas", headings, rows, numbers=("tasks", "cost"), wide=("queue", "event"))
+
+
 def quota(plan: Plan) -> Rows:
-    """Queues over their maximum."""
+    """Queues over their maximum at the end, and what keeps them there."""
     rows = [
         (
             entry["queue"],
@@ -142,12 +174,22 @@ def quota(plan: Plan) -> Rows:
             entry.get("deadline") or NOTHING,
             amounts(entry.get("over") or {}) or NOTHING,
             amounts(entry.get("shortfall") or {}) or NOTHING,
+            _first_of([_blocker(blocker) for blocker in entry.get("blockers", ())]) or NOTHING,
         )
         for entry in plan.get("quota", ())
     ]
-    return Rows(
-        "Queues over their maximum", ("queue", "state", "deadline", "over by", "not covered"), rows, wide=("over by",)
-    )
+    headings = ("queue", "state", "deadline", "over by", "not enforced", "because of")
+    return Rows("Queues over their maximum", headings, rows, wide=("queue", "over by", "not enforced", "because of"))
+
+
+def _blocker(blocker: Plan) -> str:
+    """Say what stands in the way: whose guarantee, or which shield of what, and until when."""
+    if blocker.get("workload"):
+        text = f"{blocker['reason']}: {blocker['workload']}"
+    else:
+        of = f" of {blocker['resource']}" if blocker.get("resource") else ""
+        text = f"{blocker['reason']}{of}: queue {blocker['queue']}"
+    return f"{text} until {blocker['until']}" if blocker.get("until") else text
 
 
 def requeue(plan: Plan) -> Rows:
