@@ -90,8 +90,9 @@ class Builder:
         count = dict.fromkeys(self.leaves, self.share)
         count[self.leaves[0]] -= GPUS
         count[self.leaves[1]] -= GPUS
+        each, rest = divmod(self.nominated - 1, len(self.leaves) - 2)
         for number, leaf in enumerate(self.leaves):
-            late = (self.nominated - 1) // len(self.leaves) + (number < (self.nominated - 1) % len(self.leaves))
+            late = each + (number - 2 < rest) if number > 1 else 0
             self._run_leaf(leaf, min(late, count[leaf]), count[leaf], places)
 
     def _run_unequally(self, places: Iterator[Place]) -> None:

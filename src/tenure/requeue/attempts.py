@@ -20,6 +20,10 @@ from tenure.victims.serving import held_back
 from tenure.victims.state import Evicting
 from tenure.victims.trial import Played, Trials
 
+MOST_IN_VAIN = 1 << 12
+"""Work in one cycle that helped nobody, before the search goes on in the next one. A play-through is counted as many
+times as there are leaves in which somebody waits: so long it takes."""
+
 ASKED = 16
 """So many refusals by a rule or a shield cost as much as one play-through."""
 
@@ -36,6 +40,7 @@ class Attempts:
         self.cut: Position | None = None
         self._refusals: dict[tuple[str, str], Refusal] = {}
         self._asked = 0
+        self._in_vain = 0
         self._checked: dict[WorkloadState, int] = {}
 
     def ready(self, cls: ContenderClass, need: Need | None) -> WorkloadState | None:
@@ -66,7 +71,7 @@ class Attempts:
         keep = session.settings.backfill != "easy"
         played = self.trials.play(contender, (), rules, keep=keep)
         if isinstance(played, Played) and keep:
-            self.commits.place(played, contender)
+            self.commits.place(played)
         return isinstance(played, Played)
 
     def allowed(self, contender: WorkloadState, candidate: Candidate, pieces: Sequence[Piece]) -> bool:
@@ -86,13 +91,16 @@ class Attempts:
 
     def spend(self, position: Position) -> bool:
         """Take a step; False, and ``position`` noted as what comes next, if there is none left."""
-        if self.cut is None and not self.state.budget.spend():
+        if self.cut is None and (self._in_vain >= MOST_IN_VAIN or not self.state.budget.spend()):
             self.cut = position
         return self.cut is None
 
     def verdict(self, contender: WorkloadState, pieces: Sequence[Piece]) -> Played | Refusal:
         """Play a set through, and undo it."""
-        return self.commits.play(contender, pieces, keep=False)
+        found = self.commits.play(contender, pieces, keep=False)
+        if not isinstance(found, Played) and not found.about:
+            self._in_vain += len(self.session.waiting.entries)
+        return found
 
     def pays(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
         """Whether a part of what pays does so too; that is always looked at, so that nobody goes in vain."""
@@ -126,5 +134,5 @@ class Attempts:
         for refusal in self._refusals.values():
             self.state.wake_at(refusal.until)
         if self.cut is not None:
-            text = "search-exhausted: search.maxScenarios was reached by requeue, which goes on there in the next cycle"
+            text = "search-exhausted: requeue has come to its bounds, and goes on in the next cycle where it stopped"
             self.state.plan.warnings.append(text)

@@ -11,6 +11,7 @@ from tenure.engine.workloads import WorkloadState
 from tenure.model.duration import LAST_TIME
 from tenure.requeue.candidates import Candidate
 from tenure.requeue.rules import Requeue
+from tenure.requeue.serving import serve_all
 from tenure.victims.pieces import Piece
 from tenure.victims.recording import prices, record
 from tenure.victims.state import Evicting
@@ -46,10 +47,22 @@ class Commits:
             session.rollback(mark, epoch=session.epoch)
         return played
 
-    def place(self, played: Played, contender: WorkloadState) -> None:
+    def place(self, played: Played) -> None:
         """Write into the plan what found a place without an eviction."""
-        record(self.state, played, {}, "requeue", contender, lambda _, __: "")
+        record(self.state, played, {}, "requeue", None, lambda _, __: "")
         self.number += 1
+
+    def serve_rest(self) -> None:
+        """Give what an eviction left over to those that wait, in order: nobody gives way for them any more.
+
+        Not with a reservation, which who comes later must not delay; there it is left to the next cycle.
+        """
+        session = self.session
+        if session.settings.backfill == "easy":
+            return
+        placed = serve_all(session, self.state.placer, self.trials.shares)
+        if placed:
+            self.place(Played([], placed))
 
     def commit(self, contender: WorkloadState, pieces: Sequence[Piece], candidates: Sequence[Candidate]) -> None:
         """Requeue candidates for a contender: the cooldown is written first, then the evictions."""
@@ -68,8 +81,9 @@ class Commits:
             )
 
         record(self.state, played, price, "requeue", contender, reason)
-        session.waiting.compact()
         self.number += 1
+        self.serve_rest()
+        session.waiting.compact()
 
     def _bar(self, candidate: Candidate, contender: WorkloadState) -> None:
         """Bar a workload from being requeued again for a while."""

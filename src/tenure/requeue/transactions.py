@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import Requeueing
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import FAIR_SHARE, GUARANTEED
+from tenure.requeue.alike import Alike, Likeness
 from tenure.requeue.attempts import Attempts
 from tenure.requeue.candidates import Candidate
 from tenure.requeue.classes import ContenderClass
@@ -21,7 +23,6 @@ from tenure.requeue.rules import DESERVING
 from tenure.requeue.sets import Sets
 from tenure.shields.delay import delay
 from tenure.victims.gates import anyone_waits
-from tenure.victims.pieces import Piece
 from tenure.victims.state import Evicting
 from tenure.victims.trial import Played
 
@@ -43,8 +44,9 @@ class Transactions:
         self.attempts = Attempts(state, shares, outcome)
         self.considered: set[str] = set()
         self._prospects: Prospects | None = None
-        self._refused: set[tuple[int, int]] = set()
-        self._as_of = -1
+        self._alike: Alike | None = None
+        self._refused: set[tuple[object, int]] = set()
+        self._as_of = self._looked_at = -1
 
     def run(self, position: Position | None) -> Position | None:
         """Try all candidates while somebody contends; give where the search was cut off, if it was.
@@ -52,6 +54,8 @@ class Transactions:
         The search goes on at ``position``, and comes to what was tried before it last.
         """
         attempts, before = self.attempts, -1
+        if self.state.evicted:
+            attempts.commits.serve_rest()
         while self.left and before != attempts.commits.number and anyone_waits(self.session):
             before = attempts.commits.number
             self._round(position)
@@ -74,7 +78,7 @@ class Transactions:
         found = _place_of(position, turns)
         at, position = (0, None) if found is None else (found, position)
         attempts, number, unseen = self.attempts, self.attempts.commits.number, None
-        self._prospects, self._refused, self._as_of = prospects, set(), number
+        self._prospects, self._looked_at, self._as_of = prospects, number, -1
         for place in (*range(at, len(turns)), *range(at)):
             turn, changed = turns[place], number != attempts.commits.number
             start = position if place == at else None
@@ -109,36 +113,44 @@ class Transactions:
         for number, pieces in enumerate(candidate.options(self.session)):
             if start is not None and number < start.size:
                 continue
-            classes = single.classes
+            classes, likeness = single.classes, self._likeness(single)
             if start is not None and number == start.size:
                 classes = classes[_first_with(start.contender, classes) :]
             for cls in classes:
-                contender = self._ready(single, cls)
+                contender = self._ready(single, likeness, cls)
                 if contender is None or not attempts.allowed(contender, candidate, pieces):
                     continue
                 if not attempts.spend(Position(contender.key, candidate.workload.key, number)):
                     return
-                if self._pays(single, cls, contender, pieces):
+                verdict = attempts.verdict(contender, pieces)
+                if isinstance(verdict, Played):
                     attempts.commit(cls, contender, [candidate], attempts.fewer(contender, pieces))
                     return
+                self._refuse(single, likeness, cls, verdict)
 
-    def _ready(self, single: Single, cls: ContenderClass) -> WorkloadState | None:
+    def _likeness(self, single: Single) -> Likeness:
+        """What a candidate has in common with those that fare as it does, as things are."""
+        if self._as_of != self.attempts.commits.number:
+            self._alike, self._refused, self._as_of = None, set(), self.attempts.commits.number
+        if self._alike is None:
+            self._alike = Alike(self.session, self.left)
+        return self._alike.of(single.candidate, single.kind)
+
+    def _ready(self, single: Single, likeness: Likeness, cls: ContenderClass) -> WorkloadState | None:
         """Give who is first of a class, unless candidates of this kind were refused to it."""
+        if not self._refused.isdisjoint(((single.kind, id(cls)), (likeness, id(cls)))):
+            return None
         assert self._prospects is not None
-        if self._as_of == self.attempts.commits.number:
-            need = self._prospects.need(cls)
-        else:
-            need, self._refused = None, set()
-        return None if (single.kind, id(cls)) in self._refused else self.attempts.ready(cls, need)
+        fresh = self._looked_at == self.attempts.commits.number
+        return self.attempts.ready(cls, self._prospects.need(cls) if fresh else None)
 
-    def _pays(self, single: Single, cls: ContenderClass, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
-        """Play a set through; what rules of queues refuse, they refuse to all of the kind."""
-        verdict = self.attempts.verdict(contender, pieces)
-        if isinstance(verdict, Played):
-            return True
-        if verdict.about and verdict.shield in OF_QUEUES and single.candidate.is_simple:
+    def _refuse(self, single: Single, likeness: Likeness, cls: ContenderClass, verdict: Refusal) -> None:
+        """Remember a refusal: what rules of queues refuse, they refuse to all of the kind."""
+        if not single.candidate.is_simple:
+            return
+        self._refused.add((likeness, id(cls)))
+        if verdict.about and verdict.shield in OF_QUEUES:
             self._refused.add((single.kind, id(cls)))
-        return False
 
 
 def _place_of(position: Position | None, turns: Sequence[Single | ContenderClass]) -> int | None:

@@ -1,0 +1,58 @@
+"""Candidates that stand alike in every respect that a play-through looks at: where one is refused, all are.
+
+They are of one kind, stand at the same place in their leaf's order once they are gone, and on nodes that have the same
+room and admit the same tasks. Where tasks look at each other or at topologies, and for what can go in parts, nobody is
+alike.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+import numpy as np
+
+from tenure.engine.session import Session
+from tenure.engine.workloads import START, WorkloadState
+from tenure.requeue.candidates import Candidate
+
+Likeness = tuple[object, ...]
+
+
+class Alike:
+    """Likenesses of candidates, as things are when it is made."""
+
+    def __init__(self, session: Session, candidates: Sequence[Candidate]) -> None:
+        self.session = session
+        waiting = session.waiting.all()
+        self.never = session.terms.used or any(w.root.topology is not None or w.root.children for w in waiting)
+        self._nodes: dict[int, bytes] = {}
+        if not self.never:
+            where = sorted({t.node for c in candidates if c.is_simple for t in c.held_tasks()})
+            self._nodes = dict(zip(where, self._looks(where), strict=True))
+
+    def of(self, candidate: Candidate, kind: int) -> Likeness:
+        """Give what all that are alike have in common."""
+        held = candidate.held_tasks()
+        if self.never or not candidate.is_simple or any(t.cls.milli is not None for t in held):
+            return (candidate.workload.key,)
+        on: dict[int, list[int]] = {}
+        for task in held:
+            on.setdefault(task.node, []).append(task.cls.id)
+        places = sorted((self._nodes[node], tuple(sorted(classes))) for node, classes in on.items())
+        return kind, self._place(candidate.workload), tuple(places)
+
+    def _place(self, workload: WorkloadState) -> int:
+        """How many entries of its leaf are ahead of a workload once it waits."""
+        entry = (-workload.priority, START, 0.0, workload.queued_at, workload.key)
+        return bisect_left(self.session.waiting.entries[workload.leaf], entry)
+
+    def _looks(self, where: Sequence[int]) -> list[bytes]:
+        """Give all that placement can see of some nodes."""
+        nodes, classes = self.session.nodes, self.session.classes.classes
+        admits = np.packbits(np.array([c.static[where] for c in classes]).reshape(len(classes), -1), axis=0)
+        devices = np.sort(nodes.device[:, where], axis=2)
+        liked = [c.preference[where] for c in classes if c.preference is not None]
+        columns = [nodes.room[:, where].T, nodes.capacity[:, where].T, admits.T, *(column[:, None] for column in liked)]
+        rows = [np.ascontiguousarray(column) for column in (*columns, devices[0], devices[1])]
+        return [b"".join(row[n].tobytes() for row in rows) for n in range(len(where))]
