@@ -83,7 +83,8 @@ class Scheduler:
             else:
                 run(context)
         session.settings = self.settings
-        self.shadow.forget(context)
+        if self.shadow.known:
+            self.shadow.forget(context)
         notices.finish(context, requeued)
         if context.requeueing is not None:
             for key in plan.started:

@@ -99,10 +99,11 @@ class QueueOrder:
         only = len(waiting) == 1
         forks = set() if only else self._forks(waiting)
         self.cursors = {
-            q: LeafCursor(e, skip, freely=only or forks.isdisjoint(self.queues.path[q]), alone=only)
-            for q, e in waiting.items()
+            leaf: LeafCursor(e, skip, freely=only or forks.isdisjoint(self.queues.path[leaf]), alone=only)
+            for leaf, e in waiting.items()
         }
         self.heads: dict[int, WorkloadState] = {}
+        self._keys: dict[int, dict[Amount, Key]] = {}  # by queue and amount, until something is served below the queue
         self.heaps: dict[int, list[tuple[Key | None, int]]] = {-1: []}
         if only:
             for leaf, cursor in self.cursors.items():
@@ -158,6 +159,8 @@ class QueueOrder:
 
     def served(self, workload: WorkloadState) -> None:
         """The workload, which was next, has got its step; its leaf goes on with who is next there."""
+        for queue in self.queues.path[workload.leaf]:
+            self._keys.pop(queue, None)
         self._renew(workload.leaf)
 
     def pass_over(self, workload: WorkloadState) -> None:
@@ -186,11 +189,20 @@ class QueueOrder:
         head = self._head_of(queue)
         assert head is not None
         assert head.step is not None
-        key = queue_key(self.session, self.shares, queue, head.step.amount)
+        key = self._key_with(queue, head.step.amount)
         cursor = self.cursors[head.leaf]
         if cursor.freely:
             for amount in cursor.skipped:
-                key = max(key, queue_key(self.session, self.shares, queue, amount))
+                key = max(key, self._key_with(queue, amount))
+        return key
+
+    def _key_with(self, queue: int, amount: Amount) -> Key:
+        known = self._keys.get(queue)
+        if known is None:
+            known = self._keys[queue] = {}
+        key = known.get(amount)
+        if key is None:
+            key = known[amount] = queue_key(self.session, self.shares, queue, amount)
         return key
 
 

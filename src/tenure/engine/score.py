@@ -194,7 +194,8 @@ class Scorer:
 
     def best(self, cls: TaskClass) -> int:
         """Give the best node for one task of the class, -1 if it fits none."""
-        self.catch_up(cls)
+        if cls.synced != len(self.nodes.changed) or cls.key is None or cls.version != self.fragmentation.version:
+            self.catch_up(cls)
         return cls.best
 
     def best_of(self, cls: TaskClass, mask: Mask) -> int:

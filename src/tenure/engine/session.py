@@ -87,9 +87,10 @@ class Session:
             state.created_at += later
             state.queued_at = self.queued_since(state)
             self._settle_in(state)
-        restore_devices(self, added)
-        restore_nominations(self, added)
-        resume_moves(self, added)
+        if any(t.model.node is not None or t.model.nominated is not None for s in added for t in s.tasks):
+            restore_devices(self, added)
+            restore_nominations(self, added)
+            resume_moves(self, added)
         for state in added:
             self.refresh(state)
         self.added += added
