@@ -317,3 +317,63 @@ def test_pods_of_a_group_name_one_queue(refuse):
     assert refuse(text) == [
         (3, "metadata.labels", "names queue default, but its group g began with b; name one for all")
     ]
+
+
+CLASS = """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: careful, annotations: {yunikorn.apache.org/allow-preemption: "false", owner: somebody}}
+value: 700
+"""
+OPT_OUT = "yunikorn.apache.org/allow-preemption"
+
+
+def test_a_priority_class_gives_its_value_and_its_opt_out_to_its_pods(add):
+    """Wherever in the file it stands; what else is annotated on it is its own business."""
+    named = pod("containers: [{}], priorityClassName: careful")
+    for text in (f"{named}\n---\n{CLASS}", f"{CLASS}\n---\n{named}"):
+        (workload,) = add(text)
+        assert workload.priority == 700
+        assert workload.tasks[0].annotations == {OPT_OUT: "false"}
+
+
+def test_a_pod_s_own_annotation_and_priority_count_before_those_of_its_class(add):
+    own = pod(
+        "containers: [{}], priorityClassName: careful, priority: 3",
+        f"name: p, annotations: {{{OPT_OUT}: 'true'}}",
+    )
+    (workload,) = add(f"{CLASS}\n---\n{own}")
+    assert workload.priority == 3
+    assert workload.tasks[0].annotations == {OPT_OUT: "true"}
+
+
+def test_a_priority_class_holds_for_the_pods_of_a_job(add):
+    job = (
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\n"
+        "spec: {parallelism: 2, template: {spec: {containers: [{}], priorityClassName: careful}}}"
+    )
+    (workload,) = add(f"{CLASS}\n---\n{job}")
+    assert workload.priority == 700
+    assert [t.annotations for t in workload.tasks] == [{OPT_OUT: "false"}] * 2
+
+
+def test_the_global_default_holds_for_pods_that_name_no_class(add):
+    (workload,) = add(f"{CLASS}globalDefault: true\n---\n{pod('containers: [{}]')}")
+    assert workload.priority == 700
+    assert workload.tasks[0].annotations == {OPT_OUT: "false"}
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "message"),
+    [
+        (CLASS.replace("value: 700", ""), "value", "is missing"),
+        (CLASS.replace("name: careful, ", ""), "metadata.name", "is missing"),
+        (CLASS.replace("value: 700", "value: much"), "value", "much"),
+        (f"{CLASS}---{CLASS}", "metadata.name", "is there twice"),
+        (CLASS, "", "adds nothing"),
+    ],
+)
+def test_a_priority_class_that_is_wrong_is_told_with_its_place(add, text, part, message):
+    with pytest.raises(InvalidInputError) as caught:
+        add(text)
+    assert any(p.path == part and message in str(p) for p in caught.value.problems), caught.value.problems

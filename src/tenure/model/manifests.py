@@ -16,6 +16,7 @@ from tenure.model.entries import API_VERSION, CLUSTER_KIND, Entry, Read, workloa
 from tenure.model.expand import Expander
 from tenure.model.kinds import Boolean, Choice, describe
 from tenure.model.pods import Anything, PodSpec, metadata_entry, pod_entry, read_annotations, read_pod
+from tenure.model.priority_classes import PriorityClass, PriorityClasses
 from tenure.model.problems import InvalidInputError, Problem, shorten
 from tenure.model.records import Field, kind_of
 from tenure.model.report import BAD, Report, Trail, unroll
@@ -29,7 +30,11 @@ POD_GROUP = "tenure.dev/pod-group"
 QUEUE_LABELS = ("tenure.dev/queue", "kai.scheduler/queue", "queue")
 """Labels that name a queue; the first that is there counts."""
 
-_KINDS = (("v1", "Pod"), ("batch/v1", "Job"), ("v1", "List"), ("v1", "PodList"), ("batch/v1", "JobList"))
+PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
+_LISTS = (
+    ("v1", "List"), ("v1", "PodList"), ("batch/v1", "JobList"), ("scheduling.k8s.io/v1", "PriorityClassList"),
+)  # fmt: skip
+_KINDS = (("v1", "Pod"), ("batch/v1", "Job"), PRIORITY_CLASS, *_LISTS)
 
 
 def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ...]:
@@ -37,7 +42,8 @@ def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ..
 
     The file holds ``workloads`` as a cluster file does, or manifests: Pods, Jobs, lists of them, several documents.
     A Job becomes a workload of as many tasks as it runs in parallel, a Pod one of one task, unless the label
-    ``tenure.dev/pod-group`` joins it with others.
+    ``tenure.dev/pod-group`` joins it with others. PriorityClasses beside them say what the classes that pods name stand
+    for; the annotation by which a class asks to be spared holds for its pods, unless they have their own.
 
     Raises
     ------
@@ -47,7 +53,10 @@ def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ..
 
     """
     documents = read_documents(path)
-    readers = [_Reader(document, cluster.now) for document in documents]
+    classes = PriorityClasses()
+    readers = [_Reader(document, cluster.now, classes) for document in documents]
+    for reader in readers:
+        reader.read_classes(reader.document.value, None)
     for reader in readers:
         reader.read()
     groups = _join([pod for reader in readers for pod in reader.pods])
@@ -95,6 +104,7 @@ class _Reader:
 
     document: Document
     now: int
+    classes: PriorityClasses
     report: Report = field(default_factory=Report)
     expander: Expander = field(init=False)
     added: list[_Added] = field(default_factory=list)
@@ -110,6 +120,15 @@ class _Reader:
             self._read_workloads(value)
         else:
             self._read_object(value, None)
+
+    def read_classes(self, value: Any, at: Trail) -> None:
+        """Read the priority classes of a document: pods may name classes that come after them."""
+        kind = (value.get("apiVersion"), value.get("kind")) if isinstance(value, dict) else None
+        if kind == PRIORITY_CLASS:
+            self.classes.read(value, at, self.report)
+        elif kind in _LISTS and isinstance(value.get("items"), list):
+            for index, item in enumerate(value["items"]):
+                self.read_classes(item, ((at, "items"), index))
 
     def problems(self) -> tuple[Problem, ...]:
         """Give what is wrong with the document."""
@@ -133,8 +152,12 @@ class _Reader:
         if (version, kind) not in _KINDS:
             what = f"{shorten(kind)} of {shorten(version)}"
             self.report.add(
-                (at, "kind"), f"{what} cannot be added; Pod and List of v1, Job of batch/v1, or workloads can"
+                (at, "kind"),
+                f"{what} cannot be added; Pod and List of v1, Job of batch/v1, PriorityClass of scheduling.k8s.io/v1, "
+                "or workloads can",
             )
+        elif (version, kind) == PRIORITY_CLASS:
+            return  # read before
         elif kind.endswith("List"):
             self._read_list(value.get("items") or [], (at, "items"))
         elif kind == "Job":
@@ -157,12 +180,13 @@ class _Reader:
         extra, labels = read_annotations(metadata, self.report), metadata.values.get("labels", {})
         min_member = extra.pop("min_member", None)
         name = self._name(metadata)
-        task = self._task(name, spec, extra, (at, "metadata"), metadata)
+        given = self._class_of(spec, (at, "spec"))
+        task = self._task(name, spec, given, extra, (at, "metadata"), metadata)
         pod = _Pod(
             group=labels.get(POD_GROUP) or name,
             namespace=metadata.values.get("namespace", "default"),
             queue=_queue(labels),
-            priority=spec.priority,
+            priority=given.value,
             min_member=min_member,
             task=task,
             labels=labels,
@@ -187,14 +211,15 @@ class _Reader:
         extra.pop("min_member", None)
         count = min(job.values.get("parallelism", 1), job.values.get("completions") or job.values.get("parallelism", 1))
         name, labels = self._name(metadata), metadata.values.get("labels", {})
-        first = self._task(f"{name}-0", spec, extra, inner.at, inner)
+        given = self._class_of(spec, (template_at, "spec"))
+        first = self._task(f"{name}-0", spec, given, extra, inner.at, inner)
         if job.values.get("suspend"):
             first = replace(first, phase=Phase.GATED)
         workload = Workload(
             name=name,
             namespace=metadata.values.get("namespace", "default"),
             queue=_queue({**labels, **inner.values.get("labels", {})}),
-            priority=spec.priority,
+            priority=given.value,
             min_member=read_annotations(metadata, self.report).get("min_member", count),
             tasks=tuple(replace(first, name=f"{name}-{i}") for i in range(count)),
             created_at=self.now,
@@ -222,10 +247,23 @@ class _Reader:
         read = pod_entry().decode(value, at, self.report)
         return None if read is BAD else read_pod(read, metadata.values, self.report)
 
-    def _task(self, name: str, spec: PodSpec, extra: dict[str, Any], at: Trail, metadata: Read) -> Task:
+    def _class_of(self, spec: PodSpec, at: Trail) -> PriorityClass:
+        """Give what a pod has from its priority class; a priority of its own counts before that of the class."""
+        found = self.classes.of(spec.priority_class)
+        if found is None and spec.priority is None:
+            self.report.add(
+                (at, "priorityClassName"),
+                f"priority class {spec.priority_class} is not known here; add its value as priority: N, or the class",
+            )
+        found = found or PriorityClass()
+        return found if spec.priority is None else replace(found, value=spec.priority)
+
+    def _task(
+        self, name: str, spec: PodSpec, given: PriorityClass, extra: dict[str, Any], at: Trail, metadata: Read
+    ) -> Task:
         made = self.expander.spec({**spec.asked, **extra}, (at, "annotations"))
         phase = Phase.GATED if spec.is_gated else Phase.PENDING
-        annotations = metadata.values.get("annotations", {})
+        annotations = {**given.annotations, **metadata.values.get("annotations", {})}
         return Task(name=name, spec=made, phase=phase, grace_period=spec.grace_period, annotations=annotations)
 
 

@@ -20,9 +20,6 @@ from tenure.model.scalars import resolve_scalar
 from tenure.model.selectors import Affinity, HostPort, SpreadConstraint, Toleration
 from tenure.model.vocabulary import Count, Ordinal, Priority
 
-SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-"""Priority classes that every cluster has."""
-
 _EVALUATED_VOLUMES = frozenset(
     {"name", "configMap", "downwardAPI", "emptyDir", "gitRepo", "hostPath", "image", "projected", "secret"}
 )
@@ -73,7 +70,8 @@ def _without_terms(value: Any, found: list[str]) -> Any:
     return kept
 
 
-def _entry(title: str, /, **kinds: Kind) -> Entry:
+def entry_of(title: str, /, **kinds: Kind) -> Entry:
+    """Give an entry of a manifest: of what is not named here it may say what it likes."""
     fields = [Field(key, key, kind) for key, kind in kinds.items()]
     return Entry(dict, fields, name=title, lenient=True)
 
@@ -81,7 +79,7 @@ def _entry(title: str, /, **kinds: Kind) -> Entry:
 @cache
 def metadata_entry() -> Entry:
     """Give the entry of an object's metadata."""
-    return _entry(
+    return entry_of(
         "metadata", name=Text(), generateName=Text(), namespace=Text(), labels=Map(Text()), annotations=Map(Text())
     )
 
@@ -89,10 +87,12 @@ def metadata_entry() -> Entry:
 @cache
 def pod_entry() -> Entry:
     """Give the entry of a pod's spec."""
-    resources = _entry("resources", requests=AmountsKind(), limits=AmountsKind())
-    port = _entry("port", hostPort=Integer(0, 65_535), containerPort=Integer(0, 65_535), hostIP=Text(), protocol=Text())
-    container = _entry("container", name=Text(), resources=resources, ports=Listing(port), restartPolicy=Text())
-    return _entry(
+    resources = entry_of("resources", requests=AmountsKind(), limits=AmountsKind())
+    port = entry_of(
+        "port", hostPort=Integer(0, 65_535), containerPort=Integer(0, 65_535), hostIP=Text(), protocol=Text()
+    )
+    container = entry_of("container", name=Text(), resources=resources, ports=Listing(port), restartPolicy=Text())
+    return entry_of(
         "spec",
         containers=Listing(container),
         initContainers=Listing(container),
@@ -115,11 +115,15 @@ def pod_entry() -> Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSpec:
-    """What a pod's spec says for its task: attributes of a `TaskSpec`, and beside them what the task has itself."""
+    """What a pod's spec says for its task: attributes of a `TaskSpec`, and beside them what the task has itself.
+
+    ``priority`` is None where the spec gives none, whatever its ``priority_class``.
+    """
 
     asked: dict[str, Any]
     is_gated: bool
-    priority: int
+    priority: int | None
+    priority_class: str | None
     grace_period: int | None
 
 
@@ -146,7 +150,8 @@ def read_pod(read: Read, metadata: Mapping[str, Any], report: Report) -> PodSpec
     return PodSpec(
         asked=asked,
         is_gated=bool(spec.get("schedulingGates")),
-        priority=_priority(spec, at, report),
+        priority=spec.get("priority"),
+        priority_class=spec.get("priorityClassName") or None,
         grace_period=None if seconds is None else seconds * 1_000_000,
     )
 
@@ -218,16 +223,6 @@ def _unsupported(spec: Mapping[str, Any]) -> Iterable[str]:
                 yield f"volume {volume.get('name', '')} ({source})"
     for claim in spec.get("resourceClaims", ()):
         yield f"resource claim {claim.get('name', '')}"
-
-
-def _priority(spec: Mapping[str, Any], at: Trail, report: Report) -> int:
-    if "priority" in spec:
-        return int(spec["priority"])
-    name = spec.get("priorityClassName")
-    if not name or name in SYSTEM_CLASSES:
-        return SYSTEM_CLASSES.get(name or "", 0)
-    report.add((at, "priorityClassName"), f"priority class {name} is not known here; add its value as priority: N")
-    return 0
 
 
 def read_annotations(metadata: Read, report: Report) -> dict[str, Any]:

@@ -28,6 +28,8 @@ PREEMPTIBLE_BELOW = 100
 DEFAULT_GRACE_PERIOD = 30_000_000
 """µs that a terminating task has, where it names no grace period."""
 
+OPT_OUT = "yunikorn.apache.org/allow-preemption"
+"""Annotation of a workload, a pod or its priority class that asks to be spared (``false``)."""
 
 SAVING = 1_000_000
 """How long, in µs, what makes checkpoints takes to make one when it is told to go; assumed where nobody measures it."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.model.workload import OPT_OUT
 
-ANNOTATION = "yunikorn.apache.org/allow-preemption"
 ORIGINATOR = "originator"
 
 
@@ -34,9 +34,9 @@ def last_resort(session: Session, task: TaskState) -> bool:
     if model.role == ORIGINATOR:
         return True
     if workload.model.allow_preemption:
-        asked = model.annotations.get(ANNOTATION) if model.annotations else None
+        asked = model.annotations.get(OPT_OUT) if model.annotations else None
         if asked is None and workload.model.annotations:
-            asked = workload.model.annotations.get(ANNOTATION)
+            asked = workload.model.annotations.get(OPT_OUT)
         if asked != "false":
             return False
     end = ends_at(session, workload)

@@ -1,0 +1,62 @@
+"""Priority classes of manifests: the value that they stand for, and whether their pods ask to be spared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tenure.model.kinds import Boolean
+from tenure.model.pods import entry_of, metadata_entry
+from tenure.model.records import kind_of
+from tenure.model.report import BAD, Report, Trail
+from tenure.model.vocabulary import Priority
+from tenure.model.workload import OPT_OUT
+
+SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+"""Priority classes that every cluster has."""
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClass:
+    """What pods of a class have from it: their priority, and the annotations that hold for them as well."""
+
+    value: int = 0
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class PriorityClasses:
+    """Classes by name; ``default`` is that of pods that name none."""
+
+    known: dict[str, PriorityClass] = field(
+        default_factory=lambda: {name: PriorityClass(value) for name, value in SYSTEM_CLASSES.items()}
+    )
+    default: PriorityClass = field(default_factory=PriorityClass)
+
+    def of(self, name: str | None) -> PriorityClass | None:
+        """Give the class of a name; None if there is none of that name."""
+        return self.known.get(name) if name else self.default
+
+    def read(self, value: object, at: Trail, report: Report) -> None:
+        """Read a manifest of ``scheduling.k8s.io/v1``, and keep the class that it makes."""
+        entry = entry_of(
+            "PriorityClass", metadata=metadata_entry(), value=kind_of(Priority), globalDefault=Boolean()
+        ).decode(value, at, report)
+        if entry is BAD:
+            return
+        metadata = entry.values.get("metadata")
+        described = metadata.values if metadata is not None else {}
+        name = described.get("name")
+        if not name:
+            report.add(((at, "metadata"), "name"), "is missing; it is required")
+        if "value" not in entry.values:
+            report.add((at, "value"), "is missing; it is required")
+        if not name or "value" not in entry.values:
+            return
+        if name in self.known:
+            report.add(((at, "metadata"), "name"), f"priority class {name} is there twice; keep one of the two")
+            return
+        asked = {k: v for k, v in described.get("annotations", {}).items() if k == OPT_OUT}
+        self.known[name] = PriorityClass(entry.values["value"], asked)
+        if entry.values.get("globalDefault"):
+            self.default = self.known[name]
