@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test check bench browser controlplane clean
+.PHONY: install demo demo-kubernetes test check bench browser controlplane clean
 
 install: $(STAMP)
 
@@ -19,6 +19,11 @@ $(STAMP): pyproject.toml requirements.txt
 # The main job in a minute: a cluster file planned and explained, a workload generated and simulated, reports written.
 demo: install
 	@$(BIN)/python examples/demo.py
+
+# Tenure on a real control plane on this machine, live: a minimum runtime, a requeue, room made by a move.
+demo-kubernetes: install
+	@$(BIN)/python tools/controlplane/build.py >/dev/null
+	@$(BIN)/python examples/demo_kubernetes.py
 
 test: install check browser controlplane
 	$(BIN)/pytest --numprocesses 2 --dist worksteal -rs

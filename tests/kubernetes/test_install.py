@@ -15,7 +15,7 @@ from tenure.model.settings import Settings
 
 ACCOUNT = "tenure-system/tenure"
 OPTIONS = {
-    Role.SCHEDULER: ["--service-monitor", "--yunikorn-queues=yunikorn/yunikorn-configs", "--replicas=3"],
+    Role.SCHEDULER: ["--service-monitor", "--yunikorn-config=yunikorn/yunikorn-configs", "--replicas=3"],
     Role.RESCHEDULER: ["--rescheduler-only"],
     Role.READ_ONLY: ["--read-only", "--replicas=1"],
 }
@@ -141,7 +141,7 @@ def test_who_edits_a_namespace_edits_its_pod_groups(plane):
     assert not may(edit, "tenure.dev", "queues", "create", None)
 
 
-def test_yunikorn_queues_are_read_from_that_one_config_map(plane):
+def test_yunikorn_config_are_read_from_that_one_config_map(plane):
     """With YuniKorn's ConfigMap named, that one may be read and no other."""
     plane.kubectl("apply", "-f", "-", given=printed(*OPTIONS[Role.SCHEDULER]))
     client = plane.client(plane.token_of("tenure", "tenure-system"))
@@ -180,7 +180,7 @@ def test_bad_options_are_refused_with_a_remedy(tmp_path):
     cluster.write_text("now: 2026-11-20T10:00:00Z\n")
     for options, words in (
         (["--read-only", "--rescheduler-only"], "exclude each other"),
-        (["--yunikorn-queues", "yunikorn"], "NAMESPACE/NAME is expected"),
+        (["--yunikorn-config", "yunikorn"], "NAMESPACE/NAME is expected"),
         (["--config", str(wrong)], "1 has no unit; write 1s"),
         (["--config", str(cluster)], "is no SchedulerConfig"),
         (["--namespace", "Not A Name"], "is no name of a namespace"),

@@ -28,7 +28,7 @@ _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 @click.option("--config", type=click.Path(), help="Settings (kind: SchedulerConfig) for the ConfigMap.")
 @click.option("--read-only", is_flag=True, help="Decide and record, but act on nothing: it may only read and watch.")
 @click.option("--rescheduler-only", is_flag=True, help="Move pods that another scheduler places; bind none.")
-@click.option("--yunikorn-queues", metavar="NAMESPACE/NAME", help="Read queues from YuniKorn's ConfigMap.")
+@click.option("--yunikorn-config", metavar="NAMESPACE/NAME", help="Read queues from YuniKorn's ConfigMap.")
 @click.option("--service-monitor", is_flag=True, help="Add a Service and a ServiceMonitor for the Prometheus operator.")
 def install(
     namespace: str,
@@ -37,7 +37,7 @@ def install(
     config: str | None,
     read_only: bool,
     rescheduler_only: bool,
-    yunikorn_queues: str | None,
+    yunikorn_config: str | None,
     service_monitor: bool,
 ) -> int:
     """Print what `kubectl apply -f -` installs: namespace, resource definitions, rights, settings, Deployment.
@@ -59,7 +59,7 @@ def install(
         replicas=replicas,
         role=role,
         config=_settings(config) if config else None,
-        yunikorn=_pair(yunikorn_queues) if yunikorn_queues else None,
+        yunikorn=_pair(yunikorn_config) if yunikorn_config else None,
         service_monitor=service_monitor,
     )
     click.echo(write(objects(asked)), nl=False)
@@ -82,5 +82,5 @@ def _pair(text: str) -> tuple[str, str]:
     except ValueError:
         pass
     raise click.UsageError(
-        f"--yunikorn-queues is {text!r}, but NAMESPACE/NAME is expected, such as yunikorn/yunikorn-configs"
+        f"--yunikorn-config is {text!r}, but NAMESPACE/NAME is expected, such as yunikorn/yunikorn-configs"
     )

@@ -230,7 +230,7 @@ def arguments(asked: Installation) -> list[str]:
     if asked.role is Role.RESCHEDULER:
         given.append("--rescheduler-only")
     if asked.yunikorn is not None:
-        given.append(f"--yunikorn-queues={'/'.join(asked.yunikorn)}")
+        given.append(f"--yunikorn-config={'/'.join(asked.yunikorn)}")
     return given
 
 

@@ -27,7 +27,6 @@ class Role(StrEnum):
 
 ACTING: Final = frozenset({Role.SCHEDULER, Role.RESCHEDULER})
 EVERYBODY: Final = frozenset(Role)
-_READ: Final = ("get", "list", "watch")
 _OBSERVE: Final = ("list", "watch")
 
 
@@ -51,6 +50,9 @@ CLUSTER_RIGHTS: Final = (
     Right("batch", ("jobs",), _OBSERVE, "how many pods of a Job start together"),
     Right("apps", ("deployments", "replicasets", "statefulsets"), _OBSERVE, "to whom pods belong"),
     Right(GROUP, _OWN, _OBSERVE, "queues, groups, budgets and settings"),
+    Right("jobset.x-k8s.io", ("jobsets",), _OBSERVE, "how many pods of a JobSet start together"),
+    Right("scheduling.k8s.io", ("podgroups",), _OBSERVE, "Kubernetes' own groups"),
+    Right("scheduling.run.ai", ("queues", "podgroups"), _OBSERVE, "KAI's queues and groups"),
     Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what it says of them"),
     Right("events.k8s.io", ("events",), ("create",), "what it did, and why something waits"),
     Right("", ("pods/binding",), ("create",), "starting pods", frozenset({Role.SCHEDULER})),

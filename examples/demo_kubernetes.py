@@ -1,0 +1,187 @@
+"""Tenure on a real Kubernetes, live in the terminal: a minimum runtime, a requeue, and room made by a move.
+
+A control plane is started on loopback (API server, etcd, controllers; KWOK plays two nodes of 8 GPUs each), Tenure is
+installed by the manifests that it prints, and runs with the rights of its service account and no others.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from demo_view import GPU, View
+from tools.controlplane.build import NoGoError
+from tools.controlplane.plane import ControlPlane
+from tools.controlplane.process import wait_for
+
+TENURE = Path(sys.executable).with_name("tenure")
+TEAM = "team"
+Pods = list[dict[str, Any]]
+
+
+def main() -> int:
+    """Run the three scenes; each says whether what it announced has happened."""
+    folder = Path(tempfile.mkdtemp(prefix="tenure-demo-"))
+    print("Starting a control plane, and installing Tenure on it …", flush=True)
+    try:
+        with ControlPlane(folder) as plane, _installed(plane, folder) as scheduler:
+            view = View(plane.client(), TEAM, goes_on=lambda: scheduler.poll() is None)
+            scenes: tuple[Callable[[ControlPlane, View], bool], ...] = (minimum_runtime, requeue, made_room)
+            for scene in scenes:
+                if not scene(plane, view):
+                    last = (folder / "tenure.log").read_text().splitlines()[-5:]
+                    print("\nThat did not happen. The scheduler's last words:", *last, sep="\n  ", file=sys.stderr)
+                    print(f"All logs are in {folder}", file=sys.stderr)
+                    return 1
+                _clear(plane)
+    except NoGoError as missing:
+        print(f"{missing}; install Go 1.26, then try again", file=sys.stderr)
+        return 1
+    print(f"\nThe logs are in {folder}")
+    return 0
+
+
+def minimum_runtime(plane: ControlPlane, view: View) -> bool:
+    """Somebody's guarantee is lent out; it comes back, but not before what runs there has had its minimum runtime."""
+    plane.apply(_queue("research", guaranteed={GPU: 8}), _queue("vision", guaranteed={GPU: 8}, reclaimMinRuntime="20s"))
+    view.title(
+        "1. Reclaim, with a minimum runtime",
+        "research and vision are guaranteed 8 GPUs each. vision runs on all 16, since nobody else wants them.",
+        "Whatever runs in vision runs for at least 20 s before others may take its place.",
+    )
+    plane.apply(_job("vision-a", "vision", pods=2, gpus=4), _job("vision-b", "vision", pods=2, gpus=4))
+    if not view.watch(_runs("vision-a", "vision-b"), 30):
+        return False
+    begun = time.monotonic()
+    view.linger(3)
+    print("\n  Now research wants what it is guaranteed:\n")
+    plane.apply(_job("training", "research", pods=2, gpus=4))
+    if not view.watch(_runs("training"), 60):
+        return False
+    waited = time.monotonic() - begun
+    view.linger(2)
+    print(f"\n  vision had its 20 s: its place was taken {waited:.0f} s after it began, and not before.")
+    return waited >= 18.0  # noqa: PLR2004  the start counts from the binding, a moment before it is seen to run
+
+
+def requeue(plane: ControlPlane, view: View) -> bool:
+    """Two equal workloads want the whole cluster; past its expected runtime one makes way for the other."""
+    pool = {"scheduler": {"requeueDelay": "30s", "requeue": {"contenders": "any"}}}
+    plane.apply(_object("NodePool", "default", pool), _queue("shared", expectedRuntime="10s"))
+    view.title(
+        "2. Requeue",
+        "first and second each want all 16 GPUs, in a queue where 10 s of runtime are expected.",
+        "Nobody's minimum or priority helps second. But past its expected runtime first goes back to the queue,",
+        "because somebody waits who then runs; were nobody waiting, it would run on.",
+    )
+    plane.apply(_job("first", "shared", pods=4, gpus=4))
+    if not view.watch(_runs("first"), 30):
+        return False
+    plane.apply(_job("second", "shared", pods=4, gpus=4))
+    happened = view.watch(_runs("second"), 60)
+    view.linger(3)
+    plane.kubectl("delete", "nodepools.tenure.dev", "default")
+    return happened
+
+
+def made_room(plane: ControlPlane, view: View) -> bool:
+    """Free GPUs that lie apart are of no use to a pod that needs a whole node; one small workload moves."""
+    view.title(
+        "3. Room made by a move",
+        "Two notebooks of 4 GPUs each have come to lie on different nodes: 8 GPUs are free, but no node is.",
+    )
+    plane.apply(_queue("notebooks"))
+    plane.apply(_job("notebook-1", "notebooks", gpus=4), _job("filler", "notebooks", gpus=4))
+    if not view.watch(_runs("notebook-1", "filler"), 30):
+        return False
+    plane.apply(_job("notebook-2", "notebooks", gpus=4))
+    if not view.watch(_runs("notebook-2"), 30):
+        return False
+    plane.kubectl("-n", TEAM, "delete", "job", "filler", "--wait=false")
+    if not view.watch(lambda pods: not any("filler" in pod["metadata"]["name"] for pod in pods), 30):
+        return False
+    print("\n  Now somebody needs a whole node:\n")
+    plane.apply(_job("whole-node", "notebooks", gpus=8))
+    happened = view.watch(_runs("whole-node", "notebook-1", "notebook-2"), 90)
+    view.linger(2)
+    return happened
+
+
+@contextmanager
+def _installed(plane: ControlPlane, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Install Tenure, and run it as its service account until the end."""
+    printed = subprocess.run([str(TENURE), "install"], check=True, capture_output=True, text=True).stdout
+    plane.kubectl("apply", "-f", "-", given=printed)
+    plane.kubectl("wait", "--for=condition=Established", "crd", "queues.tenure.dev", "nodepools.tenure.dev")
+    plane.add_namespace(TEAM)
+    for number in range(2):
+        plane.add_node(f"node-{number}", {"cpu": "64", "memory": "512Gi", GPU: "8"})
+    account = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "tenure")
+    command = [str(TENURE), "scheduler", f"--kubeconfig={account}", "--listen=127.0.0.1:0", "--log-format=text"]
+    with (folder / "tenure.log").open("w") as log:
+        scheduler = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            yield scheduler
+        finally:
+            scheduler.terminate()
+            scheduler.wait(30)
+
+
+def _clear(plane: ControlPlane) -> None:
+    """Take everything away that a scene has made."""
+    plane.kubectl("-n", TEAM, "delete", "jobs", "--all", "--wait=true")
+    client = plane.client()
+    wait_for(lambda: not client.get(f"/api/v1/namespaces/{TEAM}/pods")["items"], "the pods to go")
+    plane.kubectl("delete", "queues.tenure.dev", "--all")
+
+
+def _runs(*workloads: str) -> Callable[[Pods], bool]:
+    """Give a test of whether all pods of some workloads run."""
+
+    def test(pods: Pods) -> bool:
+        for name in workloads:
+            own = [pod for pod in pods if pod["metadata"].get("labels", {}).get("job-name") == name]
+            alive = [pod for pod in own if "deletionTimestamp" not in pod["metadata"]]
+            if not alive or any(pod["status"]["phase"] != "Running" for pod in alive):
+                return False
+        return True
+
+    return test
+
+
+def _object(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "tenure.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def _queue(name: str, **spec: Any) -> dict[str, Any]:
+    return _object("Queue", name, spec)
+
+
+def _job(name: str, queue: str, *, pods: int = 1, gpus: int) -> dict[str, Any]:
+    """Give a Job whose pods start together, and are recreated at once where they are evicted."""
+    amounts = {"requests": {"cpu": "1", GPU: str(gpus)}, "limits": {GPU: str(gpus)}}
+    container = {"name": "main", "image": "example/training", "resources": amounts}
+    template = {
+        "metadata": {"labels": {"tenure.dev/queue": queue}},
+        "spec": {"schedulerName": "tenure", "restartPolicy": "Never", "containers": [container]},
+    }
+    evicted_is_no_failure = [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
+    spec = {
+        "parallelism": pods,
+        "completions": pods,
+        "podFailurePolicy": {"rules": evicted_is_no_failure},
+        "template": template,
+    }
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": TEAM}, "spec": spec}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
