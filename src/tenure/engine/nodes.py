@@ -8,13 +8,16 @@ last row that counts whole free devices (in the upper half those that are free b
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tenure.engine.journal import Journal
 from tenure.engine.labels import NodeLabels
 from tenure.model.node import Node
-from tenure.model.resources import CPU, GPU, MILLI, PODS
+from tenure.model.queue import Queue
+from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
 
 Ints = NDArray[np.int64]
 
@@ -141,3 +144,13 @@ class NodeTable:
         if not bindable:
             return there
         return [min(a, b) for a, b in zip(self.device[NOW, node].tolist(), there, strict=True)]
+
+
+def resources_of(nodes: list[Node], queues: list[Queue], extra: Iterable[str]) -> list[str]:
+    """Give all resources that nodes, queues or others name: CPU, memory and GPU first, then by name."""
+    found = {r for n in nodes for r in n.allocatable} | {r for q in queues for r in (*q.guaranteed, *q.max)}
+    found |= set(extra)
+    if not any(PODS in n.allocatable for n in nodes):
+        found.discard(PODS)
+    first = [r for r in (CPU, MEMORY, GPU) if r in found]
+    return first + sorted(found - set(first))

@@ -13,8 +13,9 @@ from tenure.engine.classes import ClassTable
 from tenure.engine.evictions import depart, going, resume_moves
 from tenure.engine.fragmentation import Fragmentation
 from tenure.engine.journal import Journal
-from tenure.engine.nodes import UNLIMITED, NodeTable
+from tenure.engine.nodes import UNLIMITED, NodeTable, resources_of
 from tenure.engine.queues import Amount, QueueTree
+from tenure.engine.recount import count_anew
 from tenure.engine.restore import restore, restore_devices, restore_nominations
 from tenure.engine.score import FEW, Scorer
 from tenure.engine.steps import Steps
@@ -32,7 +33,6 @@ from tenure.engine.workloads import (
 from tenure.model.cluster import DEFAULT_QUEUE, DisruptionBudget, Eviction
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import CPU, GPU, MEMORY, PODS
 from tenure.model.settings import Settings
 from tenure.model.workload import DEFAULT_GRACE_PERIOD, Workload
 
@@ -56,7 +56,7 @@ class Session:
         self.settings = settings
         self.now = 0
         self.journal = Journal()
-        resources = _resources(node_list, queue_list, extra)
+        resources = resources_of(node_list, queue_list, extra)
         self.nodes = NodeTable(node_list, resources, self.journal)
         self.queues = QueueTree(queue_list, self.nodes.resources[: self.nodes.amounts], self.journal)
         self.classes = ClassTable(self.nodes)
@@ -109,7 +109,7 @@ class Session:
         for index, task in enumerate(model.tasks):
             spec = task.spec
             for row in terms.register(spec, namespace):
-                self._count_anew(row)
+                count_anew(self, row)
             state.tasks.append(TaskState(task, index, state, classes.of(spec)))
         if terms.used:
             for task_state in state.tasks:
@@ -119,30 +119,6 @@ class Session:
         state.not_before = expectation.not_before(model).value
         self.workloads[state.key] = state
         return state
-
-    def _count_anew(self, row: int) -> None:
-        """A term that is new: look which of the tasks known so far it matches."""
-        for state in self.workloads.values():
-            for task in state.tasks:
-                if self.terms.matching(row, task.model.spec, state.model.namespace):
-                    self._count_wherever(task, -1)
-                    task.terms = self.terms.of(task.model.spec, state.model.namespace)
-                    self._count_wherever(task, 1)
-            if state.entry is not None:
-                self.refresh(state)  # its step may fail now where others of its shape fit
-
-    def _count_wherever(self, task: TaskState, sign: int) -> None:
-        """Count what a task's terms match, where it is, where it is promised to be, and where it leaves."""
-        now, then = self._views(task)
-        self._count_terms(task, sign, now=now, then=then)
-        if task.leaving >= 0:
-            self._count_terms(task, sign, now=True, then=task.stuck, node=task.leaving)
-        if task.leaving >= 0 or task.phase is TERMINATING:
-            self.count_leaving(task, sign, now=True, then=task.stuck)
-
-    def _views(self, task: TaskState) -> tuple[bool, bool]:
-        placed = task.node >= 0
-        return placed, (placed and (task.phase is not TERMINATING or task.stuck)) or task.nominated >= 0
 
     def _settle_in(self, state: WorkloadState) -> None:
         for task in state.tasks:
@@ -317,9 +293,10 @@ class Session:
         cls, nodes = task.cls, self.nodes
         milli = 1000 if cls.milli is None else int(cls.milli[node])
         nodes.occupy(node, cls.takes(node, nodes), devices, milli, now=now, then=then, sign=sign)
-        self._count_terms(task, sign, node=node, now=now, then=then)
+        self.count_terms(task, sign, node=node, now=now, then=then)
 
-    def _count_terms(self, task: TaskState, sign: int, *, now: bool, then: bool, node: int = -2) -> None:
+    def count_terms(self, task: TaskState, sign: int, *, now: bool, then: bool, node: int = -2) -> None:
+        """Count what a task's terms match, on ``node`` or where it is or is promised to be."""
         if task.terms is not None and (now or then):
             where = node if node >= 0 else task.node if task.node >= 0 else task.nominated
             self.terms.count(task.terms, where, now=now, then=then, sign=sign)
@@ -402,12 +379,3 @@ class Session:
             self.new_epoch()
         else:
             self.epoch = epoch
-
-
-def _resources(nodes: list[Node], queues: list[Queue], extra: Iterable[str]) -> list[str]:
-    found = {r for n in nodes for r in n.allocatable} | {r for q in queues for r in (*q.guaranteed, *q.max)}
-    found |= set(extra)
-    if not any(PODS in n.allocatable for n in nodes):
-        found.discard(PODS)
-    first = [r for r in (CPU, MEMORY, GPU) if r in found]
-    return first + sorted(found - set(first))
