@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from tenure.engine.evictions import evict
 from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.model.resources import MILLI
 from tenure.rescheduler.problem import Landing, Move
 from tenure.rescheduler.view import View
 from tenure.victims.state import Evicting
+
+
+class Wanted(NamedTuple):
+    """A task that is to land on a node, and on which devices (none: on those that suit best)."""
+
+    task: TaskState
+    node: int
+    devices: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +39,28 @@ def enact(state: Evicting, made: View, moves: Sequence[Move], landings: Sequence
     """
     session = state.session
     mark = session.checkpoint()
-    moved = [(made.tasks[m.task], m.target) for m in moves]
-    for task, _ in moved:
+    moved = [Wanted(made.tasks[m.task], m.target, made.devices[m.shape] if made.devices else ()) for m in moves]
+    for task, _, _ in moved:
         evict(session, task)
-    for workload in dict.fromkeys(t.workload for t, _ in moved):
+    for workload in dict.fromkeys(w.task.workload for w in moved):
         session.refresh(workload)
     waiting = [list(tasks) for tasks in made.asks]
-    wanted = [(waiting[x.ask].pop(0), x.node) for x in landings if x.ask < len(waiting)]
+    wanted = [
+        Wanted(waiting[x.ask].pop(0), x.node, made.devices[x.shape] if made.devices else ())
+        for x in landings
+        if x.ask < len(waiting)
+    ]
     if land(state, [*wanted, *moved]):
         session.rollback(mark)
         return None
-    touched: list[WorkloadState] = list(dict.fromkeys(t.workload for t, _ in (*wanted, *moved)))
+    touched: list[WorkloadState] = list(dict.fromkeys(w.task.workload for w in (*wanted, *moved)))
     for workload in touched:
         session.refresh(workload)
     session.commit()
-    return Enacted([t for t, _ in moved], [t for t, _ in (*wanted, *moved)])
+    return Enacted([w.task for w in moved], [w.task for w in (*wanted, *moved)])
 
 
-def land(state: Evicting, wanted: Sequence[tuple[TaskState, int]]) -> list[int]:
+def land(state: Evicting, wanted: Sequence[Wanted]) -> list[int]:
     """Promise tasks their nodes, and give the numbers of those that do not fit there, whoever lands before them.
 
     A task that has to be near another one can only land after it, so whoever was refused is asked again.
@@ -58,11 +72,21 @@ def land(state: Evicting, wanted: Sequence[tuple[TaskState, int]]) -> list[int]:
     return left
 
 
-def _promise(state: Evicting, task: TaskState, node: int) -> bool:
+def _promise(state: Evicting, task: TaskState, node: int, devices: tuple[int, ...]) -> bool:
     only = np.zeros(len(state.session.nodes), bool)
     only[node] = True
     found, _ = state.placer.find(task, only)
     if found != node:
         return False
-    state.placer.put(task, node, bindable=False)
+    if devices and _free(state, task, node, devices):
+        state.session.nominate(task, node, devices)
+    else:
+        state.placer.put(task, node, bindable=False)
     return True
+
+
+def _free(state: Evicting, task: TaskState, node: int, devices: tuple[int, ...]) -> bool:
+    """Whether these devices have room for the task."""
+    free = state.session.nodes.free_devices(node, bindable=False)
+    part = MILLI if task.cls.milli is None else int(task.cls.milli[node])
+    return all(free[d] >= part for d in devices)

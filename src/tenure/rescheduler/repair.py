@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tenure.engine.evictions import evict
-from tenure.rescheduler.enact import land
+from tenure.rescheduler.enact import Wanted, land
 from tenure.rescheduler.planner import Limits, make_room
 from tenure.rescheduler.problem import Answer, Certificate, Problem
 from tenure.rescheduler.solver import Solver
@@ -82,9 +82,10 @@ def misfits(state: Evicting, made: View, answer: Answer) -> set[tuple[int, int]]
         session.refresh(workload)
     members = [list(tasks) for tasks in made.asks]
     landings = [x for x in answer.landings if x.ask < len(members)]
-    wanted = [(members[x.ask].pop(0), x.node) for x in landings]
-    left = land(state, [*wanted, *((t, m.target) for t, m in zip(moved, answer.moves, strict=True))])
+    tasks = [members[x.ask].pop(0) for x in landings] + moved
     shapes = [x.shape for x in landings] + [m.shape for m in answer.moves]
     nodes = [x.node for x in landings] + [m.target for m in answer.moves]
+    devices = [made.devices[s] if made.devices else () for s in shapes]
+    left = land(state, list(map(Wanted, tasks, nodes, devices)))
     session.rollback(mark, epoch=epoch)
     return {(shapes[n], nodes[n]) for n in left}

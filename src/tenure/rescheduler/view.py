@@ -14,6 +14,7 @@ from tenure.engine.cost import MICRO, cost
 from tenure.engine.nodes import FREE_DEVICES
 from tenure.engine.session import Session
 from tenure.engine.workloads import RUNNING, Group, TaskState, WorkloadState
+from tenure.rescheduler.devices import Devices, by_device
 from tenure.rescheduler.heat import Heat, with_heat
 from tenure.rescheduler.memory import CAUSE, Memory, moves_of
 from tenure.rescheduler.problem import Ask, Bound, Ints, Mask, Problem
@@ -36,7 +37,7 @@ class View:
 
     ``asks`` has, for each entry of `Problem.asks`, the tasks that wait (none for a node to be emptied). ``relaxed``
     says that parts of devices, or constraints between tasks, are not in the problem: its bound holds all the same,
-    but a plan has to be tried on the session.
+    but a plan has to be tried on the session. ``devices`` are those of each shape, where they are told apart.
     """
 
     problem: Problem
@@ -44,6 +45,7 @@ class View:
     classes: tuple[TaskClass, ...]
     asks: tuple[tuple[TaskState, ...], ...]
     relaxed: bool
+    devices: Devices = ()
 
 
 class Movable:
@@ -174,7 +176,9 @@ def view(
         classes = [classes[c] for c in origin if c < len(classes)]
     members = tuple(tuple(same) for groups in waiting for same in groups)
     relaxed = parts or any(t.terms is not None for t in movable) or any(t.terms is not None for m in members for t in m)
-    return View(problem, tuple(movable), tuple(classes), members, relaxed)
+    told = by_device(session, problem, movable, classes) if parts else None
+    problem, devices = told or (problem, ())
+    return View(problem, tuple(movable), tuple(classes), members, relaxed, devices)
 
 
 def own_domain(session: Session, task: TaskState, node: int) -> Mask | None:

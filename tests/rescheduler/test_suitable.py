@@ -1,0 +1,102 @@
+"""Plans that hold under all of the scheduler's rules: parts of GPUs by force, and constraints between tasks."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from tests.builders import NOW, cluster, node, queue, spec, task, workload
+
+from tenure.clusters.embedded import EmbeddedCluster
+from tenure.cycle import Scheduler
+from tenure.engine.cost import MICRO, cost
+from tenure.engine.snapshot import session_of
+from tenure.model.settings import ExactSettings, ReschedulerSettings
+
+MILLI = 1000
+
+
+def parts(seed):
+    """Two or three nodes of two GPUs with parts of them taken, and somebody who wants a whole one or a large part."""
+    rng = np.random.default_rng(seed)
+    nodes = 2 if rng.random() < 0.7 else 3
+    free = np.full((nodes, 2), MILLI)
+    made = []
+    while len(made) < 5:
+        number = len(made)
+        milli, at, device = int(rng.choice([300, 400, 500, 700])), int(rng.integers(nodes)), int(rng.integers(2))
+        if free[at, device] >= milli and (number >= 2 * nodes or free[at, device] == MILLI):
+            free[at, device] -= milli
+            running = int(rng.integers(100, 5000))
+            of = spec(cpu=1, fraction=milli)
+            made.append(workload(f"w{number}", tasks=(task("t", of, on=f"n{at}", devices=(device,)),),
+                                 running=running, age=running + 10))  # fmt: skip
+    big = spec(cpu=1, gpu=int(rng.integers(1, 3))) if rng.random() < 0.6 else spec(cpu=1, fraction=800)
+    made.append(workload("big", of=big, age=600))
+    return cluster([node(f"n{i}", cpu=32, gpu=2) for i in range(nodes)], made, [queue("default")],
+                   actions=("allocate", "reschedule"))  # fmt: skip
+
+
+def by_force(made):
+    """Least cost after which the one that waits has its devices: every running task on every device there is."""
+    session = session_of(made)
+    running = [t for key in sorted(session.workloads) for t in session.workloads[key].tasks if t.node >= 0]
+    (waiting,) = (t for key in session.workloads for t in session.workloads[key].tasks if t.node < 0)
+    nodes = len(session.nodes)
+    part = [int(t.cls.milli[0]) for t in running]
+    price = [max(1, -(-cost(session, t) // MICRO)) for t in running]
+    wanted = [MILLI] * waiting.cls.whole or [int(waiting.cls.milli[0])]
+    best = None
+    for where in product(range(2 * nodes), repeat=len(running)):
+        moved = [n for n, t in enumerate(running) if where[n] // 2 != t.node]
+        restacked = [n for n, t in enumerate(running) if where[n] // 2 == t.node and where[n] % 2 != t.devices[0]]
+        free = np.full(2 * nodes, MILLI)
+        for place, milli in zip(where, part, strict=True):
+            free[place] -= milli
+        total = sum(price[n] for n in moved)
+        if restacked or (free < 0).any() or (best is not None and total >= best):
+            continue
+        if any(
+            all(free[2 * n + d] >= w for d, w in zip(chosen, wanted, strict=True))
+            for n in range(nodes)
+            for chosen in combinations(range(2), len(wanted))
+        ):
+            best = total
+    return best
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_parts_of_gpus_are_planned_exactly(seed):
+    """The cost is the optimum over all devices of all nodes, and there is no plan exactly where there is none."""
+    made = parts(seed)
+    least = by_force(made)
+    plan = Scheduler(session_of(made)).cycle(NOW)
+    if least == 0:
+        assert not plan.moves, "it fits as it is"
+        return
+    if least is None:
+        assert all(m.cost is None and m.method != "unknown" for m in plan.moves)
+        return
+    (found,) = plan.moves
+    assert found.cost == least
+    assert found.method in {"exact", "cover"}
+    embedded = EmbeddedCluster(made)
+    embedded.carry_out(plan)
+    for minute in range(1, 4):
+        embedded.advance(NOW + minute * 60 * MICRO)
+        embedded.carry_out(Scheduler(session_of(embedded.observe())).cycle(embedded.observe().now))
+    assert all(t.phase == "Running" for w in embedded.observe().workloads for t in w.tasks)
+
+
+def test_the_greedy_plan_knows_devices_as_well():
+    """With the exact planner off, no plan is refused by the scheduler, and none is below the optimum."""
+    found = 0
+    for seed in range(40):
+        made = parts(seed)
+        settings = ReschedulerSettings(exact=ExactSettings(enabled=False))
+        plan = Scheduler(session_of(cluster(made.nodes, made.workloads, made.queues, rescheduler=settings,
+                                            actions=("allocate", "reschedule")))).cycle(NOW)  # fmt: skip
+        least = by_force(made)
+        for move in plan.moves:
+            assert move.cost is None or (least is not None and move.cost >= least)
+            found += move.cost is not None
+    assert found
