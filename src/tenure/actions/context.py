@@ -16,6 +16,7 @@ from tenure.shields.plugins import Plugins
 from tenure.victims.gates import Priorities
 from tenure.victims.search import Budget
 from tenure.victims.state import Evicting, VainPass
+from tenure.victims.state import Memory as VictimMemory
 
 
 @dataclass(slots=True)
@@ -44,6 +45,7 @@ class Context:
     detailed: bool = True
     requeueing: Memory | None = None
     vain_passes: dict[Cause, VainPass] = field(default_factory=dict)
+    memory: VictimMemory | None = None
 
     def evicting(self) -> Evicting:
         """Give what the actions that evict share in the present cycle."""
@@ -51,10 +53,12 @@ class Context:
             if self.plugins is None:
                 self.plugins = Plugins()
             self.plugins.budgets.begin(self.session)
+            if self.memory is None:
+                self.memory = VictimMemory(self.session, self.fairness)
             budget = Budget(self.session.settings.search.max_scenarios)
             self.evictions = Evicting(
                 self.session, self.placer, self.fairness, self.endings, self.plan, self.cycle, self.plugins,
-                self.paid, budget, self.vain_passes,
+                self.paid, budget, self.memory, self.detailed, self.vain_passes,
             )  # fmt: skip
         return self.evictions
 

@@ -155,7 +155,7 @@ class ReclaimRules:
                             f"queue {queues.queues[queue].name} would be fuller, relative to its fair share of "
                             f"{queues.resources[row]}, than queue {queues.queues[theirs].name} from which it takes"
                         )
-                        return Refusal(FULLNESS, text)
+                        return Refusal(FULLNESS, text, about=queues.queues[theirs].name)
                 if queue == mine:
                     break
         return None

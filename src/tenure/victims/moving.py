@@ -8,12 +8,13 @@ from __future__ import annotations
 from operator import ge
 
 from tenure.engine.plan import Reason
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.workloads import NextStep, WorkloadState
 from tenure.model.settings import Cause
 from tenure.victims.candidates import Candidates
 from tenure.victims.rules import Move, Preempt, Reclaim, Rules
 from tenure.victims.search import Budget, Found, Search
 from tenure.victims.state import Evicting
+from tenure.victims.trial import NO_LANDING
 from tenure.victims.turns import Turns
 
 CHEAPER = "cheaper-victims"
@@ -26,18 +27,56 @@ class Moving(Turns):
         super().__init__(state, "consolidate", lambda contender, _: Move(state.session, contender))
         self._free: tuple[int, list[int]] = (-1, [])
 
+    def _hopeless(self, contender: WorkloadState) -> bool:
+        """Whether nothing could be moved for it, from what is known now or was found out before."""
+        step = contender.step
+        assert step is not None
+        return not self._room_in_all(step) or self._was_landless(self._alike(contender)) or super()._hopeless(contender)
+
     def _turn(self, contender: WorkloadState, steps: int) -> bool:
-        """Look for moves only while there is room enough in all: a move frees none."""
-        session, step = self.session, contender.step
-        if step is None or len(self.state.moved) >= session.settings.max_consolidated_workloads:
+        """Look for moves only while there is room enough in all."""
+        if contender.step is None or not self._room_in_all(contender.step):
+            return False
+        return super()._turn(contender, steps)
+
+    def _room_in_all(self, step: NextStep) -> bool:
+        """Whether more may be moved, and there is room enough in all: a move frees none."""
+        session = self.session
+        if len(self.state.moved) >= session.settings.max_consolidated_workloads:
             return False
         if self._free[0] != session.epoch:
             nodes = session.nodes
             room = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready]
             self._free = session.epoch, room.sum(axis=1).tolist()
-        if not all(map(ge, self._free[1], step.amount)):
+        return all(map(ge, self._free[1], step.amount))
+
+    # -- across cycles ----------------------------------------------------------------------------------------------
+
+    def _was_landless(self, alike: object) -> bool:
+        """Whether it was seen that nothing can land, and no node has lost anything since: what came only adds to it."""
+        known = self.state.memory.landless.get(alike)
+        if known is None or not self._lasting():
             return False
-        return super()._turn(contender, steps)
+        holdings = self.state.memory.holdings
+        holdings.catch_up()
+        departures, wake = known
+        return departures == holdings.departures and (wake is None or self.session.now < wake)
+
+    def _lasting(self) -> bool:
+        """Whether what was found out depends on nothing but what is held where, and on shields with an end."""
+        session, plugins = self.session, self.state.plugins
+        return not (plugins.others or session.settings.disruption.budgets or session.disruption_budgets)
+
+    def _found_nothing(self, alike: object, candidates: Candidates, found: Found) -> None:
+        """Remember it for later cycles, where landing was all that failed."""
+        super()._found_nothing(alike, candidates, found)
+        if all(r.shield == NO_LANDING for _, r in found.refusals):
+            wake = min((r.until for _, r in candidates.refused if r.until is not None), default=None)
+            holdings = self.state.memory.holdings
+            holdings.catch_up()
+            self.state.memory.landless[alike] = holdings.departures, wake
+
+    # -- what is found ----------------------------------------------------------------------------------------------
 
     def _accept(
         self,

@@ -14,6 +14,7 @@ from heapq import heapify, heappop, heappush
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
+from tenure.fairness.reclaiming import FULLNESS
 from tenure.victims.candidates import Candidates
 from tenure.victims.choice import Key, consistent, key_of, priorities, uses_lower
 from tenure.victims.greedy import Greedy, prefix
@@ -36,6 +37,9 @@ MOST_IN_VAIN = 32
 
 MOST_TRIED = 512
 """Sets that may be refused, for whatever reason, before the search gives up: all subsets of nine pieces."""
+
+TOLD = 8
+"""Queues of which it is said why nothing is taken from them, where nothing is taken from any."""
 
 LARGE = 64
 """Sets beyond this size are cut by room alone, and not improved."""
@@ -75,7 +79,7 @@ class Found:
 
 
 class Search:
-    """One contender's search among candidates.
+    """One contender's search among candidates, of which only those that are ``allowed`` can be part of a set.
 
     ``prepare`` is told a set of which it is clear beforehand that it is the last word: if it pays, it stays carried
     out. Without it nothing ever does.
@@ -89,6 +93,9 @@ class Search:
         rules: Rules,
         candidates: Candidates,
         prepare: Callable[[list[Piece]], None] | None = None,
+        allowed: Callable[[Piece], bool] | None = None,
+        *,
+        told: bool = True,
     ) -> None:
         assert contender.step is not None
         self.session = session
@@ -100,6 +107,8 @@ class Search:
         self.candidates = candidates
         self.pieces: list[Piece] = []
         self.prepare = prepare
+        self.allowed = allowed
+        self.told = told
         self.found = Found()
         self._in_vain = 0
         self._verdicts: dict[frozenset[Piece], Played | Refusal] = {}
@@ -113,7 +122,7 @@ class Search:
         if self.need.tasks == 1 and (first := self._first_alone(budget)) is not None:
             found.pieces = first
             return found
-        self.pieces = self.candidates.all()
+        self.pieces = self._possible(self.candidates.all())
         self.pieces = [p for p in self.pieces if self._could_serve(p)]
         if not self.pieces or not self.need.met_by_all(freed_in_all(self.session.nodes, self.pieces)):
             return found
@@ -132,9 +141,24 @@ class Search:
     def _first_alone(self, budget: Budget) -> list[Piece] | None:
         """The first piece of all, if it will do: no set comes before it."""
         piece = self.candidates.first()
+        if piece is not None and self.allowed is not None and not self.allowed(piece):
+            piece = next(filter(self.allowed, self.candidates.all()), None)
         if piece is None or not self._could_serve(piece) or not self.need.met([piece]) or not budget.spend():
             return None
         return [piece] if isinstance(self._play([piece], last=True), Played) else None
+
+    def _possible(self, pieces: list[Piece]) -> list[Piece]:
+        """Those that the bounds do not exclude; where they exclude everything, a few are asked about to say why."""
+        if self.allowed is None:
+            return list(pieces)
+        found = [p for p in pieces if self.allowed(p)]
+        if not found and self.told:
+            leaves: dict[int, Piece] = {}
+            for piece in pieces:
+                leaves.setdefault(piece.workload.leaf, piece)
+            for piece in list(leaves.values())[:TOLD]:
+                self._play([piece])
+        return found
 
     def _could_serve(self, piece: Piece) -> bool:
         """Whether it frees something that is asked for where a task could go, and the rules might allow it.
@@ -194,8 +218,16 @@ class Search:
                 return chosen if large else self._reprieve(chosen, budget)
             if not verdict.about:
                 return None
-            pieces = [p for p in pieces if p.workload.key != verdict.about]
+            pieces = self._without(pieces, verdict)
         return None
+
+    def _without(self, pieces: list[Piece], verdict: Refusal) -> list[Piece]:
+        """Leave out what a set was refused for: a workload, or everything of a queue that is not full enough."""
+        if verdict.shield != FULLNESS:
+            return [p for p in pieces if p.workload.key != verdict.about]
+        queues = self.session.queues
+        queue = queues.index[verdict.about]
+        return [p for p in pieces if queue not in queues.path[p.workload.leaf]]
 
     def _reprieve(self, pieces: list[Piece], budget: Budget) -> list[Piece]:
         """Give back, the dearest first, every victim without which the set pays as well."""

@@ -10,10 +10,11 @@ from tenure.engine.placement import Placer
 from tenure.engine.plan import Plan, Reason, Refused
 from tenure.engine.session import Session
 from tenure.engine.workloads import BOUND, TaskState, WorkloadState
-from tenure.fairness.current import Fairness
+from tenure.fairness.current import CurrentShares, Fairness
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
 from tenure.shields.plugins import Plugins
+from tenure.victims.holdings import Holdings
 from tenure.victims.search import Budget
 
 MOST_REFUSED = 200
@@ -36,6 +37,32 @@ class VainPass(NamedTuple):
     wake: int | None
 
 
+class Memory:
+    """What is known from earlier cycles: what is held where, the shares, and for whom no move makes room.
+
+    ``landless`` has, for contenders that stand alike, the `Holdings.departures` by which what would have to move for
+    them found no place to land, and when the first shield ends that kept something from being moved.
+    """
+
+    def __init__(self, session: Session, fairness: Fairness) -> None:
+        self.session = session
+        self.fairness = fairness
+        self.holdings = Holdings(session)
+        self.landless: dict[object, tuple[int, int | None]] = {}
+        self._shares: CurrentShares | None = None
+
+    def shares(self) -> CurrentShares:
+        """Give the shares as they are now; the ones of the last time, if nothing that they depend on has changed."""
+        fresh, known = self.fairness.now(), self._shares
+        if self.fairness.settings is not None or known is None:
+            self._shares = fresh
+            return fresh
+        if known.request == fresh.request and known.total == fresh.total:
+            return known
+        self._shares = fresh
+        return fresh
+
+
 @dataclass(slots=True)
 class Evicting:
     """One cycle's evictions. ``paid``: tasks that held a nomination when the cycle began.
@@ -43,6 +70,7 @@ class Evicting:
     ``evicted`` are the workloads that lost something in this cycle, ``moved`` those of them that were moved.
     ``memories`` are the last passes of each cause that helped nobody; they outlive the cycle. ``before`` has the times
     of workloads as they were before anything was evicted, ``lapsed`` the notices that were withdrawn in this cycle.
+    ``memory`` outlives the cycle as well. ``detailed``: somebody reads why nobody was evicted for one that waits.
     """
 
     session: Session
@@ -54,6 +82,8 @@ class Evicting:
     plugins: Plugins
     paid: frozenset[TaskState]
     budget: Budget
+    memory: Memory
+    detailed: bool = True
     memories: dict[Cause, VainPass] = field(default_factory=dict)
     before: dict[WorkloadState, Times] = field(default_factory=dict)
     lapsed: dict[TaskState, Notice] = field(default_factory=dict)

@@ -6,6 +6,7 @@ So one that cannot be helped does not starve the others, and a bound that is hit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from tenure.engine.order import QueueOrder
 from tenure.engine.plan import Reason, Refused
@@ -15,6 +16,7 @@ from tenure.fairness.current import CurrentShares
 from tenure.model.duration import format_time
 from tenure.model.settings import Cause
 from tenure.shields.delay import delay
+from tenure.victims.bounds import Bounds
 from tenure.victims.candidates import Candidates, Gatherer
 from tenure.victims.pieces import Piece
 from tenure.victims.recording import Price, prices, record
@@ -42,17 +44,28 @@ class Turns:
         self.cause = cause
         self.wave = 0 if cause == "consolidate" else None
         self.make_rules = make_rules
-        self.shares = state.fairness.now()
-        self.trials = Trials(state.session, state.placer, self.shares, state.plugins)
-        self.gatherer = Gatherer(state.session, state.plugins, state.fresh(), state.moved)
+        self.shares = state.memory.shares()
+        self.bounds = Bounds(state.session, self.shares, state.memory.holdings, cause)
         self._prepared: tuple[dict[int, str], Price] = {}, {}
-        self.hopeless: dict[object, tuple[Candidates, Found]] = {}
+        self.hopeless: dict[object, tuple[Candidates | None, Found]] = {}
+
+    @cached_property
+    def trials(self) -> Trials:
+        """Plays sets through."""
+        return Trials(self.session, self.state.placer, self.shares, self.state.plugins)
+
+    @cached_property
+    def gatherer(self) -> Gatherer:
+        """Gathers candidates."""
+        return Gatherer(self.session, self.state.plugins, self.state.fresh(), self.state.moved)
 
     def run(self) -> None:
         """Help whom evictions of this cause can help."""
         memory = VainPass(self.session.epoch, self.shares.fair_without_history, self.state.plan.wake)
         fresh = self._arrived() if self._nothing_changed(memory) else None
-        waiting = [w for w in self._in_order() if (fresh is None or w in fresh) and self._may_contend(w)]
+        waiting = []
+        if self.state.detailed or self._anyone_may_be_helped(fresh):
+            waiting = [w for w in self._in_order() if (fresh is None or w in fresh) and self._may_contend(w)]
         turn = FIRST_TURN
         while waiting and self.state.budget.left > 0:
             waiting = [w for w in waiting if self._turn(w, turn)]
@@ -64,6 +77,26 @@ class Turns:
         self._remember(memory, exhausted=bool(waiting))
         known = set(self.state.plan.warnings)
         self.state.plan.warnings += [c for c in self.state.plugins.complaints.values() if c not in known]
+
+    def _anyone_may_be_helped(self, fresh: set[WorkloadState] | None) -> bool:
+        """Whether, by the bounds, there is one for whom a search could find anything; one stands for all alike."""
+        seen: set[object] = set()
+        for entries in self.session.waiting.entries.values():
+            for entry in entries:
+                workload: WorkloadState = entry[-1]
+                if workload.entry is not entry or (fresh is not None and workload not in fresh):
+                    continue
+                alike = self._alike(workload)
+                if alike not in seen:
+                    seen.add(alike)
+                    if not self._hopeless(workload):
+                        return True
+        return False
+
+    def _hopeless(self, contender: WorkloadState) -> bool:
+        """Whether it is clear beforehand that nothing can be done for a contender now."""
+        assert contender.step is not None
+        return self.bounds.hopeless(contender, contender.step)
 
     def _arrived(self) -> set[WorkloadState]:
         return set(self.session.added)
@@ -127,10 +160,13 @@ class Turns:
         """Give a contender its turn; True if it wants another."""
         if contender.step is None or contender.entry is None:
             return False
-        rules = self.make_rules(contender, self.shares)
         alike = self._alike(contender)
         if alike in self.hopeless:
             self._explain(contender, *self.hopeless[alike])
+            return False
+        rules = self.make_rules(contender, self.shares)
+        if not self.state.detailed and self._hopeless(contender):
+            self.hopeless[alike] = None, Found()
             return False
         if self._fits_as_it_is(contender, rules):
             return contender.step is not None
@@ -147,7 +183,9 @@ class Turns:
         granted = min(steps, state.budget.left)
         budget = Budget(granted)
         prepare = None if self.wave is not None else lambda pieces: self._prepare(contender, rules, pieces)
-        found = Search(self.session, self.trials, contender, rules, candidates, prepare).run(budget)
+        allowed = self.bounds.may_be_taken(contender)
+        search = Search(self.session, self.trials, contender, rules, candidates, prepare, allowed, told=state.detailed)
+        found = search.run(budget)
         state.budget.left -= granted - budget.left
         if budget.hit and granted == steps and found.played is None:
             return True
@@ -158,9 +196,13 @@ class Turns:
             return contender.step is not None
         if budget.hit:
             return True
-        self.hopeless[alike] = (candidates, found)
+        self._found_nothing(alike, candidates, found)
         self._explain(contender, candidates, found)
         return False
+
+    def _found_nothing(self, alike: object, candidates: Candidates, found: Found) -> None:
+        """Remember that a search to its end found nothing for contenders that stand alike."""
+        self.hopeless[alike] = (candidates, found)
 
     def _accept(self, contender: WorkloadState, candidates: Candidates, found: Found, budget: Budget) -> bool:  # noqa: ARG002
         """Whether the best set is to be carried out; every set that pays is, unless a cause asks for more."""
@@ -228,10 +270,11 @@ class Turns:
         real = [p for p in pieces if not p.fresh]
         self._prepared = why, prices(self.state, real, self.cause, contender)
 
-    def _explain(self, contender: WorkloadState, candidates: Candidates, found: Found) -> None:
+    def _explain(self, contender: WorkloadState, candidates: Candidates | None, found: Found) -> None:
         """Say which shields stand between a contender and the room it asks for."""
         state = self.state
-        refusals = [(w.key, r) for w, r in candidates.refused] + list(found.refusals)
+        refusals = [(w.key, r) for w, r in candidates.refused] if candidates is not None else []
+        refusals += found.refusals
         if not refusals:
             return
         state.refuse([Refused(w, self.cause, contender.key, r.shield, r.until, r.message) for w, r in refusals])

@@ -1,0 +1,278 @@
+"""Necessary bounds, before anything is gathered or tried: could all that the rules let go make room at all?
+
+They look at queues and at sums by node and leaf. Shields, the order of those that wait, and who takes what back are
+left aside, so a contender that passes may still not be helped; one that does not pass cannot be, whatever is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenure.engine.queues import Amount
+from tenure.engine.session import Session
+from tenure.engine.workloads import NextStep, WorkloadState
+from tenure.fairness.current import CurrentShares
+from tenure.fairness.reclaiming import ReclaimRules
+from tenure.model.settings import Cause
+from tenure.victims.holdings import Holdings
+from tenure.victims.pieces import Piece, held
+from tenure.victims.room import Need
+
+Floats = NDArray[np.float64]
+Cap = tuple[float, ...]
+"""The most that may be taken from a queue, by row of amounts."""
+
+
+class Bounds:
+    """The bounds for the contenders of one cause, as the session stands when they are asked."""
+
+    def __init__(self, session: Session, shares: CurrentShares, holdings: Holdings, cause: Cause) -> None:
+        self.session = session
+        self.queues = session.queues
+        self.shares = shares
+        self.holdings = holdings
+        self.cause = cause
+        self._needs: dict[int, Need] = {}
+        self._version = -1
+
+    def hopeless(self, contender: WorkloadState, step: NextStep) -> bool:
+        """Whether no set of victims at all could help, and there is no room as it is."""
+        self.holdings.catch_up()
+        need = self._need(step)
+        if all(part.count >= part.needed for part in need.parts):
+            return False
+        if self._held_back(contender, step):
+            return True
+        if self.cause == "consolidate":
+            return not self._fits(need, self._movable(), {})
+        if self.cause == "preempt":
+            return not self._fits(need, self._below(contender), {})
+        return self._cannot_reclaim(contender, need)
+
+    def _need(self, step: NextStep) -> Need:
+        """What a step needs; steps of one shape need the same while room stays as it is."""
+        if step.shape is None:
+            return Need(self.session, step)
+        if self._version != self.holdings.version:
+            self._needs.clear()
+            self._version = self.holdings.version
+        found = self._needs.get(id(step.shape))
+        if found is None:
+            found = self._needs[id(step.shape)] = Need(self.session, step)
+        return found
+
+    def _held_back(self, contender: WorkloadState, step: NextStep) -> bool:
+        """Whether a maximum, or guarantees that must not be borrowed against, hold it back whoever gives way."""
+        queues, leaf = self.queues, contender.leaf
+        if contender.fixed and queues.beyond_guaranteed(leaf, step.amount) is not None:
+            return True
+        if not queues.limited[leaf]:
+            return False
+        if self.cause == "consolidate":  # what moves counts as before
+            return queues.over_max(leaf, step.amount) is not None
+        for queue in queues.path[leaf]:
+            held = self._at_least(queue, leaf if self.cause == "reclaim" else -1)
+            for have, more, most in zip(held, step.amount, queues.maximum[queue], strict=True):
+                if more and have + more > most:
+                    return True
+        return False
+
+    def _at_least(self, queue: int, leaf: int) -> Amount:
+        """What a queue still holds when all preemptible work below it, but that of ``leaf``, is gone."""
+        held = list(self.queues.allocated[queue])
+        for below in self._leaves_below(queue):
+            if below != leaf:
+                for row, amount in enumerate(self.holdings.held(below)):
+                    held[row] -= amount
+        return tuple(held)
+
+    def _leaves_below(self, queue: int) -> list[int]:
+        queues = self.queues
+        if queues.leaf[queue]:
+            return [queue]
+        return [leaf for child in queues.children[queue] for leaf in self._leaves_below(child)]
+
+    # -- what could be free ---------------------------------------------------------------------------------------
+
+    def _movable(self) -> Floats:
+        entries = self.holdings.entries
+        return self._by_node(np.ones(len(entries.node), bool))
+
+    def _below(self, contender: WorkloadState) -> Floats:
+        entries = self.holdings.entries
+        return self._by_node((entries.leaf == contender.leaf) & (entries.priority < contender.priority))
+
+    def _by_node(self, chosen: NDArray[np.bool_]) -> Floats:
+        """Sum chosen entries up by node: ``float64[rows, nodes]``."""
+        entries, count = self.holdings.entries, len(self.session.nodes)
+        nodes = entries.node[chosen]
+        return np.array([np.bincount(nodes, weights=row[chosen], minlength=count) for row in entries.frees])
+
+    def _fits(self, need: Need, freed: Floats, caps: dict[int, float]) -> bool:
+        """Whether there could be room for all with ``freed`` gone, of which no more than ``caps`` by row."""
+        room = self.session.nodes.room[self.session.nodes.rows :]
+        for part in need.parts:
+            slots = np.full(room.shape[1], inf)
+            for row, ask in part.asks:
+                np.minimum(slots, (room[row] + freed[row]) // ask, out=slots)
+            possible = np.where(part.cls.static, np.maximum(slots, 0), 0)
+            if possible.sum() < part.needed:
+                return False
+            for row, ask in part.asks:
+                cap = caps.get(row, inf)
+                if cap < inf and self._cheapest(room[row], possible, ask, part.needed) > cap:
+                    return False
+        return True
+
+    def _cheapest(self, room: NDArray[np.int64], possible: Floats, ask: int, needed: int) -> float:
+        """The least that has to go of one resource so that ``needed`` tasks of ``ask`` have room, bounded from below.
+
+        Every task takes the place where it lacks least; only the first on a node finds a rest there.
+        """
+        there = np.minimum(np.maximum(room // ask, 0), possible)
+        missing = needed - int(there.sum())
+        if missing <= 0:
+            return 0
+        more = possible > there
+        first = np.sort(np.minimum(ask, ask - room[more] + there[more] * ask))[:missing]
+        return float(first.sum()) + ask * max(0, missing - len(first))
+
+    # -- reclaim --------------------------------------------------------------------------------------------------
+
+    def may_be_taken(self, contender: WorkloadState) -> Callable[[Piece], bool] | None:
+        """Say which pieces may be part of a set at all; None where the bounds exclude none."""
+        if self.cause != "reclaim":
+            return None
+        self.holdings.catch_up()
+        rules = ReclaimRules(self.session, self.shares, contender)
+        groups, known = self._groups(rules), dict[tuple[int, Amount], bool]()
+
+        def allowed(piece: Piece) -> bool:
+            group = groups.get(piece.workload.leaf)
+            if group is None:
+                return False
+            amount = held(self.session, piece.tasks)
+            key = piece.workload.leaf, amount
+            if key not in known:
+                known[key] = all(amount[row] <= min(group[1][row], group[2][row]) for row in rules.rows if amount[row])
+            return known[key]
+
+        return allowed
+
+    def _cannot_reclaim(self, contender: WorkloadState, need: Need) -> bool:
+        rules = ReclaimRules(self.session, self.shares, contender)
+        if rules.contender_may() is not None:
+            return True
+        groups = self._groups(rules)
+        if not groups:
+            return True
+        freed, total = self._let_go(groups, sorted({row for part in need.parts for row, _ in part.asks}))
+        return not self._fits(need, freed, total)
+
+    def _let_go(self, groups: dict[int, tuple[int, Cap, Cap]], rows: Sequence[int]) -> tuple[Floats, dict[int, float]]:
+        """What could be freed on each node, ``float64[rows, nodes]``, and in all, for the rows that are asked for."""
+        entries, nodes = self.holdings.entries, self.session.nodes
+        sides = {theirs: n for n, theirs in enumerate(dict.fromkeys(theirs for theirs, _, _ in groups.values()))}
+        side_of, count = np.full(len(self.queues.queues), -1), len(nodes)
+        for leaf, (theirs, _, _) in groups.items():
+            side_of[leaf] = sides[theirs]
+        side = side_of[entries.leaf]
+        chosen = side >= 0
+        node, leaf_of, side = entries.node[chosen], entries.leaf[chosen], side[chosen]
+        freed, total = np.zeros((nodes.rows, count)), {}
+        for row in rows:
+            held = entries.frees[row][chosen]
+            if row >= nodes.amounts:
+                freed[row] = np.bincount(node, weights=held, minlength=count)
+                continue
+            most = np.full(len(side_of), inf)
+            of_side = np.full(len(sides), inf)
+            for leaf, (theirs, own, cap) in groups.items():
+                most[leaf], of_side[sides[theirs]] = max(0.0, own[row]), max(0.0, cap[row])
+            by_leaf = np.minimum(np.bincount(leaf_of, weights=held, minlength=len(side_of)), most)
+            by_side = np.bincount(side_of + 1, weights=by_leaf, minlength=len(sides) + 1)[1:]
+            total[row] = float(np.minimum(by_side, of_side).sum())
+            there = np.bincount(
+                node * len(sides) + side, weights=np.minimum(held, most[leaf_of]), minlength=count * len(sides)
+            )
+            freed[row] = np.minimum(there.reshape(count, len(sides)), of_side).sum(axis=1)
+        return freed, total
+
+    def _groups(self, rules: ReclaimRules) -> dict[int, tuple[int, Cap, Cap]]:
+        """Leaves from which something may be taken: the sibling that is met there, and what leaf and sibling let go."""
+        groups: dict[int, tuple[int, Cap, Cap]] = {}
+        caps: dict[int, Cap | None] = {}
+        open_to = self.holdings.open_to(rules.leaf)
+        for leaf in self.holdings.leaves:
+            if leaf not in open_to:
+                continue
+            mine, theirs = rules.meeting(leaf)
+            if theirs not in caps:
+                caps[theirs] = self._cap_of_sibling(rules, mine, theirs)
+            cap = caps[theirs]
+            if cap is not None and (own := self._cap_of_leaf(rules, leaf, theirs)) is not None:
+                groups[leaf] = theirs, own, cap
+        return groups
+
+    def _cap_of_sibling(self, rules: ReclaimRules, mine: int, theirs: int) -> Cap | None:
+        """The most that may be taken from what the contender's side meets; None if nothing."""
+        queues = self.queues
+        limit: Sequence[int] = rules.allocatable[theirs]
+        if self._may_be_within(rules, mine):
+            limit = [min(a, max(0, g)) for a, g in zip(limit, queues.guaranteed[theirs], strict=True)]
+        cap = self._cap(rules, theirs, limit)
+        if cap is None:
+            return None
+        least = list(cap)
+        for queue in queues.path[rules.leaf]:
+            held = self._at_least(queue, rules.leaf)
+            for row in rules.rows:
+                then, share, its_share = held[row] + rules.amount[row], rules.fair[queue][row], rules.fair[theirs][row]
+                if then > share > 0 and its_share > 0:  # it must not be fuller than what it takes from
+                    least[row] = min(least[row], queues.allocated[theirs][row] - -(-then * its_share // share))
+            if queue == mine:
+                break
+        return None if any(least[row] <= 0 for row in rules.rows) and len(rules.rows) == 1 else tuple(least)
+
+    def _may_be_within(self, rules: ReclaimRules, mine: int) -> bool:
+        """Whether the contender's side is within its guaranteed, or may be once it has taken from itself."""
+        queues = self.queues
+        least, held = self._at_least(mine, rules.leaf), False
+        for have, more, floor in zip(least, rules.amount, queues.guaranteed[mine], strict=True):
+            if more and floor >= 0:
+                if have + more > floor:
+                    return False
+                held = True
+        return held
+
+    def _cap_of_leaf(self, rules: ReclaimRules, leaf: int, theirs: int) -> Cap | None:
+        """The most that all queues from a leaf up to its side's top let go: none may lose what it is guaranteed."""
+        least: Cap | None = None
+        for queue in self.queues.path[leaf]:
+            cap = self._cap(rules, queue, self.queues.guaranteed[queue])
+            if cap is None:
+                return None
+            least = cap if least is None else tuple(map(min, least, cap))
+            if queue == theirs:
+                break
+        return least
+
+    def _cap(self, rules: ReclaimRules, queue: int, limit: Sequence[int]) -> Cap | None:
+        """The most that can go while every piece is taken from more than ``limit``; None if nothing.
+
+        Where a single resource is beyond its limit, all but the last piece must fit into what is beyond.
+        """
+        allocated = self.queues.allocated[queue]
+        over = [row for row in rules.rows if allocated[row] > max(0, limit[row])]
+        if not over:
+            return None
+        cap = [inf] * len(allocated)
+        if len(over) == 1:
+            row = over[0]
+            largest = max(self.holdings.largest(leaf)[row] for leaf in self._leaves_below(queue))
+            cap[row] = allocated[row] - max(0, limit[row]) - 1 + largest
+        return tuple(cap)

@@ -1,0 +1,173 @@
+"""What preemptible work holds on each node, by leaf queue and priority; kept from cycle to cycle.
+
+It is what could be given up at the very most, shields aside: the material of the necessary bounds. Only nodes that
+changed are looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import add, sub
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenure.engine.nodes import Ints
+from tenure.engine.queues import Amount
+from tenure.engine.session import Session
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.shields.policy import disabled, fence
+
+
+class Share(NamedTuple):
+    """What one task holds on a node: amounts as queues count them, and what the node would have again."""
+
+    workload: WorkloadState
+    amount: Amount
+    frees: Amount
+
+
+class Entries(NamedTuple):
+    """One entry for each node, leaf and priority: ``frees`` is ``float64[rows, entries]``, whole numbers."""
+
+    node: Ints
+    leaf: Ints
+    priority: Ints
+    frees: NDArray[np.float64]
+
+
+class Holdings:
+    """The holdings of one session. ``version`` grows whenever they or the room of a node may have changed.
+
+    ``departures`` grows when a node has lost something that was there when it was last looked at: as long as it
+    stays the same, every node holds what it held then and perhaps more, so that what could not be moved to make room
+    cannot be moved now.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.version = 0
+        self.departures = 0
+        count = len(session.nodes)
+        self._seen = -1
+        self._shares: list[list[Share]] = [[] for _ in range(count)]
+        self._occupants: list[list[int]] = [[] for _ in range(count)]
+        self._totals: dict[int, dict[WorkloadState, Amount]] = {}
+        self._largest: dict[int, Amount] = {}
+        self._sums: dict[int, Amount] = {}
+        self._entries: Entries | None = None
+        self._open: dict[int, frozenset[int]] = {}
+        self._none: Amount = (0,) * len(session.queues.resources)
+
+    def catch_up(self) -> None:
+        """Look again at the nodes that changed since the last time."""
+        changed = self.session.nodes.changed
+        if self._seen == len(changed):
+            return
+        fresh = 0 <= self._seen <= len(changed)
+        nodes: Iterable[int] = sorted(set(changed[self._seen :])) if fresh else range(len(self._shares))
+        self._seen = len(changed)
+        self.version += 1
+        for node in nodes:
+            self._look(node)
+
+    def _look(self, node: int) -> None:
+        on_node = self.session.on_node[node]
+        here = [t for t in on_node if node in (t.node, t.nominated) or (t.stuck and t.leaving == node)]
+        if self._has_lost(node, here):
+            self.departures += 1
+        shares = [self._share(t, node) for t in here if t.node == node and t.active]
+        found = [s for s in shares if s.workload.leaf >= 0 and not s.workload.fixed]
+        for share in self._shares[node]:
+            self._count(share, -1)
+        for share in found:
+            self._count(share, 1)
+        self._shares[node] = found
+        self._entries = None
+
+    def _has_lost(self, node: int, here: list[TaskState]) -> bool:
+        """Whether something has gone for which nothing of the same class has come; parts of GPUs are never alike."""
+        before, now = self._occupants[node], sorted(t.cls.id for t in here)
+        self._occupants[node] = now
+        if before == now:
+            return False
+        left = list(now)
+        for number in before:
+            if number not in left:
+                return True
+            left.remove(number)
+        return any(t.cls.milli is not None for t in here)
+
+    def _share(self, task: TaskState, node: int) -> Share:
+        cls, nodes = task.cls, self.session.nodes
+        frees = cls.takes(node, nodes).tolist()
+        if cls.milli is not None:  # its devices may become wholly free: an upper bound
+            frees[-1] += len(task.devices)
+        return Share(task.workload, cls.amount_at(node, nodes), tuple(frees))
+
+    def _count(self, share: Share, sign: int) -> None:
+        workload = share.workload
+        if not any(share.amount):
+            return
+        totals = self._totals.setdefault(workload.leaf, {})
+        before = totals.get(workload)
+        if sign > 0:
+            totals[workload] = share.amount if before is None else tuple(map(add, before, share.amount))
+        else:
+            assert before is not None
+            after = tuple(map(sub, before, share.amount))
+            if any(after):
+                totals[workload] = after
+            else:
+                del totals[workload]
+        self._largest.pop(workload.leaf, None)
+        self._sums.pop(workload.leaf, None)
+
+    def largest(self, leaf: int) -> Amount:
+        """Give, for each row, the most that one workload of a leaf holds."""
+        found = self._largest.get(leaf)
+        if found is None:
+            totals = self._totals.get(leaf)
+            found = self._largest[leaf] = tuple(map(max, zip(*totals.values(), strict=True))) if totals else self._none
+        return found
+
+    def held(self, leaf: int) -> Amount:
+        """Give what all preemptible workloads of a leaf hold."""
+        found = self._sums.get(leaf)
+        if found is None:
+            totals = self._totals.get(leaf)
+            found = self._sums[leaf] = tuple(map(sum, zip(*totals.values(), strict=True))) if totals else self._none
+        return found
+
+    @property
+    def leaves(self) -> list[int]:
+        """Leaves in which something is held."""
+        return sorted(leaf for leaf, totals in self._totals.items() if totals)
+
+    def open_to(self, contender: int) -> frozenset[int]:
+        """Give the other leaves from which neither a fence nor their policy keeps a contender of this leaf."""
+        found = self._open.get(contender)
+        if found is None:
+            queues = self.session.queues
+            others = (q for q, leaf in enumerate(queues.leaf) if leaf and q != contender)
+            found = frozenset(q for q in others if not (fence(queues, contender, q) or disabled(queues, q)))
+            self._open[contender] = found
+        return found
+
+    @property
+    def entries(self) -> Entries:
+        """Everything, as arrays."""
+        if self._entries is None:
+            self._entries = self._flat()
+        return self._entries
+
+    def _flat(self) -> Entries:
+        found: dict[tuple[int, int, int], Amount] = {}
+        for node, shares in enumerate(self._shares):
+            for workload, _, frees in shares:
+                key = node, workload.leaf, workload.priority
+                found[key] = tuple(map(add, found[key], frees)) if key in found else frees
+        keys = np.array(list(found), np.int64).reshape(-1, 3)
+        amounts = np.array(list(found.values()), np.float64).reshape(len(found), self.session.nodes.rows)
+        return Entries(keys[:, 0], keys[:, 1], keys[:, 2], np.ascontiguousarray(amounts.T))

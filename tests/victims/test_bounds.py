@@ -1,0 +1,90 @@
+"""The necessary bounds: what they call hopeless is, and what they leave out is in no set that pays."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.properties.contention import contended
+
+from tenure.engine.placement import Placer
+from tenure.engine.snapshot import session_of
+from tenure.fairness.current import Fairness
+from tenure.playthrough import play
+from tenure.shields.plugins import Plugins
+from tenure.simulator.run import Setup, Simulation
+from tenure.simulator.traces.records import Trace
+from tenure.victims.bounds import Bounds
+from tenure.victims.candidates import Gatherer
+from tenure.victims.choice import consistent
+from tenure.victims.holdings import Holdings
+from tenure.victims.rules import Move, Preempt, Reclaim
+from tenure.victims.trial import Played, Trials
+
+MOST_PIECES = 7
+seeds = st.integers(0, 1 << 32)
+causes = st.sampled_from(["reclaim", "preempt", "consolidate"])
+
+
+def paying_sets(trials, contender, rules, pieces):
+    """Every set that passes its play-through, found by trying all."""
+    for size in range(1, len(pieces) + 1):
+        for subset in map(list, combinations(pieces, size)):
+            if consistent(subset) and isinstance(trials.play(contender, subset, rules), Played):
+                yield subset
+
+
+def contenders(cluster, cause):
+    """All that wait, each with its rules, its candidates, and the bounds."""
+    session = session_of(cluster)
+    shares = Fairness(session).now()
+    plugins = Plugins([])
+    trials = Trials(session, Placer(session), shares, plugins)
+    gatherer = Gatherer(session, plugins, frozenset(), set())
+    bounds = Bounds(session, shares, Holdings(session), cause)
+    for contender in session.waiting.all():
+        rules = {"reclaim": lambda c: Reclaim(session, shares, c), "preempt": lambda c: Preempt(session, c)}.get(
+            cause, lambda c: Move(session, c)
+        )(contender)
+        pieces = gatherer.gather(contender, rules).all()
+        if rules.contender_may() is None and len(pieces) <= MOST_PIECES:
+            yield trials, contender, rules, pieces, bounds
+
+
+@given(seeds, causes)
+@settings(max_examples=60, deadline=None)
+def test_nothing_helps_one_who_is_called_hopeless(seed, cause):
+    for trials, contender, rules, pieces, bounds in contenders(contended(seed), cause):
+        if bounds.hopeless(contender, contender.step):
+            assert next(paying_sets(trials, contender, rules, pieces), None) is None
+
+
+@given(seeds)
+@settings(max_examples=60, deadline=None)
+def test_a_set_that_pays_has_only_pieces_that_the_bounds_leave(seed):
+    for trials, contender, rules, pieces, bounds in contenders(contended(seed), "reclaim"):
+        allowed = bounds.may_be_taken(contender)
+        for subset in paying_sets(trials, contender, rules, pieces):
+            assert all(map(allowed, subset))
+
+
+def test_the_bounds_are_no_formality():
+    """So that the properties above speak of something: some contenders are hopeless, and some are not."""
+    told = [
+        bounds.hopeless(contender, contender.step)
+        for seed in range(200)
+        for _, contender, _, pieces, bounds in contenders(contended(seed), "reclaim")
+        if pieces
+    ]
+    assert 5 <= sum(told) <= len(told) - 5
+
+
+@given(seeds)
+@settings(max_examples=60, deadline=None)
+def test_the_plan_is_the_same_with_and_without_the_bounds(seed):
+    """A simulation leaves out what is hopeless; a plan that somebody reads looks at everybody."""
+    cluster = contended(seed)
+    simulation = Simulation(Setup(cluster), Trace(format="tenure", jobs=()))
+    plan = simulation.scheduler.cycle(cluster.now)
+    assert [repr(s) for s in plan.steps] == [repr(s) for s in play(cluster).steps]
