@@ -48,7 +48,8 @@ def _moves(problem: Problem, answer: Answer) -> list[str]:
             faults.append(f"task {task} is on node {problem.node[task]} and not on {move.origin}")
         if move.shape not in problem.shapes[problem.cls[task]]:
             faults.append(f"task {task} cannot take shape {move.shape}")
-        if move.target == move.origin and move.shape == problem.shape[task] and problem.unit[task] < 0:
+        same = move.shape == problem.shape[task] or not problem.in_place
+        if move.target == move.origin and same and problem.unit[task] < 0:
             faults.append(f"task {task} returns to its own node")
         if not problem.allowed[move.shape, move.target]:
             faults.append(f"task {task} may not land on node {move.target}")

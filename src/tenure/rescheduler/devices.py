@@ -93,6 +93,7 @@ def by_device(
         allowed=np.array(found.allowed, bool).reshape(len(origin), problem.size),
         shapes=tuple(map(tuple, by_class)),
         shape=np.array(shape, np.int64),
+        in_place=False,
         resources=(*problem.resources, *names),
         units=(*problem.units, *(1 for _ in names)),
         real=None if problem.real is None else np.vstack([problem.real, free]),

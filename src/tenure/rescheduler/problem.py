@@ -71,6 +71,8 @@ class Problem:
     units, real
         How much of each resource one unit of the arrays is, and the room in its own units, for reasons; 1 and ``free``
         where none are given.
+    in_place
+        Whether a task may move to another shape on its own node.
     """
 
     free: Ints
@@ -89,6 +91,7 @@ class Problem:
     nodes: tuple[str, ...] = ()
     units: tuple[int, ...] = ()
     real: Ints | None = None
+    in_place: bool = True
 
     @property
     def tasks(self) -> int:

@@ -115,6 +115,7 @@ def assemble(problem: Problem, covers: Sequence[Cover], cutoff: int | None, most
         matrix.row(outflow, np.ones(len(outflow)), -FREE, most_moves)
     _capacity(problem, matrix, first, outflow, inflows, incoming)
     _landing(problem, matrix, removed, outflow, inflows, incoming, placed=most_moves is None)
+    _elsewhere(problem, matrix, removed, outflow, inflows, incoming)
     _units(problem, matrix, removed, outflow)
     _domains(problem, matrix, inflows, incoming)
     for bound in problem.bounds:
@@ -244,6 +245,22 @@ def _landing(
     for number, ask in enumerate(problem.asks):
         columns = _of_ask(inflows, incoming, number)[0]
         matrix.row(columns, np.ones(len(columns)), ask.count if placed else 0.0, ask.count)
+
+
+def _elsewhere(
+    problem: Problem, matrix: _Matrix, removed: list[list[int]], outflow: Ints, inflows: list[Inflow], incoming: Ints
+) -> None:
+    """What comes in to a node has left another one, where a task must not take another shape on its own."""
+    if problem.in_place:
+        return
+    classes = np.array([problem.cls[tasks[0]] for tasks in removed], np.int64)
+    origin = np.array([problem.node[tasks[0]] if problem.unit[tasks[0]] < 0 else -1 for tasks in removed], np.int64)
+    own = np.array([(i.cls if i.ask < 0 else -1, i.node) for i in inflows], np.int64).reshape(-1, 2)
+    for cls, node in np.unique(own[own[:, 0] >= 0], axis=0).tolist():
+        if len(problem.shapes[cls]) > 1 and ((classes == cls) & (origin == node)).any():
+            into = incoming[(own == (cls, node)).all(axis=1)]
+            out = outflow[(classes == cls) & (origin != node)]
+            matrix.row(np.concatenate([into, out]), [1.0] * len(into) + [-1.0] * len(out), -FREE, 0.0)
 
 
 def _of_ask(inflows: list[Inflow], incoming: Ints, ask: int) -> tuple[Ints, Ints]:
