@@ -10,6 +10,7 @@ from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.cost import MICRO, cost
 from tenure.engine.snapshot import session_of
+from tenure.model.selectors import Affinity, LabelSelector, PodAffinity, PodAffinityTerm
 from tenure.model.settings import ExactSettings, ReschedulerSettings
 
 MILLI = 1000
@@ -100,3 +101,75 @@ def test_the_greedy_plan_knows_devices_as_well():
             assert move.cost is None or (least is not None and move.cost >= least)
             found += move.cost is not None
     assert found
+
+
+def app(name):
+    return (("app", name),)
+
+
+def apart(name):
+    """Never on one node with another of that app."""
+    term = PodAffinityTerm(topology_key="host", selector=LabelSelector(match_labels=app(name)))
+    return Affinity(pod_anti=PodAffinity(required=(term,)))
+
+
+def near(name):
+    term = PodAffinityTerm(topology_key="host", selector=LabelSelector(match_labels=app(name)))
+    return Affinity(pod=PodAffinity(required=(term,)))
+
+
+def hosts(*cpus):
+    return [node(f"n{i}", cpu=c, labels={"host": str(i)}) for i, c in enumerate(cpus)]
+
+
+def reschedule(nodes, *workloads):
+    return Scheduler(
+        session_of(cluster(nodes, workloads, [queue("default")], actions=("allocate", "reschedule")))
+    ).cycle(NOW)
+
+
+def test_a_plan_that_anti_affinity_refuses_is_made_anew():
+    """The cheap pod would have to go to where its like runs, so the dear one moves: dearer than the bound, and told."""
+    lone = spec(cpu=4, labels=app("x"), affinity=apart("x"))
+    plan = reschedule(
+        hosts(8, 8, 4),
+        workload("cheap", of=lone, on=["n0"], running=100, age=200),
+        workload("other", of=lone, on=["n2"], running=9000, age=9100, preemptible=False),
+        workload("like", of=spec(cpu=1, labels=app("x")), on=["n1"], running=9000, age=9100, preemptible=False),
+        workload("dear", of=spec(cpu=3), on=["n1"], running=2000, age=2100),
+        workload("big", of=spec(cpu=5), age=600),
+    )
+    (found,) = plan.moves
+    assert [s.workload for wave in found.waves for s in wave] == ["default/dear"]
+    assert found.method == "greedy"
+    assert found.lower_bound < found.cost
+
+
+def test_who_has_to_be_near_another_that_moves_lands_after_it():
+    """Leader and follower leave together, the follower listed first."""
+    lead = spec(cpu=2, labels=app("lead"))
+    plan = reschedule(
+        hosts(8, 8),
+        workload("a-follower", of=spec(cpu=2, affinity=near("lead")), on=["n0"], running=100, age=200),
+        workload("lead", of=lead, on=["n0"], running=100, age=200),
+        workload("stays", of=spec(cpu=4), on=["n1"], running=900, age=1000, preemptible=False),
+        workload("big", of=spec(cpu=8), age=600),
+    )
+    (found,) = plan.moves
+    assert {(s.workload, s.target) for wave in found.waves for s in wave} == {
+        ("default/a-follower", "n1"), ("default/lead", "n1"),
+    }  # fmt: skip
+
+
+def test_what_affinity_alone_makes_impossible_is_not_called_proven():
+    """The bound of the problem without it stands, and nothing is ruled out."""
+    lone = spec(cpu=4, labels=app("x"), affinity=apart("x"))
+    plan = reschedule(
+        hosts(8, 8),
+        workload("one", of=lone, on=["n0"], running=100, age=200),
+        workload("two", of=lone, on=["n1"], running=100, age=200),
+        workload("big", of=spec(cpu=8), age=600),
+    )
+    (found,) = plan.moves
+    assert (found.cost, found.method) == (None, "unknown")
+    assert not [s for s in plan.steps if s.action == "evict"]
