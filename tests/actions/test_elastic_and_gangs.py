@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from tests.actions.helpers import MINUTE, NOW, changed, cluster, codes, play, queue, runs, shields, steps, waits
 
 from tenure.model.workload import Checkpoint, Phase
+from tenure.report.plan_json import plan_json
 
 QUEUES = [queue("a", guaranteed=2), queue("b", guaranteed=0)]
 
@@ -113,6 +115,19 @@ def test_consolidation_moves_what_has_a_place_to_land():
     assert [(s.cause, s.to) for s in found.steps if s.action == "evict"] == [("consolidate", "n1")]
     assert steps(found, "nominate") == [("contender", "contender-0"), ("x", "x-0")]
     assert steps(play(state, cycles=3), "bind") == [("contender", "contender-0"), ("x", "x-0")]
+
+
+def test_what_consolidation_moves_stands_among_the_moves_as_well():
+    running = [runs("x", "a", ["n0"], gpus=2, minutes=9), runs("y", "a", ["n1"], gpus=2, minutes=60)]
+    written = plan_json(play(cluster([queue("a")], [*running, waits("contender", "a", gpus=4)], nodes=2)))
+    (move,) = written["moves"]
+    (evicted,) = [s for s in written["steps"] if s["action"] == "evict"]
+    step = {"workload": "default/x", "task": "x-0", "from": "n0", "to": "n1", "mode": "evict-first"}
+    assert (move["for"], move["trigger"], move["feasible"], move["waves"]) == (
+        ["default/contender"], "pending", True, [[step]],
+    )  # fmt: skip
+    assert (evicted["to"], evicted["wave"]) == ("n1", 0)
+    assert move["certificate"]["cost"] == pytest.approx(evicted["cost"], abs=1)
 
 
 def test_nothing_moves_where_a_cheaper_victim_may_be_taken():

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from operator import ge
 
+from tenure.engine.cost import MICRO
+from tenure.engine.moves import MovePlan, MoveStep
 from tenure.engine.plan import Reason
 from tenure.engine.workloads import NextStep, WorkloadState
 from tenure.model.settings import Cause
@@ -18,6 +20,8 @@ from tenure.victims.trial import NO_LANDING
 from tenure.victims.turns import Turns
 
 CHEAPER = "cheaper-victims"
+
+UNPROVEN = "found by the search that reclaim and preempt share, which proves no bound"
 
 
 class Moving(Turns):
@@ -112,3 +116,18 @@ class Moving(Turns):
         if "preempt" in actions:
             found.append(Preempt(self.session, contender))
         return found
+
+    def _carry_out(self, contender: WorkloadState, rules: Rules, candidates: Candidates, found: Found) -> None:
+        """Carry the moves out, and list them among the plan's moves as well."""
+        plan, cost = self.state.plan, sum(p.cost for p in found.pieces or [])
+        before = len(plan.steps)
+        super()._carry_out(contender, rules, candidates, found)
+        moved = tuple(
+            MoveStep(s.workload, s.task, s.node, s.to, "evict-first")
+            for s in plan.steps[before:]
+            if s.cause == self.cause and s.to is not None
+        )
+        if moved:
+            plan.moves.append(
+                MovePlan((contender.key,), "pending", round(cost / MICRO), 0, None, "greedy", UNPROVEN, (moved,))
+            )
