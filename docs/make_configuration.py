@@ -1,0 +1,292 @@
+"""Makes ``configuration.md`` anew, from the code: every setting, field, label, annotation, event and metric.
+
+python docs/make_configuration.py
+"""
+# ruff: noqa: INP001  a script, not a package
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from prometheus_client import CollectorRegistry
+
+from tenure.clusters.kubernetes.crds import RESOURCES, spec_record
+from tenure.live.metrics import LiveMetrics
+from tenure.model import containers, kinds
+from tenure.model.descriptions import described_as
+from tenure.model.files import write_atomically
+from tenure.model.kinds import INT32, Kind
+from tenure.model.records import Field, Record, record_of
+from tenure.model.settings import Settings
+
+TARGET: Final = Path(__file__).with_name("configuration.md")
+
+ON_PODS: Final = {
+    "tenure.dev/queue": "label: the leaf queue; `kai.scheduler/queue` and `queue` are read as well",
+    "tenure.dev/pod-group": "label: the workload that pods of one namespace form together",
+    "tenure.dev/sub-group": "label: the subgroup of its PodGroup that the pod belongs to",
+    "tenure.dev/node-pool": "label, on nodes and pods: the pool; without it `default`",
+    "tenure.dev/order": "whole number: pods with lower ones start first and leave last",
+    "tenure.dev/role": "`originator`: an owner or driver, with which what it started would go; evicted last",
+    "tenure.dev/min-member": "on the pod or its owner: how many pods are the workload's core",
+    "tenure.dev/preemptible": "`true` or `false`: whether it may be evicted, whatever its priority",
+    "tenure.dev/gpu-fraction": "part of a GPU, such as `500m`, instead of whole ones",
+    "tenure.dev/gpu-memory": "part of a GPU by its memory, such as `20Gi`",
+    "tenure.dev/gpu-devices": "of how many GPUs it wants that part",
+    "tenure.dev/expected-runtime": "how long it expects to run; past that it may be requeued; `0`: never",
+    "tenure.dev/requeue-delay": "for how long it is not requeued again",
+    "tenure.dev/checkpoint-interval": "how often it saves its work",
+    "tenure.dev/restart-overhead": "how long it takes to go on from a checkpoint",
+    "tenure.dev/last-checkpoint-time": "written by the workload: when it last saved; in a gang the oldest counts",
+    "tenure.dev/eviction-ack": "written by the workload: it has seen the notice and may be evicted now",
+    "yunikorn.apache.org/allow-preemption": "`false`, on the pod or its PriorityClass: it is evicted last",
+    "tenure.dev/drain": "`true`, on a node: the rescheduler empties it",
+}
+"""What users write, and means something to Tenure."""
+
+WRITTEN: Final = {
+    "tenure.dev/last-start-timestamp": "when the workload's core was last bound: minimum runtime counts from here",
+    "tenure.dev/requeue-not-before": "until when it is not requeued again",
+    "tenure.dev/stale-since": "since when the gang runs with less than its core",
+    "tenure.dev/devices": "the numbers of the GPUs that it shares",
+    "tenure.dev/nomination": "since when, and for which GPUs, the node in `nominatedNodeName` is promised to it",
+    "tenure.dev/eviction": "why it was evicted, for whom, and what that costs",
+    "tenure.dev/eviction-notice": "that it will be evicted: deadline, cause, and for whom",
+    "tenure.dev/pause": "on the Lease of a pool: until when evictions are paused, and why",
+    "tenure.dev/eviction-log": "label of the ConfigMaps that hold the log of evictions",
+}
+"""What Tenure writes."""
+
+EVENTS: Final = {
+    "Started": "all of a workload's core is bound",
+    "Nominated": "room is promised to a pod, or a workload is past its expected runtime; the message says which",
+    "Evicted": "it gives way: for whom, by which rule, and what that costs",
+    "Requeued": "it went back to the queue past its expected runtime, and for whom",
+    "WouldEvict": "the same for a cause in shadow: nothing was done",
+    "Waiting": "why it waits",
+    "Refused": "the API server refused what was to be done, such as an eviction by a PodDisruptionBudget",
+    "Invalid": "the object cannot be read, or something in it is passed over; the message names the place",
+    "InvalidSetting": "a setting or annotation of a workload cannot be read, and what holds instead",
+}
+"""Reasons of events."""
+
+REQUEUE_METRICS: Final = {
+    "tenure_requeue_nominations_total": (("plugin",), "Workloads that a nominator proposed for requeue."),
+    "tenure_requeue_nomination_skipped_total": (("plugin", "reason"), "Workloads that it passed over, by reason."),
+    "tenure_requeue_transactions_total": (
+        ("result",),
+        "Requeues played through: `committed`, `rolled_back`.",
+    ),
+}
+"""Metrics that appear with the first requeue they count."""
+
+_HEAD = """\
+# Configuration
+
+Every setting, field, label, annotation, event and metric. This page is made of the code that reads them
+(`python docs/make_configuration.py`); a test holds it to that. What the words mean is in [concepts.md](concepts.md),
+how to install and run in [operations.md](operations.md).
+
+Durations are Go durations with `d` and `w` (`30s`, `1h30m`, `2d`); a number without a unit is an error, except `0`.
+Amounts are Kubernetes quantities (`500m`, `1.5Gi`). Times are RFC 3339. A share is a number between 0 and 1 or a
+percentage in quotes (`90%`); in custom resources it is a percentage.
+"""
+
+_SETTINGS_HEAD = """\
+## Settings of the scheduler
+
+The same keys everywhere: under `scheduler:` in the ConfigMap that `tenure install` prints (`kind: SchedulerConfig`), in
+a cluster file, and under `spec.scheduler` of a `NodePool`, which holds for the nodes of that pool. `tenure validate`
+reports all problems of a file at once; `--set scheduler.KEY=VALUE` overrides one for `tenure plan` and `simulate`.
+
+These are the defaults:
+"""
+
+
+def generate() -> str:
+    """Give the whole page."""
+    parts = [_HEAD, _SETTINGS_HEAD, _defaults(), *_settings(), *_resources(), *_names(), *_observability()]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _defaults() -> str:
+    written = {field.key: _default(field, Settings()) for field in record_of(Settings).fields.values()}
+    text = yaml.safe_dump({"scheduler": written}, sort_keys=False, default_flow_style=None, width=110)
+    return f"```yaml\n{text}```\n"
+
+
+def _default(field: Field, owner: Any) -> Any:
+    """Give the default of a setting as one would write it; null where nothing is set."""
+    value = getattr(owner, field.attribute)
+    if value is None:
+        return None
+    if isinstance(field.kind, Record):
+        return {inner.key: _default(inner, value) for inner in field.kind.fields.values()}
+    written = field.kind.encode(value)
+    return 0 if written == "0s" else written
+
+
+def _settings() -> Iterator[str]:
+    yield from _table(record_of(Settings), Settings())
+    for path, record, owner in _below("scheduler", record_of(Settings), Settings()):
+        yield f"### `{path}`\n"
+        yield from _table(record, owner)
+        if record.cls.__name__ == "DisruptionSettings":
+            yield "A rule of `budgets`, and the spec of a `DisruptionBudget` without `name`:\n"
+            yield from _table(record_of_item(record, "budgets"), None)
+
+
+def record_of_item(record: Record, key: str) -> Record:
+    """Give the record of a list's items."""
+    kind = record.fields[key].kind
+    assert isinstance(kind, containers.Listing)
+    assert isinstance(kind.items, Record)
+    return kind.items
+
+
+def _below(path: str, record: Record, owner: Any) -> Iterator[tuple[str, Record, Any]]:
+    for field in record.fields.values():
+        if isinstance(field.kind, Record):
+            value = getattr(owner, field.attribute) if owner is not None else None
+            inner = value if value is not None else _empty(field.kind)
+            yield f"{path}.{field.key}", field.kind, inner
+            yield from _below(f"{path}.{field.key}", field.kind, inner)
+
+
+def _empty(record: Record) -> Any:
+    return record.cls() if not record.required else None
+
+
+def _table(record: Record, owner: Any) -> Iterator[str]:
+    sentences = described_as(record.name)
+    rows = []
+    for field in record.fields.values():
+        default = _own_default(field) if owner is None else _written(_default(field, owner), field.kind)
+        rows.append((f"`{field.key}`", value_of(field.kind), default, sentences[field.key]))
+    yield _rows(("key", "value", "default", "meaning"), rows)
+
+
+def _own_default(field: Field) -> str:
+    """Give what holds where a field is left out."""
+    if field.required:
+        return "required"
+    empty = field.default is None or field.default in ((), {})
+    return "unset" if empty else _written(field.kind.encode(field.default), field.kind)
+
+
+def _written(default: Any, kind: Kind) -> str:
+    if isinstance(kind, Record):
+        return "" if default is not None else "unset"
+    if default is None:
+        return "unset"
+    text = yaml.safe_dump(default, default_flow_style=True, width=10_000).strip().removesuffix("\n...").strip()
+    return f"`{text}`" if len(text) <= _LONG else "see above"
+
+
+_LONG = 40
+
+
+def _range(kind: kinds.Integer) -> str:
+    if kind.high == INT32 - 1 and kind.low > -INT32:
+        return f"whole number from {kind.low}"
+    return "whole number" if kind.low == -INT32 else f"{kind.low} to {kind.high}"
+
+
+def _record_words(record: Record) -> str:
+    name = record.name
+    if name.endswith("Settings"):
+        return "see below"
+    return {
+        "BudgetRule": "rules, see below",
+        "LabelSelector": "label selector",
+        "SubGroup": "subgroups, see below",
+        "Topology": "`required`, `preferred`: node labels",
+        "CheckpointSpec": "`interval`, `restartOverhead`: durations",
+    }[name]
+
+
+def value_of(kind: Kind) -> str:
+    """Say in a few words what a field may hold."""
+    return _WORDS[type(kind)](kind)
+
+
+_WORDS: Final[dict[type[Kind], Callable[[Any], str]]] = {
+    kinds.Text: lambda _: "text",
+    kinds.Name: lambda _: "name",
+    kinds.Boolean: lambda _: "`true` \\| `false`",
+    kinds.TimeKind: lambda _: "time",
+    kinds.ShareKind: lambda _: "share",
+    kinds.CountOrPercent: lambda _: "count or percentage",
+    kinds.Number: lambda _: "number",
+    kinds.Integer: _range,
+    kinds.Choice: lambda kind: " \\| ".join(f"`{word}`" for word in kind.values),
+    kinds.DurationKind: lambda kind: "duration" + (" above 0" if kind.positive else ", may be negative" * kind.signed),
+    containers.AmountsKind: lambda _: "amounts by resource",
+    containers.PairsKind: lambda _: "text by key",
+    containers.Listing: lambda kind: f"list of {value_of(kind.items)}",
+    containers.Map: lambda kind: f"{value_of(kind.values)} by {value_of(kind.keys)}",
+    containers.OneOrMap: lambda kind: f"{value_of(kind.one)}, or {value_of(kind.many)}",
+    Record: _record_words,
+}
+
+
+def _rows(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+def _resources() -> Iterator[str]:
+    yield "## Custom resources\n"
+    yield "Group `tenure.dev`, version `v1alpha1`. `kubectl explain queues.tenure.dev.spec` says the same.\n"
+    for resource in RESOURCES:
+        scope = "namespaced" if resource.namespaced else "cluster-scoped"
+        yield f"### {resource.kind}\n"
+        yield f"{resource.summary} ({scope}; `kubectl get {resource.short[0]}`)\n"
+        if resource.kind == "NodePool":
+            yield "`spec.scheduler` holds the settings above.\n"
+        elif resource.kind == "DisruptionBudget":
+            yield "Its spec is a rule of `scheduler.disruption.budgets`, above, without `name`.\n"
+        else:
+            yield from _table(spec_record(resource.kind), None)
+        if resource.kind == "PodGroup":
+            yield "A subgroup:\n"
+            yield from _table(record_of_item(spec_record("PodGroup"), "subGroups"), None)
+
+
+def _names() -> Iterator[str]:
+    yield "## Labels and annotations\n"
+    yield "What users write, on pods unless it says otherwise; annotations unless it says label:\n"
+    yield _rows(("key", "meaning"), ((f"`{key}`", text) for key, text in ON_PODS.items()))
+    yield "What Tenure writes, on pods unless it says otherwise:\n"
+    yield _rows(("key", "meaning"), ((f"`{key}`", text) for key, text in WRITTEN.items()))
+
+
+def _observability() -> Iterator[str]:
+    yield "## Events\n"
+    yield "By `tenure.dev/scheduler`, on the owner of the workload's pods or on the object that is meant:\n"
+    yield _rows(("reason", "meaning"), ((f"`{key}`", text) for key, text in sorted(EVENTS.items())))
+    yield "## Metrics\n"
+    yield "At `/metrics`. Labels have few values, and never names of workloads.\n"
+    yield _rows(("metric", "type", "labels", "meaning"), sorted(_metrics()))
+
+
+def _metrics() -> Iterator[tuple[str, ...]]:
+    made = LiveMetrics()
+    labels = {metric._name: metric._labelnames for metric in _collectors(made.registry)}  # noqa: SLF001
+    for metric in made.registry.collect():
+        suffix = "_total" if metric.type == "counter" else ""
+        names = ", ".join(f"`{name}`" for name in labels[metric.name])
+        yield f"`{metric.name}{suffix}`", metric.type, names, metric.documentation
+    for name, (keys, text) in REQUEUE_METRICS.items():
+        yield f"`{name}`", "counter", ", ".join(f"`{key}`" for key in keys), text
+
+
+def _collectors(registry: CollectorRegistry) -> Iterable[Any]:
+    return registry._collector_to_names  # noqa: SLF001  the labels of a metric without samples stand nowhere else
+
+
+if __name__ == "__main__":
+    write_atomically(TARGET, generate())

@@ -1,0 +1,71 @@
+"""The configuration reference says what the code says."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+from tenure.clusters.kubernetes.events import REASONS
+from tenure.model.descriptions import FIELDS
+from tenure.model.schema import json_schema
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "tenure"
+NO_KEYS = {"tenure.dev/v1alpha1", "tenure.dev/scheduler"}
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("make_configuration", ROOT / "docs" / "make_configuration.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+MADE = load()
+
+
+def test_the_page_is_what_the_code_says():
+    """The page is up to date; if this fails, run: python docs/make_configuration.py."""
+    assert MADE.TARGET.read_text(encoding="utf-8") == MADE.generate()
+
+
+def test_every_setting_is_described_and_nothing_else_is():
+    """Each field of settings, queues and rules has its sentence; none is about a field that is gone."""
+    definitions = json_schema()["$defs"]
+    for name, sentences in FIELDS.items():
+        fields = set(definitions.get(name, {}).get("properties", ()))
+        if name == "Workload":
+            assert set(sentences) <= fields | {"priorityClassName"}
+        elif name != "NodePoolSpec":
+            assert set(sentences) == fields, name
+    described = set(FIELDS) | {name for name in definitions if not name.endswith("Settings")}
+    assert set(definitions) <= described
+
+
+def test_every_label_and_annotation_is_listed():
+    """Each key under tenure.dev/ that stands in the source is on the page, and the page names no other."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
+    found = set(re.findall(r'"(tenure\.dev/[a-z][a-z0-9-]*)"', text)) - NO_KEYS
+    found |= {f"tenure.dev/{name}" for name in ("expected-runtime", "requeue-delay", "requeue-not-before")}
+    listed = {key for key in MADE.ON_PODS | MADE.WRITTEN if key.startswith("tenure.dev/")}
+    assert found == listed
+
+
+def test_every_event_is_listed():
+    """Each reason that an event may have is on the page."""
+    assert set(MADE.EVENTS) == REASONS
+
+
+def test_every_metric_is_listed():
+    """Each metric that stands in the source is on the page, by the name under which it is scraped."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
+    found = set(re.findall(r'"(tenure_[a-z_]+)"', text))
+    page = MADE.generate()
+    assert found
+    assert [name for name in sorted(found) if f"`{name}`" not in page] == []
+
+
+def test_documents_name_files_that_are_there():
+    """Links between the documents lead somewhere."""
+    for document in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8")):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
