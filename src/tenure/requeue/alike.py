@@ -8,7 +8,6 @@ alike.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,14 +21,11 @@ Likeness = tuple[object, ...]
 class Alike:
     """Likenesses of candidates, as things are when it is made."""
 
-    def __init__(self, session: Session, candidates: Sequence[Candidate]) -> None:
+    def __init__(self, session: Session) -> None:
         self.session = session
         waiting = session.waiting.all()
         self.never = session.terms.used or any(w.root.topology is not None or w.root.children for w in waiting)
-        self._nodes: dict[int, bytes] = {}
-        if not self.never:
-            where = sorted({t.node for c in candidates if c.is_simple for t in c.held_tasks()})
-            self._nodes = dict(zip(where, self._looks(where), strict=True))
+        self._looks: dict[int, bytes] = {}
 
     def of(self, candidate: Candidate, kind: int) -> Likeness:
         """Give what all that are alike have in common."""
@@ -39,7 +35,7 @@ class Alike:
         on: dict[int, list[int]] = {}
         for task in held:
             on.setdefault(task.node, []).append(task.cls.id)
-        places = sorted((self._nodes[node], tuple(sorted(classes))) for node, classes in on.items())
+        places = sorted((self._look(node), tuple(sorted(classes))) for node, classes in on.items())
         return kind, self._place(candidate.workload), tuple(places)
 
     def _place(self, workload: WorkloadState) -> int:
@@ -47,12 +43,13 @@ class Alike:
         entry = (-workload.priority, START, 0.0, workload.queued_at, workload.key)
         return bisect_left(self.session.waiting.entries[workload.leaf], entry)
 
-    def _looks(self, where: Sequence[int]) -> list[bytes]:
-        """Give all that placement can see of some nodes."""
-        nodes, classes = self.session.nodes, self.session.classes.classes
-        admits = np.packbits(np.array([c.static[where] for c in classes]).reshape(len(classes), -1), axis=0)
-        devices = np.sort(nodes.device[:, where], axis=2)
-        liked = [c.preference[where] for c in classes if c.preference is not None]
-        columns = [nodes.room[:, where].T, nodes.capacity[:, where].T, admits.T, *(column[:, None] for column in liked)]
-        rows = [np.ascontiguousarray(column) for column in (*columns, devices[0], devices[1])]
-        return [b"".join(row[n].tobytes() for row in rows) for n in range(len(where))]
+    def _look(self, node: int) -> bytes:
+        """Give all that placement can see of a node."""
+        found = self._looks.get(node)
+        if found is None:
+            nodes, classes = self.session.nodes, self.session.classes.classes
+            admits = bytes(c.static_list[node] for c in classes)
+            liked = [float(c.preference[node]) for c in classes if c.preference is not None]
+            parts = [nodes.room[:, node], nodes.capacity[:, node], np.array(liked), *np.sort(nodes.device[:, node])]
+            found = self._looks[node] = b"".join([admits, *(part.tobytes() for part in parts)])
+        return found

@@ -21,8 +21,8 @@ from tenure.victims.state import Evicting
 from tenure.victims.trial import Played, Trials
 
 MOST_IN_VAIN = 1 << 12
-"""Work in one cycle that helped nobody, before the search goes on in the next one. A play-through is counted as many
-times as there are leaves in which somebody waits: so long it takes."""
+"""Work in one cycle that helped nobody, before the search goes on in the next one. Where several leaves contend, a
+play-through counts as often as workloads wait, all of whom it may have to pass over; else once."""
 
 ASKED = 16
 """So many refusals by a rule or a shield cost as much as one play-through."""
@@ -98,8 +98,7 @@ class Attempts:
     def verdict(self, contender: WorkloadState, pieces: Sequence[Piece]) -> Played | Refusal:
         """Play a set through, and undo it."""
         found = self.commits.play(contender, pieces, keep=False)
-        if not isinstance(found, Played) and not found.about:
-            self._in_vain += len(self.session.waiting.entries)
+        self._noted(found)
         return found
 
     def pays(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
@@ -118,13 +117,25 @@ class Attempts:
 
     def commit(
         self, cls: ContenderClass, contender: WorkloadState, candidates: Sequence[Candidate], pieces: Sequence[Piece]
-    ) -> None:
-        """Carry a set out for the first of a class."""
+    ) -> Refusal | None:
+        """Carry a set out for the first of a class, if it pays."""
         gone = {p.workload for p in pieces}
-        for candidate in candidates:
-            candidate.done = candidate.workload in gone
-        self.commits.commit(contender, pieces, [c for c in candidates if c.done])
-        cls.members.pop(0)
+        going = [c for c in candidates if c.workload in gone]
+        refusal = self._noted(self.commits.commit(contender, pieces, going))
+        if refusal is None:
+            for candidate in going:
+                candidate.done = True
+            cls.members.pop(0)
+        return refusal
+
+    def _noted(self, verdict: Played | Refusal | None) -> Refusal | None:
+        """Count what was played through to its end in vain: it took the longer, the more wait."""
+        if not isinstance(verdict, Refusal):
+            return None
+        if not verdict.about:
+            entries = [len(e) for e in self.session.waiting.entries.values() if e]
+            self._in_vain += sum(entries) if len(entries) > 1 else 1
+        return verdict
 
     def report(self) -> None:
         """Write into the plan who was refused and why, and that steps ran out."""

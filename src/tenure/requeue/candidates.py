@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from operator import add
+from typing import NamedTuple
 
+from tenure.engine.queues import Amount
 from tenure.engine.requeued import Nominated
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.nominators.contract import Findings
+from tenure.requeue.rules import core_of
 from tenure.shields.opt_out import last_resort
 from tenure.victims.pieces import Piece, pieces_of
+
+
+class Kind(NamedTuple):
+    """What candidates of one kind have in common; ``held`` is what goes, None where that may be a part of them."""
+
+    leaf: int
+    priority: int
+    held: Amount | None
+    asks: Amount
 
 
 @dataclass(slots=True, eq=False)
@@ -27,6 +40,7 @@ class Candidate:
     over: float
     done: bool = False
     _options: list[list[Piece]] | None = None
+    _kind: Kind | None = None
 
     @property
     def is_simple(self) -> bool:
@@ -37,6 +51,21 @@ class Candidate:
     def held_tasks(self) -> list[TaskState]:
         """Give the tasks that hold room."""
         return [t for t in self.workload.tasks if t.node >= 0 and t.active]
+
+    def kind(self, session: Session) -> Kind:
+        """Give its kind: exactly, if it can only go as a whole."""
+        if self._kind is None:
+            self._kind = self._find_kind(session)
+        return self._kind
+
+    def _find_kind(self, session: Session) -> Kind:
+        workload = self.workload
+        if not self.is_simple:
+            return Kind(workload.leaf, workload.priority, None, _sum([t.cls.amount for t in workload.tasks]))
+        held = self.held_tasks()
+        goes = _sum([t.cls.amount_at(t.node, session.nodes) for t in held])
+        again: Sequence[TaskState] = core_of(workload) or held
+        return Kind(workload.leaf, workload.priority, goes, _sum([t.cls.amount for t in again]))
 
     def options(self, session: Session) -> list[list[Piece]]:
         """Give what it can give, the gentlest first: one task of surplus, all of it, the whole with its core."""
@@ -104,3 +133,10 @@ def _excess(session: Session, shares: CurrentShares, queue: int) -> float:
         ((held[row] / fair[row] - 1.0 if fair[row] else inf) if held[row] > fair[row] else 0.0 for row in shares.rows),
         default=0.0,
     )
+
+
+def _sum(amounts: Sequence[Amount]) -> Amount:
+    total = amounts[0]
+    for amount in amounts[1:]:
+        total = tuple(map(add, total, amount))
+    return total

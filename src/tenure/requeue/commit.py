@@ -64,13 +64,16 @@ class Commits:
         if placed:
             self.place(Played([], placed))
 
-    def commit(self, contender: WorkloadState, pieces: Sequence[Piece], candidates: Sequence[Candidate]) -> None:
-        """Requeue candidates for a contender: the cooldown is written first, then the evictions."""
+    def commit(
+        self, contender: WorkloadState, pieces: Sequence[Piece], candidates: Sequence[Candidate]
+    ) -> Refusal | None:
+        """Requeue candidates for a contender, if that pays: the cooldown is written first, then the evictions."""
         session, rules = self.session, Requeue(self.session, self.trials.shares, contender)
         why = {c.workload: f"{rules.why(c.workload)}; nominated by {', '.join(c.nominated.by)}" for c in candidates}
         price = prices(self.state, pieces, "requeue", contender)
         played = self.play(contender, pieces, keep=True)
-        assert isinstance(played, Played), played
+        if not isinstance(played, Played):
+            return played
         for candidate in candidates:
             self._bar(candidate, contender)
 
@@ -84,6 +87,7 @@ class Commits:
         self.number += 1
         self.serve_rest()
         session.waiting.compact()
+        return None
 
     def _bar(self, candidate: Candidate, contender: WorkloadState) -> None:
         """Bar a workload from being requeued again for a while."""

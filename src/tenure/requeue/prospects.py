@@ -47,7 +47,6 @@ class Prospects:
         self.contenders = gather(session, may_contend)
         self.candidates: list[Candidate] = []
         self.classes: list[ContenderClass] = []
-        self._number: dict[int, int] = {}
         if not self.contenders.classes:
             return
         standing = Standing(session, shares, self.contenders, candidates)
@@ -57,16 +56,21 @@ class Prospects:
             return
         self._kind = standing.kind[alive]
         self._leaves = np.array([c.workload.leaf for c in self.candidates], np.int64)
-        rows = dict(zip(map(id, self.contenders.classes), standing.rows(self.contenders.classes), strict=True))
-        present = np.unique(self._kind)
-        some = [c for c in self.contenders.classes if rows[id(c)][present].any()]
-        self.classes = in_order(session, shares, some)
-        self._number = {id(cls): number for number, cls in enumerate(self.classes)}
-        self._rows = [rows[id(cls)] for cls in self.classes]
         self.room = Room(session, self.candidates)
         self._by_room: dict[tuple[int, bool], Mask] = {}
         self._helps: dict[int, Mask] = {}
-        self._limit = [session.queues.over_max(cls.leaf, self.contenders.amounts[cls.shape]) for cls in self.classes]
+        every = self.contenders.classes
+        self._limits = {id(cls): session.queues.over_max(cls.leaf, self.contenders.amounts[cls.shape]) for cls in every}
+        self._rows = dict(zip(map(id, every), standing.rows(every), strict=True))
+        present = np.flatnonzero(np.bincount(self._kind))
+        most = session.settings.requeue.max_candidates
+        hopeful = [cls for cls in every if self._rows[id(cls)][present].any() and self._is_hopeful(cls, most)]
+        self.classes = in_order(session, shares, hopeful)
+
+    def _is_hopeful(self, cls: ContenderClass, most: int) -> bool:
+        """Whether some candidate, or as many together as may go, could serve a class."""
+        mask = self._deserving(cls)
+        return bool((mask & self._enough(cls)).any()) or len(self.together(cls, most)) > 1
 
     def need(self, cls: ContenderClass) -> Need:
         """What a class asks for, as room was."""
@@ -75,20 +79,20 @@ class Prospects:
     def alone(self) -> list[Single]:
         """Candidates that could serve somebody alone, in order."""
         found: list[list[ContenderClass]] = [[] for _ in self.candidates]
-        for number, cls in enumerate(self.classes):
-            for place in np.flatnonzero(self._deserving(number) & self._enough(number)).tolist():
+        for cls in self.classes:
+            for place in np.flatnonzero(self._deserving(cls) & self._enough(cls)).tolist():
                 found[place].append(cls)
         kinds = self._kind.tolist() if self.candidates else []
         return [Single(c, k, f) for c, k, f in zip(self.candidates, kinds, found, strict=True) if f]
 
-    def _deserving(self, number: int) -> Mask:
+    def _deserving(self, cls: ContenderClass) -> Mask:
         """Candidates than which a class is more deserving."""
-        mask: Mask = self._rows[number][self._kind]
+        mask: Mask = self._rows[id(cls)][self._kind]
         return mask
 
-    def _enough(self, number: int) -> Mask:
+    def _enough(self, cls: ContenderClass) -> Mask:
         """Candidates that make room, or, where a maximum holds the class back, that stand below it."""
-        cls, limit = self.classes[number], self._limit[number]
+        limit = self._limits[id(cls)]
         key = cls.shape, limit is None
         found = self._by_room.get(key)
         if found is None:
@@ -96,14 +100,14 @@ class Prospects:
         if limit is None:
             return found
         path = self.session.queues.path
-        below = [leaf for leaf in set(self._leaves.tolist()) if limit[0] in path[leaf]]
-        return np.logical_and(found, np.isin(self._leaves, below))
+        below = np.array([limit[0] in path[leaf] for leaf in range(len(path))])
+        stands: Mask = found & below[self._leaves]
+        return stands
 
     def together(self, cls: ContenderClass, most: int) -> list[Candidate]:
         """Candidates that could be part of a set for a class, in order; none if no set could be enough."""
-        number = self._number[id(cls)]
-        mask = self._deserving(number)
-        if self._limit[number] is None:
+        mask = self._deserving(cls)
+        if self._limits[id(cls)] is None:
             helps = self._helps.get(cls.shape)
             if helps is None:
                 need = self.need(cls)

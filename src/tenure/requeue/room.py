@@ -30,7 +30,12 @@ class Room:
             tasks += held
             whose += [number] * len(held)
         where = np.array(whose, np.int64) * len(nodes) + np.array([t.node for t in tasks], np.int64)
-        pairs, pair_of = np.unique(where, return_inverse=True)
+        order = np.argsort(where, kind="stable")
+        first = np.ones(len(where), bool)
+        first[1:] = where[order][1:] != where[order][:-1]
+        pairs = where[order][first]
+        pair_of = np.empty(len(where), np.int64)
+        pair_of[order] = np.cumsum(first) - 1
         self.candidate, self.node = np.divmod(pairs, max(len(nodes), 1))
         self.freed = np.zeros((nodes.rows, len(pairs)), np.int64)
         for classes in _by_class(tasks).values():

@@ -18,7 +18,7 @@ def serve_all(session: Session, placer: Placer, shares: CurrentShares) -> list[T
     while (workload := order.next()) is not None:
         step = workload.step
         assert step is not None
-        barred = held_back(session, workload, step)
+        barred = step.cannot_fit(session.epoch, most) or held_back(session, workload, step)
         if not barred and placer.place(workload, step):
             placed += step.tasks
             session.refresh(workload)

@@ -8,47 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from operator import add
-from typing import NamedTuple
 
 import numpy as np
 
 from tenure.engine.nodes import Ints
 from tenure.engine.order import Key, queue_key
-from tenure.engine.queues import Amount
 from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState
 from tenure.fairness.current import CurrentShares
-from tenure.requeue.candidates import Candidate
+from tenure.requeue.candidates import Candidate, Kind
 from tenure.requeue.classes import ContenderClass, Contenders
 from tenure.requeue.room import Mask
-from tenure.requeue.rules import core_of
 
 LAST_NAME = "\U0010ffff"
 """Behind every name of a queue."""
 
 OWN, OTHER = -1, -2
 """Where a path is shorter than the deepest: of a candidate, of a contender."""
-
-
-class Kind(NamedTuple):
-    """What candidates of one kind have in common; ``held`` is what goes, None where that may be a part of them."""
-
-    leaf: int
-    priority: int
-    held: Amount | None
-    asks: Amount
-
-
-def kind_of(session: Session, candidate: Candidate) -> Kind:
-    """Give the kind of a candidate: exactly, if it can only go as a whole."""
-    workload = candidate.workload
-    held = candidate.held_tasks()
-    if not candidate.is_simple:
-        return Kind(workload.leaf, workload.priority, None, _sum([t.cls.amount for t in workload.tasks]))
-    goes = _sum([t.cls.amount_at(t.node, session.nodes) for t in held])
-    again: Sequence[TaskState] = core_of(workload) or held
-    return Kind(workload.leaf, workload.priority, goes, _sum([t.cls.amount for t in again]))
 
 
 class Standing:
@@ -66,7 +41,7 @@ class Standing:
         self.contenders = contenders
         self.equals = session.settings.requeue.contenders == "any"
         numbers: dict[Kind, int] = {}
-        self.kind = np.array([numbers.setdefault(kind_of(session, c), len(numbers)) for c in candidates], np.int64)
+        self.kind = np.array([numbers.setdefault(c.kind(session), len(numbers)) for c in candidates], np.int64)
         self.kinds = list(numbers)
         self._rank()
 
@@ -165,10 +140,3 @@ class Standing:
             queues[number, :length] = path[leaf][::-1]
             along[number, :length] = ranks[number][::-1]
         return queues, along
-
-
-def _sum(amounts: Sequence[Amount]) -> Amount:
-    total = amounts[0]
-    for amount in amounts[1:]:
-        total = tuple(map(add, total, amount))
-    return total

@@ -23,8 +23,8 @@ from tenure.requeue.rules import DESERVING
 from tenure.requeue.sets import Sets
 from tenure.shields.delay import delay
 from tenure.victims.gates import anyone_waits
+from tenure.victims.pieces import Piece
 from tenure.victims.state import Evicting
-from tenure.victims.trial import Played
 
 OF_QUEUES = (GUARANTEED, FAIR_SHARE, DESERVING)
 """Rules that look at queues alone."""
@@ -122,18 +122,28 @@ class Transactions:
                     continue
                 if not attempts.spend(Position(contender.key, candidate.workload.key, number)):
                     return
-                verdict = attempts.verdict(contender, pieces)
-                if isinstance(verdict, Played):
-                    attempts.commit(cls, contender, [candidate], attempts.fewer(contender, pieces))
+                verdict = self._try(cls, contender, candidate, pieces)
+                if verdict is None:
                     return
                 self._refuse(single, likeness, cls, verdict)
+
+    def _try(
+        self, cls: ContenderClass, contender: WorkloadState, candidate: Candidate, pieces: Sequence[Piece]
+    ) -> Refusal | None:
+        """Requeue what is needed of some pieces of a candidate, if that pays."""
+        if len(pieces) > 1:
+            verdict = self.attempts.verdict(contender, pieces)
+            if isinstance(verdict, Refusal):
+                return verdict
+            pieces = self.attempts.fewer(contender, pieces)
+        return self.attempts.commit(cls, contender, [candidate], pieces)
 
     def _likeness(self, single: Single) -> Likeness:
         """What a candidate has in common with those that fare as it does, as things are."""
         if self._as_of != self.attempts.commits.number:
             self._alike, self._refused, self._as_of = None, set(), self.attempts.commits.number
         if self._alike is None:
-            self._alike = Alike(self.session, self.left)
+            self._alike = Alike(self.session)
         return self._alike.of(single.candidate, single.kind)
 
     def _ready(self, single: Single, likeness: Likeness, cls: ContenderClass) -> WorkloadState | None:

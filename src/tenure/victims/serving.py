@@ -39,7 +39,8 @@ def serve(
     while (workload := order.next()) is not None:
         step = workload.step
         assert step is not None
-        if not held_back(session, workload, step) and placer.place(workload, step):
+        hopeless = workload is not contender and step.cannot_fit(session.epoch, most)
+        if not hopeless and not held_back(session, workload, step) and placer.place(workload, step):
             placed += step.tasks
             session.refresh(workload)
             order.served(workload)
@@ -50,7 +51,7 @@ def serve(
         else:
             if workload is contender and not served:
                 return None
-            if step.shape is not None and not held_back(session, workload, step):
+            if step.shape is not None and not hopeless and not held_back(session, workload, step):
                 step.shape.failed = session.epoch
             order.pass_over(workload)
         if tick is not None:
