@@ -35,6 +35,14 @@ def test_the_text_fits_a_narrow_terminal():
     assert max(map(text_width, narrow.splitlines())) <= 100
 
 
+def test_where_there_is_little_room_reasons_have_a_table_of_their_own():
+    """All of the text is still there, and no column is squeezed to a few letters by the others."""
+    wide, narrow = (plan_text(result(), Terminal(width)) for width in (200, 80))
+    assert "\nWHY\n" not in wide
+    assert "\nWHY\n" in narrow
+    assert "reclaim: queue vision holds more than its fair share" in " ".join(narrow.split())
+
+
 def test_columns_that_would_be_empty_are_not_there():
     plain = {**NOTHING, "steps": [result()["steps"][3] | {"cycle": 0}]}
     assert steps(plain).headings == ("action", "workload", "task", "node")

@@ -15,6 +15,9 @@ from tenure.report.words import MILLI_GPU, NOTHING, amounts, bare_amount, count,
 
 Plan = dict[str, Any]
 
+SAME = "the same"
+"""Stands for a reason that the step before has, too."""
+
 _DONE = {
     "evict": "eviction",
     "bind": "binding",
@@ -78,7 +81,7 @@ def _step_rows(title: str, entries: Sequence[Plan]) -> Rows:
         if evicts:
             cost, why = step.get("cost"), _why(step)
             cells += [step.get("for") or ""] if serves else []
-            cells += ["" if cost is None else number(float(cost)), "the same" if why and why == before else why]
+            cells += ["" if cost is None else number(float(cost)), SAME if why and why == before else why]
             before = why
         rows.append(tuple(cells))
     return Rows(title, tuple(headings), rows, numbers=("cycle", "cost"), wide=("why", "node", "workload", "for"))

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
-from tenure.report.plan_rows import Rows, all_rows, headline, move_sentence, queue_rows, waves
-from tenure.report.tables import Column, Terminal, table, terminal, wrap
+from tenure.report.plan_rows import SAME, Rows, all_rows, headline, move_sentence, queue_rows, waves
+from tenure.report.tables import GAP, Column, Terminal, table, terminal, text_width, wrap
+
+WHY, WORKLOAD = "why", "workload"
+ROOM_FOR_REASONS = 32
+"""Columns of a terminal that reasons need to be read beside everything else."""
+
+MOST_BESIDE = 4
+"""Other columns from which on a table is one that reasons may crowd."""
+
+FOLLOWING = "and those after it"
 
 
 def print_plan(result: dict[str, Any]) -> None:
@@ -16,8 +26,9 @@ def print_plan(result: dict[str, Any]) -> None:
 
 def plan_text(result: dict[str, Any], where: Terminal) -> str:
     """Give a plan as text that fits a terminal."""
-    parts = [headline(result) + "\n"]
-    parts += [_set(rows, where) for rows in all_rows(result)]
+    parts = ["\n".join(wrap(headline(result), where.width)) + "\n"]
+    for rows in all_rows(result):
+        parts += [_set(part, where) for part in _apart(rows, where)]
     for move in result.get("moves", ()):
         sentence = "\n".join(wrap(move_sentence(move), where.width))
         moved = waves(move)
@@ -26,6 +37,30 @@ def plan_text(result: dict[str, Any], where: Terminal) -> str:
     if queues.rows:
         parts.append(_set(queues, where))
     return "\n".join(parts)
+
+
+def _apart(rows: Rows, where: Terminal) -> list[Rows]:
+    """Set reasons in a table of their own where beside everything else there is little room for them."""
+    if WHY not in rows.headings or WORKLOAD not in rows.headings or not rows.rows:
+        return [rows]
+    at, whose = rows.headings.index(WHY), rows.headings.index(WORKLOAD)
+    others = [column for column in range(len(rows.headings)) if column != at]
+    needed = sum(max(text_width(row[column]) for row in (rows.headings, *rows.rows)) + GAP for column in others)
+    longest = max(text_width(row[at]) for row in rows.rows)
+    if len(others) < MOST_BESIDE or where.width - needed >= min(ROOM_FOR_REASONS, longest):
+        return [rows]
+    plain = replace(
+        rows,
+        headings=tuple(rows.headings[c] for c in others),
+        rows=[tuple(row[c] for c in others) for row in rows.rows],
+    )
+    reasons: list[tuple[str, str]] = []
+    for row in rows.rows:
+        if row[at] and row[at] != SAME:
+            reasons.append((row[whose], row[at]))
+        elif row[at] == SAME and not reasons[-1][0].endswith(FOLLOWING):
+            reasons[-1] = f"{reasons[-1][0]} {FOLLOWING}", reasons[-1][1]
+    return [plain, Rows("Why", (WORKLOAD, WHY), reasons, wide=(WORKLOAD, WHY))]
 
 
 def _set(rows: Rows, where: Terminal) -> str:
