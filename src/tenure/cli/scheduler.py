@@ -35,7 +35,7 @@ def scheduler(listen: str, in_flight: int, log_format: str, verbose: bool, where
     from tenure.live.service import Service  # noqa: PLC0415
 
     log = set_up(sys.stderr, form=log_format, verbose=verbose)
-    identity = f"{os.environ.get('POD_NAME') or socket.gethostname()}_{os.getpid()}"
+    identity = os.environ.get("POD_NAME") or f"{socket.gethostname()}_{os.getpid()}"
     service = Service(client, options, settings, identity=identity, in_flight=in_flight, log=log)
 
     def end(*_: object) -> None:

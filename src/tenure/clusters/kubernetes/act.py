@@ -21,7 +21,7 @@ from tenure.clusters.kubernetes.queue_status import QueueStatuses
 from tenure.clusters.kubernetes.records import PodRecord
 from tenure.clusters.kubernetes.workloads import ACTIVE
 from tenure.clusters.record import logged
-from tenure.engine.plan import Plan, Step
+from tenure.engine.plan import EVICTING, Plan, Step
 from tenure.model.duration import format_time
 from tenure.model.workload import Nomination, Workload
 
@@ -82,7 +82,7 @@ class Actor:
         self._mark_stale(plan, observed, outcome)
         self._bind(plan, observed, workloads, outcome)
         evictions = self._promise(plan, observed, outcome)
-        self._announce([s for s in plan.steps if s.action == "notice"], observed, outcome)
+        self._announce(plan, observed, outcome)
         if evictions:
             self._evict(self._rehearse(evictions, observed, outcome), plan, observed, workloads, outcome)
         return outcome
@@ -105,13 +105,20 @@ class Actor:
     def _promise(self, plan: Plan, observed: Observed, outcome: Outcome) -> list[Step]:
         """Write nominations; gives the evictions that may follow: not those for whom a promise could not be written."""
         evictions = [s for s in plan.steps if s.action == "evict"]
-        moved = {(s.workload, s.task_index) for s in evictions}
+        moved = {(s.workload, s.task_index) for s in plan.steps if s.action in EVICTING}
+        leaving: dict[tuple[str | None, str], list[str]] = {}
+        for step in plan.steps:
+            if step.action not in EVICTING:
+                continue
+            pod = observed.pod(step.workload, step.task_index)
+            leaving.setdefault((step.beneficiary, step.node), []).append(pod.uid)
         promises = [s for s in plan.steps if s.action == "nominate" and (s.workload, s.task_index) not in moved]
 
         def nominate(step: Step) -> None:
             pod = observed.pod(step.workload, step.task_index)
-            self._patch(pod, writes.nomination(pod, step.node, step.devices, plan.now))
             promised = Nomination(node=step.node, devices=step.devices, at=plan.now)
+            needs = leaving.get((step.workload, step.node), ())
+            self._patch(pod, writes.nomination(pod, promised, needs=needs))
             self.mirror.pods.assume(pod, records.nominated(pod, promised))
 
         before = len(outcome.failures)
@@ -133,7 +140,7 @@ class Actor:
                 self.mirror.pods.assume(pod, records.nominated(pod, None))
             else:
                 told = landing.nomination
-                self._patch(pod, writes.nomination(pod, told.node, told.devices, told.at, landing.replaces))
+                self._patch(pod, writes.nomination(pod, told, replaces=landing.replaces))
                 self.mirror.pods.assume(pod, records.landed(pod, told, landing.replaces))
 
         steps = [
@@ -170,12 +177,22 @@ class Actor:
 
     # -- evicting ---------------------------------------------------------------------------------------------------
 
-    def _announce(self, steps: list[Step], observed: Observed, outcome: Outcome) -> None:
+    def _announce(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
+        """Write notices, with where the pods are to land, and withdraw those that no longer pay."""
+        landings = {(s.workload, s.task_index): s for s in plan.steps if s.action == "nominate"}
+
         def announce(step: Step) -> None:
             pod = observed.pod(step.workload, step.task_index)
-            self._patch(pod, writes.notice(pod, step, step.leaves_at))
+            if step.action == "withdraw":
+                self._patch(pod, writes.no_notice(pod))
+            else:
+                landing = landings.get((step.workload, step.task_index))
+                self._patch(pod, writes.notice(pod, step, landing, plan.now))
 
-        self._all(announce, steps, outcome)
+        self._all(announce, [s for s in plan.steps if s.action in ("notice", "withdraw")], outcome)
+        withdrawn = {(s.workload, s.task) for s in plan.steps if s.action == "withdraw"}
+        if withdrawn:
+            self.logbook.forget(withdrawn)
 
     def _rehearse(self, steps: list[Step], observed: Observed, outcome: Outcome) -> list[Step]:
         """Ask of each eviction of a set whether it would be allowed: a set of which one is refused is left alone."""
@@ -215,10 +232,11 @@ class Actor:
 
         before = len(outcome.failures)
         self._all(evict, steps, outcome)
-        known = [f for f in outcome.failures[before:] if f.error.status]  # of the others nobody knows what came of them
+        known = {(f.workload, f.task) for f in outcome.failures[before:] if f.error.status}
+        unknown = {(f.workload, f.task) for f in outcome.failures[before:] if not f.error.status}
+        self.logbook.doubt([e for e in entries if (e.workload, e.task) in unknown])
         if known:
-            failed = {(f.workload, f.task) for f in known}
-            self.logbook.remove([e for e in entries if (e.workload, e.task) in failed])
+            self.logbook.remove([e for e in entries if (e.workload, e.task) in known])
 
     def _entry(self, step: Step, plan: Plan, observed: Observed, workloads: dict[str, Workload]) -> journal.Entry:
         pod = observed.pod(step.workload, step.task_index)

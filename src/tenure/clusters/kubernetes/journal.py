@@ -6,8 +6,8 @@ terminate is of an eviction that never happened, and does not count.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Container, Iterable
+from typing import Final
 
 import msgspec
 
@@ -83,8 +83,8 @@ def parse(text: str) -> tuple[list[Entry], int]:
     return found, bad
 
 
-def happened(entries: Iterable[Entry], alive: Mapping[str, Any]) -> list[Entry]:
-    """Leave out what was announced and never done. ``alive``: pods by uid that are there and do not terminate."""
+def happened(entries: Iterable[Entry], alive: Container[str]) -> list[Entry]:
+    """Leave out what was announced and never done. ``alive``: uids of pods that are there and do not terminate."""
     return [entry for entry in entries if entry.uid not in alive]
 
 

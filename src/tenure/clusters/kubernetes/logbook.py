@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Container, Sequence
 
 import msgspec
 
 from tenure.clusters.kubernetes import api, journal
 from tenure.clusters.kubernetes.client import Client
 from tenure.clusters.kubernetes.mirror import Mirror
-from tenure.clusters.kubernetes.observe import Observed
+from tenure.clusters.kubernetes.observe import Observed, alive_pods
 from tenure.model.cluster import Cluster
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
+
+UNSURE_SECONDS = 60.0
+"""For so long an eviction whose answer was lost may still show in the watch."""
 
 
 class Logbook:
@@ -23,6 +27,7 @@ class Logbook:
         self.client = client
         self.mirror = mirror
         self.allowed = allowed
+        self._unsure: dict[str, float] = {}
 
     def add(self, entries: Sequence[journal.Entry], now: int, observed: Observed) -> None:
         """Write entries before their evictions are asked for; what is too old to matter is dropped on the way.
@@ -38,7 +43,7 @@ class Logbook:
             self._create(0, entries)
             return
         number, item, known = page
-        kept = [e for e in known if _matters(e, since, now)]
+        kept = [e for e in self._done(known) if _matters(e, since, now)]
         text = journal.write([*kept, *entries])
         if len(text) > journal.MOST_BYTES and kept:
             self._create(number + 1, entries)
@@ -54,14 +59,27 @@ class Logbook:
             _, item, known = page
             self._replace(item, journal.write(e for e in known if (e.uid, e.at) not in gone))
 
-    def purge(self, observed: Observed) -> None:
-        """Take out what was announced by somebody who ended before doing it."""
-        counted = set(observed.log)
-        for item in self._pages():
-            known = _entries(item)
-            kept = [e for e in known if e in counted]
+    def forget(self, tasks: Container[tuple[str, str]]) -> None:
+        """Take out what was announced of these tasks (by workload and name) and is withdrawn."""
+        page = self._newest()
+        if page is not None:
+            _, item, known = page
+            alive = alive_pods(self.mirror)
+            kept = [e for e in known if e.uid not in alive or (e.workload, e.task) not in tasks]
             if len(kept) < len(known):
                 self._replace(item, journal.write(kept))
+
+    def doubt(self, entries: Sequence[journal.Entry]) -> None:
+        """Keep in mind evictions of which nobody knows what came: their entries stay until their pods tell."""
+        until = time.monotonic() + UNSURE_SECONDS
+        self._unsure |= {entry.uid: until for entry in entries}
+
+    def _done(self, known: list[journal.Entry]) -> list[journal.Entry]:
+        """Leave out what was announced by somebody who ended before doing it."""
+        now = time.monotonic()
+        self._unsure = {uid: until for uid, until in self._unsure.items() if until > now}
+        alive = alive_pods(self.mirror)
+        return [e for e in known if e.uid not in alive or e.uid in self._unsure]
 
     def _pages(self) -> list[api.Anything]:
         """Read the log itself, not its image: only what is there now may be added to."""

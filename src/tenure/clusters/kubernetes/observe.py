@@ -77,12 +77,15 @@ class Observer:
         with mirror.pods.lock:
             nodes = self._nodes()
             self._configure()
-            log = self._log()
+            written = self._log()
+            alive = alive_pods(mirror) if written else set()
+            log = journal.happened(written, alive)
+            announced = [entry for entry in written if entry.uid in alive]
             self._renew(journal.pasts(log), now)
             known = {node.name for node in nodes}
             found = self._named(known)
         found = self._sound(found, nodes)
-        found, promises = with_promises(found, log, nodes, now, self._settings.nomination_timeout)
+        found, promises = with_promises(found, log, announced, nodes, now, self._settings.nomination_timeout)
         workloads = tuple(made.workload for made in found)
         cluster = Cluster(
             now=now,
@@ -176,12 +179,7 @@ class Observer:
             entries += found
             if bad:
                 self.mirror.findings.tell("ConfigMap", item.metadata, f"{bad} lines of the eviction log cannot be read")
-        if not entries:
-            return []
-        pods = self.mirror.pods
-        seen = (pods.seen(key) for key in pods.records)
-        alive = {r.uid: r for r in seen if r.task.phase is not Phase.TERMINATING}
-        return journal.happened(entries, alive)
+        return entries
 
     # -- what runs ------------------------------------------------------------------------------------------------
 
@@ -272,6 +270,14 @@ class Observer:
 
     def _objects(self, name: str) -> Objects:
         return self.mirror.objects.get(name) or _NO_OBJECTS
+
+
+def alive_pods(mirror: Mirror) -> set[str]:
+    """Give the uids of all pods that are there and do not terminate."""
+    pods = mirror.pods
+    with pods.lock:
+        seen = (pods.seen(key) for key in pods.records)
+        return {record.uid for record in seen if record.task.phase is not Phase.TERMINATING}
 
 
 _NO_OBJECTS = Objects()

@@ -6,7 +6,7 @@ for it that has no pod, so that nobody takes its place; once the replacement is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tenure.clusters.kubernetes.api import micros
@@ -14,8 +14,7 @@ from tenure.clusters.kubernetes.journal import Entry
 from tenure.clusters.kubernetes.records import BARE, PodRecord
 from tenure.clusters.kubernetes.workloads import ACTIVE, Made
 from tenure.model.node import Node
-from tenure.model.resources import PODS
-from tenure.model.workload import Nomination, Phase, Task
+from tenure.model.workload import Nomination, Notice, Phase, Task
 
 RETURN_WITHIN = 60_000_000
 """µs after the end of its grace period within which a moved pod's replacement is waited for."""
@@ -41,9 +40,17 @@ class Promises:
 
 
 def with_promises(
-    found: Sequence[Made], log: Iterable[Entry], nodes: Sequence[Node], now: int, timeout: int
+    found: Sequence[Made],
+    log: Iterable[Entry],
+    announced: Iterable[Entry],
+    nodes: Sequence[Node],
+    now: int,
+    timeout: int,
 ) -> tuple[list[Made], Promises]:
     """Let replacements, and what stands in for them, hold the places that were promised when their pods were moved.
+
+    What was announced and never done is under notice whose time is over: it is judged anew before it goes, and until
+    then the promise that it is to go for holds.
 
     Parameters
     ----------
@@ -51,6 +58,8 @@ def with_promises(
         The workloads.
     log
         The log of evictions; those that say where the pod is to land are moves.
+    announced
+        What stands in the log although its pod is still there.
     nodes
         All nodes.
     now, timeout
@@ -63,7 +72,23 @@ def with_promises(
         if entry.to_node in there and now <= (micros(entry.at) or 0) + timeout + DEFAULT_GRACE:
             moves.setdefault(entry.workload, []).append(entry)
     made = [_landed(m, moves[m.workload.key], now, promises) if m.workload.key in moves else m for m in found]
-    return _kept(made, nodes, promises), promises
+    due = {entry.uid: entry for entry in announced if now <= (micros(entry.at) or 0) + timeout}
+    if due:
+        made = [_under_notice(m, due, there) if any(p.uid in due for p in m.pods) else m for m in made]
+    return _kept(made, promises, due), promises
+
+
+def _under_notice(made: Made, due: Mapping[str, Entry], nodes: set[str]) -> Made:
+    tasks = list(made.workload.tasks)
+    for number, pod in enumerate(made.pods):
+        entry = due.get(pod.uid)
+        if entry is None or tasks[number].phase not in ACTIVE or tasks[number].notice is not None:
+            continue
+        at = micros(entry.at) or 0
+        notice = Notice(deadline=at, cause=entry.cause, beneficiary=entry.beneficiary, at=at)
+        place = Nomination(node=entry.to_node, at=at) if entry.to_node in nodes and entry.to_node else None
+        tasks[number] = replace(tasks[number], notice=notice, nominated=place)
+    return replace(made, workload=replace(made.workload, tasks=tuple(tasks)))
 
 
 def _landed(made: Made, entries: list[Entry], now: int, promises: Promises) -> Made:
@@ -101,39 +126,27 @@ def _stand_in(tasks: Sequence[Task], entry: Entry, nomination: Nomination) -> Ta
                 created_at=nomination.at, order=order, sub_group=like.sub_group)  # fmt: skip
 
 
-def _kept(found: Sequence[Made], nodes: Sequence[Node], promises: Promises) -> list[Made]:
-    """Give up promises of places that will not be there: where what was to give way has not gone after all."""
-    promised = {t.nominated.node for m in found for t in m.workload.tasks if t.nominated is not None}
-    if not promised:
+def _kept(found: Sequence[Made], promises: Promises, due: Mapping[str, Entry]) -> list[Made]:
+    """Give up promises for which somebody was to go who has not been sent away after all.
+
+    A promise is written before what goes for it is evicted. Where that did not happen (it was refused, or the process
+    ended in between), the place is none, and its workload is planned anew.
+    """
+    needed = {uid for made in found for pod in made.pods if pod.task.nominated is not None for uid in pod.needs}
+    if not needed:
         return list(found)
-    room = {node.name: dict(node.allocatable) for node in nodes if node.name in promised}
-    for made in found:
-        for task in made.workload.tasks:
-            if task.node in room and task.phase in ACTIVE and task.notice is None:
-                _take(room[task.node or ""], task)
-    holders = [
-        (task.nominated.at, index, number)
-        for index, made in enumerate(found)
-        for number, task in enumerate(made.workload.tasks)
-        if task.nominated is not None
+    staying = {
+        pod.uid
+        for made in found
+        for pod in made.pods
+        if pod.uid in needed and pod.uid not in due and pod.task.phase in ACTIVE and pod.task.notice is None
+    }
+    return [
+        _without_promises(m, promises)
+        if any(p.task.nominated is not None and not staying.isdisjoint(p.needs) for p in m.pods)
+        else m
+        for m in found
     ]
-    broken: set[int] = set()
-    for _, index, number in sorted(holders):
-        task = found[index].workload.tasks[number]
-        assert task.nominated is not None
-        if not _take(room[task.nominated.node], task):
-            broken.add(index)
-    return [_without_promises(m, promises) if index in broken else m for index, m in enumerate(found)]
-
-
-def _take(room: dict[str, int], task: Task) -> bool:
-    """Take what a task asks for off a node's room; tells whether it was there. Parts of GPUs are not counted."""
-    fits = True
-    for resource, amount in (*task.spec.requests, (PODS, 1)):
-        if resource in room:
-            room[resource] -= amount
-            fits &= room[resource] >= 0
-    return fits
 
 
 def _without_promises(made: Made, promises: Promises) -> Made:

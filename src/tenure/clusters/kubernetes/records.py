@@ -28,7 +28,8 @@ class PodRecord:
 
     ``waits`` is reason and message of its condition ``PodScheduled`` while that is false. ``started`` is the start
     time of its workload as it was written on it, in µs since the epoch. ``replaces`` is the uid of the pod whose
-    promised place it was given. ``kept`` says why it is never evicted, or never moved.
+    promised place it was given, ``needs`` those of the pods that have to go for its promise. ``kept`` says why it is
+    never evicted, or never moved.
     """
 
     namespace: str
@@ -54,6 +55,7 @@ class PodRecord:
     stale_since: int | None = None
     checkpoint: int | None = None
     replaces: str = ""
+    needs: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
     @property
@@ -108,7 +110,7 @@ class PodReader:
             started=_time(annotations, keys.STARTED, problems),
             stale_since=_time(annotations, keys.STALE_SINCE, problems),
             checkpoint=_time(annotations, keys.CHECKPOINT, problems),
-            replaces=_replaces(annotations),
+            **_promise(annotations),
             problems=tuple(problems),
         )
 
@@ -142,8 +144,12 @@ class PodReader:
             terminating_since=None if deleted is None or phase is not Phase.TERMINATING
             else deleted - (meta.deletion_grace_period_seconds or 0) * SECOND,
             grace_period=None if grace is None else grace * SECOND,
-            nominated=_nomination(status.nominated_node_name, annotations, bad) if phase is Phase.PENDING else None,
-            notice=_notice(annotations, bad) if placed else None,
+            nominated=_nomination(status.nominated_node_name, annotations, bad)
+            if phase is Phase.PENDING
+            else _landing(annotations)
+            if placed
+            else None,
+            notice=_notice(annotations, bad) if phase in (Phase.BOUND, Phase.RUNNING) else None,
             ready=_is_ready(status.conditions) if phase in (Phase.BOUND, Phase.RUNNING) else True,
             role=annotations.get(keys.ROLE),
             annotations=self._shared(own),
@@ -172,7 +178,7 @@ _LONGEST = 4096
 """Characters of an annotation that is kept; nothing that is read here is longer."""
 
 _NAME = "app.kubernetes.io/name"
-_PER_TASK = ("/allow-preemption", "/expected-runtime", "/requeue-delay", "/requeue-not-before")
+_PER_TASK = ("/eviction-ack", "/allow-preemption", "/expected-runtime", "/requeue-delay", "/requeue-not-before")
 """Annotations that the rules look for on a task."""
 
 
@@ -281,12 +287,16 @@ class _NominationNote(msgspec.Struct):
     at: str = ""
     devices: list[int] = []
     replaces: str = ""
+    needs: list[str] = []
 
 
 class _NoticeNote(msgspec.Struct, rename={"beneficiary": "for"}):
     deadline: str
     cause: str
     beneficiary: str | None = None
+    at: str | None = None
+    to: str | None = None
+    devices: list[int] = []
 
 
 def _nomination(node: str | None, annotations: dict[str, str], bad: list[str]) -> Nomination | None:
@@ -302,10 +312,10 @@ def _nomination(node: str | None, annotations: dict[str, str], bad: list[str]) -
     return Nomination(node=intern(node), devices=tuple(note.devices), at=micros(note.at) or 0)
 
 
-def _replaces(annotations: dict[str, str]) -> str:
-    """Give the uid of the pod whose promised place this one was given."""
+def _promise(annotations: dict[str, str]) -> dict[str, Any]:
+    """Give what a promise was noted to be for: whom it replaces, and who has to go for it."""
     note: _NominationNote | None = _note(annotations, keys.NOMINATION, _NominationNote, [])
-    return "" if note is None else note.replaces
+    return {} if note is None else {"replaces": note.replaces, "needs": tuple(note.needs)}
 
 
 def _notice(annotations: dict[str, str], bad: list[str]) -> Notice | None:
@@ -313,7 +323,15 @@ def _notice(annotations: dict[str, str], bad: list[str]) -> Notice | None:
     deadline = None if note is None else micros(note.deadline)
     if note is None or deadline is None:
         return None
-    return Notice(deadline=deadline, cause=note.cause, beneficiary=note.beneficiary)
+    return Notice(deadline=deadline, cause=note.cause, beneficiary=note.beneficiary, at=micros(note.at))
+
+
+def _landing(annotations: dict[str, str]) -> Nomination | None:
+    """Give the place where a pod under notice is to land."""
+    note: _NoticeNote | None = _note(annotations, keys.NOTICE, _NoticeNote, [])
+    if note is None or not note.to:
+        return None
+    return Nomination(node=note.to, devices=tuple(note.devices), at=micros(note.at) or 0)
 
 
 def _note(annotations: dict[str, str], key: str, kind: type[Any], bad: list[str]) -> Any:

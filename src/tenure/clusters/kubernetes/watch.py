@@ -116,8 +116,8 @@ class Reflector(Generic[T]):
                     self._stopped.wait(REFUSED_SECONDS)
                 self._stopped.wait(backoff(attempt, error.retry_after))
                 attempt += 1
-            except (msgspec.MsgspecError, ValueError) as error:  # a line that was cut off, or is none
-                self.error = f"unreadable answer: {error}"
+            except Exception as error:  # noqa: BLE001  a line that was cut off, or a bug: the watch must not end silently
+                self.error = f"{type(error).__name__}: {error}"
                 self.version = ""
                 self._stopped.wait(backoff(attempt))
                 attempt += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -10,6 +11,7 @@ from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.records import PodRecord
 from tenure.engine.plan import Step
 from tenure.model.duration import format_time
+from tenure.model.workload import Nomination
 
 PREEMPTION: Final = "PreemptionByScheduler"
 """Reason of the condition ``DisruptionTarget`` of what a scheduler evicts."""
@@ -36,13 +38,21 @@ def binding(pod: PodRecord, step: Step, started: int | None) -> dict[str, Any]:
     }
 
 
-def nomination(pod: PodRecord, node: str, devices: tuple[int, ...], at: int, replaces: str = "") -> dict[str, Any]:
-    """Give the change by which a pod is promised a place; ``replaces`` is the uid of the pod that it stands in for."""
+def nomination(
+    pod: PodRecord, promised: Nomination, *, replaces: str = "", needs: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Give the change by which a pod is promised a place.
+
+    ``replaces`` is the uid of the pod that it stands in for, ``needs`` are those of the pods that go for it.
+    """
+    node, devices, at = promised.node, promised.devices, promised.at
     note: dict[str, Any] = {"node": node, "at": format_time(at)}
     if devices:
         note["devices"] = list(devices)
     if replaces:
         note["replaces"] = replaces
+    if needs:
+        note["needs"] = list(needs)
     return _status(pod, {keys.NOMINATION: _text(note)}, {"nominatedNodeName": node})
 
 
@@ -90,10 +100,23 @@ def eviction(pod: PodRecord, version: str, *, dry: bool = False) -> dict[str, An
     }
 
 
-def notice(pod: PodRecord, step: Step, deadline: int) -> dict[str, Any]:
-    """Give the change by which an eviction is announced."""
-    note = {"deadline": format_time(deadline), "cause": step.cause, "for": step.beneficiary}
-    return _status(pod, {keys.NOTICE: _text({k: v for k, v in note.items() if v is not None})}, {})
+def notice(pod: PodRecord, step: Step, landing: Step | None, now: int) -> dict[str, Any]:
+    """Give the change by which an eviction is announced; ``landing`` says where the pod is to go."""
+    note: dict[str, Any] = {
+        "deadline": format_time(step.deadline),
+        "cause": step.cause,
+        "at": format_time(step.told if step.told >= 0 else now),
+    }
+    if step.beneficiary is not None:
+        note["for"] = step.beneficiary
+    if landing is not None:
+        note |= {"to": landing.node, "devices": list(landing.devices)}
+    return _status(pod, {keys.NOTICE: _text(note)}, {})
+
+
+def no_notice(pod: PodRecord) -> dict[str, Any]:
+    """Give the change by which a notice is withdrawn."""
+    return _status(pod, {keys.NOTICE: None}, {})
 
 
 def annotation(pod: PodRecord, key: str, value: str | None) -> dict[str, Any]:

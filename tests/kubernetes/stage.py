@@ -1,0 +1,293 @@
+"""A cluster file put on a real API server, and what nodes and owners of pods do there, done by the test.
+
+There are no controllers and no nodes: the stage says that bound pods run, that evicted ones have gone, and makes their
+replacements. So what happens when is up to the test.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import replace
+
+from tools.controlplane.client import ApiError
+
+from tenure.clusters.kubernetes import journal, keys
+from tenure.model.duration import format_time
+from tenure.model.queue import Queue
+from tenure.model.records import fields_of, record_of, write_field
+from tenure.model.workload import Phase, TaskSpec, Workload
+
+TENURE = "/apis/tenure.dev/v1alpha1"
+NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+CLEARED = (
+    "/api/v1/namespaces/default/pods", "/api/v1/nodes", f"{TENURE}/queues",
+    f"{TENURE}/namespaces/default/podgroups", "/api/v1/namespaces/tenure-system/configmaps",
+)  # fmt: skip
+GROUP_FIELDS = (
+    "queue", "preemptible", "min_member", "sub_groups", "min_sub_group", "topology", "staleness_grace_period",
+    "expected_runtime", "requeue_delay", "preemption_delay", "checkpoint", "allow_preemption",
+    "allow_preemption_until", "eviction_notice",
+)  # fmt: skip
+OWNER = {"apiVersion": "example.org/v1", "kind": "Owner", "name": "owner", "uid": "owner", "controller": True}
+PLACED = (Phase.BOUND, Phase.RUNNING, Phase.TERMINATING)
+
+
+def plain(cls, value, names=None):
+    """Write some fields of an object as they stand in files."""
+    found = {}
+    for field in fields_of(cls):
+        if names is None or field.attribute in names:
+            written = write_field(field, value)
+            if type(written) is not object:
+                found[field.key] = written
+    return found
+
+
+def can_stage(cluster):
+    """Whether everything that a cluster file says can be said on an API server."""
+    tasks = [t for w in cluster.workloads for t in w.tasks]
+    measured = any(n.usage for n in cluster.nodes) or any(t.usage for t in tasks)
+    foreign = any(w.scheduler_name != "tenure" for w in cluster.workloads)
+    volumes = all("(persistentVolumeClaim)" in u for t in tasks for u in t.spec.unsupported)
+    names = [n.name for n in (*cluster.nodes, *cluster.queues, *cluster.workloads, *tasks)]
+    sayable = volumes and all(NAME.fullmatch(name) for name in names)
+    return sayable and not (measured or foreign or cluster.disruption_budgets)
+
+
+class Stage:
+    """The test's hands on an API server."""
+
+    def __init__(self, plane, namespace_account=True):
+        self.client = plane.client()
+        self.classes = set()
+        self.bodies = {}
+        wait_until(self.is_served, "the new kinds are not served")
+        if namespace_account and not self.client.exists("/api/v1/namespaces/default/serviceaccounts/default"):
+            self.client.create("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+
+    def is_served(self):
+        """Whether the API server serves the kinds that were installed just now."""
+        try:
+            for path in CLEARED:
+                self.client.get(path)
+        except ApiError as error:
+            assert error.status in (404, 429)
+            return False
+        return True
+
+    def put(self, cluster):
+        """Create everything of a cluster."""
+        for node in cluster.nodes:
+            self.add_node(node)
+        for queue in cluster.queues:
+            self.add_queue(queue)
+        for workload in sorted(cluster.workloads, key=lambda w: w.created_at):
+            self.add_workload(workload)
+        if cluster.evictions:
+            entries = [journal.entry_of(e, "gone", "", None) for e in cluster.evictions]
+            body = {"metadata": {"name": "tenure-evictions-default-0", "labels": {journal.LABEL: "default"}},
+                    "data": {journal.DATA: journal.write(entries)}}  # fmt: skip
+            self.client.create("/api/v1/namespaces/tenure-system/configmaps", body)
+
+    def clear(self):
+        """Delete everything that a case may have left."""
+        for path in CLEARED:
+            for item in self.client.get(path)["items"]:
+                name = item["metadata"]["name"]
+                if name != "kube-root-ca.crt":
+                    self.client.delete(f"{path}/{name}", {"gracePeriodSeconds": 0})
+
+    def add_node(self, node):
+        """Create a node, ready or not."""
+        known = plain(type(node), node)
+        amounts = {k: str(v) for k, v in known.get("allocatable", {}).items()}
+        labels = dict(node.labels)
+        if node.gpu_memory:
+            labels[keys.GPU_MEMORY_LABEL] = str(node.gpu_memory >> 20)
+        if node.drain:
+            labels[keys.DRAIN] = "true"
+        ready = {"type": "Ready", "status": "True" if node.ready else "False"}
+        body = {
+            "metadata": {"name": node.name, "labels": labels},
+            "spec": {"unschedulable": node.unschedulable},
+            "status": {"allocatable": amounts, "capacity": amounts, "conditions": [ready]},
+        }
+        self.client.create("/api/v1/nodes", body)
+        listed = [{"effect": t.effect, "key": t.key, "value": t.value} for t in node.taints]
+        taints = {"spec": {"taints": listed or None}}  # admission says that a new node is not ready
+        self.client.patch(f"/api/v1/nodes/{node.name}", taints)
+
+    def add_queue(self, queue):
+        """Create a queue, with what the scheduler wrote on it."""
+        names = {f.attribute for f in fields_of(Queue)} - {"name", "created_at", "status"}
+        body = {"apiVersion": "tenure.dev/v1alpha1", "kind": "Queue", "metadata": {"name": queue.name},
+                "spec": plain(Queue, queue, names)}  # fmt: skip
+        self.client.create(f"{TENURE}/queues", body)
+        if queue.status is not None:
+            status = record_of(type(queue.status)).encode(queue.status)
+            self.client.patch(f"{TENURE}/queues/{queue.name}/status", {"status": status})
+
+    def add_workload(self, workload):
+        """Create a pod group and its pods, with what became of them so far."""
+        spec = plain(Workload, workload, GROUP_FIELDS)
+        if workload.min_member is None and not workload.sub_groups:
+            spec["minMember"] = max(1, len(workload.tasks))
+        annotations = dict(workload.annotations)
+        body = {"apiVersion": "tenure.dev/v1alpha1", "kind": "PodGroup", "spec": spec,
+                "metadata": {"name": workload.name, "annotations": annotations}}  # fmt: skip
+        self.client.create(f"{TENURE}/namespaces/{workload.namespace}/podgroups", body)
+        for number, task in enumerate(workload.tasks):
+            self.add_pod(workload, number, task)
+
+    def add_pod(self, workload, number, task):
+        """Create a pod; bind it, let it run, promise it a place or let it terminate, as its task says."""
+        path = f"/api/v1/namespaces/{workload.namespace}/pods"
+        ordered = task.order if task.order is not None else number
+        annotations = {**task.annotations, keys.TASK_ORDER: str(ordered)}
+        if task.role:
+            annotations[keys.ROLE] = task.role
+        if workload.stale_since is not None and task.phase in PLACED:
+            annotations[keys.STALE_SINCE] = format_time(workload.stale_since)
+        if task.nominated is not None:
+            note = {"node": task.nominated.node, "devices": list(task.nominated.devices),
+                    "at": format_time(task.nominated.at)}  # fmt: skip
+            annotations[keys.NOMINATION] = json.dumps(note)
+        annotations |= share_annotations(task.spec)
+        labels = {**dict(task.spec.labels), keys.POD_GROUP: workload.name}
+        if task.sub_group:
+            labels[keys.SUB_GROUP] = task.sub_group
+        body = {
+            "metadata": {"name": task.name, "labels": labels, "annotations": annotations, "ownerReferences": [OWNER]},
+            "spec": self.pod_spec(workload, task),
+        }
+        self.bodies[workload.namespace, task.name] = body
+        wait_until(lambda: self.admits(path, body), "the priority class is not seen")
+        self.play(workload, task)
+
+    def admits(self, path, body):
+        """Create a pod, unless admission does not know its new priority class yet."""
+        try:
+            self.client.create(path, body)
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            return False
+        return True
+
+    def play(self, workload, task):
+        """Let become of a pod what its task says."""
+        path = f"/api/v1/namespaces/{workload.namespace}/pods/{task.name}"
+        if task.nominated is not None:
+            self.client.patch(f"{path}/status", {"status": {"nominatedNodeName": task.nominated.node}})
+        if task.phase in PLACED:
+            annotations = {}
+            if workload.started_at is not None:
+                annotations[keys.STARTED] = format_time(workload.started_at)
+            if task.devices:
+                annotations[keys.DEVICES] = ",".join(map(str, task.devices))
+            meta = {"name": task.name, "annotations": annotations}
+            self.client.create(f"{path}/binding", {"metadata": meta, "target": {"kind": "Node", "name": task.node}})
+        if task.phase in (Phase.RUNNING, Phase.TERMINATING):
+            self.run(workload.namespace, task.name)
+        if task.phase is Phase.SUCCEEDED:
+            self.client.patch(f"{path}/status", {"status": {"phase": "Succeeded"}})
+        if task.phase is Phase.TERMINATING:
+            self.client.delete(path, {"gracePeriodSeconds": 30})
+
+    def run(self, namespace, name):
+        """Let a bound pod run."""
+        ready = {"type": "Ready", "status": "True"}
+        status = {"status": {"phase": "Running", "conditions": [ready]}}
+        self.client.patch(f"/api/v1/namespaces/{namespace}/pods/{name}/status", status, "strategic")
+
+    def kubelet(self):
+        """Let what is bound run, and what terminates be gone and made anew by its owner; gives whether anything was."""
+        pods = self.client.get("/api/v1/namespaces/default/pods")["items"]
+        acted = False
+        for pod in pods:
+            meta = pod["metadata"]
+            name, path = meta["name"], f"/api/v1/namespaces/default/pods/{meta['name']}"
+            if meta.get("deletionTimestamp"):
+                self.client.delete(path, {"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}})
+                self.client.create("/api/v1/namespaces/default/pods", self.bodies["default", name])
+                acted = True
+            elif pod["spec"].get("nodeName") and pod["status"]["phase"] == "Pending":
+                self.run("default", name)
+                acted = True
+        return acted
+
+    def pod_spec(self, workload, task):
+        """Give the spec of a pod that asks for what its task asks for."""
+        spec = plain(TaskSpec, task.spec)
+        amounts = {k: str(v) for k, v in spec.get("requests", {}).items() if k != "pods"}
+        limits = {k: v for k, v in amounts.items() if "/" in k}
+        ports = [{"containerPort": p.port, "hostPort": p.port, "protocol": p.protocol} for p in task.spec.host_ports]
+        container = {
+            "name": "main",
+            "image": "none",
+            "resources": {"requests": amounts, "limits": limits},
+            "ports": ports,
+        }
+        made = {
+            "schedulerName": "tenure",
+            "containers": [container],
+            "terminationGracePeriodSeconds": 30 if task.grace_period is None else task.grace_period // 1_000_000,
+            "priorityClassName": self.priority_class(workload.priority),
+            **{
+                k: spec[k]
+                for k in ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
+                if k in spec
+            },
+        }
+        if task.phase is Phase.GATED:
+            made["schedulingGates"] = [{"name": "example.org/held"}]
+        if task.spec.unsupported:
+            made["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+        return made
+
+    def priority_class(self, value):
+        """Give the name of a priority class of this value, made when it is first needed."""
+        name = f"p{value}".replace("-", "minus-")
+        if name not in self.classes:
+            self.classes.add(name)
+            try:
+                self.client.create(
+                    "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value}
+                )
+            except ApiError as error:
+                if error.status != 409:
+                    raise
+        return name
+
+    def advance(self, cluster):
+        """Let time pass as on the embedded cluster: what is bound runs, and what was evicted is pending again."""
+        for workload in cluster.workloads:
+            for number, task in enumerate(workload.tasks):
+                if task.phase is Phase.BOUND:
+                    self.run(workload.namespace, task.name)
+                elif task.phase is Phase.TERMINATING and not task.never_terminates:
+                    path = f"/api/v1/namespaces/{workload.namespace}/pods/{task.name}"
+                    self.client.delete(path, {"gracePeriodSeconds": 0})
+                    back = replace(task, phase=Phase.PENDING, node=None, devices=(), nominated=None)
+                    self.add_pod(workload, number, back)
+
+
+def share_annotations(spec):
+    """Give the annotations by which a pod asks for a part of a GPU."""
+    share = spec.gpu_share
+    if share is None:
+        return {}
+    how = (
+        {"tenure.dev/gpu-fraction": f"{share.milli}m"} if share.milli else {"tenure.dev/gpu-memory": str(share.memory)}
+    )
+    return {**how, "tenure.dev/gpu-devices": str(share.devices)}
+
+
+def wait_until(holds, what, seconds=5.0):
+    """Wait until something holds."""
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, what() if callable(what) else what
+        time.sleep(0.02)

@@ -1,0 +1,163 @@
+"""Cases of the embedded cluster, played on a real API server: the same state before each cycle, and the same steps."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.kubernetes.stage import Stage, can_stage, wait_until
+from tools.controlplane.plane import ControlPlane
+from tools.controlplane.plane import Options as PlaneOptions
+
+from tenure.clusters.embedded import EmbeddedCluster
+from tenure.clusters.kubernetes.access import find_access
+from tenure.clusters.kubernetes.client import Client
+from tenure.clusters.kubernetes.cluster import KubernetesCluster
+from tenure.clusters.kubernetes.mirror import Options
+from tenure.cycle import Scheduler
+from tenure.engine.snapshot import session_of
+from tenure.live.loop import Loop
+from tenure.model.duration import parse_duration
+from tenure.model.load import load_cluster
+from tenure.model.override import apply_overrides
+from tenure.model.queue import QueueStatus
+
+CASES = Path(__file__).parents[1] / "cases"
+FILES = sorted(p for p in CASES.glob("**/*.yaml") if not p.name.endswith(".expected.yaml"))
+
+
+@pytest.fixture(scope="module")
+def plane(programs, tmp_path_factory):
+    """Give an API server without anybody else at work on it."""
+    assert programs.exists()
+    options = PlaneOptions(controllers=False, nodes=False)
+    with ControlPlane(tmp_path_factory.mktemp("bare-plane"), options) as started:
+        started.install_tenure()
+        yield started
+
+
+@pytest.fixture(scope="module")
+def stage(plane):
+    return Stage(plane)
+
+
+def state(cluster):
+    """Give what a decision depends on and both clusters have to agree about."""
+    tasks = {
+        (w.key, t.name): (str(t.phase), t.node, t.devices, t.nominated, t.sub_group)
+        for w in cluster.workloads
+        for t in w.tasks
+    }
+    about = {
+        w.key: (
+            w.queue,
+            w.priority,
+            w.min_member or (None if w.sub_groups else len(w.tasks)),
+            w.started_at,
+            w.stale_since,
+            [t.name for t in w.tasks],
+        )
+        for w in cluster.workloads
+    }
+    queues = {q.name: (q.parent, q.guaranteed, q.max, q.status or QueueStatus()) for q in cluster.queues}
+    log = sorted((e.at, e.workload, e.task, e.cause, e.beneficiary or "", e.from_node) for e in cluster.evictions)
+    return tasks, about, queues, log
+
+
+def with_times(observed, told):
+    """Put the times that only the server can set as the file has them."""
+    workloads = {w.key: w for w in told.workloads}
+
+    def timed(workload):
+        known = workloads[workload.key]
+        tasks = {t.name: t for t in known.tasks}
+        own = tuple(
+            replace(
+                t, created_at=tasks[t.name].created_at, started_at=tasks[t.name].started_at, ready=tasks[t.name].ready,
+                terminating_since=tasks[t.name].terminating_since, grace_period=tasks[t.name].grace_period,
+                never_terminates=tasks[t.name].never_terminates, order=tasks[t.name].order,
+            )
+            for t in workload.tasks
+        )  # fmt: skip
+        return replace(workload, tasks=own, created_at=known.created_at, last_evicted_at=known.last_evicted_at)
+
+    queues = {q.name: q for q in told.queues}
+    return replace(
+        observed,
+        cluster=replace(
+            observed.cluster,
+            workloads=tuple(timed(w) for w in observed.cluster.workloads),
+            queues=tuple(replace(q, created_at=queues[q.name].created_at) for q in observed.cluster.queues),
+            nodes=tuple(replace(n, created_at=None) for n in observed.cluster.nodes),
+        ),
+    )
+
+
+def loaded(path, folder):
+    """Load a case, with names of queues that an API server takes; those of quotas have more in their files."""
+    content = yaml.safe_load(path.read_text())
+    cycles = content.get("cycles", 1)
+    if "cluster" in content:
+        inner = folder / "cluster.json"
+        inner.write_text(json.dumps(content["cluster"], default=str))
+        told = apply_overrides(load_cluster(inner).cluster, content.get("set", ())).cluster
+    else:
+        told = load_cluster(path).cluster
+    queues = tuple(replace(q, name=q.name.lower(), parent=q.parent and q.parent.lower()) for q in told.queues)
+    workloads = tuple(replace(w, queue=w.queue.lower()) for w in told.workloads)
+    return replace(told, queues=queues, workloads=workloads), cycles
+
+
+def written(step):
+    return step._replace(cycle=0, task_index=0, node_index=0, reason="")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_case_on_an_api_server(path, plane, stage, tmp_path):
+    """On an API server a case is seen as its file says, and gives the steps that it gives on the embedded cluster."""
+    expected_at = path.with_name(path.stem + ".expected.yaml")
+    expected = yaml.safe_load(expected_at.read_text()) if expected_at.exists() else {}
+    told, cycles = loaded(path, tmp_path)
+    cycles = expected.get("cycles", cycles)
+    if not can_stage(told):
+        pytest.skip("the file says what an API server cannot say")
+    every = parse_duration(expected.get("every", "1s"))
+    client = Client(find_access(str(plane.kubeconfig)))
+    live = KubernetesCluster(client, Options(), told.settings)
+    embedded = EmbeddedCluster(told)
+    try:
+        stage.put(told)
+        live.start()
+        assert live.mirror.wait_synced(20), live.mirror.troubles
+        for number in range(cycles):
+            if number:
+                before = embedded.observe()
+                embedded.advance(told.now + number * every)
+                stage.advance(before)
+            play_cycle(live, embedded)
+    finally:
+        live.close()
+        stage.clear()
+
+
+def play_cycle(live, embedded):
+    now = embedded.observe().now
+    wanted = state(embedded.observe())
+    wait_until(
+        lambda: state(live.observer.observe(now).cluster) == wanted,
+        lambda: f"{state(live.observer.observe(now).cluster)}\nis not\n{wanted}\n{list(live.mirror.findings.new)}",
+    )
+    plan = Scheduler(session_of(embedded.observe())).cycle(now)
+    observe = live.observe
+    live.observe = lambda now: with_times(observe(now), embedded.observe())
+    loop = Loop(live, lambda: 1, wall=lambda: now)
+    loop.confirmation.done = True
+    done = loop.cycle()
+    live.observe = observe
+    assert [written(s) for s in done.plan.steps] == [written(s) for s in plan.steps]
+    assert not done.outcome.failures
+    assert not done.outcome.skipped
+    embedded.carry_out(plan)

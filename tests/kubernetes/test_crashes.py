@@ -1,0 +1,218 @@
+"""The scheduler ends between any two writes, and the next one goes on: nothing is lost, nothing is done twice."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import replace
+
+import pytest
+from tests.builders import SECOND, cluster, node, queue, spec, task, workload
+from tests.kubernetes.stage import Stage, wait_until
+from tools.controlplane.plane import ControlPlane
+from tools.controlplane.plane import Options as PlaneOptions
+
+from tenure.clusters.kubernetes import journal, keys
+from tenure.clusters.kubernetes.access import find_access
+from tenure.clusters.kubernetes.client import ApiError, Client
+from tenure.clusters.kubernetes.cluster import KubernetesCluster
+from tenure.clusters.kubernetes.mirror import Options
+from tenure.live.loop import Loop
+from tenure.model.settings import BudgetRule, DisruptionSettings
+
+THOROUGH = os.environ.get("TENURE_EXAMPLES") == "thorough"
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+class MortalClient(Client):
+    """A client whose process ends at a write: before it, or when it is done and nobody has heard of it."""
+
+    def __init__(self, access, last, *, after):
+        super().__init__(access)
+        self.last, self.after = last, after
+        self.count = 0
+        self.dead = False
+        self.lock = threading.Lock()
+
+    def request(self, method, path, body=None, kind="application/json"):
+        if self.dead:
+            raise ApiError(0, "Dead", "is no more") if "/events" in path else Killed
+        if method == "GET" or "/events" in path:
+            return super().request(method, path, body, kind)
+        with self.lock:
+            self.count += 1
+            fatal = self.count == self.last
+            if fatal and not self.after:
+                self.dead = True
+                raise Killed
+            if fatal:
+                super().request(method, path, body, kind)
+                self.dead = True
+                raise Killed
+        return super().request(method, path, body, kind)
+
+
+@pytest.fixture(scope="module")
+def plane(programs, tmp_path_factory):
+    assert programs.exists()
+    with ControlPlane(tmp_path_factory.mktemp("bare-plane"), PlaneOptions(controllers=False, nodes=False)) as started:
+        started.install_tenure()
+        yield started
+
+
+@pytest.fixture
+def stage(plane):
+    made = Stage(plane)
+    yield made
+    made.clear()
+
+
+def reclaiming():
+    """A gang of two in a queue above its share has to go for one of two in another, and a budget lets two go."""
+    gang = spec(gpu=1, cpu=0)
+    nodes = [node("n0", cpu=8, gpu=2), node("n1", cpu=8, gpu=2)]
+    queues = [queue("a"), queue("b", guaranteed={"gpu": 2})]
+    old = workload("old", tasks=2, of=gang, on=["n0", "n0"], running=600, age=700, queue="a")
+    young = workload("young", tasks=2, of=gang, on=["n1", "n1"], running=60, age=700, queue="a")
+    new = workload("new", tasks=2, of=gang, age=10, queue="b")
+    rule = BudgetRule(name="few", max_evictions=2, per=3600 * SECOND)
+    told = cluster(nodes, [old, young, new], queues, actions=("allocate", "reclaim"))
+    return replace(told, settings=replace(told.settings, disruption=DisruptionSettings(budgets=(rule,))))
+
+
+def requeueing():
+    """An overdue workload goes back to the queue for a more deserving one; its cooldown is written with that."""
+    one = spec(cpu=4)
+    old = workload("old", of=one, on=["n0"], running=7200, age=8000, expected_runtime=60, priority=1)
+    new = workload("new", of=one, age=10, priority=5)
+    return cluster([node("n0", cpu=4)], [old, new], [queue("default")], actions=("allocate", "requeue"))
+
+
+def moving():
+    """A small pod moves to another node so that a large one fits."""
+    small = workload("small", of=spec(cpu=2), on=["n0"], running=600, age=700)
+    other = workload("other", tasks=[task("other-0", spec(cpu=5), on="n1")], running=600, age=700, preemptible=False)
+    large = workload("large", of=spec(cpu=8), age=600)
+    nodes = [node("n0", cpu=8), node("n1", cpu=8)]
+    queues = [queue("default", guaranteed={"cpu": 16})]
+    return cluster(nodes, [small, other, large], queues, actions=("allocate", "consolidate", "reschedule"))
+
+
+SCENARIOS = {"reclaim": reclaiming, "requeue": requeueing, "move": moving}
+
+
+class Play:
+    """Lives of the scheduler one after the other, on one cluster."""
+
+    def __init__(self, plane, stage, told):
+        self.plane, self.stage, self.told = plane, stage, told
+        self.now = told.now
+        self.seen = {}
+
+    def life(self, last=0, *, after=False, cycles=14):
+        """Let one process run until it is killed at its write number ``last``, or nothing happens any more."""
+        client = MortalClient(find_access(str(self.plane.kubeconfig)), last, after=after)
+        live = KubernetesCluster(client, Options(), self.told.settings, in_flight=1)
+        live.start()
+        loop = Loop(live, lambda: 1, wall=lambda: self.now)
+        quiet = 0
+        try:
+            assert live.mirror.wait_synced(20), live.mirror.troubles
+            for _ in range(cycles):
+                self.settle(live)
+                done = loop.cycle()
+                self.now += SECOND
+                acted = self.stage.kubelet()
+                quiet = 0 if done.outcome.done or acted or done.outcome.failures else quiet + 1
+                if quiet > 2:
+                    return client.count
+        except Killed:
+            self.stage.kubelet()
+            return client.count
+        finally:
+            live.close()
+        raise AssertionError(f"no rest after {cycles} cycles: {done.plan.steps}")
+
+    def settle(self, live):
+        """Wait until the watches have shown what is there."""
+
+        def told():
+            items = self.stage.client.get("/api/v1/namespaces/default/pods")["items"]
+            there = {i["metadata"]["name"]: i["metadata"]["resourceVersion"] for i in items}
+            return there == {name: r.version for (_, name), r in list(live.mirror.pods.records.items())}
+
+        wait_until(told, "the watches do not catch up")
+        self.note()
+
+    def note(self):
+        """Note where pods are, and which terminate."""
+        for item in self.stage.client.get("/api/v1/namespaces/default/pods")["items"]:
+            meta, place = item["metadata"], item["spec"].get("nodeName")
+            known = self.seen.setdefault(meta["uid"], (meta["name"], place))
+            assert known[1] in (None, place), f"{meta['name']} was bound twice"
+            self.seen[meta["uid"]] = (meta["name"], place)
+
+    def log(self):
+        """Give the log of evictions as it is on the API server."""
+        maps = self.stage.client.get("/api/v1/namespaces/tenure-system/configmaps")["items"]
+        texts = [m["data"].get(journal.DATA, "") for m in maps if m["metadata"]["name"].startswith("tenure-evictions")]
+        return [entry for text in texts for entry in journal.parse(text)[0]]
+
+    def running(self):
+        """Give the pods that run, with their node and the start that is written on them."""
+        items = self.stage.client.get("/api/v1/namespaces/default/pods")["items"]
+        return {
+            i["metadata"]["name"]: (i["spec"]["nodeName"], i["metadata"]["annotations"].get(keys.STARTED))
+            for i in items
+            if i["spec"].get("nodeName")
+        }
+
+
+def settled(plane, stage, told, deaths):
+    """Play a scenario with deaths at given writes, and give what is there in the end."""
+    stage.clear()
+    stage.put(told)
+    play = Play(plane, stage, told)
+    uids = {i["metadata"]["uid"] for i in stage.client.get("/api/v1/namespaces/default/pods")["items"]}
+    for last, after in deaths:
+        play.life(last, after=after)
+    writes = play.life()
+    left = {i["metadata"]["uid"] for i in stage.client.get("/api/v1/namespaces/default/pods")["items"]}
+    log = play.log()
+    gone = uids - left
+    logged = {entry.uid for entry in log}
+    assert gone <= logged, "an eviction has no record"
+    assert logged <= set(play.seen) | gone
+    assert not logged & left, "the log has an eviction that never happened"
+    return play, writes, log
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_whoever_takes_over_after_a_crash_comes_to_the_same_end(name, plane, stage):
+    """After a crash before or after any write, what runs in the end, and what was evicted, is as without a crash."""
+    told = SCENARIOS[name]()
+    play, writes, log = settled(plane, stage, told, [])
+    assert log, "the scenario evicts nobody"
+    end = {pod: node for pod, (node, _) in play.running().items()}
+    causes = sorted((e.workload, e.cause, e.beneficiary, bool(e.not_before)) for e in log)
+    starts = {pod: start for pod, (_, start) in play.running().items() if start and start < "2027-01-15T08:00:00Z"}
+    step = 1 if THOROUGH else max(1, writes // 5)
+    for last in range(1, writes + 1, step):
+        for after in (False, True):
+            again, _, log = settled(plane, stage, told, [(last, after)])
+            assert {pod: node for pod, (node, _) in again.running().items()} == end, (last, after)
+            found = sorted((e.workload, e.cause, e.beneficiary, bool(e.not_before)) for e in log)
+            assert found == causes, (last, after, log)
+            for pod, start in starts.items():
+                assert again.running()[pod][1] == start
+
+
+def test_many_crashes_in_a_row_change_nothing(plane, stage):
+    """However often the scheduler ends, early in its life, it gets there."""
+    told = reclaiming()
+    play, _, log = settled(plane, stage, told, [(n % 3 + 1, n % 2 == 0) for n in range(30 if THOROUGH else 8)])
+    assert sorted(pod for pod in play.running()) == ["new-0", "new-1", "old-0", "old-1"]
+    assert sorted(e.task for e in log) == ["young-0", "young-1"]
