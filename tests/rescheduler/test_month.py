@@ -1,0 +1,33 @@
+"""A slice of the experiment over a month: moves help large jobs, break nothing, and end with the arrivals."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+PATH = Path(__file__).parents[2] / "examples/rescheduler/month.py"
+
+
+@pytest.fixture(scope="module")
+def month():
+    found = importlib.util.spec_from_file_location("month", PATH)
+    module = importlib.util.module_from_spec(found)
+    sys.modules["month"] = module
+    found.loader.exec_module(module)
+    yield module
+    del sys.modules["month"]
+
+
+def test_three_days_with_and_without_moves(month):
+    """Large jobs wait less where room is made for them, nothing is violated, and background moves are few."""
+    asked = [month.Asked(name, 1, 3, 64, 0.6, 16, 0.001, exact=False) for name in month.VARIANTS]
+    rows = {row.name: row for row in month.run(asked)}
+    assert not any(row.violations for row in rows.values())
+    assert rows["make room"].large < 0.9 * rows["no moves"].large
+    assert rows["both"].large < 0.9 * rows["no moves"].large
+    assert 0 < rows["background"].moves < rows["make room"].moves
+    assert rows["no moves"].moves == 0
+    assert all(row.until < 24 for row in rows.values()), "the last move is made within a day after the last arrival"
+    assert rows["make room"].lost < 0.03
+    assert "make room" in month.table(list(rows.values()))
