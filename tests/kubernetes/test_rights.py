@@ -1,0 +1,160 @@
+"""The rights of the service account, held against what a running scheduler uses: none too many, none too few."""
+
+import signal
+import subprocess
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tools.controlplane.process import wait_for
+
+from tenure.clusters.kubernetes import journal
+from tenure.clusters.kubernetes.manifests import Installation
+from tenure.clusters.kubernetes.rbac import Role, granted
+
+ROOT = Path(__file__).resolve().parents[2]
+USER = "system:serviceaccount:tenure-system:tenure"
+GPU = "nvidia.com/gpu"
+GATES = {"gates": ("GenericWorkload",), "apis": ("scheduling.k8s.io/v1beta1",)}
+BORROWERS = ("borrower-1", "borrower-2")
+PODS = "/api/v1/namespaces/team/pods"
+
+
+def definition(group, version, kind, plural, scope):
+    """Give a definition for objects of others that are read where they are installed; it takes anything."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    versions = [{"name": version, "served": True, "storage": True, "schema": schema}]
+    names = {"kind": kind, "plural": plural}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "scope": scope, "names": names, "versions": versions},
+    }
+
+
+OTHERS = (
+    definition("scheduling.run.ai", "v2", "Queue", "queues", "Cluster"),
+    definition("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", "Namespaced"),
+    definition("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", "Namespaced"),
+)
+
+
+def own(kind, name, spec, **metadata):
+    return {"apiVersion": "tenure.dev/v1alpha1", "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+def job(name, queue, gpus):
+    limits = {"limits": {GPU: str(gpus)}}
+    template = {
+        "metadata": {"labels": {"tenure.dev/queue": queue}},
+        "spec": {
+            "schedulerName": "tenure",
+            "restartPolicy": "Never",
+            "containers": [{"name": "c", "image": "x", "resources": limits}],
+        },
+    }
+    metadata = {"name": name, "namespace": "team"}
+    spec = {"parallelism": 1, "completions": 1, "template": template}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def log_page(number, entries):
+    """Give a page of the log of evictions, as earlier leaders would have left it."""
+    labels = {journal.LABEL: "default"}
+    metadata = {"name": f"tenure-evictions-default-{number}", "namespace": "tenure-system", "labels": labels}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": {journal.DATA: journal.write(entries)},
+    }
+
+
+def past(number, age):
+    at = (datetime.now(UTC) - age).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return journal.Entry(at=at, workload="team/gone", task=f"gone-{number}", uid=f"gone-{number}", cause="reclaim")
+
+
+THEIRS = (
+    own("NodePool", "default", {"scheduler": {"fairness": {"history": {"halfLife": "24h"}}}}),
+    {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "theirs"}, "spec": {}},
+    log_page(0, [past(0, timedelta(days=30))]),
+    log_page(1, [past(number, timedelta(minutes=5)) for number in range(2000)]),
+)
+"""With KAI's queues; of two pages of the log one is full, and nothing in the other matters any more."""
+
+OURS = (
+    own("Queue", "lender", {"guaranteed": {GPU: 8}}),
+    own("Queue", "borrower", {}),
+    own("DisruptionBudget", "all", {"maxEvictions": 100_000, "per": "1h"}),
+    own("PodGroup", "empty", {"minMember": 2}, namespace="team"),
+    *(job(name, "borrower", 4) for name in BORROWERS),
+)
+
+
+class Scheduler:
+    """The scheduler as a process of its own, with the rights of the service account."""
+
+    def __init__(self, plane, folder, *options):
+        kubeconfig = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "tenure")
+        self.log = folder / "tenure.log"
+        command = [str(ROOT / ".venv" / "bin" / "tenure"), "scheduler", f"--kubeconfig={kubeconfig}"]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen([*command, "--listen=127.0.0.1:0", *options], stdout=log, stderr=log)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(30) == 0, self.log.read_text()
+
+
+def calls(plane):
+    """Give what the service account asked for: group, resource, verb, and the answer's code."""
+    for event in plane.audit(USER):
+        about = event.get("objectRef")
+        if about is not None:
+            resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
+            yield about.get("apiGroup", ""), resource, event["verb"], event["responseStatus"]["code"]
+
+
+def running(client, name):
+    pods = client.get(f"{PODS}?labelSelector=job-name%3D{name}")["items"]
+    return [pod for pod in pods if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]]
+
+
+@pytest.fixture
+def cluster(start_plane):
+    """Give a cluster on which everything is installed that Tenure can read, and that has a log of evictions."""
+    plane = start_plane(audit=True, **GATES)
+    plane.apply(*OTHERS)
+    plane.add_namespace("team")
+    for number in range(2):
+        plane.add_node(f"node-{number}", {"cpu": "16", "memory": "64Gi", GPU: "4"})
+    plane.kubectl("wait", "--for=condition=Established", *(f"crd/{o['metadata']['name']}" for o in OTHERS))
+    return plane
+
+
+def test_a_scheduler_uses_all_of_its_rights_and_asks_for_no_other(cluster, tmp_path):
+    """While it places, reclaims and reports, no request is refused, and each right of the table is used."""
+    cluster.install_tenure(Installation(image="tenure:test", role=Role.SCHEDULER))
+    cluster.apply(*THEIRS, job("their-own", "theirs", 4))
+    scheduler = Scheduler(cluster, tmp_path)
+    client = cluster.client()
+    wait_for(lambda: running(client, "their-own"), "the pod in KAI's queue to run", 60)
+    wait_for(lambda: ("", "configmaps", "patch") in {call[:3] for call in calls(cluster)}, "that queue's usage", 60)
+    cluster.kubectl("delete", "-n", "team", "job", "their-own")
+    cluster.apply(*OURS)
+    for name in BORROWERS:
+        wait_for(lambda name=name: running(client, name), f"{name} to run", 60)
+    for name in ("lender-1", "lender-2"):
+        cluster.apply(job(name, "lender", 4))
+        wait_for(lambda name=name: running(client, name), f"{name} to have what it is guaranteed", 60)
+    expected = set(granted(Role.SCHEDULER))
+    deadline = time.monotonic() + 60
+    while not expected <= {call[:3] for call in calls(cluster)} and time.monotonic() < deadline:
+        time.sleep(0.5)
+    scheduler.stop()
+    made = list(calls(cluster))
+    assert [call for call in made if call[3] == 403] == []
+    assert {call[:3] for call in made} == expected
