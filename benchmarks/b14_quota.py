@@ -1,6 +1,8 @@
 """Quota preemption: the root's max cut by half, 1,000 queues in 5 levels, 100,000 allocations; planned in at most 2 s.
 
-Prints the time of one cycle of the action that fires (session already built), and what it decided.
+Prints what it decided, and how long the cycle took in which it fires: from the choice to the plan with a step for each
+eviction. The session, which a scheduler builds once, is built before, and what that takes stands beside it. All times
+are of the processor; so that machines and hours can be compared, they are given in units of a fixed loop as well.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import sys
 import time
 
 from tenure.cycle import Scheduler
+from tenure.engine.plan import Plan
+from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
@@ -80,23 +84,41 @@ def build(allocations: int, count: int, seed: int) -> Cluster:
     )
 
 
-def main() -> None:
-    """Measure."""
-    cluster = build(100_000, 1_000, seed=14)
-    before = time.perf_counter()
+def loop() -> float:
+    """Give the seconds that a fixed loop takes on this machine, now."""
+    began, total = time.process_time(), 0
+    for number in range(10_000_000):
+        total += number
+    return time.process_time() - began
+
+
+def plan_once(cluster: Cluster) -> tuple[float, float, Session, Plan]:
+    """Build a session and plan on it; gives the seconds that each took."""
+    began = time.process_time()
     session = session_of(cluster)
-    built = time.perf_counter()
-    plan = Scheduler(session).cycle(NOW)
-    seconds = time.perf_counter() - built
+    scheduler = Scheduler(session)
+    built = time.process_time()
+    plan = scheduler.cycle(NOW)
+    return built - began, time.process_time() - built, session, plan
+
+
+def main() -> None:
+    """Measure, as often as the command line says (once), each time on a session of its own."""
+    cluster = build(100_000, 1_000, seed=14)
+    unit, times = loop(), []
+    for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else 1):
+        built, took, session, plan = plan_once(cluster)
+        times.append(took)
+        print(f"session {built:.2f} s ({built / unit:.2f} loops), plan {took:.2f} s ({took / unit:.2f} loops)")
     freed = sum(session.workloads[s.workload].tasks[s.task_index].cls.amount[0] for s in plan.steps)
     need = plan.quota[0].over["cpu"]
-    print(f"session built in {built - before:.2f} s")
     print(
         f"quota: {len(cluster.queues)} queues, {len(cluster.workloads)} allocations, {len(plan.steps)} evicted; "
         f"freed {freed / 1000:.0f} of {need / 1000:.0f} cores, shortfall {plan.quota[0].shortfall}"
     )
-    print(f"planned in {seconds:.2f} s; anchor {ANCHOR} s; ratio {ANCHOR / seconds:.2f}")
-    if seconds > ANCHOR:
+    best = min(times)
+    print(f"planned in {best:.2f} s at best; anchor {ANCHOR} s; ratio {ANCHOR / best:.2f}; a loop: {unit:.2f} s")
+    if best > ANCHOR:
         sys.exit(1)
 
 

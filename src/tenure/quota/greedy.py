@@ -64,7 +64,9 @@ def _fill(ranked: Sequence[Take], selection: Selection) -> None:
     if not selection.remaining():
         return
     within = {row: amount - selection.freed[row] for row, amount in need.items()}
-    for take in sorted(ranked, key=lambda t: t.tier):
+    rows, taken = selection.problem.rows, selection.takes
+    small = [t for t in ranked if t.compound or (t not in taken and all(t.amount[row] <= within[row] for row in rows))]
+    for take in sorted(small, key=lambda t: t.tier):
         if selection.try_add(take, within):
             within = {row: amount - selection.freed[row] for row, amount in need.items()}
             if not selection.remaining():

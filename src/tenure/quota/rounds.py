@@ -54,6 +54,12 @@ class Round:
         return Leaving(self.session)
 
     @cached_property
+    def _announces(self) -> bool:
+        """Whether any queue, or the node pool, has evictions announced."""
+        pool = self.session.settings.eviction_notice
+        return bool(pool) or any(q.eviction_notice is not None for q in self.queues.queues)
+
+    @cached_property
     def candidates(self) -> Candidates:
         """What may be taken."""
         return Candidates(self.session, self.state.plugins, self.settings.max_evictions_per_cycle)
@@ -185,7 +191,8 @@ class Round:
                 if len(take.tasks) > self.left:
                     continue
                 self.left -= len(take.tasks)
-            self.state.remember(take.workload)
+            if self._announces or take.workload.model.eviction_notice is not None:
+                self.state.remember(take.workload)
             lost, until = lost_time(self.session, take.workload), known.protected_until(take.workload)
             alone = len(take.tasks) == 1
             for task in take.tasks:
