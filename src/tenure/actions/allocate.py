@@ -10,13 +10,17 @@ from __future__ import annotations
 from tenure.actions.context import Context
 from tenure.engine.backfill import Backfill
 from tenure.engine.nominations import Rivals, bound_together, is_whole, overdue, withdraw
+from tenure.engine.notices import count_told
 from tenure.engine.order import QueueOrder
+from tenure.engine.session import Session
 from tenure.engine.waiting import Entry
 from tenure.engine.workloads import NextStep, TaskState, WorkloadState
 
 
 def allocate(context: Context) -> None:
     """Place what fits, and write it into the plan."""
+    if context.session.noticed or context.session.queues.told:
+        count_told(context.session)
     bind_nominated(context)
     last = context.last_pass
     if isinstance(last, _Allocation) and last.still_holds():
@@ -51,6 +55,8 @@ def give_up(context: Context, tasks: list[TaskState]) -> None:
 
 def _bind_together(context: Context, tasks: list[TaskState]) -> bool:
     session = context.session
+    if session.queues.told and any(_crowded(session, task) for task in tasks):
+        return False
     mark, epoch = session.checkpoint(), session.epoch
     for task in tasks:
         node, devices = task.nominated, task.nominated_devices
@@ -63,6 +69,11 @@ def _bind_together(context: Context, tasks: list[TaskState]) -> bool:
     for task in tasks:
         context.record(task)
     return True
+
+
+def _crowded(session: Session, task: TaskState) -> bool:
+    """Whether its queue has room for it only once others have gone that were told to."""
+    return session.queues.crowded(task.workload.leaf, task.cls.amount_at(task.nominated, session.nodes), counted=True)
 
 
 def _room_now(context: Context, task: TaskState, node: int, devices: tuple[int, ...]) -> bool:

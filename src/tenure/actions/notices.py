@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tenure.actions.context import Context
 from tenure.engine import expectation
+from tenure.engine.notices import count_told
 from tenure.model.duration import LAST_TIME
 from tenure.nominators.contention import Contention
 from tenure.nominators.contract import Scene
@@ -25,6 +26,8 @@ def begin(context: Context) -> dict[str, str]:
 def finish(context: Context, requeued: dict[str, str]) -> None:
     """At the end of the cycle: who is under notice is treated as what terminates; who was requeued is barred."""
     session, outcome = context.session, context.plan.requeue
+    if session.noticed or session.queues.told:
+        count_told(session)
     if session.noticed:
         from tenure.notices.settle import close  # noqa: PLC0415
 

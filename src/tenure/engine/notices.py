@@ -8,7 +8,9 @@ cluster, and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import add
 
+from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import BOUND, PENDING, RUNNING, TERMINATING, TaskState, WorkloadState
 from tenure.model.duration import format_time, parse_time
@@ -46,6 +48,19 @@ def announce(session: Session, task: TaskState, notice: Notice) -> None:
         session.journal.add(session.noticed, task)
 
 
+def count_told(session: Session) -> None:
+    """Count by queue what runs on under notice: a maximum holds for it as well until it has gone."""
+    told: dict[int, Amount] = {}
+    for task in session.noticed:
+        node = task.node if task.phase is TERMINATING else task.leaving
+        if node < 0 or task.nominated >= 0:  # where it lands it is counted already
+            continue
+        amount = task.cls.amount_at(node, session.nodes)
+        for queue in session.queues.path[task.workload.leaf]:
+            told[queue] = tuple(map(add, told[queue], amount)) if queue in told else amount
+    session.queues.told = told
+
+
 def stand(session: Session, task: TaskState) -> None:
     """From the next cycle on, a task under notice that has no place to land contends for none until it has gone."""
     if task.phase is not PENDING or task.leaving < 0 or task.nominated >= 0:
@@ -71,7 +86,7 @@ def recall(session: Session, task: TaskState) -> None:
     session.occupy(task, node, devices, 1, now=False, then=True)
     session.count_waiting(-1)
     session.journal.save(task)
-    task.phase = task.model.phase if task.model.phase in (RUNNING, BOUND) else BOUND
+    task.phase = BOUND if task.model.phase is BOUND else RUNNING
     task.node, task.devices, task.leaving, task.leaving_devices = node, devices, -1, ()
     task.terminating_since = 0
     session.forget_notice(task)

@@ -19,7 +19,7 @@ class QueueTree:
     For every queue: ``guaranteed`` (-1 where it guarantees none), ``maximum`` (`UNLIMITED` where it sets none),
     ``allocated`` (bound, running and nominated, without what terminates), ``fixed`` (the part of it that is not
     preemptible) and ``pending``, each an `Amount` that includes everything below. ``path`` leads from a queue up to
-    its top-level queue.
+    its top-level queue. ``told`` is, by queue, what still runs of those that were told that they have to go.
     """
 
     def __init__(self, queues: list[Queue], resources: list[str], journal: Journal) -> None:
@@ -43,6 +43,7 @@ class QueueTree:
         named = {r for q in self.queues for r in (*q.guaranteed, *q.max)}
         self.named = [i for i, r in enumerate(resources) if r in named]
         self.version = 0
+        self.told: dict[int, Amount] = {}
 
     def _order(self, queues: list[Queue]) -> None:
         below: dict[str | None, list[Queue]] = {}
@@ -127,7 +128,23 @@ class QueueTree:
         """Whether neither a maximum nor, for what is not preemptible, a guarantee forbids ``amount`` more."""
         if self.limited[leaf] and self.over_max(leaf, amount) is not None:
             return False
+        if self.told and self.crowded(leaf, amount):
+            return False
         return not fixed or self.beyond_guaranteed(leaf, amount) is None
+
+    def crowded(self, leaf: int, amount: Amount, *, counted: bool = False) -> bool:
+        """Whether ``amount`` would break a maximum for as long as those run on that were told that they have to go.
+
+        ``counted``: it is allocated already, and about to be bound.
+        """
+        for queue in self.path[leaf] if self.limited[leaf] else ():
+            told = self.told.get(queue)
+            if told is None:
+                continue
+            rows = zip(self.allocated[queue], told, amount, self.maximum[queue], strict=True)
+            if any(more and have + stays + (0 if counted else more) > most for have, stays, more, most in rows):
+                return True
+        return False
 
     def beyond_guaranteed(self, leaf: int, amount: Amount) -> tuple[int, int] | None:
         """Give queue and row of the first guarantee that ``amount`` more of what nobody may take back would exceed.

@@ -71,6 +71,7 @@ def _queue_reasons(session: Session, workload: WorkloadState, step: NextStep) ->
         name = queues.queues[queue].name
         for row, resource in enumerate(queues.resources):
             have, ask, most = queues.allocated[queue][row], step.amount[row], queues.maximum[queue][row]
+            have += queues.told[queue][row] if queue in queues.told else 0
             if ask and have + ask > most:
                 numbers = {"queue": name, "resource": resource, "allocated": have, "asked": ask, "max": most}
                 shown = [format_queue_quantity(v, resource) for v in (most, have, ask)]

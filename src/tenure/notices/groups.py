@@ -41,6 +41,13 @@ class Group:
             found.setdefault(task.workload, []).append(task)
         return found
 
+    def told_together(self) -> list[list[TaskState]]:
+        """Give the tasks of each workload that were told the same at the same time; a core always was."""
+        found: dict[tuple[str, Notice], list[TaskState]] = {}
+        for task, notice in self.notices.items():
+            found.setdefault((task.workload.key, notice), []).append(task)
+        return list(found.values())
+
 
 def groups_of(session: Session) -> list[Group]:
     """Give all groups, those first that were told first."""

@@ -64,7 +64,8 @@ class Judge:
             return self._stale(group)
         if group.cause == "quota":
             return self._over_max(group)
-        if group.contender is None or not group.held:
+        contender = group.contender
+        if contender is None or contender.step is None or contender.entry is None or not group.held:
             return []
         return [t for p in self.contended(group, self.pieces(group)) for t in p.tasks]
 

@@ -22,7 +22,7 @@ from tenure.notices.judge import Judge
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.pieces import pieces_of
-from tenure.victims.recording import Price, note_start, place_step, prices
+from tenure.victims.recording import Price, prices, write_placed
 from tenure.victims.room import Need
 from tenure.victims.rules import Move
 from tenure.victims.state import Evicting
@@ -186,10 +186,7 @@ class _Settling:
         self.price |= judge.price
         for task in stays:
             announce(self.session, task, notices[task])
-        for task in judge.placed:
-            self.state.plan.steps.append(place_step(self.state, task))
-        for workload in dict.fromkeys(t.workload for t in judge.placed):
-            note_start(self.state, workload)
+        write_placed(self.state, judge.placed)
         return stays
 
     def _withdrawn(self, task: TaskState, group: Group) -> Step:
@@ -203,7 +200,8 @@ class _Settling:
     def _go_on(self, group: Group) -> None:
         """Evict those whose time is over; the others stay under notice."""
         gone = False
-        for workload, tasks in group.by_workload().items():
+        for tasks in group.told_together():
+            workload = tasks[0].workload
             why = over(self.session, workload, tasks)
             if why:
                 self._evict(group, workload, tasks, why)
@@ -255,7 +253,7 @@ class _Settling:
         """The time that a nomination may wait runs from the eviction, and not from the notice."""
         for task in promised(contender):
             task.nominated_at = self.session.now
-            self.state.plan.steps.append(place_step(self.state, task))
+        write_placed(self.state, promised(contender))
 
 
 def close(session: Session, state: Evicting | None) -> None:

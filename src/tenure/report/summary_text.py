@@ -32,11 +32,23 @@ def _figures(summary: dict[str, Any], where: Terminal) -> str:
         ),
         ("fairness of queues (Jain)", number(float(summary["jain"]), 3)),
         ("evictions", _by_name(summary["evictions"]) or "none"),
+        *_notices(summary),
         ("broken invariants", number(summary["violations"]) if summary["violations"] else "none"),
         ("simulated in", f"{duration(summary['wall_s'])}{_rate(summary)}"),
     ]
     columns = (Column("figure"), Column("value", wrap=True))
     return table(columns, rows, where)
+
+
+def _notices(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    found = summary.get("notices") or {}
+    if not found.get("told"):
+        return []
+    spared = ", ".join(
+        f"{number(value, 0)} {resource_label(name)}-seconds" for name, value in found["spared"].items() if value
+    )
+    text = f"{found['told']:,} told, {found['withdrawn']:,} withdrawn, {spared or 'nothing'} spared"
+    return [("evictions announced", text)]
 
 
 def _jobs(summary: dict[str, Any]) -> str:

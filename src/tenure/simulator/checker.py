@@ -17,6 +17,7 @@ from tenure.simulator.checks.devices import check_devices
 from tenure.simulator.checks.evictions import check_evictions
 from tenure.simulator.checks.findings import Findings, Violations
 from tenure.simulator.checks.gangs import MinRuntime, check_gangs
+from tenure.simulator.checks.notices import check_notices
 from tenure.simulator.checks.order import check_order, known_events
 from tenure.simulator.log import EventLog
 
@@ -68,4 +69,5 @@ def check(
     check_queues(history, nodes, queues, findings)
     check_gangs(history, findings, min_runtime)
     check_evictions(history, findings, complete=complete)
+    check_notices(history, findings, complete=complete)
     return findings.result()

@@ -12,6 +12,8 @@ BIND      node                               devices, a tuple of indices on the 
 END       0                                  ``None``
 EVICT     beneficiary's job, or -1           `Evicted`
 DROP      0                                  the reason, as text
+NOTICE    beneficiary's job, or -1           `Noticed`
+WITHDRAW  0                                  ``None``
 ========  =================================  ==================================================
 
 ``at`` is in µs on the simulation's time axis. Jobs, tasks and nodes are indices: ``job`` into the log's
@@ -30,6 +32,8 @@ BIND = 1
 END = 2
 EVICT = 3
 DROP = 4
+NOTICE = 5
+WITHDRAW = 6
 
 Event: TypeAlias = tuple[int, int, int, int, int, object]
 """``(kind, at, job, task, x, extra)``, as the module describes."""
@@ -41,12 +45,21 @@ class Evicted(NamedTuple):
     ``leaves_at`` is when the task stops occupying its node (-1: at once). ``lost`` is how much of the task's time
     the eviction destroyed, restart overhead included (-1: derived from the workload's checkpoints).
     ``protected_until`` is the end of the minimum runtime that applied to this cause and beneficiary (-1: none).
+    ``saved_at`` is when it made a checkpoint because it had been told that it has to go (-1: it did not).
     """
 
     cause: str
     leaves_at: int = -1
     lost: int = -1
     protected_until: int = -1
+    saved_at: int = -1
+
+
+class Noticed(NamedTuple):
+    """An eviction that is announced: why, and by when (µs)."""
+
+    cause: str
+    deadline: int
 
 
 class EventLog:
@@ -90,7 +103,7 @@ class EventLog:
         """Record that a task finished and left its node."""
         self._append((END, at, job, task, 0, None))
 
-    def evict(
+    def evict(  # noqa: PLR0913  an eviction has as many
         self,
         at: int,
         job: int,
@@ -101,9 +114,18 @@ class EventLog:
         leaves_at: int = -1,
         lost: int = -1,
         protected_until: int = -1,
+        saved_at: int = -1,
     ) -> None:
         """Record an eviction; `Evicted` says what the keywords mean. No `end` follows for this run of the task."""
-        self._append((EVICT, at, job, task, beneficiary, Evicted(cause, leaves_at, lost, protected_until)))
+        self._append((EVICT, at, job, task, beneficiary, Evicted(cause, leaves_at, lost, protected_until, saved_at)))
+
+    def notice(self, at: int, job: int, task: int, cause: str, beneficiary: int = -1, *, deadline: int) -> None:
+        """Record that a task was told that it has to go, at the latest at ``deadline``; it runs on until it does."""
+        self._append((NOTICE, at, job, task, beneficiary, Noticed(cause, deadline)))
+
+    def withdraw(self, at: int, job: int, task: int) -> None:
+        """Record that a task that was told to go may stay."""
+        self._append((WITHDRAW, at, job, task, 0, None))
 
     def drop(self, at: int, job: int, reason: str) -> None:
         """Record that a job left without ever having started, and why."""

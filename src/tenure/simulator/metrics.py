@@ -26,6 +26,9 @@ Definitions; *job* means a job of the trace, workloads of the cluster file count
     task, plus what its restart takes.
 ``evictions``
     By cause: how often a workload lost tasks to it at one instant; ``evictedTasks`` counts the tasks.
+``notices``
+    Evictions that were announced first: ``told`` and ``withdrawn`` count workloads at one instant; ``spared`` is what
+    would have been lost, in resource-seconds, if nobody had saved on being told.
 ``jain``
     Jain's index (Σx)² / (n·Σx²) over the leaf queues that asked for any of the main resource (GPU where a node has
     one, else CPU), with x = resource-time received ÷ resource-time wanted: what the queue's workloads held and
@@ -53,7 +56,7 @@ from tenure.model.node import Node
 from tenure.model.resources import CPU, GPU, MILLI, PODS
 from tenure.simulator.checks.capacity import amounts_held
 from tenure.simulator.checks.columns import Ints, Mask, demand, resources_of
-from tenure.simulator.log import DROP
+from tenure.simulator.log import DROP, NOTICE, WITHDRAW
 from tenure.simulator.outcomes import DROPPED, FINISHED, Outcomes
 from tenure.simulator.traces.records import SECOND, Trace
 
@@ -88,6 +91,7 @@ def summarize(outcomes: Outcomes, trace: Trace, nodes: Sequence[Node], *, violat
         "lost": resources.lost(),
         "evictions": outcomes.by_cause,
         "evictedTasks": outcomes.tasks_by_cause,
+        "notices": _notices(outcomes, resources),
         "jain": resources.jain(),
         "queues": _queues(outcomes, resources, mine, finished),
         "violations": violations,
@@ -102,6 +106,15 @@ def _drop_reasons(outcomes: Outcomes, trace: Trace) -> dict[str, int]:
         if columns.job[position] >= outcomes.initial:
             reasons[str(columns.extra[position])] += 1
     return dict(sorted(reasons.items()))
+
+
+def _notices(outcomes: Outcomes, resources: _Resources) -> dict[str, object]:
+    columns = outcomes.history.columns
+    counts = []
+    for kind in (NOTICE, WITHDRAW):
+        where = np.flatnonzero(columns.kind == kind)
+        counts.append(len(set(zip(columns.job[where].tolist(), columns.at[where].tolist(), strict=True))))
+    return {"told": counts[0], "withdrawn": counts[1], "spared": resources.summed(outcomes.task_spared)}
 
 
 def _waits(outcomes: Outcomes, mask: Mask) -> dict[str, float | None]:
@@ -191,10 +204,14 @@ class _Resources:
 
     def lost(self, queue: int | None = None) -> dict[str, float]:
         """Give what evictions destroyed, in resource-seconds, of one queue or of all."""
-        mask = self.outcomes.task_lost > 0
+        return self.summed(self.outcomes.task_lost, queue)
+
+    def summed(self, times: Ints, queue: int | None = None) -> dict[str, float]:
+        """Give times (µs) of what was held as resource-seconds, of one queue or of all."""
+        mask = times > 0
         if queue is not None:
             mask &= self.queue == queue
-        time = self.outcomes.task_lost[mask]
+        time = times[mask]
         return {
             name: _sum(amounts[mask], time) / SECOND / (MILLI if name in _IN_MILLI else 1)
             for name, amounts in self.amounts.items()

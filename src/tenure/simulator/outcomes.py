@@ -44,6 +44,7 @@ class Outcomes:
     by_cause: dict[str, int]
     tasks_by_cause: dict[str, int]
     task_lost: Ints
+    task_spared: Ints
     began: int
     ended: int
     initial: int
@@ -55,7 +56,9 @@ class Outcomes:
 
     @property
     def holdings(self) -> Holdings:
-        """Who held what, where and when; ``task_lost`` (µs, including restart overhead) goes with these."""
+        """Who held what, where and when; ``task_lost`` (µs, including restart overhead) and ``task_spared`` (µs that
+        were saved because the task had been told that it has to go) go with these.
+        """
         return self.history.holdings
 
 
@@ -77,7 +80,7 @@ def outcomes_of(log: EventLog, trace: Trace | None = None) -> Outcomes:
     ended = np.where(running == 0, last_end, -1)
     dropped = np.zeros(jobs, dtype=np.bool_)
     dropped[columns.job[columns.kind == DROP]] = True
-    task_lost = lost_of(history, last_starts(history))
+    task_lost, task_spared = lost_of(history, last_starts(history))
     evictions, lost, by_cause, tasks_by_cause = _evictions(history, task_lost, jobs)
     traced = () if trace is None else trace.jobs[: jobs - log.initial]
     runtime = np.full(jobs, -1, dtype=np.int64)
@@ -96,6 +99,7 @@ def outcomes_of(log: EventLog, trace: Trace | None = None) -> Outcomes:
         by_cause=by_cause,
         tasks_by_cause=tasks_by_cause,
         task_lost=task_lost,
+        task_spared=task_spared,
         began=int(columns.at.min()) if len(columns.at) else 0,
         ended=int(columns.at.max()) if len(columns.at) else 0,
         initial=log.initial,
@@ -170,15 +174,17 @@ def last_starts(history: History) -> Ints:
     return starts
 
 
-def lost_of(history: History, starts: Ints) -> Ints:
-    """How much of each holding's time an eviction destroyed, in µs, restart overhead included.
+def lost_of(history: History, starts: Ints) -> tuple[Ints, Ints]:
+    """How much of each holding's time an eviction destroyed, in µs, restart overhead included; and what was spared.
 
     What the log recorded with the eviction, else what the checkpoints say: the time since the last whole
     checkpoint interval after the start of the job's run (since that start, or the task's own where it is later, if
     none is made), until the task left its node, and the overhead of the restart (spec: settings, disruption cost).
+    A checkpoint that was made because the eviction had been announced counts as well: what it spared comes second.
     """
     holdings = history.holdings
     lost = np.zeros(len(holdings.task), dtype=np.int64)
+    spared = np.zeros(len(holdings.task), dtype=np.int64)
     for index in np.flatnonzero(holdings.evicted).tolist():
         position = int(holdings.freed[index])
         extra = history.columns.extra[position]
@@ -189,8 +195,11 @@ def lost_of(history: History, starts: Ints) -> Ints:
         left = int(holdings.left[index])
         saved = _saved_at(workload, int(starts[position]), left)
         overhead = 0 if workload.checkpoint is None else workload.checkpoint.restart_overhead
-        lost[index] = int(holdings.until[index]) - max(saved, int(holdings.since[index])) + overhead
-    return lost
+        safe = max(saved, int(holdings.since[index]))
+        if isinstance(extra, Evicted) and extra.saved_at > safe:
+            spared[index] = extra.saved_at - safe
+        lost[index] = int(holdings.until[index]) - safe - int(spared[index]) + overhead
+    return lost, spared
 
 
 def _saved_at(workload: Workload, start: int, at: int) -> int:

@@ -5,6 +5,7 @@ At one instant ends come first, then arrivals, then one cycle. Between events no
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
@@ -16,7 +17,7 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.queue import Queue
-from tenure.model.workload import Phase, Workload
+from tenure.model.workload import SAVING, Notice, Phase, Workload
 from tenure.simulator.log import EventLog
 from tenure.simulator.traces.records import Trace
 from tenure.simulator.work import Work
@@ -91,6 +92,7 @@ class Simulation:
         self.work = Work()
         self.departures: list[tuple[int, int, int, TaskState]] = []  # when, job, task, and its state
         self.wakes: list[int] = []
+        self.saves: list[tuple[int, int]] = []  # when, job
         self.done = 0
         self._start_initial(cluster.workloads)
         if setup.whole_mix:
@@ -110,13 +112,17 @@ class Simulation:
             self.log.submit(0, job)
             state = self.session.workloads[model.key]
             for task in state.tasks:
-                if task.node >= 0 and task.phase is not Phase.TERMINATING:
-                    self.log.bind(0, job, task.index, task.node, task.devices)
-            if state.occupied() and state.started_at is not None and state.expected:
+                there = task.leaving if task.notice is not None and task.node < 0 else task.node
+                if there >= 0 and (task.phase is not Phase.TERMINATING or task.notice is not None):
+                    self.log.bind(0, job, task.index, there, task.devices or task.leaving_devices)
+                if task.notice is not None:
+                    self._tell(job, task, 0, task.notice)
+            runs = state.occupied() or any(t.notice for t in state.tasks)
+            if runs and state.started_at is not None and state.expected:
                 end = self.work.start(job, state.started_at - self.origin, state.expected)
                 self._schedule_end(job, max(end, 0))
             for task in state.tasks:
-                if task.phase is Phase.TERMINATING and not task.model.never_terminates:
+                if task.phase is Phase.TERMINATING and task.notice is None and not task.model.never_terminates:
                     leaves = max(0, self.session.leaves_at(task) - self.origin)
                     heappush(self.departures, (leaves, job, task.index, task))
         if self.session.waiting.all() or self.session.nodes.waiting:
@@ -126,6 +132,7 @@ class Simulation:
         """Run to the end. ``report`` hears of the progress after every so many events; Ctrl-C ends early."""
         arrival, jobs, events = 0, self.trace.jobs, 0
         now, complete = 0, True
+        gc.freeze()  # the trace stays: to look through it for garbage again and again takes longer than to decide
         try:
             while (at := self._next(jobs[arrival].workload.created_at if arrival < len(jobs) else NEVER)) < NEVER:
                 now = at
@@ -141,6 +148,8 @@ class Simulation:
                     report(Progress(self.done, len(jobs), now))
         except KeyboardInterrupt:
             complete = False
+        finally:
+            gc.unfreeze()
         return Result(self.log, self.setup, complete, now)
 
     # -- events -----------------------------------------------------------------------------------------------------
@@ -151,7 +160,9 @@ class Simulation:
         return min(arrival, self._next_end(), leaves, self.wakes[0] if self.wakes else NEVER)
 
     def _depart_all(self, now: int) -> None:
-        """Evicted tasks leave their nodes."""
+        """Evicted tasks leave their nodes; what was told that it has to go has made its checkpoint."""
+        while self.saves and self.saves[0][0] <= now:
+            self._save(*heappop(self.saves))
         while self.wakes and self.wakes[0] <= now:
             heappop(self.wakes)
         while self.departures and self.departures[0][0] <= now:
@@ -174,7 +185,7 @@ class Simulation:
             _, _, job = heappop(self.ends)
             workload = self.session.workloads[self.log.workloads[job].key]
             for task in workload.tasks:
-                if task.node >= 0:
+                if task.node >= 0 or task.notice is not None:
                     self.log.end(now, job, task.index)
             self.scheduler.endings.discard(workload)
             self.session.remove_workload(workload.key)
@@ -214,12 +225,37 @@ class Simulation:
             if step.action == "bind":
                 self.log.bind(now, job, step.task_index, step.node_index, step.devices)
                 task = self.session.workloads[step.workload].tasks[step.task_index]
-                if task.node >= 0:  # what is bound runs at once
+                if task.node >= 0 and task.notice is None:  # what is bound runs at once
                     task.phase, task.fresh = Phase.RUNNING, False
             elif step.action == "evict":
                 self._evict(step, job, now)
+            elif step.action in {"notice", "withdraw"}:
+                self._announce(step, job, now)
         for key in plan.started:
             self._started(self.job_of[key], now)
+
+    def _announce(self, step: Step, job: int, now: int) -> None:
+        """A task is told that it has to go, or that it may stay."""
+        task = self.session.workloads[step.workload].tasks[step.task_index]
+        if step.action == "withdraw":
+            self.log.withdraw(now, job, task.index)
+        elif task.notice is not None:
+            self._tell(job, task, now, task.notice)
+
+    def _tell(self, job: int, task: TaskState, now: int, notice: Notice) -> None:
+        beneficiary = self.job_of.get(notice.beneficiary or "", -1)
+        self.log.notice(now, job, task.index, notice.cause, beneficiary, deadline=notice.deadline - self.origin)
+        checkpoint = task.workload.model.checkpoint
+        if checkpoint is not None and checkpoint.made and (now + SAVING, job) not in self.saves:
+            heappush(self.saves, (now + SAVING, job))
+            heappush(self.wakes, now + SAVING)
+
+    def _save(self, now: int, job: int) -> None:
+        """What runs has made a checkpoint because it was told that it has to go."""
+        state = self.session.workloads.get(self.log.workloads[job].key)
+        if state is not None and any(t.notice for t in state.tasks):
+            state.saved_at = self.origin + now
+            self.work.save(job, now)
 
     def _evict(self, step: Step, job: int, now: int) -> None:
         """A task is evicted: it leaves when its grace period is over, at once where it names none."""
@@ -228,9 +264,11 @@ class Simulation:
         grace = task.model.grace_period or 0
         beneficiary = -1 if step.beneficiary is None else self.job_of[step.beneficiary]
         until = step.protected_until - self.origin if step.protected_until >= 0 else -1
+        told = step.told - self.origin if step.told >= 0 else -1
+        saved = state.saved_at - self.origin if state.saved_at is not None else -1
         self.log.evict(
             now, job, step.task_index, step.cause or "", beneficiary,
-            leaves_at=now + grace if grace else -1, protected_until=until,
+            leaves_at=now + grace if grace else -1, protected_until=until, saved_at=saved if saved > told >= 0 else -1,
         )  # fmt: skip
         heappush(self.departures, (now + grace, job, step.task_index, task))
         if not state.occupied() and job in self.runs:

@@ -65,12 +65,14 @@ class Gatherer:
         self.fresh = fresh
         self.barred = barred
         self.running = [w for _, w in sorted(session.workloads.items()) if w.leaf >= 0 and w.occupied()]
+        self._gone: set[WorkloadState] = set()
         self._known: dict[object, Candidates] = {}
         self._pieces: dict[tuple[str, bool], list[Piece]] = {}
 
     def gather(self, contender: WorkloadState, rules: Rules) -> Candidates:
         """Give the candidates for one contender."""
-        if self.plugins.others:
+        moves_itself = rules.cause == "consolidate" and contender.occupied()  # others may move what it runs, it may not
+        if self.plugins.others or moves_itself:
             return self._gather(contender, rules)
         key = (rules.cause, contender.leaf, contender.priority if rules.cause == "preempt" else None)
         found = self._known.get(key)
@@ -85,6 +87,8 @@ class Gatherer:
             self._pieces.pop((workload.key, False), None)
             if workload.occupied():  # something is left that may be taken
                 self._known.clear()
+            else:
+                self._gone.add(workload)
             for found in self._known.values():
                 found.drop(workload)
 
@@ -92,7 +96,7 @@ class Gatherer:
         pieces: list[Piece] = []
         refused: list[tuple[WorkloadState, Refusal]] = []
         for victim in self.running:
-            if victim is contender or victim.key in self.barred or not rules.concerns(victim):
+            if victim is contender or victim in self._gone or victim.key in self.barred or not rules.concerns(victim):
                 continue
             refusal = rules.eligible(victim)
             is_fresh = not refusal and bool(self.fresh) and all(t in self.fresh for t in victim.tasks if t.node >= 0)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tenure.engine.cost import MICRO, cost, lost_time
-from tenure.engine.notices import announce, expire, notice_of, over
+from tenure.engine.notices import announce, count_told, expire, notice_of, over
 from tenure.engine.plan import Step
+from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
 from tenure.victims.pieces import Piece
+from tenure.victims.serving import promise
 from tenure.victims.state import Evicting
 from tenure.victims.trial import Played
 
@@ -57,33 +59,58 @@ def record(
     for workload in totals:
         state.evicted.add(workload.key)
         state.endings.discard(workload)
-    for task in played.placed:
-        state.plan.steps.append(place_step(state, task))
-    for workload in dict.fromkeys(t.workload for t in played.placed):
-        note_start(state, workload)
+    write_placed(state, played.placed)
+
+
+def write_placed(state: Evicting, placed: Sequence[TaskState]) -> None:
+    """Write what was placed into the plan; what a queue's maximum keeps out until others have gone is promised only."""
+    session = state.session
+    if session.noticed:
+        count_told(session)
+        crowded = {t.workload for t in placed if t.node >= 0 and _crowded(session, t)}
+        promise(session, [t for t in placed if t.workload in crowded])
+    for task in placed:
+        state.plan.steps.append(_place_step(state, task))
+    for workload in dict.fromkeys(t.workload for t in placed):
+        _note_start(state, workload)
+
+
+def _crowded(session: Session, task: TaskState) -> bool:
+    amount = task.cls.amount_at(task.node, session.nodes)
+    return session.queues.crowded(task.workload.leaf, amount, counted=True)
 
 
 def _announce(state: Evicting, tasks: Sequence[TaskState], cause: Cause, beneficiary: str | None) -> set[TaskState]:
     """Tell those that are to be told before they go; of whom a notice lapsed in this cycle, its deadline stands."""
     session, told = state.session, set[TaskState]()
     by_workload: dict[WorkloadState, list[TaskState]] = {}
+    lengths: dict[tuple[int, int | None], int] = {}
     for task in tasks:
-        by_workload.setdefault(task.workload, []).append(task)
+        setting = task.workload.leaf, task.workload.model.eviction_notice
+        if setting not in lengths:
+            lengths[setting] = notice_of(session, task.workload)
+        if lengths[setting]:
+            by_workload.setdefault(task.workload, []).append(task)
     for workload, own in by_workload.items():
-        length = notice_of(session, workload)
-        if not length:
-            continue
-        lapsed = [state.lapsed[t] for t in own if t in state.lapsed]
-        deadline = min([session.now + length, *(n.deadline for n in lapsed)])
-        at = min([session.now, *(n.at for n in lapsed if n.at is not None)])
+        length = lengths[workload.leaf, workload.model.eviction_notice]
+        batches: dict[tuple[int, int], list[TaskState]] = {}
         for task in own:
-            announce(session, task, Notice(deadline=deadline, cause=cause, beneficiary=beneficiary, at=at))
-        if deadline <= session.now or (lapsed and over(session, workload, own)):
-            for task in own:
-                expire(session, task)
-            continue
-        told.update(own)
-        state.wake_at(deadline)
+            lapsed, until = state.lapsed.get(task), session.now + length
+            times = (until, session.now)
+            if lapsed is not None:
+                times = min(until, lapsed.deadline), session.now if lapsed.at is None else lapsed.at
+            batches.setdefault(times, []).append(task)
+        if len(batches) > 1 and not workload.root.satisfied(promised=False):  # a core goes as a whole
+            batches = {max(batches): own}
+        for (deadline, at), batch in batches.items():
+            for task in batch:
+                announce(session, task, Notice(deadline=deadline, cause=cause, beneficiary=beneficiary, at=at))
+            if deadline <= session.now or (at < session.now and over(session, workload, batch)):
+                for task in batch:
+                    expire(session, task)
+                continue
+            told.update(batch)
+            state.wake_at(deadline)
     return told
 
 
@@ -107,8 +134,7 @@ def _evict_step(
     )  # fmt: skip
 
 
-def place_step(state: Evicting, task: TaskState) -> Step:
-    """Give the step that binds or nominates a task where it was placed."""
+def _place_step(state: Evicting, task: TaskState) -> Step:
     bound = task.node >= 0
     node, devices = (task.node, task.devices) if bound else (task.nominated, task.nominated_devices)
     name = state.session.nodes.names[node]
@@ -129,7 +155,7 @@ def _undo(state: Evicting, tasks: Sequence[TaskState]) -> None:
             state.endings.discard(workload)
 
 
-def note_start(state: Evicting, workload: WorkloadState) -> None:
+def _note_start(state: Evicting, workload: WorkloadState) -> None:
     """Note the start of a workload whose core was bound."""
     session, before = state.session, workload.started_at
     session.note_start(workload)

@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
 from tenure.model.workload import TaskSpec, Workload
-from tenure.simulator.log import BIND, DROP, END, EVICT, SUBMIT, Event, EventLog, Evicted
+from tenure.simulator.log import BIND, DROP, END, EVICT, NOTICE, SUBMIT, WITHDRAW, Event, EventLog, Evicted
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 OF_TASKS = (BIND, END, EVICT)
-KINDS = (SUBMIT, BIND, END, EVICT, DROP)
+KINDS = (SUBMIT, BIND, END, EVICT, DROP, NOTICE, WITHDRAW)
 
 
 @dataclass(frozen=True, slots=True)
