@@ -12,6 +12,7 @@ import numpy as np
 from tenure.rescheduler.beam import Found
 from tenure.rescheduler.cover import NEVER, Cover
 from tenure.rescheduler.decode import decode
+from tenure.rescheduler.decompose import Decomposition
 from tenure.rescheduler.greedy import WIDTH, greedy
 from tenure.rescheduler.impossible import why_never
 from tenure.rescheduler.problem import Answer, Certificate, Landing, Move, Problem
@@ -24,6 +25,11 @@ TOLERANCE = 1e-4
 
 WIDENING = (0.02, 0.25, 1.5)
 """How far above the bound a plan is looked for first, as a share of it."""
+
+
+LARGE = 10_000
+"""Above so many tasks, a program with more than `MOST_COLUMNS` is not solved as a whole."""
+MOST_COLUMNS = 20_000
 
 
 ALONE = 4
@@ -72,6 +78,8 @@ def _exact(
     for cutoff in _cutoffs(bound, None if found is None else found[0]):
         left = limits.time_limit - (time.monotonic() - begin)
         program = assemble(problem, covers, cutoff)
+        if problem.tasks > LARGE and len(program.cost) > MOST_COLUMNS:
+            return _by_parts(problem, covers, found, bound, solver, left)
         solution = solver.solve(program, node_limit=max(1, nodes), time_limit=max(0.1, left))
         nodes -= solution.nodes
         if solution.infeasible and cutoff is not None:
@@ -81,6 +89,25 @@ def _exact(
     if found is None:
         return _none(bound, "impossible", "no arrangement of what may be moved leaves the room: proven by search")
     return _answer(found, found[0], "exact", "proven by search: nothing cheaper makes room")
+
+
+def _by_parts(
+    problem: Problem, covers: Sequence[Cover], found: Found | None, bound: int, solver: Solver, time_limit: float
+) -> Answer:
+    """Search part by part; the bound is what is known of the whole."""
+    search = Decomposition(problem, covers, solver, time_limit)
+    better = search.run(found)
+    why = f": {search.failure}" if search.failure else ""
+    if better is None:
+        return _none(bound, "unknown", f"no plan was found part by part, and none was ruled out{why}")
+    if better[0] <= bound:
+        return _answer(better, better[0], "exact", "found part by part; the bound of the whole cluster proves it")
+    if better is found and search.failure:
+        return _greedy_only(found, bound, search.failure)
+    reason = (
+        "the cluster is too large to be proven at once: parts of it were solved, against the bound of the whole" + why
+    )
+    return _answer(better, bound, "decomposed", reason)
 
 
 def _cutoffs(bound: int, cost: int | None) -> list[int | None]:

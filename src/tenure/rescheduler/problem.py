@@ -133,8 +133,9 @@ class Certificate:
     """How good a plan is, and how that is known.
 
     ``cost`` is None where there is no plan. ``method`` is one of ``exact`` (proven by branch and bound), ``cover``
-    (proven by the cover bound), ``greedy`` (not proven: ``gap`` says how far from the bound), ``impossible``
-    (proven that there is none) and ``unknown`` (none was found, and none was ruled out).
+    (proven by the cover bound), ``greedy`` (not proven: ``gap`` says how far from the bound), ``decomposed`` (the
+    same, but parts of the cluster were solved exactly), ``impossible`` (proven that there is none) and ``unknown``
+    (none was found, and none was ruled out).
     """
 
     cost: int | None
