@@ -25,9 +25,13 @@ from tenure.shields.delay import delay
 from tenure.victims.gates import anyone_waits
 from tenure.victims.pieces import Piece
 from tenure.victims.state import Evicting
+from tenure.victims.trial import IN_VAIN, NO_ROOM, TAKES_BACK
 
 OF_QUEUES = (GUARANTEED, FAIR_SHARE, DESERVING)
 """Rules that look at queues alone."""
+
+OF_ROOM = (NO_ROOM, IN_VAIN, TAKES_BACK)
+"""What a play-through finds out."""
 
 
 class Transactions:
@@ -156,8 +160,8 @@ class Transactions:
 
     def _refuse(self, single: Single, likeness: Likeness, cls: ContenderClass, verdict: Refusal) -> None:
         """Remember a refusal: what rules of queues refuse, they refuse to all of the kind."""
-        if not single.candidate.is_simple:
-            return
+        if not single.candidate.is_simple or verdict.shield not in (*OF_QUEUES, *OF_ROOM):
+            return  # a shield or a plugin looks at more than what is alike
         self._refused.add((likeness, id(cls)))
         if verdict.about and verdict.shield in OF_QUEUES:
             self._refused.add((single.kind, id(cls)))
