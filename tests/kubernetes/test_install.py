@@ -9,14 +9,19 @@ from tools.controlplane.client import ApiError
 from tools.controlplane.plane import ControlPlane, Options
 from tools.controlplane.process import wait_for
 
+from tenure.cli.scheduler import scheduler
 from tenure.clusters.kubernetes.rbac import OWN_NAMESPACE_RIGHTS, Role, granted
 from tenure.model.load import load_file
 from tenure.model.settings import Settings
 
 ACCOUNT = "tenure-system/tenure"
 OPTIONS = {
-    Role.SCHEDULER: ["--service-monitor", "--yunikorn-config=yunikorn/yunikorn-configs", "--replicas=3"],
-    Role.RESCHEDULER: ["--rescheduler-only"],
+    Role.SCHEDULER: [
+        "--service-monitor",
+        "--yunikorn-config=yunikorn/yunikorn-configs",
+        "--replicas=3",
+        "--scheduler-name=kai-scheduler",
+    ],
     Role.READ_ONLY: ["--read-only", "--replicas=1"],
 }
 SERVICE_MONITORS = {
@@ -172,6 +177,18 @@ def test_settings_go_into_the_config_map(tmp_path):
             assert settings.modes == modes
 
 
+@pytest.mark.parametrize("role", Role)
+def test_the_scheduler_takes_the_arguments_of_its_container(role):
+    """The container runs ``tenure scheduler`` with options that it has."""
+    (container,) = find(printed(*OPTIONS[role]), "Deployment")["spec"]["template"]["spec"]["containers"]
+    command, *arguments = container["args"]
+    assert command == "scheduler"
+    given = scheduler.make_context("scheduler", arguments).params
+    assert given["config"] == "/etc/tenure/config.yaml"
+    assert given["read_only"] == (role is Role.READ_ONLY)
+    assert given["schedulers"] == (("kai-scheduler",) if role is Role.SCHEDULER else ())
+
+
 def test_bad_options_are_refused_with_a_remedy(tmp_path):
     """A mistake in the options is told in a sentence; nothing is printed that could be applied."""
     wrong = tmp_path / "config.yaml"
@@ -179,7 +196,6 @@ def test_bad_options_are_refused_with_a_remedy(tmp_path):
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text("now: 2026-11-20T10:00:00Z\n")
     for options, words in (
-        (["--read-only", "--rescheduler-only"], "exclude each other"),
         (["--yunikorn-config", "yunikorn"], "NAMESPACE/NAME is expected"),
         (["--config", str(wrong)], "1 has no unit; write 1s"),
         (["--config", str(cluster)], "is no SchedulerConfig"),

@@ -45,12 +45,12 @@ def own(kind, name, spec, **metadata):
     return {"apiVersion": "tenure.dev/v1alpha1", "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
 
 
-def job(name, queue, gpus):
+def job(name, queue, gpus, scheduler="tenure"):
     limits = {"limits": {GPU: str(gpus)}}
     template = {
         "metadata": {"labels": {"tenure.dev/queue": queue}},
         "spec": {
-            "schedulerName": "tenure",
+            "schedulerName": scheduler,
             "restartPolicy": "Never",
             "containers": [{"name": "c", "image": "x", "resources": limits}],
         },
@@ -125,8 +125,8 @@ def running(client, name):
 
 @pytest.fixture
 def cluster(start_plane):
-    """Give a cluster on which everything is installed that Tenure can read, and that has a log of evictions."""
-    plane = start_plane(audit=True, **GATES)
+    """Give a cluster on which everything is installed that Tenure can read, and kube-scheduler."""
+    plane = start_plane(audit=True, scheduler=True, **GATES)
     plane.apply(*OTHERS)
     plane.add_namespace("team")
     for number in range(2):
@@ -158,3 +158,60 @@ def test_a_scheduler_uses_all_of_its_rights_and_asks_for_no_other(cluster, tmp_p
     made = list(calls(cluster))
     assert [call for call in made if call[3] == 403] == []
     assert {call[:3] for call in made} == expected
+
+
+def test_read_only_it_says_what_it_would_do_and_does_nothing(cluster, tmp_path):
+    """Beside another scheduler, whose pods it is told to take for its own, it only reads, and says what it would do.
+
+    Whatever the settings say: no request is refused, no right is left over, and nothing but events is new.
+    """
+    cluster.install_tenure(Installation(image="tenure:test", role=Role.READ_ONLY))
+    enforced = {"modes": {"reclaim": "enforce"}}
+    cluster.apply(
+        own("NodePool", "default", {"scheduler": enforced}),
+        own("Queue", "lender", {"guaranteed": {GPU: 8}}),
+        own("Queue", "borrower", {}),
+        own("DisruptionBudget", "all", {"maxEvictions": 100, "per": "1h"}),
+        own("PodGroup", "empty", {"minMember": 2}, namespace="team"),
+        *(job(name, "borrower", 4, "default-scheduler") for name in BORROWERS),
+    )
+    client = cluster.client()
+    for name in BORROWERS:
+        wait_for(lambda name=name: running(client, name), f"{name} to run", 60)
+    cluster.apply(job("lender", "lender", 4, "default-scheduler"))
+    before = versions(client)
+    scheduler = Scheduler(cluster, tmp_path, "--read-only", "--scheduler-name=default-scheduler")
+    wait_for(lambda: would_be_evicted(client), "the scheduler to say what it would do", 60)
+    expected = set(granted(Role.READ_ONLY))
+    deadline = time.monotonic() + 30
+    while not expected <= {call[:3] for call in calls(cluster)} and time.monotonic() < deadline:
+        time.sleep(0.5)
+    scheduler.stop()
+    made = list(calls(cluster))
+    assert [call for call in made if call[3] == 403] == []
+    assert {call[:3] for call in made} == expected
+    assert {(group, resource) for group, resource, verb in expected if verb not in ("get", "list", "watch")} == {
+        ("coordination.k8s.io", "leases"),
+        ("events.k8s.io", "events"),
+        *(("tenure.dev", f"{name}/status") for name in ("queues", "podgroups", "disruptionbudgets", "nodepools")),
+    }
+    assert {key: version for key, version in versions(client).items() if key in before} == before
+    (told,) = would_be_evicted(client)
+    assert told["regarding"]["name"] in BORROWERS
+    assert "team/lender" in told["note"]
+    assert all(event["reason"] == "WouldEvict" for event in said(client))
+
+
+def versions(client):
+    """Give the version of each pod that runs; a pod that waits is written by its own scheduler now and then."""
+    pods = [pod for pod in client.get(PODS)["items"] if pod["status"]["phase"] == "Running"]
+    return {pod["metadata"]["name"]: pod["metadata"]["resourceVersion"] for pod in pods}
+
+
+def said(client):
+    events = client.get("/apis/events.k8s.io/v1/events")["items"]
+    return [event for event in events if event.get("reportingController", "").startswith("tenure")]
+
+
+def would_be_evicted(client):
+    return [event for event in said(client) if event["reason"] == "WouldEvict"]

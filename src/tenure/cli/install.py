@@ -27,8 +27,10 @@ _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 )
 @click.option("--config", type=click.Path(), help="Settings (kind: SchedulerConfig) for the ConfigMap.")
 @click.option("--read-only", is_flag=True, help="Decide and record, but act on nothing: it may only read and watch.")
-@click.option("--rescheduler-only", is_flag=True, help="Move pods that another scheduler places; bind none.")
 @click.option("--yunikorn-config", metavar="NAMESPACE/NAME", help="Read queues from YuniKorn's ConfigMap.")
+@click.option(
+    "--scheduler-name", multiple=True, metavar="NAME", help="Pods with this schedulerName count as Tenure's too."
+)
 @click.option("--service-monitor", is_flag=True, help="Add a Service and a ServiceMonitor for the Prometheus operator.")
 def install(
     namespace: str,
@@ -36,30 +38,28 @@ def install(
     replicas: int,
     config: str | None,
     read_only: bool,
-    rescheduler_only: bool,
     yunikorn_config: str | None,
+    scheduler_name: tuple[str, ...],
     service_monitor: bool,
 ) -> int:
     """Print what `kubectl apply -f -` installs: namespace, resource definitions, rights, settings, Deployment.
 
     Nothing is contacted and nothing changed.
     """
-    if read_only and rescheduler_only:
-        raise click.UsageError("--read-only and --rescheduler-only exclude each other; choose one")
     if not _NAMESPACE.fullmatch(namespace):
         raise click.UsageError(
             f"--namespace is {namespace!r}, which is no name of a namespace: small letters, digits and '-', at most 63"
         )
     if image == "":
         raise click.UsageError("--image is empty; name an image, or leave the option out")
-    role = Role.READ_ONLY if read_only else Role.RESCHEDULER if rescheduler_only else Role.SCHEDULER
     asked = Installation(
         image=image or f"tenure:{version('tenure')}",
         namespace=namespace,
         replicas=replicas,
-        role=role,
+        role=Role.READ_ONLY if read_only else Role.SCHEDULER,
         config=_settings(config) if config else None,
         yunikorn=_pair(yunikorn_config) if yunikorn_config else None,
+        schedulers=scheduler_name,
         service_monitor=service_monitor,
     )
     click.echo(write(objects(asked)), nl=False)

@@ -33,6 +33,7 @@ class Where(NamedTuple):
     pool: str
     yunikorn: str | None
     config: str | None = None
+    schedulers: tuple[str, ...] = ()
 
     @property
     def given(self) -> bool:
@@ -95,6 +96,10 @@ _OPTIONS = (
         "--config", type=click.Path(dir_okay=False),
         help="Settings for a pool without a NodePool object: kind SchedulerConfig.",
     ),
+    click.option(
+        "--scheduler-name", "schedulers", multiple=True, metavar="NAME",
+        help="Pods with this schedulerName count as Tenure's too. Repeatable.",
+    ),
 )  # fmt: skip
 
 
@@ -126,7 +131,8 @@ def options_of(where: Where, *, only_reads: bool = False) -> Options:
         if not namespace or not name or "/" in name:
             raise click.UsageError(f"--yunikorn-config: {where.yunikorn!r} is not NAMESPACE/NAME")
         found = (namespace, name)
-    return Options(namespace=where.namespace, pool=where.pool, yunikorn=found, only_reads=only_reads)
+    return Options(namespace=where.namespace, pool=where.pool, yunikorn=found, only_reads=only_reads,
+                   schedulers=frozenset(where.schedulers))  # fmt: skip
 
 
 def settings_of(where: Where) -> Settings | None:

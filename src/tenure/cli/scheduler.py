@@ -21,8 +21,10 @@ from tenure.cli.live_cluster import Where, cluster_options
 @click.option("--log-format", type=click.Choice(["json", "text"]), default="json", show_default=True,
               help="Form of the log on standard error.")  # fmt: skip
 @click.option("--verbose", is_flag=True, help="Also log each step and each refusal.")
+@click.option("--read-only", is_flag=True,
+              help="Bind and evict nothing; say by events what would be evicted.")  # fmt: skip
 @cluster_options()
-def scheduler(listen: str, in_flight: int, log_format: str, verbose: bool, where: Where) -> int:
+def scheduler(listen: str, in_flight: int, log_format: str, verbose: bool, read_only: bool, where: Where) -> int:
     """Schedule a live cluster's pods with schedulerName tenure, until it is ended."""
     from tenure.cli.live_cluster import connect, options_of, settings_of  # noqa: PLC0415  loaded when it runs
 
@@ -36,7 +38,8 @@ def scheduler(listen: str, in_flight: int, log_format: str, verbose: bool, where
 
     log = set_up(sys.stderr, form=log_format, verbose=verbose)
     identity = os.environ.get("POD_NAME") or f"{socket.gethostname()}_{os.getpid()}"
-    service = Service(client, options, settings, identity=identity, in_flight=in_flight, log=log)
+    service = Service(client, options, settings, identity=identity, in_flight=in_flight, log=log,
+                      read_only=read_only)  # fmt: skip
 
     def end(*_: object) -> None:
         service.stop()

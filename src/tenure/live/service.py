@@ -9,6 +9,7 @@ from tenure.clusters.kubernetes.client import Client
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.leader import Election, NotLeaderError, lease_name
 from tenure.clusters.kubernetes.mirror import Options
+from tenure.clusters.kubernetes.read_only import ReadOnlyCluster
 from tenure.live.log import Log
 from tenure.live.loop import Cycle, Loop, Pace
 from tenure.live.metrics import LiveMetrics
@@ -34,10 +35,11 @@ class Service:
         in_flight: int,
         log: Log,
         pace: Pace | None = None,
+        read_only: bool = False,
     ) -> None:
         self.log = log
         self.election = Election(client, options.namespace, lease_name(options.pool), identity)
-        self.cluster = KubernetesCluster(
+        self.cluster = (ReadOnlyCluster if read_only else KubernetesCluster)(
             client, options, settings, identity=identity, in_flight=in_flight, allowed=self.election.require
         )
         self.metrics = LiveMetrics()

@@ -29,7 +29,8 @@ Object = dict[str, Any]
 class Installation:
     """What to install. ``config`` is what stands under ``scheduler:``, as plain values.
 
-    ``yunikorn`` is namespace and name of the ConfigMap that YuniKorn's queues are read from.
+    ``yunikorn`` is namespace and name of the ConfigMap that YuniKorn's queues are read from; ``schedulers`` are names
+    of schedulers whose pods count as Tenure's.
     """
 
     image: str
@@ -38,6 +39,7 @@ class Installation:
     role: Role = Role.SCHEDULER
     config: Object | None = None
     yunikorn: tuple[str, str] | None = None
+    schedulers: tuple[str, ...] = ()
     service_monitor: bool = False
 
 
@@ -227,10 +229,9 @@ def arguments(asked: Installation) -> list[str]:
     given = ["scheduler", f"--config={CONFIG_FOLDER}/{CONFIG_FILE}", f"--listen=:{PORT}"]
     if asked.role is Role.READ_ONLY:
         given.append("--read-only")
-    if asked.role is Role.RESCHEDULER:
-        given.append("--rescheduler-only")
     if asked.yunikorn is not None:
         given.append(f"--yunikorn-config={'/'.join(asked.yunikorn)}")
+    given += [f"--scheduler-name={name}" for name in asked.schedulers]
     return given
 
 

@@ -49,12 +49,14 @@ class Options:
     """What is read beside the cluster-wide kinds. ``yunikorn``: namespace and name of YuniKorn's ConfigMap.
 
     ``only_reads``: nothing will be decided on for this cluster, so that what may not be read may be left out.
+    ``schedulers``: names of schedulers whose pods count as Tenure's.
     """
 
     namespace: str = "tenure-system"
     pool: str = "default"
     yunikorn: tuple[str, str] | None = None
     only_reads: bool = False
+    schedulers: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -89,7 +91,7 @@ class Mirror:
         self.options = options
         self.findings = Findings()
         self.changed = threading.Event()
-        self.pods = Pods(PodReader(options.namespace))
+        self.pods = Pods(PodReader(options.namespace, options.schedulers))
         self.nodes = Nodes(lambda meta, message: self.findings.tell("Node", meta, message))
         self.objects: dict[str, Objects] = {}
         self.reflectors: dict[str, Reflector[Any]] = {}

@@ -1,7 +1,6 @@
 """What Tenure's service account may do: no more than the installation needs, each right with its reason.
 
-A read-only installation writes nothing but its own leases, events and the status of its own objects; one that only
-reschedules never binds.
+A read-only installation writes nothing but its own leases, events and the status of its own objects.
 """
 
 from __future__ import annotations
@@ -21,11 +20,10 @@ class Role(StrEnum):
     """What an installation is for."""
 
     SCHEDULER = "scheduler"
-    RESCHEDULER = "rescheduler"
     READ_ONLY = "read-only"
 
 
-ACTING: Final = frozenset({Role.SCHEDULER, Role.RESCHEDULER})
+ACTING: Final = frozenset({Role.SCHEDULER})
 EVERYBODY: Final = frozenset(Role)
 _OBSERVE: Final = ("list", "watch")
 
@@ -55,10 +53,9 @@ CLUSTER_RIGHTS: Final = (
     Right("scheduling.run.ai", ("queues", "podgroups"), _OBSERVE, "KAI's queues and groups"),
     Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what it says of them"),
     Right("events.k8s.io", ("events",), ("create",), "what it did, and why something waits"),
-    Right("", ("pods/binding",), ("create",), "starting pods", frozenset({Role.SCHEDULER})),
+    Right("", ("pods/binding",), ("create",), "starting pods", ACTING),
     Right("", ("pods/eviction",), ("create",), "evicting pods, within PodDisruptionBudgets", ACTING),
     Right("", ("pods/status",), ("patch",), "conditions, nominatedNodeName, and the annotations beside them", ACTING),
-    Right("", ("nodes",), ("patch",), "the taint that keeps a hole", frozenset({Role.RESCHEDULER})),
 )
 
 OWN_NAMESPACE_RIGHTS: Final = (

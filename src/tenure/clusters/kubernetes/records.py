@@ -67,8 +67,9 @@ class PodRecord:
 class PodReader:
     """Makes records of pods; equal parts are shared between them."""
 
-    def __init__(self, own_namespace: str = "") -> None:
+    def __init__(self, own_namespace: str = "", schedulers: frozenset[str] = frozenset()) -> None:
         self.specs = SpecTable()
+        self.schedulers = schedulers
         self.own_namespace = own_namespace
         self._maps: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 
@@ -97,7 +98,7 @@ class PodReader:
             pool=intern(labels.get(keys.POOL, "")),
             priority=spec.priority or 0,
             priority_class=intern(spec.priority_class_name or ""),
-            scheduler=intern(spec.scheduler_name),
+            scheduler=TENURE if spec.scheduler_name in self.schedulers else intern(spec.scheduler_name),
             created_at=micros(meta.creation_timestamp) or 0,
             min_member=asked.min_member,
             labels=self._shared(labels),
