@@ -92,17 +92,7 @@ def _announce(state: Evicting, tasks: Sequence[TaskState], cause: Cause, benefic
         if lengths[setting]:
             by_workload.setdefault(task.workload, []).append(task)
     for workload, own in by_workload.items():
-        length = lengths[workload.leaf, workload.model.eviction_notice]
-        batches: dict[tuple[int, int], list[TaskState]] = {}
-        for task in own:
-            lapsed, until = state.lapsed.get(task), session.now + length
-            times = (until, session.now)
-            if lapsed is not None:
-                times = min(until, lapsed.deadline), session.now if lapsed.at is None else lapsed.at
-            batches.setdefault(times, []).append(task)
-        if len(batches) > 1 and not workload.root.satisfied(promised=False):  # a core goes as a whole
-            batches = {max(batches): own}
-        for (deadline, at), batch in batches.items():
+        for (deadline, at), batch in _batches(state, workload, own).items():
             for task in batch:
                 announce(session, task, Notice(deadline=deadline, cause=cause, beneficiary=beneficiary, at=at))
             if deadline <= session.now or (at < session.now and over(session, workload, batch)):
@@ -112,6 +102,22 @@ def _announce(state: Evicting, tasks: Sequence[TaskState], cause: Cause, benefic
             told.update(batch)
             state.wake_at(deadline)
     return told
+
+
+def _batches(
+    state: Evicting, workload: WorkloadState, tasks: Sequence[TaskState]
+) -> dict[tuple[int, int], Sequence[TaskState]]:
+    """Give the tasks of a workload by deadline and time of their notice; none where it has none. A core goes whole."""
+    now, length = state.session.now, notice_of(state.session, workload)
+    found: dict[tuple[int, int], list[TaskState]] = {}
+    for task in tasks if length else ():
+        lapsed, times = state.lapsed.get(task), (now + length, now)
+        if lapsed is not None:
+            times = min(now + length, lapsed.deadline), now if lapsed.at is None else lapsed.at
+        found.setdefault(times, []).append(task)
+    if len(found) > 1 and not workload.root.satisfied(promised=False):
+        return {max(found): tasks}
+    return dict(found)
 
 
 def _evict_step(
