@@ -19,6 +19,8 @@ from tenure.engine.workloads import GATED, PENDING
 from tenure.fairness.current import Fairness
 from tenure.model.cluster import Cluster
 from tenure.quota.history import QuotaHistory, QuotaTrack
+from tenure.telemetry.events import Event, events_of
+from tenure.telemetry.samples import Sample, add_up, samples_of
 
 SECOND = 1_000_000
 
@@ -36,7 +38,10 @@ class QueueView:
 
 @dataclass(slots=True)
 class PlayThrough:
-    """What came out of playing cycles: all steps, and the state after the last one."""
+    """What came out of playing cycles: all steps, and the state after the last one.
+
+    ``events`` has, for each event, the cycle in which it was first said.
+    """
 
     before: Cluster
     after: Cluster
@@ -51,6 +56,8 @@ class PlayThrough:
     quota_tracks: list[QuotaTrack] = field(default_factory=list)
     requeue: Requeueing = field(default_factory=Requeueing)
     shadow: list[Step] = field(default_factory=list)
+    counters: list[Sample] = field(default_factory=list)
+    events: dict[Event, int] = field(default_factory=dict)
 
 
 def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrough:
@@ -79,6 +86,9 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrou
         quotas.note(session, plan)
         result.requeue.add(plan.requeue)
         result.warnings += [w for w in plan.warnings if w not in result.warnings]
+        result.counters = add_up(result.counters, samples_of(plan, session))
+        for event in events_of(plan, session):
+            result.events.setdefault(event, number)
         embedded.carry_out(plan)
     if session is None:
         session = session_of(cluster)

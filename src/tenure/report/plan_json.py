@@ -29,6 +29,11 @@ def plan_json(played: PlayThrough) -> dict[str, Any]:
         "moves": [_move(m) for m in played.moves],
         "queues": [_queue(q) for q in played.queues],
         "warnings": list(played.warnings),
+        "counters": [{"name": s.name, "labels": dict(s.labels), "value": s.value} for s in played.counters],
+        "events": [
+            {"cycle": number, "on": e.kind, "name": e.name, "reason": e.reason, "message": e.message}
+            for e, number in played.events.items()
+        ],
     }
 
 

@@ -1,0 +1,107 @@
+"""Events of one cycle, each on a workload or a queue, with a reason from a fixed set and a sentence."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from tenure.engine.plan import Plan, Step
+from tenure.engine.quota_state import QuotaBlocker, QuotaState
+from tenure.engine.session import Session
+from tenure.engine.workloads import PENDING
+from tenure.model.duration import format_time
+from tenure.model.quantity import format_queue_quantity
+from tenure.telemetry.samples import exhausted, unknown_starts
+
+_QUOTA = {
+    "armed": ("QuotaPreemptionArmed", "it uses more than its max; from {} on, work is evicted"),
+    "moved": ("QuotaPreemptionMoved", "its deadline has moved to {}"),
+    "cleared": ("QuotaPreemptionCleared", "it is not to be brought under its max any more"),
+    "fired": ("QuotaPreemptionFired", "its deadline of {} has passed: {} tasks are evicted, which costs {:.1f}"),
+}
+_OF_STEPS = {"evict": "Evicted", "notice": "EvictionNotice", "withdraw": "NoticeWithdrawn"}
+
+
+class Event(NamedTuple):
+    """Something to tell the owner of a workload (namespace/name) or of a queue; ``reason`` is one of the table's."""
+
+    kind: Literal["workload", "queue"]
+    name: str
+    reason: str
+    message: str
+
+
+class Record(NamedTuple):
+    """A line for the log: what it is about, and its fields."""
+
+    event: str
+    fields: dict[str, str]
+
+
+def events_of(plan: Plan, session: Session) -> list[Event]:
+    """Give the events of a cycle, by kind, name and reason; ``session`` is the cluster after it."""
+    found = [Event("workload", e.workload, e.reason, e.message) for e in plan.requeue.events()]
+    found += _of_steps(plan.steps) + [
+        Event("workload", s.workload, "WouldEvict", f"in shadow, not carried out: {s.reason}")
+        for s in _once(plan.shadow)
+    ]
+    found += [
+        Event("workload", key, "UnknownStart", "it runs, and nobody knows since when: minimum runtime does not hold")
+        for key in unknown_starts(session)
+    ]
+    found += _unsupported(session)
+    found += [
+        Event(
+            "workload", key, "SearchExhausted", f"the search for victims by {cause} was cut off by search.maxScenarios"
+        )
+        for key, cause in exhausted(plan).items()
+    ]
+    for event in plan.quota_events:
+        reason, text = _QUOTA[event.kind]
+        until = "" if event.deadline is None else format_time(event.deadline)
+        found.append(Event("queue", event.queue, reason, text.format(until, event.tasks, event.cost)))
+    found += [Event("queue", q.queue, "QuotaShortfall", _shortfall(q)) for q in plan.quota if q.shortfall]
+    return sorted(found)
+
+
+def records_of(plan: Plan) -> list[Record]:
+    """Give what belongs into the log alone: who was skipped by which nominator, and why."""
+    return [
+        Record("requeue-skip", {"workload": s.workload, "plugin": s.plugin, "reason": s.reason})
+        for s in plan.requeue.skipped
+    ]
+
+
+def _of_steps(steps: list[Step]) -> list[Event]:
+    found = []
+    for step in _once([s for s in steps if s.action in _OF_STEPS]):
+        text = step.reason
+        if step.action == "notice":
+            text = f"to go by {format_time(step.deadline)}: {text}"
+        found.append(Event("workload", step.workload, _OF_STEPS[step.action], text))
+    return found
+
+
+def _once(steps: list[Step]) -> list[Step]:
+    """Of the steps of one workload that say the same, the first."""
+    return list({(s.action, s.workload, s.reason, s.deadline): s for s in reversed(steps)}.values())[::-1]
+
+
+def _unsupported(session: Session) -> list[Event]:
+    found = []
+    for key, workload in session.workloads.items():
+        asked = sorted({u for t in workload.tasks if t.phase is PENDING for u in t.cls.spec.unsupported})
+        if asked and workload.leaf >= 0:
+            text = f"it asks for what is not evaluated here ({', '.join(asked)}), so it is not placed"
+            found.append(Event("workload", key, "Unsupported", text))
+    return found
+
+
+def _shortfall(state: QuotaState) -> str:
+    amounts = ", ".join(f"{format_queue_quantity(v, r)} of {r}" for r, v in sorted(state.shortfall.items()))
+    why = "; ".join(dict.fromkeys(_blocked(b) for b in state.blockers)) or "nothing that may be taken is left"
+    return f"{amounts} over its max cannot be taken back now: {why}"
+
+
+def _blocked(blocker: QuotaBlocker) -> str:
+    whom = f", workload {blocker.workload}" if blocker.workload is not None else ""
+    return f"queue {blocker.queue} blocks ({blocker.reason}{whom})"
