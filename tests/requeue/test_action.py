@@ -144,6 +144,24 @@ def test_with_history_two_queues_take_turns_and_without_it_they_rest():
     assert len([s for s in calm.steps if s.action == "evict"]) <= 1
 
 
+def test_over_share_takes_turns_by_past_usage_no_faster_than_the_cooldown():
+    """Nobody said how long it takes: what a queue had too much of in the past gives way, its cooldown being over."""
+    tree = [queue("a"), queue("b")]
+    old = replace(overdue(expected=None), queue="a")
+    new = replace(waiting(priority=0), queue="b")
+    given = one_node(
+        old, new, queues=tree, fairness=FairnessSettings(history=HistorySettings(half_life=24 * HOUR)),
+        nominators=NominatorSettings(over_share=True), requeue_delay=30 * MINUTE,
+    )  # fmt: skip
+    played = play(given, cycles=80, every=10 * MINUTE)
+    turns = [s.workload for s in played.steps if s.action == "evict"]
+    assert len(turns) >= 4
+    assert all(one != other for one, other in itertools.pairwise(turns))
+    for key in set(turns):
+        times = sorted(e.at for e in played.after.evictions if e.workload == key)
+        assert all(later - earlier >= 30 * MINUTE for earlier, later in itertools.pairwise(times))
+
+
 def test_with_any_equals_take_turns_in_a_circle():
     """Three equal workloads, room for one: each gets its turn, nobody is starved by an older one."""
     names = ("x", "y", "z")

@@ -1,0 +1,73 @@
+"""The experiment on real traces, on small slices of them."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import itertools
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TRACES = Path(os.environ.get("TENURE_TRACES") or ROOT.parent / "shared" / "traces")
+SLICES = {
+    "philly": ("philly/philly.csv.gz", 200, ["--nodes", "4", "--median", "0.8"]),
+    "sdsc": ("swf/SDSC-BLUE-2000-4.2-cln.swf.gz", 800, []),
+}
+
+
+def beginning(trace, count, folder):
+    """The first lines of a trace as a file of its own."""
+    with gzip.open(trace, "rt", encoding="utf-8", errors="replace") as lines:
+        kept = list(itertools.islice(lines, count))
+    found = folder / trace.name.removesuffix(".gz")
+    found.write_text("".join(kept), encoding="utf-8")
+    return found
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    """The example as a module."""
+    spec = importlib.util.spec_from_file_location("requeue_experiment", ROOT / "examples" / "requeue" / "run.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["requeue_experiment"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", SLICES)
+def test_scenarios_on_a_slice_of_a_real_trace(experiment, tmp_path, name):
+    """Only requeue requeues, only the hard limit kills, saving destroys less, and no invariant is broken."""
+    trace, count, words = SLICES[name]
+    if not (TRACES / trace).exists():
+        pytest.skip(f"there is no {TRACES / trace}")
+    given = experiment._arguments(["--trace", str(beginning(TRACES / trace, count, tmp_path)), *words])
+    none, requeue, saving, limit = (experiment.replay(s, given, str(tmp_path)) for s in experiment.SCENARIOS)
+    assert [r.violations for r in (none, requeue, saving, limit)] == [0] * 4
+    assert len({r.jobs for r in (none, requeue, saving, limit)}) == 1
+    assert (none.requeues, none.killed, none.destroyed) == (0, 0, 0)
+    assert (requeue.killed, limit.requeues) == (0, 0)
+    assert limit.killed > 0
+    if name == "philly":
+        assert requeue.requeues > 0
+        assert 0 <= saving.destroyed < requeue.destroyed
+        assert requeue.urgent_mean < none.urgent_mean
+    page = experiment._page(given, [none, requeue, saving, limit])
+    assert page.count("<svg") == 3
+    assert experiment.table([none, requeue]).count("\n") == 2
+
+
+def test_a_log_says_what_was_asked_for(experiment, tmp_path):
+    """The expected run time is the requested one, though the run was longer; of what asked for none it is unset."""
+    log = tmp_path / "log.swf"
+    lines = [
+        "; MaxProcs: 4",
+        "1 0 0 90 2 -1 -1 2 60 -1 1 1 1 1 0 -1 -1 -1",
+        "2 5 0 30 2 -1 -1 2 -1 -1 1 1 1 1 3 -1 -1 -1",
+    ]
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    jobs = experiment.load(experiment._arguments(["--trace", str(log)])).jobs
+    assert [(j.workload.expected_runtime, j.workload.priority) for j in jobs] == [(60_000_000, 90), (None, 30)]
