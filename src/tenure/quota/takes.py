@@ -134,10 +134,14 @@ class Candidates:
     def rank(self, take: Take) -> tuple[object, ...]:
         """Order takes of one leaf: lower priority, cheaper (or younger, as the settings say), cores last, younger."""
         if not take.rank:
-            age = take.age
-            price = take.cost if take.cost >= 0 else self.price(take)
-            order = (price,) if self._by_cost else stage_two(self.session.settings, price, age[0])
-            take.rank = (take.workload.priority, *order, take.whole, len(take.tasks), *age)
+            workload, price = take.workload, take.cost if take.cost >= 0 else self.price(take)
+            created = workload.created_at
+            age = -(created if workload.started_at is None else workload.started_at)
+            order = (price,) if self._by_cost else stage_two(self.session.settings, price, age)
+            number = len(take.tasks)
+            take.rank = (
+                workload.priority, *order, take.whole, number, age, -created, -take.tasks[-1].index, workload.key,
+            )  # fmt: skip
         return take.rank
 
     def protected_until(self, workload: WorkloadState) -> int:
