@@ -67,6 +67,27 @@ def random_problem(seed):
                    domain=domain)  # fmt: skip
 
 
+def fragmented_problem(seed):
+    """Room that lies in pieces: a gang of one or two for which there is enough in all, and on no node at once."""
+    rng = np.random.default_rng(seed)
+    nodes = int(rng.integers(3, 5))
+    kinds = [[1], [2], [3]]
+    free = rng.integers(5, 8, nodes)
+    tasks, units = [], []
+    for _ in range(60):
+        cls, node = int(rng.integers(3)), int(rng.integers(nodes))
+        if len(tasks) < (8 if nodes == 3 else 7) and free[node] > cls:
+            free[node] -= cls + 1
+            tasks.append((cls, node, int(rng.integers(1, 30))))
+            units.append(int(rng.choice([-1, -1, -1, -1, 0])))
+    wanted = int(min(free.max() + rng.integers(1, 3), max(free.sum(), free.max() + 1)))
+    asks = [(0, 3, 1)] if rng.random() < 0.6 else [(0, 3, 1), (0, int(rng.integers(3)), 1)]
+    bounds = []
+    if rng.random() < 0.3:
+        bounds.append(Bound(name="b", weights=dict.fromkeys(range(0, len(tasks), 2), 1), limit=int(rng.integers(1, 3))))
+    return problem([[int(f)] for f in free], tasks, asks, kinds=[*kinds, [wanted]], units=units, bounds=bounds)
+
+
 def cheapest_by_force(p):
     """Least cost of any plan, None if there is none: every task on every node, every member on every node."""
     best = None

@@ -4,6 +4,7 @@ import functools
 import os
 import signal
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tenure.rescheduler.problem import Answer, Bound, Certificate, Move
 from tenure.rescheduler.solver import ProcessSolver
 from tenure.rescheduler.waves import sequence
 
-from .problems import cheapest_by_force, problem, random_problem
+from .problems import cheapest_by_force, fragmented_problem, problem, random_problem
 
 SEEDS = range(80)
 
@@ -169,6 +170,55 @@ def test_a_solver_that_was_killed_is_started_anew(solver):
     os.kill(solver._process.pid, signal.SIGKILL)
     solver._process.wait()
     assert make_room(hard(), solver).certificate.method == "exact"
+
+
+def test_a_solver_killed_in_the_middle_of_its_search_leaves_the_greedy_plan():
+    """The real process, held while it has work and then killed: the plan stands, and the next one is exact again."""
+    with ProcessSolver() as process:
+        assert make_room(hard(), process).certificate.method == "exact"
+        victim = process._process.pid
+        os.kill(victim, signal.SIGSTOP)
+        timer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
+        timer.start()
+        answer = make_room(hard(), process)
+        timer.join()
+        assert answer.certificate.method == "greedy"
+        assert "the solver failed" in answer.certificate.reason
+        assert not check(hard(), answer)
+        assert make_room(hard(), process).certificate.method == "exact"
+
+
+@functools.cache
+def pieces(seed):
+    asked = fragmented_problem(seed)
+    return asked, cheapest_by_force(asked)
+
+
+def test_room_in_pieces_is_put_together_at_the_least_cost(solver):
+    """Exactly the optimum over all arrangements, with cores, budgets and gangs; impossible exactly where none does."""
+    outcomes = set()
+    for seed in range(36):
+        asked, least = pieces(seed)
+        answer = make_room(asked, solver)
+        assert answer.certificate.cost == least, seed
+        assert (answer.certificate.method == "impossible") == (least is None), seed
+        assert not check(asked, answer), seed
+        outcomes.add(least is None)
+    assert outcomes == {True, False}
+
+
+def test_the_greedy_plan_is_near_the_optimum_on_small_states():
+    """Where there is a plan it is found, within a tenth of the least cost on average, never more than twice it."""
+    ratios = []
+    cases = [(random_problem(seed), optimum(seed)) for seed in SEEDS] + [pieces(seed) for seed in range(36)]
+    for asked, least in cases:
+        if least:
+            answer = make_room(asked, None)
+            assert answer.feasible
+            ratios.append(answer.certificate.cost / least)
+    assert len(ratios) > 20
+    assert sum(ratios) / len(ratios) <= 1.1
+    assert max(ratios) <= 2
 
 
 def test_the_same_problem_gives_the_same_plan(solver):

@@ -84,9 +84,15 @@ class Beam:
         for task in np.flatnonzero(self.problem.unit >= 0).tolist():
             self.members.setdefault(int(self.problem.unit[task]), []).append(task)
         self.best: Partial | None = None
+        self.loops = False
 
-    def run(self, *, members_first: bool) -> Found | None:
-        """Search, layer by layer, and give the cheapest plan that came up."""
+    def run(self, *, members_first: bool, loops: bool = False) -> Found | None:
+        """Search, layer by layer, and give the cheapest plan that came up.
+
+        ``loops``: a chain may push out one of a class that it began with. That seldom helps, and tempts with steps
+        that are cheap.
+        """
+        self.loops = loops
         layer = [self._start(members_first=members_first)]
         while layer:
             children: dict[object, Partial] = {}
@@ -118,7 +124,7 @@ class Beam:
     def _children(self, partial: Partial) -> Iterator[Partial]:
         item = partial.waiting[-1]
         for option in self._ways(partial, item):
-            if option.gone and any(2 * int(self.problem.cls[t]) in item.path for t in option.gone):
+            if not self.loops and any(2 * int(self.problem.cls[t]) in item.path for t in option.gone):
                 continue
             child = self._placed(partial, item, option)
             if child is not None:

@@ -36,9 +36,9 @@ def greedy(problem: Problem, covers: Sequence[Cover], width: int = WIDTH) -> Fou
     bound = max((int(c.total[-1]) for c in covers), default=0)
     places = Places(problem)
     for where in islice(_choices(problem, covers), DOMAINS):
-        for members_first in (True, False):
+        for members_first, loops in ((True, False), (False, False), (True, True))[: 3 if width > WIDTH else 2]:
             limit = NEVER if best is None else best[0]
-            found = Beam(places, where, limit, width).run(members_first=members_first)
+            found = Beam(places, where, limit, width).run(members_first=members_first, loops=loops)
             if found is not None:
                 best = spared(problem, found)
             if best is not None and best[0] <= bound:

@@ -82,6 +82,8 @@ def _exact(
             return _by_parts(problem, covers, found, bound, solver, left)
         solution = solver.solve(program, node_limit=max(1, nodes), time_limit=max(0.1, left))
         nodes -= solution.nodes
+        if solution.failure:
+            found = _harder(problem, covers, found)
         if solution.infeasible and cutoff is not None:
             bound = max(bound, cutoff)
             continue
@@ -89,6 +91,12 @@ def _exact(
     if found is None:
         return _none(bound, "impossible", "no arrangement of what may be moved leaves the room: proven by search")
     return _answer(found, found[0], "exact", "proven by search: nothing cheaper makes room")
+
+
+def _harder(problem: Problem, covers: Sequence[Cover], found: Found | None) -> Found | None:
+    """Put more effort into the greedy plan, now that it has to stand."""
+    wider = greedy(problem, covers, WIDTH * ALONE)
+    return min((f for f in (found, wider) if f is not None), key=lambda f: f[0], default=None)
 
 
 def _by_parts(
