@@ -1,7 +1,8 @@
 """B9: make room for gangs. Cost of the greedy plan against the proven optimum, and how long the proof takes.
 
 Nodes have 8 GPUs, 96 CPUs and 768 GB. Tasks of 1, 2 and 4 GPUs with few or many CPUs are placed at random until the
-wanted share of the GPUs is held; a gang asks for whole nodes or halves. Run: python benchmarks/b09_make_room.py
+wanted share of the GPUs is held; a gang asks for whole nodes or halves. *greedy* is the plan that stands where the
+exact planner is off. Run: python benchmarks/b09_make_room.py
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy as np
 from tenure.rescheduler.checker import check
 from tenure.rescheduler.planner import Limits, make_room, most_room
 from tenure.rescheduler.problem import Ask, Problem
-from tenure.rescheduler.solver import ProcessSolver
+from tenure.rescheduler.program import Program
+from tenure.rescheduler.solver import ProcessSolver, Solution
 
 KINDS = np.array(
     [[1000, 1, 8_000, 64], [1000, 1, 16_000, 32], [2000, 2, 16_000, 128], [4000, 4, 32_000, 256], [0, 0, 8_000, 64],
@@ -61,14 +63,15 @@ CASES = [
     ("1,000 nodes, 97%, gang of 8", 1000, 0.97, 8, WHOLE, 3),
     ("1,000 nodes, 97%, gang of 16", 1000, 0.97, 16, WHOLE, 3),
     ("1,800 nodes, 97%, gang of 16", 1800, 0.97, 16, WHOLE, 3),
+    ("3,000 nodes, 97%, gang of 32", 3000, 0.97, 32, WHOLE, 1),
 ]
 
 
 def main() -> None:
-    """Run all cases and print one line for each."""
+    """Run all cases and print one line for each: seconds are those of the processor, in both processes."""
     print(f"{'case':36} {'tasks':>6} {'plans':>5} {'none':>5} {'proven':>6} {'greedy/optimum':>15} {'missed':>6} "
-          f"{'median s':>9} {'worst s':>8}")  # fmt: skip
-    with ProcessSolver() as solver:
+          f"{'median s':>9} {'worst s':>8} {'greedy s':>9}")  # fmt: skip
+    with Timed() as solver:
         most_room(cluster(4, 0.8, 1, HALF, 0), 1, solver)  # starts it: what is measured is a scheduler that runs
         for name, nodes, held, gang, cls, seeds in CASES:
             if len(sys.argv) > 1 and sys.argv[1] not in name:
@@ -76,13 +79,27 @@ def main() -> None:
             _run(name, [cluster(nodes, held, gang, cls, seed) for seed in range(seeds)], solver)
 
 
-def _run(name: str, problems: list[Problem], solver: ProcessSolver) -> None:
-    times, ratios, proven, none, missed = [], [], 0, 0, 0
+class Timed(ProcessSolver):
+    """Adds up what the solver's process takes of the processor."""
+
+    seconds = 0.0
+
+    def solve(self, program: Program, *, node_limit: int, time_limit: float) -> Solution:
+        """Solve a program."""
+        solution = super().solve(program, node_limit=node_limit, time_limit=time_limit)
+        self.seconds += solution.seconds
+        return solution
+
+
+def _run(name: str, problems: list[Problem], solver: Timed) -> None:
+    times, alone, ratios, proven, none, missed = [], [], [], 0, 0, 0
     for problem in problems:
+        begin = time.process_time()
         quick = make_room(problem, None)
-        begin = time.perf_counter()
-        answer = make_room(problem, solver, Limits())
-        times.append(time.perf_counter() - begin)
+        alone.append(time.process_time() - begin)
+        begin, solver.seconds = time.process_time(), 0.0
+        answer = make_room(problem, solver, Limits(time_limit=300.0))  # nothing that the clock decides
+        times.append(time.process_time() - begin + solver.seconds)
         faults = check(problem, answer)
         assert not faults, faults
         certificate = answer.certificate
@@ -95,7 +112,7 @@ def _run(name: str, problems: list[Problem], solver: ProcessSolver) -> None:
     ratio = f"{statistics.mean(ratios):.3f} / {max(ratios):.2f}" if ratios else "-"
     tasks = round(statistics.mean(p.tasks for p in problems))
     print(f"{name:36} {tasks:6} {len(problems):5} {none:5} {proven:6} {ratio:>15} {missed:6} "
-          f"{statistics.median(times):9.3f} {max(times):8.3f}", flush=True)  # fmt: skip
+          f"{statistics.median(times):9.3f} {max(times):8.3f} {statistics.median(alone):9.3f}", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -89,6 +89,11 @@ def fragment_rate(problem: Problem, answer: Any) -> float:
     return float((free % WANTED).sum() / free.sum())
 
 
+def _children() -> float:
+    used = os.times()
+    return used.children_user + used.children_system
+
+
 def main() -> None:
     """Plan, check and print."""
     path = traces() / "vmr" / "vmr_pm0.json"
@@ -99,15 +104,17 @@ def main() -> None:
     free = int(problem.free[[0, 2]].sum())
     with ProcessSolver() as solver:
         most_room(problem, 0, solver)  # starts it: what is measured is a scheduler that runs
-        begin = time.perf_counter()
+        begin, own, theirs = time.perf_counter(), time.process_time(), _children()
         answer = most_room(problem, MIGRATIONS, solver, Limits(100_000, float(sys.argv[1]) if sys.argv[1:] else 120.0))
         seconds = time.perf_counter() - begin
+    cpu = time.process_time() - own + _children() - theirs  # the process has ended, so it counts
     before = float((problem.free[[0, 2]] % WANTED).sum() / free)
     bound = (free - WANTED * answer.bound) / free
     assert len(answer.moves) <= MIGRATIONS
     print(f"{problem.size} hosts, {problem.tasks} machines, fragment rate {before:.4f} before")
     print(f"{len(answer.moves)} migrations: {fragment_rate(problem, answer):.4f}, at least {bound:.4f} "
-          f"({'proven optimal' if answer.optimal else answer.reason or 'cut off'}), {seconds:.1f} s; "
+          f"({'proven optimal' if answer.optimal else answer.reason or 'cut off'}), {cpu:.1f} s of the processor "
+          f"with its start, {seconds:.1f} s on the clock; "
           f"anchors 0.287 (MIP), 0.295 (VMR2L), 0.2011 (optimum of this mapping)")  # fmt: skip
 
 
