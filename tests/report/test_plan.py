@@ -5,9 +5,11 @@ import subprocess
 import sys
 from dataclasses import replace
 
+from tests.builders import cluster, node, queue, spec, task, workload
 from tests.report.plans import GPU_1, after, before, result, running
 from tests.report.simulations import read
 
+from tenure.model.workload import Phase
 from tenure.report.plan_nodes import LEAVES, PROMISED, RUNS, views_of
 from tenure.report.plan_page import plan_page
 from tenure.report.plan_rows import steps
@@ -106,3 +108,14 @@ def test_a_plan_in_which_nothing_is_decided_has_a_page_all_the_same():
     reader = read(plan_page(before(), before(), NOTHING))
     assert reader.ids == ["nodes"]
     assert any("nothing to do; nothing waits" in text for text in reader.text)
+
+
+def test_a_task_that_moves_is_drawn_where_it_leaves_and_where_it_is_promised():
+    """Its origin is hatched as leaving, its target as promised, and both nodes count as changed."""
+    made = cluster([node("a", cpu=8, gpu=2), node("b", cpu=8, gpu=2)], [
+        workload("w", tasks=[task("w-0", spec(cpu=2, gpu=1), on="a", devices=(0,), phase=Phase.TERMINATING,
+                                  promised="b", promised_devices=(1,))]),
+    ], [queue("default")])  # fmt: skip
+    views = views_of(made)
+    assert [[p.state for p in parts] for parts in views["a"].gpus] == [[LEAVES], []]
+    assert [[p.state for p in parts] for parts in views["b"].gpus] == [[], [PROMISED]]

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
               help="Form of the output.")  # fmt: skip
 @click.option("--set", "overrides", metavar="PATH=VALUE", multiple=True,
               help="Change a value first, e.g. scheduler.rescheduler.pendingFor=0.")  # fmt: skip
+@click.option("--report", type=click.Path(), help="Write the nodes before and after, and the moves, as an HTML page.")
 @click.option("--output", type=click.Path(), help="Write the cluster file that results.")
 @cluster_options(live=True)
-def reschedule(
+def reschedule(  # noqa: PLR0913, PLR0917  one parameter for each option
     file: str | None, drains: tuple[str, ...], dry_run: bool, form: str, overrides: tuple[str, ...],
-    output: str | None, live: bool, where: Where,
+    report: str | None, output: str | None, live: bool, where: Where,
 ) -> int:  # fmt: skip
     """Say which running tasks to move in the cluster in FILE, or in a live one, wave by wave, and how good that is."""
     from dataclasses import replace  # noqa: PLC0415  loaded when it runs
@@ -46,6 +47,13 @@ def reschedule(
         from tenure.cli.outputs import write_cluster  # noqa: PLC0415
 
         write_cluster(played.after, output)
+    if report is not None:
+        from pathlib import Path  # noqa: PLC0415
+
+        from tenure.model.files import write_atomically  # noqa: PLC0415
+        from tenure.report.plan_page import plan_page  # noqa: PLC0415
+
+        write_atomically(Path(report), plan_page(played.before, played.after, result))
     if form == "json":
         click.echo(json.dumps(result, indent=1, ensure_ascii=False))
     else:

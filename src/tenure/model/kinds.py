@@ -264,6 +264,8 @@ class CountOrPercent(Kind):
         if type(value) is int and 0 <= value < INT32:
             return value
         if isinstance(value, str) and value.isascii() and value[:-1].isdigit() and value[-1] == "%":
+            if int(value[:-1]) > 100:  # noqa: PLR2004
+                raise ValueError(f"is {describe(value)}, but a percentage goes up to 100%")
             return value
         raise ValueError(f"is {describe(value)}, but a count such as 2 or a percentage such as 30% is expected")
 

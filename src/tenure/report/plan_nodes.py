@@ -77,7 +77,7 @@ def _placed(cluster: Cluster) -> Iterator[tuple[Workload, Task, _Place]]:
             if task.node is not None and task.phase in (Phase.BOUND, Phase.RUNNING, Phase.TERMINATING):
                 state = LEAVES if task.phase is Phase.TERMINATING else RUNS
                 yield workload, task, _Place(task.node, task.devices, state)
-            if task.nominated is not None and task.phase in (Phase.PENDING, Phase.GATED):
+            if task.nominated is not None and task.phase in (Phase.PENDING, Phase.GATED, Phase.TERMINATING):
                 yield workload, task, _Place(task.nominated.node, task.nominated.devices, PROMISED)
 
 

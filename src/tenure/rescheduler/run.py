@@ -32,17 +32,18 @@ class Due:
 
 
 def run(state: Evicting, memory: Memory, due: Due) -> None:
-    """Make room for those that wait, empty nodes, cool nodes, and improve the layout where nobody waits for a move."""
+    """Make room for those that wait, empty nodes, cool nodes, and improve the layout unless moves have yet to land."""
     action = Rescheduling(state, memory)
+    landing = bool(action.landing()) if due.new or due.background else False
     if due.waiting:
         pending.act(action, due.waiting)
+    rests = landing or action.moved
     for node in due.draining:
         drain.act(action, node)
     if due.hot:
         hot_nodes.act(action, due.hot)
-    if (due.new or due.background) and not action.moved and not action.landing():
-        if due.new:
-            new_nodes.act(action, due.new)
-        if due.background and not action.moved:
-            background.act(action)
+    if due.new and not rests:
+        new_nodes.act(action, due.new)
+    if due.background and not rests:
+        background.act(action)
     memory.forget(state.session)

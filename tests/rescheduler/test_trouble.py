@@ -1,0 +1,129 @@
+"""What goes wrong between a plan and its landing, and bad input: nothing is stuck, nobody is moved for nothing."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
+
+from tenure.cli.main import main
+from tenure.clusters.embedded import EmbeddedCluster
+from tenure.cycle import Scheduler
+from tenure.engine.snapshot import session_of
+from tenure.model.selectors import LabelSelector
+from tenure.model.settings import BudgetRule, DisruptionSettings, ReschedulerSettings
+
+MINUTE = 60 * SECOND
+EXAMPLES = Path(__file__).parents[2] / "examples/rescheduler"
+
+
+def two_waves(settle=60 * MINUTE):
+    """Two replicas have to leave a so that big fits, one may be down at a time; they can go to b or c."""
+    web = workload("web", tasks=2, of=spec(cpu=2, labels=(("app", "web"),)), on=["a", "a"], running=100, age=200,
+                   min_member=1)  # fmt: skip
+    rule = BudgetRule(name="web", selector=LabelSelector(match_labels=(("app", "web"),)), max_unavailable=1)
+    return cluster(
+        [node("a", cpu=8), node("b", cpu=4), node("c", cpu=4)], [web, workload("big", of=spec(cpu=8), age=600)],
+        [queue("default")], actions=("allocate", "reschedule"), rescheduler=ReschedulerSettings(settle=settle),
+        disruption=DisruptionSettings(budgets=(rule,)),
+    )  # fmt: skip
+
+
+def run(embedded, minutes, change=None):
+    """Play a cycle a minute; ``change`` alters the cluster after the first. Gives the moves of each cycle."""
+    found = []
+    for minute in range(minutes):
+        if minute:
+            embedded.advance(NOW + minute * MINUTE)
+        if minute == 1 and change is not None:
+            embedded.cluster = change(embedded.cluster)
+        plan = Scheduler(session_of(embedded.observe())).cycle(embedded.observe().now)
+        found.append([(s.task, s.node, s.to) for s in plan.steps if s.action == "evict"])
+        embedded.carry_out(plan)
+    return found
+
+
+def test_two_waves_land_one_after_the_other():
+    """The case that the others disturb."""
+    embedded = EmbeddedCluster(two_waves())
+    found = run(embedded, 8)
+    assert [len(m) for m in found if m] == [1, 1]
+    assert all(t.phase == "Running" for w in embedded.observe().workloads for t in w.tasks)
+
+
+def test_a_node_disappears_between_planning_and_the_second_wave():
+    """What was promised there is placed anew, here where it came from; once that has settled it is planned again."""
+    embedded = EmbeddedCluster(two_waves(2 * MINUTE))
+
+    def without_the_target(state):
+        gone = {e.to_node for e in state.evictions}
+        return replace(state, nodes=tuple(n for n in state.nodes if n.name not in gone))
+
+    found = run(embedded, 20, without_the_target)
+    assert not any(found[1:4]), "what came back to its origin backs off: twice as long"
+    after = embedded.observe()
+    assert len(after.nodes) == 2
+    assert all(t.phase == "Running" for w in after.workloads for t in w.tasks), (
+        "both replicas fit the node that is left"
+    )
+
+
+def test_a_moved_pod_that_nobody_recreates_holds_nothing_up():
+    """Its workload has gone meanwhile: the contender gets the room, and nobody waits for what does not come back."""
+    made = cluster(
+        [node("a", cpu=8), node("b", cpu=4)],
+        [workload("orphan", of=spec(cpu=2), on=["a"], running=100, age=200),
+         workload("big", of=spec(cpu=8), age=600)],
+        [queue("default")], actions=("allocate", "reschedule"), rescheduler=ReschedulerSettings(moves="reserve-first"),
+    )  # fmt: skip
+    embedded = EmbeddedCluster(made)
+    found = run(embedded, 6, lambda s: replace(s, workloads=tuple(w for w in s.workloads if w.name != "orphan")))
+    assert found[0] == [("orphan-0", "a", "b")]
+    (big,) = embedded.observe().workloads
+    assert big.tasks[0].phase == "Running"
+
+
+@pytest.fixture
+def command(capsys):
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(a) for a in arguments])
+        printed = capsys.readouterr()
+        return ended.value.code, printed.out + printed.err
+
+    return call
+
+
+def test_a_page_shows_the_nodes_before_and_after(command, tmp_path):
+    """`tenure reschedule --report`: every trigger's plan with its certificate, and nothing fetched from elsewhere."""
+    page = tmp_path / "page.html"
+    code, output = command("reschedule", EXAMPLES / "improve.yaml", "--report", page)
+    assert code == 0, output
+    text = page.read_text()
+    assert "(hot-node): 1 move in 1 wave" in text
+    assert "(background): 2 moves in 1 wave" in text
+    assert "no plan leaves more than" in text
+    assert "://" not in text.replace("http://www.w3.org/2000/svg", "")
+
+
+BUDGETS = [
+    ("selector: {matchLabels: [x]}, maxUnavailable: 1", "budgets[0].selector.matchLabels: is a list"),
+    ("maxUnavailable: 130%", "budgets[0].maxUnavailable: is '130%' (text), but a percentage goes up to 100%"),
+    ("maxUnavailable: x%", "a percentage such as 30% is expected"),
+    ('schedule: "0 26 * * *", duration: 1h, maxEvictions: 0', "budgets[0].schedule: '26' is no hour"),
+    ('schedule: "0 6 * *", duration: 1h, maxEvictions: 0', "has 4 fields, and a cron line has 5"),
+]
+
+
+@pytest.mark.parametrize(("rule", "message"), BUDGETS)
+def test_a_malformed_budget_names_its_line(command, tmp_path, rule, message):
+    """Selector, percentage and cron line; the command ends without a traceback."""
+    file = tmp_path / "bad.yaml"
+    file.write_text(
+        "apiVersion: tenure.dev/v1alpha1\nkind: Cluster\nnow: 2026-11-20T10:00:00Z\nscheduler:\n  disruption:\n"
+        f"    budgets:\n      - {{name: b, {rule}}}\nnodes: []\n"
+    )
+    code, output = command("reschedule", file)
+    assert code == 1
+    assert f"{file}:7: scheduler.disruption." in output
+    assert message in output
