@@ -71,6 +71,16 @@ class ReclaimRules:
             )
         return found
 
+    def would_be_within(self, queue: int, allocated: Sequence[int]) -> bool:
+        """Whether a queue would be within its guaranteed with the contender's step, if it held ``allocated``."""
+        bound = False
+        for have, more, floor in zip(allocated, self.amount, self.queues.guaranteed[queue], strict=True):
+            if more and floor >= 0:
+                if have + more > floor:
+                    return False
+                bound = True
+        return bound
+
     def may_take(self, victim: int, held: Amount, *, core: bool, owed: list[Owed] | None = None) -> Refusal | None:
         """Refuse to take a piece that holds ``held`` from leaf ``victim``, as things stand before it is taken.
 

@@ -240,14 +240,7 @@ class Bounds:
 
     def _may_be_within(self, rules: ReclaimRules, mine: int) -> bool:
         """Whether the contender's side is within its guaranteed, or may be once it has taken from itself."""
-        queues = self.queues
-        least, held = self._at_least(mine, rules.leaf), False
-        for have, more, floor in zip(least, rules.amount, queues.guaranteed[mine], strict=True):
-            if more and floor >= 0:
-                if have + more > floor:
-                    return False
-                held = True
-        return held
+        return rules.would_be_within(mine, self._at_least(mine, rules.leaf))
 
     def _cap_of_leaf(self, rules: ReclaimRules, leaf: int, theirs: int) -> Cap | None:
         """The most that all queues from a leaf up to its side's top let go: none may lose what it is guaranteed."""

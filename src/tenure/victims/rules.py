@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import sub
 from typing import ClassVar, Protocol
 
 from tenure.engine.queues import Amount
@@ -10,10 +11,11 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
-from tenure.fairness.reclaiming import Owed, ReclaimRules
+from tenure.fairness.reclaiming import FAIR_SHARE, GUARANTEED, Owed, ReclaimRules
 from tenure.model.settings import Cause
 from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
+from tenure.victims.pieces import Piece, held
 
 PRIORITY = "priority"
 
@@ -42,6 +44,9 @@ class Rules(Protocol):
 
     def repaid(self, owed: Sequence[Owed]) -> bool:
         """Whether the play-through serves again what was owed."""
+
+    def barring(self, refusal: Refusal, pieces: Sequence[Piece]) -> int:
+        """Give the queue whose pieces in a refused set are refused in every larger set of ``pieces``; -1 for none."""
 
     def why(self, victim: WorkloadState) -> str:
         """Say which rule allows to take from a victim, as things stood before."""
@@ -85,6 +90,23 @@ class Reclaim:
     def repaid(self, owed: Sequence[Owed]) -> bool:
         """Whether guarantees that a core carried its queue below are served again."""
         return self.rules.repaid(owed)
+
+    def barring(self, refusal: Refusal, pieces: Sequence[Piece]) -> int:
+        """Give the sibling that has no more to give; a guarantee of the contender's own side must not come into play.
+
+        What the sibling's side holds only falls with what is taken. Its limit falls only where the contender's side
+        comes within its guaranteed, because something is taken from that side itself.
+        """
+        victim = self.session.workloads.get(refusal.about)
+        if victim is None or refusal.shield not in (FAIR_SHARE, GUARANTEED):
+            return -1
+        mine, theirs = self.rules.meeting(victim.leaf)
+        if refusal.shield == GUARANTEED:
+            return theirs
+        queues = self.session.queues
+        own = [held(self.session, p.tasks) for p in pieces if mine in queues.path[p.workload.leaf]]
+        least = tuple(map(sub, queues.allocated[mine], map(sum, zip(*own, strict=True)))) if own else None
+        return theirs if least is None or not self.rules.would_be_within(mine, least) else -1
 
     def why(self, victim: WorkloadState) -> str:
         """Say what the victim's queue holds too much of."""
@@ -139,6 +161,10 @@ class Preempt:
     def repaid(self, owed: Sequence[Owed]) -> bool:
         """Nothing is ever owed."""
         return not owed
+
+    def barring(self, refusal: Refusal, pieces: Sequence[Piece]) -> int:  # noqa: ARG002
+        """Nothing that is taken inside one leaf changes what else may be."""
+        return -1
 
     def why(self, victim: WorkloadState) -> str:
         """Compare the priorities."""

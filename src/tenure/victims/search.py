@@ -111,6 +111,7 @@ class Search:
         self.told = told
         self.found = Found()
         self._in_vain = 0
+        self._barred: list[frozenset[Piece]] = []
         self._verdicts: dict[frozenset[Piece], Played | Refusal] = {}
         self._allowed: dict[tuple[int, tuple[bool, ...]], Refusal | None] = {}
 
@@ -257,12 +258,17 @@ class Search:
                 continue
             if not budget.spend():
                 return best
-            if isinstance(self._play(subset), Played):
-                better = self._lower_inside(pieces, subset, budget)
-                if better is None:
-                    return subset
-                if best is None:
-                    best = better
+            known = frozenset(subset) in self._verdicts
+            verdict = self._play(subset)
+            if isinstance(verdict, Refusal):
+                if not known:  # else it was asked about in another order
+                    self._note_barred(subset, verdict)
+                continue
+            better = self._lower_inside(pieces, subset, budget)
+            if better is None:
+                return subset
+            if best is None:
+                best = better
         if best is not None:
             return self._lower_inside(pieces, best, budget) or best
         return best
@@ -273,17 +279,35 @@ class Search:
         return key if alone is None else (max(priorities(pieces, alone), default=LEAST), *key)
 
     def _subsets(self, pieces: list[Piece], alone: int | None) -> Iterator[tuple[Key, list[Piece]]]:
-        """All subsets in their order."""
+        """All subsets in their order, without those that hold what the rules never allow together."""
         heap: list[tuple[Key, tuple[int, ...]]] = [(self._key([p], alone), (n,)) for n, p in enumerate(pieces)]
         heapify(heap)
         while heap:
             key, numbers = heappop(heap)
             subset = [pieces[n] for n in numbers]
+            if self._never(subset):
+                continue
+            yield key, subset
+            if self._never(subset):
+                continue
             for number in range(numbers[-1] + 1, len(pieces)):
                 larger = [*subset, pieces[number]]
                 if consistent(larger):
                     heappush(heap, (self._key(larger, alone), (*numbers, number)))
-            yield key, subset
+
+    def _never(self, pieces: list[Piece]) -> bool:
+        """Whether a part of a set was refused by rules that refuse every larger set as well."""
+        if not self._barred:
+            return False
+        chosen = frozenset(pieces)
+        return any(part <= chosen for part in self._barred)
+
+    def _note_barred(self, pieces: list[Piece], verdict: Refusal) -> None:
+        """Remember what a queue does not let go together: the more is taken from its side, the less it has to give."""
+        barring = self.rules.barring(verdict, self.pieces)
+        if barring >= 0:
+            path = self.session.queues.path
+            self._barred.append(frozenset(p for p in pieces if barring in path[p.workload.leaf]))
 
     def _lower_inside(self, pieces: list[Piece], chosen: list[Piece], budget: Budget) -> list[Piece] | None:
         """A set that differs from ``chosen`` inside one queue only and uses lower priorities there, if one pays."""
