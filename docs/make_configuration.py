@@ -269,7 +269,8 @@ def _observability() -> Iterator[str]:
     yield "By `tenure.dev/scheduler`, on the owner of the workload's pods or on the object that is meant:\n"
     yield _rows(("reason", "meaning"), ((f"`{key}`", text) for key, text in sorted(EVENTS.items())))
     yield "## Metrics\n"
-    yield "At `/metrics`. Labels have few values, and never names of workloads.\n"
+    yield "At `/metrics`. Labels have few values, and never names of workloads. What a cycle tells of itself, live or"
+    yield "in `tenure plan`, is in [metrics-and-events.md](metrics-and-events.md).\n"
     yield _rows(("metric", "type", "labels", "meaning"), sorted(_metrics()))
 
 

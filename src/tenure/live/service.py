@@ -10,6 +10,7 @@ from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.leader import Election, NotLeaderError, lease_name
 from tenure.clusters.kubernetes.mirror import Options
 from tenure.clusters.kubernetes.read_only import ReadOnlyCluster
+from tenure.live.figures import Figures
 from tenure.live.log import Log
 from tenure.live.loop import Cycle, Loop, Pace
 from tenure.live.metrics import LiveMetrics
@@ -42,6 +43,7 @@ class Service:
         self.cluster = (ReadOnlyCluster if read_only else KubernetesCluster)(
             client, options, settings, identity=identity, in_flight=in_flight, allowed=self.election.require
         )
+        self.figures = Figures(client, self.cluster.mirror, identity)
         self.metrics = LiveMetrics()
         self.loop = Loop(
             self.cluster,
@@ -101,6 +103,8 @@ class Service:
                 self._stopped.wait(FAILED_PAUSE)
 
     def _told(self, cycle: Cycle) -> None:
+        cluster = cycle.observed.cluster
+        self.figures.write(cluster, self.cluster.paused_until(cluster.now))
         self.metrics.count(cycle)
         self.metrics.pending.set(
             sum(any(t.phase == "Pending" for t in w.tasks) for w in cycle.observed.cluster.workloads)

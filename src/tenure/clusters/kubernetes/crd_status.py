@@ -60,13 +60,12 @@ STATUS: Final[dict[str, Schema]] = {
         },
         usageAt=_TIME,
         allocated=_said(_AMOUNTS, "What its workloads hold."),
-        requested=_said(_AMOUNTS, "What its workloads hold and wait for."),
         fairShare=_said(_AMOUNTS, "What it is due now."),
         runningWorkloads=_COUNT,
         pendingWorkloads=_COUNT,
     ),
     "PodGroup": _status(
-        phase=_said(_TEXT, "Pending, Running, Succeeded or Failed."),
+        phase=_said(_TEXT, "Pending, Running or Ended."),
         running=_said(_COUNT, "Pods that are bound or running."),
         pending=_said(_COUNT, "Pods that wait."),
         startedAt=_said(_TIME, "When its core was last fully allocated."),
@@ -74,14 +73,10 @@ STATUS: Final[dict[str, Schema]] = {
         staleSince=_said(_TIME, "Since when it runs with less than its core."),
         requeueNotBefore=_said(_TIME, "Until when it is not requeued again."),
     ),
-    "DisruptionBudget": _status(
-        evictions=_said(_COUNT, "Evictions that were charged to it within the current window."),
-        nextAt=_said(_TIME, "When it next allows one, if it allows none now."),
-    ),
+    "DisruptionBudget": _status(),
     "NodePool": _status(
         leader=_said(_TEXT, "The replica that schedules these nodes."),
         nodes=_COUNT,
         pausedUntil=_said(_TIME, "Until when evictions are paused."),
-        pauseReason=_TEXT,
     ),
 }

@@ -104,7 +104,6 @@ RESOURCES: Final = (
             Column("Evictions", ".spec.maxEvictions", "integer"),
             Column("Per", ".spec.per"),
             Column("Down", ".spec.maxUnavailable"),
-            Column("Charged", ".status.evictions", "integer"),
             Column("Queue", ".spec.queue", wide=True),
             Column("Schedule", ".spec.schedule", wide=True),
             _ACCEPTED,

@@ -1,0 +1,142 @@
+"""Figures for ``kubectl get``: what queues hold and are due, how far pod groups are, in the status of their objects.
+
+Nothing is ever decided by them. They are a few seconds old, and a write that fails is made good by the next.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from tenure.clusters.kubernetes.client import ApiError, Client
+from tenure.clusters.kubernetes.mirror import Mirror
+from tenure.engine.snapshot import session_of
+from tenure.model.cluster import Cluster
+from tenure.model.duration import format_time
+from tenure.model.quantity import format_queue_quantity
+from tenure.model.workload import Phase, Workload
+from tenure.playthrough import queue_views
+
+LEAST_SECONDS: Final = 5.0
+SHARE: Final = 0.01
+"""So often at the most, and for no more than this share of the time."""
+
+MOST: Final = 50
+"""Objects that are written at a time; the others have their turn next."""
+
+_RUNNING: Final = frozenset({Phase.BOUND, Phase.RUNNING})
+_WAITING: Final = frozenset({Phase.PENDING, Phase.GATED})
+
+_NO_PODS: Final = {"phase": "Pending", "running": 0, "pending": 0}
+
+Status = dict[str, Any]
+Key = tuple[str, str, str]
+"""Plural, namespace and name of an object."""
+
+
+class Figures:
+    """Writes the figures of Tenure's own objects where they have changed."""
+
+    def __init__(
+        self, client: Client, mirror: Mirror, leader: str, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._client = client
+        self._mirror = mirror
+        self._leader = leader
+        self._clock = clock
+        self._next = 0.0
+
+    def write(self, cluster: Cluster, paused_until: int) -> None:
+        """Write what has changed, unless that was done a moment ago. ``paused_until`` in µs since the epoch, or 0."""
+        began = self._clock()
+        if began < self._next:
+            return
+        written = 0
+        for (plural, namespace, name), wanted in self._wanted(cluster, paused_until):
+            if written >= MOST:
+                break
+            item = self._mirror.objects[plural].items.get((namespace, name))
+            known = item.status if item is not None and isinstance(item.status, dict) else {}
+            changed = {key: _change(known.get(key), value) for key, value in wanted.items() if known.get(key) != value}
+            if item is not None and changed:
+                written += 1
+                self._patch(plural, namespace, name, changed)
+        self._next = began + max(LEAST_SECONDS, (self._clock() - began) / SHARE)
+
+    def _wanted(self, cluster: Cluster, paused_until: int) -> Iterator[tuple[Key, Status]]:
+        if "queues" in self._mirror.objects:
+            for name, status in queue_figures(cluster).items():
+                yield ("queues", "", name), status
+        if "podgroups" in self._mirror.objects:
+            groups = self._mirror.objects["podgroups"].keys()
+            workloads = {(w.namespace, w.name): w for w in cluster.workloads} if groups else {}
+            for namespace, name in groups:
+                found = workloads.get((namespace, name))
+                yield ("podgroups", namespace, name), _NO_PODS if found is None else group_figures(found)
+        if "nodepools" in self._mirror.objects:
+            paused = format_time(paused_until) if paused_until else None
+            status = {"nodes": len(cluster.nodes), "leader": self._leader, "pausedUntil": paused}
+            yield ("nodepools", "", self._mirror.options.pool), status
+
+    def _patch(self, plural: str, namespace: str, name: str, changed: Status) -> None:
+        inside = f"namespaces/{namespace}/" if namespace else ""
+        path = f"/apis/tenure.dev/v1alpha1/{inside}{plural}/{name}/status"
+        try:
+            self._client.patch(path, {"status": changed})
+        except ApiError:
+            return  # the next time is soon
+
+
+def _change(known: Any, wanted: Any) -> Any:
+    """Give what makes the one the other in a merge patch: what is gone from a mapping has to be named."""
+    if isinstance(known, dict) and isinstance(wanted, dict):
+        return {**dict.fromkeys(known), **wanted}
+    return wanted
+
+
+def queue_figures(cluster: Cluster) -> dict[str, Status]:
+    """Give by queue what it holds, what it is due, and how many workloads below it run and wait."""
+    parents = {queue.name: queue.parent for queue in cluster.queues}
+    running, waiting = dict.fromkeys(parents, 0), dict.fromkeys(parents, 0)
+    for workload in cluster.workloads:
+        if workload.scheduler_name == "tenure":
+            phases = {task.phase for task in workload.tasks}
+            queue: str | None = workload.queue
+            while queue in parents:
+                running[queue] += bool(phases & _RUNNING)
+                waiting[queue] += bool(phases & _WAITING)
+                queue = parents[queue]
+    return {
+        view.name: {
+            "allocated": _amounts(view.allocated),
+            "fairShare": _amounts(view.fair_share),
+            "runningWorkloads": running[view.name],
+            "pendingWorkloads": waiting[view.name],
+        }
+        for view in queue_views(session_of(cluster))
+        if view.name in parents
+    }
+
+
+def group_figures(workload: Workload) -> Status:
+    """Give how far a pod group is; null for what it has not."""
+    phases = [task.phase for task in workload.tasks]
+    running, waiting = sum(p in _RUNNING for p in phases), sum(p in _WAITING for p in phases)
+    times = {
+        "startedAt": workload.started_at,
+        "lastEvictedAt": workload.last_evicted_at,
+        "staleSince": workload.stale_since,
+        "requeueNotBefore": workload.requeue_not_before,
+    }
+    return {
+        "phase": "Running" if running else "Pending" if waiting or not phases else "Ended",
+        "running": running,
+        "pending": waiting,
+        **{key: None if at is None else format_time(at) for key, at in times.items()},
+    }
+
+
+def _amounts(amounts: Mapping[str, int]) -> Status:
+    """Write amounts as quantities; text, so that what comes back is what was written."""
+    return {resource: format_queue_quantity(amount, resource) for resource, amount in sorted(amounts.items()) if amount}

@@ -1,0 +1,66 @@
+"""What ``kubectl get`` shows of queues, pod groups and pools while the scheduler runs."""
+
+import json
+
+import pytest
+from tests.kubernetes.test_rights import GPU, Scheduler, job, own, running
+from tools.controlplane.process import wait_for
+
+QUEUES = "/apis/tenure.dev/v1alpha1/queues"
+GROUPS = "/apis/tenure.dev/v1alpha1/namespaces/team/podgroups"
+
+
+@pytest.fixture
+def cluster(start_plane, tmp_path):
+    plane = start_plane()
+    plane.install_tenure()
+    plane.add_namespace("team")
+    plane.add_node("node-0", {"cpu": "16", "memory": "64Gi", GPU: "8"})
+    plane.apply(
+        own("NodePool", "default", {"scheduler": {}}),
+        own("Queue", "research", {"max": {GPU: 8}}),
+        own("Queue", "vision", {"parent": "research"}),
+        own("Queue", "other", {}),
+    )
+    scheduler = Scheduler(plane, tmp_path)
+    yield plane
+    scheduler.stop()
+
+
+def grouped(name, group):
+    made = job(name, "vision", 2)
+    made["spec"]["template"]["metadata"]["labels"]["tenure.dev/pod-group"] = group
+    return made
+
+
+def test_figures_follow_what_runs(cluster):
+    """Queues say what they and those below hold, groups how far they are; what has ended is not shown any longer."""
+    client = cluster.client()
+    cluster.apply(own("PodGroup", "pair", {"minMember": 2}, namespace="team"))
+    cluster.apply(grouped("left", "pair"), grouped("right", "pair"))
+    wait_for(lambda: running(client, "left") and running(client, "right"), "the pair to run")
+    cluster.apply(job("large", "vision", 6))
+
+    def status(path):
+        return client.get(path).get("status", {})
+
+    wait_for(lambda: status(f"{QUEUES}/research").get("allocated", {}).get(GPU) == "4", "the figures of the queue")
+    wait_for(lambda: status(f"{QUEUES}/vision").get("pendingWorkloads") == 1, "the large one to be seen to wait")
+    vision = status(f"{QUEUES}/vision")
+    assert (vision["runningWorkloads"], vision["pendingWorkloads"]) == (1, 1)
+    assert vision["fairShare"][GPU] == "8"
+    assert vision["conditions"][0]["type"] == "Accepted"
+    assert status(f"{QUEUES}/other").get("allocated", {}) == {}
+    group = status(f"{GROUPS}/pair")
+    assert (group["phase"], group["running"], group["pending"]) == ("Running", 2, 0)
+    assert group["startedAt"]
+    header, row = cluster.kubectl("get", "tq", "vision").splitlines()
+    shown = dict(zip(header.split(), row.split(), strict=False))
+    assert shown["PARENT"] == "research"
+    assert "pair" in cluster.kubectl("get", "tpg", "-n", "team")
+    (pool,) = json.loads(cluster.kubectl("get", "tnp", "-o", "json"))["items"]
+    assert pool["status"]["nodes"] == 1
+    assert pool["status"]["leader"]
+    cluster.kubectl("-n", "team", "delete", "job", "left", "right", "large")
+    wait_for(lambda: status(f"{QUEUES}/vision")["allocated"] == {}, "the queue to hold nothing")
+    wait_for(lambda: status(f"{GROUPS}/pair")["running"] == 0, "the group to have no pods")
