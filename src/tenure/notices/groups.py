@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import add
 from typing import cast
 
 from tenure.engine.nominations import Promise, bound_together, promised, renew, withdraw
@@ -75,26 +76,61 @@ def _told(group: Group) -> tuple[int, int]:
     )
 
 
-def lift(session: Session, placer: Placer, groups: Iterable[Group], tasks: Sequence[TaskState] = ()) -> list[TaskState]:
+def lift(
+    session: Session,
+    placer: Placer,
+    groups: Iterable[Group],
+    tasks: Sequence[TaskState] = (),
+    *,
+    for_good: bool = False,
+) -> list[TaskState]:
     """Undo notices: victims run on, their contenders have no nominations, and what was promised to others on their
     nodes is promised again where there still is room. Gives the tasks of others that lost their nomination.
 
-    ``tasks``: of some victims alone, without a contender.
+    ``tasks``: of some victims alone, without a contender. ``for_good``: what was promised because a queue was relieved
+    of them is not promised again where its maximum forbids that now; in thought they are only judged, and may go.
     """
     chosen = list(groups)
     victims = [*(t for g in chosen for t in g.notices if t.notice is not None), *tasks]
     own = {t for g in chosen if g.contender is not None for t in promised(g.contender) if t not in g.notices}
     nodes = {t.node if t.phase is TERMINATING else t.leaving for t in victims}
     there = {t.workload for node in nodes for t in session.on_node[node] if t.nominated >= 0}
+    limited = {q for t in victims for q in session.queues.path[t.workload.leaf] if session.queues.limited[q]}
+    asked = session.workloads.values() if limited and for_good else ()
+    crowd = {w for w in asked if _shares(session, w, limited)}
+    there |= crowd
     others = sorted(there - {t.workload for t in victims}, key=lambda w: (-w.priority, w.created_at, w.key))
     together = [g for w in others for g in bound_together(w) if not own & set(g)]
-    together = [g for g in together if any(t.nominated in nodes for t in g)]
+    together = [g for g in together if g[0].workload in crowd or any(t.nominated in nodes for t in g)]
     withdraw(session, sorted(own, key=lambda t: (t.workload.key, t.index)))
+    going = set(victims)
+    growth = [t for w in dict.fromkeys(t.workload for t in victims) for t in promised(w) if t not in going | own]
+    withdraw(session, growth)
     lost = [withdraw(session, group) for group in together]
     for task in victims:
         recall(session, task)
-    gone = [p.task for promises in lost if not renew(session, placer, promises) for p in promises]
+    gone = [
+        p.task for promises in lost if not _promise_again(session, placer, promises, for_good) for p in promises
+    ] + growth
     touched = {t.workload for t in (*own, *victims)} | {p.task.workload for promises in lost for p in promises}
     for workload in sorted(touched, key=lambda w: w.key):
         session.refresh(workload)
     return gone
+
+
+def _shares(session: Session, workload: WorkloadState, queues: set[int]) -> bool:
+    """Whether a workload holds a nomination, and stands below one of these queues."""
+    if workload.leaf < 0 or not queues.intersection(session.queues.path[workload.leaf]):
+        return False
+    return any(t.nominated >= 0 for t in workload.tasks)
+
+
+def _promise_again(session: Session, placer: Placer, promises: list[Promise], for_good: bool) -> bool:
+    """Promise the same room again if it is still there, and, for good, no maximum forbids it now."""
+    first = promises[0]
+    amount = first.task.cls.amount_at(first.node, session.nodes)
+    for promise in promises[1:]:
+        amount = tuple(map(add, amount, promise.task.cls.amount_at(promise.node, session.nodes)))
+    if for_good and session.queues.over_max(first.task.workload.leaf, amount) is not None:
+        return False
+    return renew(session, placer, promises)

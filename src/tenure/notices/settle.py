@@ -153,9 +153,10 @@ class _Settling:
             contender = group.contender
             nominations = [] if contender is None else promised(contender)
             if contender is None:
-                lost = lift(session, state.placer, (), [t for t in group.notices if t not in paying[group]])
+                going_on = [t for t in group.notices if t not in paying[group]]
+                lost = lift(session, state.placer, (), going_on, for_good=True)
             else:
-                lost = lift(session, state.placer, [group])
+                lost = lift(session, state.placer, [group], for_good=True)
             state.plan.expired += [(t.workload.key, t.index) for t in (*nominations, *lost)]
             for other in [g for g in kept if any(t.workload is g.contender or t in g.notices for t in lost)]:
                 kept.remove(other)
