@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tenure.engine.order import QueueOrder
@@ -85,8 +85,3 @@ def in_order(session: Session, shares: CurrentShares, classes: Sequence[Contende
             found.append(cls)
         order.pass_over(workload)
     return found
-
-
-def leaves_of(classes: Iterable[ContenderClass]) -> set[int]:
-    """Give the leaves in which they wait."""
-    return {cls.leaf for cls in classes}
