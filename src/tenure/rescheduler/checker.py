@@ -71,6 +71,10 @@ def _landings(problem: Problem, answer: Answer) -> list[str]:
         domains = {int(problem.domain[group, x.node]) for x in answer.landings if problem.asks[x.ask].group == group}
         if len(domains) > 1 or -1 in domains:
             faults.append(f"group {group} lands in domains {sorted(domains)}")
+    for family in problem.families:
+        numbers = {int(family.domain[x.node]) for x in answer.landings if problem.asks[x.ask].group in family.groups}
+        if len(numbers) > 1 or -1 in numbers:
+            faults.append(f"groups {family.groups} land in domains {sorted(numbers)}")
     return faults
 
 

@@ -83,7 +83,7 @@ def part_of(problem: Problem, nodes: Ints, counts: Sequence[int], used: Sequence
         problem, free=problem.free[:, nodes], allowed=problem.allowed[:, nodes], cls=problem.cls[tasks],
         shape=problem.shape[tasks], node=place[problem.node[tasks]], cost=problem.cost[tasks],
         unit=problem.unit[tasks], asks=tuple(replace(problem.asks[n], count=counts[n]) for n in asks),
-        domain=domain[:, nodes], bounds=bounds, nodes=(), real=None,
+        domain=domain[:, nodes], families=(), bounds=bounds, nodes=(), real=None,
     )  # fmt: skip
     return Part(part, nodes, tasks, asks)
 
@@ -140,7 +140,7 @@ class Decomposition:
     def _dealt_out(self) -> Found | None:
         """Deal members out to parts: as many to each as it finds room for, in turn, until all have a place."""
         problem = self.problem
-        if any(len(np.unique(row[row >= 0])) > 1 for row in problem.domain):
+        if any(len(np.unique(numbers[numbers >= 0])) > 1 for _, numbers in problem.together()):
             return None
         parts = np.array_split(self.rng.permutation(problem.size), max(1, -(-problem.size // PART)))
         left = [ask.count for ask in problem.asks]
@@ -217,7 +217,9 @@ def _fixed(problem: Problem, landings: Sequence[Landing]) -> Ints:
     domain = problem.domain.copy()
     for landing in landings:
         group = _ask(problem, landing).group
-        domain[group, domain[group] != problem.domain[group, landing.node]] = -1
+        for groups, numbers in problem.together():
+            if group in groups:
+                domain[group, numbers != numbers[landing.node]] = -1
     return domain
 
 

@@ -48,26 +48,31 @@ def greedy(problem: Problem, covers: Sequence[Cover], width: int = WIDTH) -> Fou
 
 def _choices(problem: Problem, covers: Sequence[Cover]) -> Iterator[list[Mask]]:
     """Where the members of each ask may land: all those of a group in one domain, the most promising first."""
-    groups = sorted({a.group for a in problem.asks})
+    together = problem.together()
+    each = _EACH if len(together) <= _EACH else 2
     ranked = []
-    for group in groups:
-        numbers = problem.domain[group]
+    for groups, numbers in together:
         known = np.unique(numbers[numbers >= 0]).tolist()
-        prices = [(_price(problem, covers, group, number), number) for number in known] if len(known) > 1 else []
-        single = [(0, number) for number in known]
-        ranked.append(sorted(p for p in (prices or single) if p[0] < NEVER)[: _EACH if len(groups) > 1 else None])
-    for choice in sorted(product(*ranked), key=lambda c: (sum(price for price, _ in c), c)):
-        inside = {group: number for group, (_, number) in zip(groups, choice, strict=True)}
-        yield [
-            (problem.domain[a.group] == inside[a.group]) & (cover.most > 0)
-            for a, cover in zip(problem.asks, covers, strict=True)
-        ]
+        inside = [numbers == number for number in known]
+        prices = [_price(covers, groups, mask) if len(known) > 1 else 0 for mask in inside]
+        found = sorted((price, n) for n, price in enumerate(prices) if price < NEVER)
+        ranked.append([(price, inside[n]) for price, n in found[: each if len(together) > 1 else None]])
+    choices = product(*(range(len(r)) for r in ranked))
+    for choice in sorted(choices, key=lambda c: (sum(ranked[i][n][0] for i, n in enumerate(c)), c)):
+        where = [cover.most > 0 for cover in covers]
+        for (groups, _), options, n in zip(together, ranked, choice, strict=True):
+            where = [
+                mask & options[n][1] if ask.group in groups else mask
+                for ask, mask in zip(problem.asks, where, strict=True)
+            ]
+        if all(mask.any() for mask in where):
+            yield where
 
 
-def _price(problem: Problem, covers: Sequence[Cover], group: int, number: int) -> int:
-    """What the members of a group cost at least in one domain."""
-    inside = problem.domain[group] == number
-    return sum(int(cheapest(cover.least[inside], cover.ask.count)[-1]) for cover in covers if cover.ask.group == group)
+def _price(covers: Sequence[Cover], groups: frozenset[int], inside: Mask) -> int:
+    """What the members of some groups cost at least in one domain."""
+    mine = [cover for cover in covers if cover.ask.group in groups]
+    return sum(int(cheapest(cover.least[inside], cover.ask.count)[-1]) for cover in mine)
 
 
 def spared(problem: Problem, found: Found) -> Found:

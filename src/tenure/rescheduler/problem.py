@@ -40,6 +40,14 @@ class Ask:
     count: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """Groups whose members all land under one number of ``domain`` (``int64[nodes]``, -1 where none may)."""
+
+    groups: tuple[int, ...]
+    domain: Ints
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Problem:
     """Nodes, tasks that may be moved, and groups that wait.
@@ -64,6 +72,8 @@ class Problem:
         What waits. A group is placed whole or not at all.
     domain
         ``int64[groups, nodes]``: all members of a group land under one number; -1 where none may.
+    families
+        Groups that land under one number together.
     bounds
         Budgets.
     resources, nodes
@@ -86,12 +96,18 @@ class Problem:
     unit: Ints
     asks: tuple[Ask, ...] = ()
     domain: Ints = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    families: tuple[Family, ...] = ()
     bounds: tuple[Bound, ...] = ()
     resources: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     units: tuple[int, ...] = ()
     real: Ints | None = None
     in_place: bool = True
+
+    def together(self) -> list[tuple[frozenset[int], Ints]]:
+        """Groups and families: sets of groups that land under one number, and the numbers of the nodes."""
+        single = [(frozenset((group,)), self.domain[group]) for group in sorted({a.group for a in self.asks})]
+        return single + [(frozenset(f.groups), f.domain) for f in self.families]
 
     @property
     def tasks(self) -> int:

@@ -289,16 +289,15 @@ def _units(problem: Problem, matrix: _Matrix, removed: list[list[int]], outflow:
 
 
 def _domains(problem: Problem, matrix: _Matrix, inflows: list[Inflow], incoming: Ints) -> None:
-    """All members of a group land in one domain."""
-    for group in sorted({ask.group for ask in problem.asks}):
-        numbers = problem.domain[group]
+    """All members of a group, or of a family of groups, land in one domain."""
+    for groups, numbers in problem.together():
         known = np.unique(numbers[numbers >= 0])
         if len(known) <= 1:
             continue
         switches = matrix.columns(len(known), 0.0, np.ones(len(known)))
         matrix.row(switches, np.ones(len(known)), 1.0, 1.0)
         for number, ask in enumerate(problem.asks):
-            if ask.group != group:
+            if ask.group not in groups:
                 continue
             columns, places = _of_ask(inflows, incoming, number)
             for switch, domain in zip(switches.tolist(), known.tolist(), strict=True):

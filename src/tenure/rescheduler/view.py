@@ -15,6 +15,7 @@ from tenure.engine.nodes import FREE_DEVICES
 from tenure.engine.session import Session
 from tenure.engine.workloads import RUNNING, Group, TaskState, WorkloadState
 from tenure.rescheduler.devices import Devices, by_device
+from tenure.rescheduler.domains import gathered
 from tenure.rescheduler.heat import Heat, with_heat
 from tenure.rescheduler.memory import CAUSE, Memory, moves_of
 from tenure.rescheduler.problem import Ask, Bound, Ints, Mask, Problem
@@ -125,11 +126,11 @@ def view(
         Nodes that are hot, and the millicores by which they are to be cooled.
     """
     session, nodes = state.session, state.session.nodes
-    waiting = [_by_class(w) for w in contenders]
+    waiting = gathered(session, contenders)
     own = [own_domain(session, t, t.node) for t in movable]
     kinds = [(t.cls, None if d is None else d.tobytes()) for t, d in zip(movable, own, strict=True)]
     domains = dict(zip(kinds, own, strict=True))
-    asked: list[Kind] = [(t.cls, None) for groups in waiting for t, *_ in groups]
+    asked: list[Kind] = [(t.cls, None) for _, (t, *_) in waiting.members]
     number = {kind: i for i, kind in enumerate(dict.fromkeys([*kinds, *asked]))}
     classes = [cls for cls, _ in number]
     parts = any(cls.milli is not None for cls in classes)
@@ -145,12 +146,8 @@ def view(
     for kind, domain in domains.items():
         if domain is not None:
             allowed[number[kind]] &= domain
-    asks = [
-        Ask(group=g, cls=number[same[0].cls, None], count=len(same))
-        for g, groups in enumerate(waiting)
-        for same in groups
-    ]
-    places = [_domain(session, w) for w in contenders]
+    asks = [Ask(group=group, cls=number[same[0].cls, None], count=len(same)) for group, same in waiting.members]
+    places = list(waiting.domains)
     where = np.array([t.node for t in movable], np.int64)
     cls_of = np.array([number[kind] for kind in kinds], np.int64)
     for node in emptied:
@@ -167,14 +164,14 @@ def view(
         cost=np.array([max(1, -(-cost(session, t) // MICRO)) for t in movable], np.int64),
         unit=units_of(movable), asks=tuple(asks),
         domain=np.array(places, np.int64).reshape(len(places), len(nodes)),
-        bounds=tuple(_bounds(state, movable, contenders, forced=bool(emptied))),
+        families=tuple(waiting.families), bounds=tuple(_bounds(state, movable, contenders, forced=bool(emptied))),
         resources=tuple(nodes.resources[r] for r in rows), nodes=tuple(nodes.names), units=units, real=real,
     )  # fmt: skip
     heat = Heat(session) if session.settings.rescheduler.hot_nodes.enabled else None
     if heat is not None and heat.known:
         problem, origin = with_heat(problem, movable, heat, cooled or {})
         classes = [classes[c] for c in origin if c < len(classes)]
-    members = tuple(tuple(same) for groups in waiting for same in groups)
+    members = tuple(tuple(same) for _, same in waiting.members)
     relaxed = parts or any(t.terms is not None for t in movable) or any(t.terms is not None for m in members for t in m)
     told = by_device(session, problem, movable, classes) if parts else None
     problem, devices = told or (problem, ())
@@ -198,14 +195,6 @@ def own_domain(session: Session, task: TaskState, node: int) -> Mask | None:
     return found
 
 
-def _by_class(workload: WorkloadState) -> list[list[TaskState]]:
-    assert workload.step is not None
-    by_class: dict[int, list[TaskState]] = {}
-    for task in workload.step.tasks:
-        by_class.setdefault(task.cls.id, []).append(task)
-    return list(by_class.values())
-
-
 def _takes(cls: TaskClass, rows: Sequence[int], session: Session) -> Ints:
     """What one task takes; of a part of a GPU that differs by node, the least, so that the bound holds."""
     takes = cls.ask.copy()
@@ -213,13 +202,6 @@ def _takes(cls: TaskClass, rows: Sequence[int], session: Session) -> Ints:
         parts = cls.milli[cls.milli > 0]
         takes[session.nodes.gpu_row] += int(parts.min()) * cls.devices if len(parts) else 0
     return takes[list(rows)]
-
-
-def _domain(session: Session, workload: WorkloadState) -> Ints:
-    topology = workload.root.topology
-    if topology is None or topology.required is None:
-        return np.zeros(len(session.nodes), np.int64)
-    return np.asarray(session.nodes.labels.domains(topology.required)[0], np.int64)
 
 
 def _asked(asks: Sequence[Ask], classes: int) -> Ints:
