@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tenure.engine.plan import Pending, Reason, Refused, Step
+from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Cluster, Eviction
 from tenure.model.duration import format_duration, format_time
 from tenure.model.problems import InvalidInputError, Problem, nearest
 from tenure.model.quantity import format_queue_quantity
 from tenure.model.workload import Phase, Workload
 from tenure.playthrough import PlayThrough
+from tenure.rescheduler.memory import MOVING, Memory, moves_of
+from tenure.rescheduler.settling import resting
 
 PLACED = (Phase.BOUND, Phase.RUNNING)
 
@@ -106,7 +109,11 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
     if placed:
         since = f" since {format_time(after.started_at)}" if after.started_at is not None else ""
         headline = f"it runs{since} in queue {after.queue or 'default'}"
-        held = (*_eligible(played, key), *(_held(r) for r in played.refused if r.workload == key))
+        held = (
+            *_eligible(played, key),
+            *_settling(played, key),
+            *(_held(r) for r in played.refused if r.workload == key),
+        )
         return Story(key, "running", headline, held, evictions=evictions, nodes=placed)
     return Story(key, "finished", "none of its tasks waits or runs", evictions=evictions)
 
@@ -116,6 +123,19 @@ def _evicted_headline(steps: list[Step]) -> str:
     lands = sorted({s.to for s in steps if s.to is not None})
     goes_on = f"; it goes on at {', '.join(lands)}" if lands else ""
     return f"{len(steps)} of its tasks are evicted in this cycle: {steps[0].reason}{goes_on}"
+
+
+def _settling(played: PlayThrough, key: str) -> list[Reason]:
+    """Say of tasks that were moved lately until when they are left alone."""
+    if not any(e.workload == key and e.cause in MOVING for e in played.before.evictions):
+        return []
+    session = session_of(played.before)
+    found = []
+    for (workload, task), until in sorted(resting(session, moves_of(session, Memory())).items()):
+        if workload == key and until > session.now:
+            text = f"{task} was moved lately, and is not moved again before {format_time(until)}"
+            found.append(Reason("Settling", text, {"task": task, "until": format_time(until)}))
+    return found
 
 
 def _eligible(played: PlayThrough, key: str) -> list[Reason]:

@@ -106,6 +106,37 @@ def test_a_page_shows_the_nodes_before_and_after(command, tmp_path):
     assert "://" not in text.replace("http://www.w3.org/2000/svg", "")
 
 
+NEVER = """
+apiVersion: tenure.dev/v1alpha1
+kind: Cluster
+now: 2026-11-20T10:00:00Z
+nodes:
+  - {name: node, count: 4, allocatable: {cpu: "32", nvidia.com/gpu: 8}}
+workloads:
+  - {name: big, createdAt: 2026-11-20T09:50:00Z, requests: {nvidia.com/gpu: 8}}
+  - {name: a, preemptible: false, requests: {nvidia.com/gpu: 3}, createdAt: 2026-11-20T08:00:00Z,
+     tasks: [{name: a-0, node: node-0}, {name: a-1, node: node-1}, {name: a-2, node: node-2}]}
+  - {name: b, preemptible: false, requests: {nvidia.com/gpu: 2}, createdAt: 2026-11-20T08:00:00Z,
+     tasks: [{name: b-0, node: node-3}]}
+  - {name: c, requests: {nvidia.com/gpu: 2}, createdAt: 2026-11-20T08:00:00Z, tasks: [{name: c-0, node: node-3}]}
+evictions:
+  - {at: TIME, workload: default/c, task: c-0, cause: reschedule, from: node-1, to: node-3}
+"""
+
+
+def test_explain_tells_of_the_largest_hole_and_of_what_was_moved(command, tmp_path):
+    """The signal for an autoscaler; and of a moved pod from where, where to, and until when it rests."""
+    file = tmp_path / "never.yaml"
+    file.write_text(NEVER.replace("TIME", "2026-11-20T08:30:00Z"))
+    _, output = command("explain", file, "big")
+    assert "even if every movable pod moved, the largest hole is 6 GPUs on node-3" in output
+    assert "a further node, or fewer pods that must not move" in output
+    file.write_text(NEVER.replace("TIME", "2026-11-20T09:55:00Z"))
+    _, output = command("explain", file, "c")
+    assert "c-0 was moved lately, and is not moved again before 2026-11-20T10:55:00Z" in output
+    assert "Evicted 2026-11-20T09:55:00Z: c-0 from node-1 to node-3, reschedule" in output
+
+
 BUDGETS = [
     ("selector: {matchLabels: [x]}, maxUnavailable: 1", "budgets[0].selector.matchLabels: is a list"),
     ("maxUnavailable: 130%", "budgets[0].maxUnavailable: is '130%' (text), but a percentage goes up to 100%"),

@@ -14,7 +14,12 @@ Key = tuple[str, str]
 
 
 def settled(session: Session, moves: Iterable[Sent]) -> set[Key]:
-    """Give the tasks, by workload and name, that must be left alone for now.
+    """Give the tasks, by workload and name, that must be left alone for now."""
+    return {key for key, until in resting(session, moves).items() if session.now < until}
+
+
+def resting(session: Session, moves: Iterable[Sent]) -> dict[Key, int]:
+    """Give, for every task that was ever moved, until when it is left alone (µs since the epoch).
 
     Parameters
     ----------
@@ -27,16 +32,13 @@ def settled(session: Session, moves: Iterable[Sent]) -> set[Key]:
     by_task: dict[Key, list[Sent]] = defaultdict(list)
     for move in moves:
         by_task[move.workload, move.task].append(move)
-    found = set()
+    found = {}
     for key, history in _heirs(session, by_task).items():
         task = _task(session, key)
-        if task is None:
-            continue
-        ordered = sorted({m.at: m for m in history}.values(), key=lambda m: m.at)
-        times = [m.at for m in ordered]
-        wait = rest(times, settle, _returns(ordered), back=_is_back(session, task, ordered[-1]))
-        if session.now < times[-1] + wait:
-            found.add(key)
+        if task is not None:
+            ordered = sorted({m.at: m for m in history}.values(), key=lambda m: m.at)
+            times = [m.at for m in ordered]
+            found[key] = times[-1] + rest(times, settle, _returns(ordered), back=_is_back(session, task, ordered[-1]))
     return found
 
 
