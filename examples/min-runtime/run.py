@@ -1,0 +1,103 @@
+"""What a minimum runtime costs and what it saves: lost work, evictions, waits of those who are due, and fairness.
+
+Replays Philly's eleven largest virtual clusters on 56 nodes of 8 GPUs under seventeen scenarios: no reclaim at all;
+and reclaim with a minimum runtime of 0, 10 minutes, 30 minutes and 2 hours, with and without checkpoints every 30
+minutes, where victims are the cheapest or the youngest. Every restart takes 62 seconds.
+
+Each virtual cluster is guaranteed an equal eleventh of the GPUs. Their demands differ by more than ten times, so the
+large ones live on what the small ones leave idle, and give way when these come back: that is where contention is.
+
+    python examples/min-runtime/run.py --trace philly.csv.gz --html min-runtime.html
+    python examples/min-runtime/run.py --trace philly.csv.gz --days 2
+    python examples/min-runtime/run.py --trace philly.csv.gz --dask tcp://scheduler:8786
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Literal
+
+import drawing
+import scenario as scenarios
+from scenario import FIRST_DAY, LAST_DAY, Figures, Period, Scenario, simulate
+
+MINUTE = 60_000_000
+MINIMA = (0, 10 * MINUTE, 30 * MINUTE, 120 * MINUTE)
+INTERVALS = (None, 30 * MINUTE)
+CHOICES: tuple[Literal["cost", "youngest"], ...] = ("cost", "youngest")
+
+
+def main() -> int:
+    """Run all scenarios, and tell."""
+    given = _arguments()
+    if not Path(given.trace).is_file():
+        print(f"{given.trace}: there is no such file; say with --trace where Philly's jobs are", file=sys.stderr)
+        return 1
+    period = Period(str(Path(given.trace).resolve()), given.begin, given.end)
+    order = all_scenarios()
+    runner = _on_dask(given.dask, order, period) if given.dask else _in_processes(given.processes, order, period)
+    found: dict[Scenario, Figures] = {}
+    for figures in runner:
+        found[figures.scenario] = figures
+        print(f"{len(found)} of {len(order)}: {drawing.name_of(figures.scenario)}", file=sys.stderr, flush=True)
+    rows = [found[s] for s in order]
+    print(drawing.table(rows))
+    print(drawing.verdict(rows))
+    if given.html:
+        Path(given.html).write_text(drawing.document(rows, period), encoding="utf-8")
+        print(f"pictures: {given.html}")
+    return 0
+
+
+def all_scenarios() -> list[Scenario]:
+    """List what is compared."""
+    found = [Scenario(reclaim=False, minimum=0, interval=None, victims="cost")]
+    for interval in INTERVALS:
+        for minimum in MINIMA:
+            found += [Scenario(reclaim=True, minimum=minimum, interval=interval, victims=v) for v in CHOICES]
+    return found
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trace", required=True, help="Philly's jobs, as CSV, gzipped or not")
+    parser.add_argument("--from", dest="begin", type=float, default=FIRST_DAY, help="first day of the trace")
+    parser.add_argument("--to", dest="end", type=float, default=LAST_DAY, help="day of the trace before which it ends")
+    parser.add_argument("--days", type=float, help="so many days from --from on, instead of --to")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="scenarios side by side")
+    parser.add_argument("--dask", metavar="ADDRESS", help="run the scenarios on a Dask cluster")
+    parser.add_argument("--html", help="write a page with pictures")
+    given = parser.parse_args()
+    if given.days is not None:
+        given.end = given.begin + given.days
+    if given.end <= given.begin:
+        parser.error("the period is empty: --to must lie after --from, and --days must be positive")
+    return given
+
+
+def _in_processes(count: int, order: list[Scenario], period: Period) -> Iterator[Figures]:
+    with ProcessPoolExecutor(count) as pool:
+        for future in as_completed([pool.submit(simulate, s, period) for s in order]):
+            yield future.result()
+
+
+def _on_dask(address: str, order: list[Scenario], period: Period) -> Iterator[Figures]:
+    """Run on a Dask cluster; its workers need Tenure, and the trace under the same path."""
+    try:
+        from dask import distributed  # noqa: PLC0415  wanted only with --dask
+    except ImportError:
+        sys.exit("--dask needs Dask: install tenure with the extra 'dask'")
+    with distributed.Client(address) as client:
+        client.upload_file(str(Path(scenarios.__file__)))
+        futures = client.map(simulate, order, period=period, pure=False)
+        for future in distributed.as_completed(futures):
+            yield future.result()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
