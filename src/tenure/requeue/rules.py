@@ -89,6 +89,10 @@ class Requeue:
         text = f"with {victim.key} gone, queue {names[0]} would not be ahead of queue {names[1]}"
         return Refusal(DESERVING, text, about=victim.key)
 
+    def barring(self, refusal: Refusal, pieces: Sequence[Piece]) -> int:  # noqa: ARG002  the protocol's
+        """Give no queue: sets are few here, and each is asked about as a whole."""
+        return -1
+
     def repaid(self, owed: Sequence[Owed]) -> bool:
         """Whether guarantees that a core carried its queue below are served again."""
         return self.floor.repaid(owed)
