@@ -17,7 +17,9 @@ from tenure.engine.workloads import PENDING
 from tenure.live.confirm import Confirmation
 from tenure.live.port import LiveCluster, Note, Waiting
 from tenure.live.reasons import condition
+from tenure.live.tables import EVENTS
 from tenure.model.settings import CAUSES, Settings
+from tenure.telemetry.events import events_of
 
 SECOND = 1_000_000
 
@@ -51,6 +53,7 @@ class Cycle:
 
     plan: Plan
     observed: Any
+    session: Session
     outcome: Any
     seconds: float
     deciding: float
@@ -95,12 +98,15 @@ class Loop:
     def stop(self) -> None:
         """End after the present cycle."""
         self._stopped.set()
+        self.cluster.wake()
 
     def run(self) -> None:
         """Go on until it is stopped."""
         pause = 0.0
         while not self._stopped.is_set():
             self.cluster.wait(pause)
+            if self._stopped.is_set():
+                return
             term = self.leads()
             self.health.leads, self.health.ready = bool(term), self.cluster.ready()
             if not term or not self.health.ready:
@@ -126,10 +132,10 @@ class Loop:
         decided = time.monotonic()
         allowed = self.confirmation.of(plan, observed.identities)
         outcome = self.cluster.carry_out(allowed, observed)
-        self.cluster.tell(notes_of(allowed), self._waiting(session, plan, observed), observed)
+        self.cluster.tell(notes_of(allowed, session), self._waiting(session, plan, observed), observed)
         self.health.last_cycle = time.monotonic()
         self.health.cycles += 1
-        done = Cycle(allowed, observed, outcome, self.health.last_cycle - began, decided - began)
+        done = Cycle(allowed, observed, session, outcome, self.health.last_cycle - began, decided - began)
         self.told(done)
         return done
 
@@ -169,18 +175,18 @@ class Loop:
 _MOST_EXPLAINED = 50
 
 
-def notes_of(plan: Plan) -> list[Note]:
-    """Give the events of a plan, in the order of its steps."""
-    notes: dict[Note, None] = {}
-    for key in plan.started:
-        notes[Note(key, "Started", "all of its core is bound")] = None
+def notes_of(plan: Plan, session: Session) -> list[Note]:
+    """Give the events of a cycle: those of its plan, and what it started and promised."""
+    notes = [Note("workload", key, "Started", EVENTS["Started"]) for key in plan.started]
+    nodes: dict[str, dict[str, None]] = {}
     for step in plan.steps:
-        if step.action == "evict":
-            notes[Note(step.workload, "Evicted", step.reason, is_warning=True)] = None
-        elif step.action == "nominate":
-            notes[Note(step.workload, "Nominated", f"room on {step.node} is promised to {step.task}")] = None
-    for event in plan.requeue.events():
-        notes[Note(event.workload, event.reason, event.message, event.reason == "InvalidSetting")] = None
-    for step in plan.shadow:
-        notes[Note(step.workload, "WouldEvict", step.reason)] = None
-    return list(notes)
+        if step.action == "nominate":
+            nodes.setdefault(step.workload, {})[step.node] = None
+    for key, names in nodes.items():
+        shown = ", ".join(list(names)[:_MOST_NODES]) + (", …" if len(names) > _MOST_NODES else "")
+        notes.append(Note("workload", key, "Promised", f"room is promised on {shown}"))
+    notes += [Note(*event) for event in events_of(plan, session)]
+    return list(dict.fromkeys(notes))
+
+
+_MOST_NODES = 8

@@ -1,57 +1,76 @@
-"""Metrics of the running scheduler. Labels come from fixed sets: never names of workloads, never times."""
+"""Metrics of the running scheduler, for Prometheus. Label values come from fixed sets: never names, never times."""
 
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from tenure.live.loop import Cycle
+from tenure.live.tables import METRICS
+from tenure.telemetry.samples import samples_of
+from tenure.telemetry.tables import METRICS as OF_PLANS
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class LiveMetrics:
-    """What is counted of cycles and writes."""
+    """What is counted of plans, and of what came of them."""
 
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()
-        self.cycles = Histogram("tenure_cycle_seconds", "Length of a cycle, writes included.", registry=registry,
-                                buckets=_SECONDS)  # fmt: skip
-        self.deciding = Histogram("tenure_decision_seconds", "Time that a cycle took to observe and decide.",
-                                  registry=registry, buckets=_SECONDS)  # fmt: skip
-        self.steps = Counter("tenure_steps_total", "Steps of plans, by what came of them.", ["action", "result"],
-                             registry=registry)  # fmt: skip
-        self.evictions = Counter("tenure_evictions_total", "Evictions that were carried out.", ["cause"],
-                                 registry=registry)  # fmt: skip
-        self.leads = Gauge("tenure_leader", "Whether this replica leads.", registry=registry)
-        self.pending = Gauge("tenure_pending_workloads", "Workloads with tasks that wait.", registry=registry)
-        self.lists = Gauge("tenure_watch_lists", "How often everything was listed anew, over all watches.",
-                           registry=registry)  # fmt: skip
-        self.requeue: dict[str, Counter] = {}
+        self._of_plans: dict[str, Counter | Gauge] = {}
+        for metric in OF_PLANS:
+            make = Counter if metric.kind == "counter" else Gauge
+            self._of_plans[metric.name] = make(
+                metric.name, metric.help, [name for name, _ in metric.labels], registry=registry
+            )
+        self.cycles = _histogram("tenure_cycle_seconds", registry)
+        self.deciding = _histogram("tenure_decision_seconds", registry)
+        self.writes = _counter("tenure_writes_total", registry, "action", "result")
+        self.evictions = _counter("tenure_evictions_total", registry, "cause")
+        self.leads = _gauge("tenure_leader", registry)
+        self.pending = _gauge("tenure_pending_workloads", registry)
+        self.lists = _gauge("tenure_watch_lists", registry)
+        self.dropped = _gauge("tenure_events_dropped", registry)
 
     def count(self, cycle: Cycle) -> None:
         """Count a cycle."""
         self.cycles.observe(cycle.seconds)
         self.deciding.observe(cycle.deciding)
-        for step in cycle.outcome.done:
-            self.steps.labels(step.action, "done").inc()
+        for metric in OF_PLANS:
+            if metric.kind == "gauge":
+                self._of_plans[metric.name].clear()
+        for sample in samples_of(cycle.plan, cycle.session):
+            named = self._of_plans[sample.name]
+            found = named.labels(*(value for _, value in sample.labels)) if sample.labels else named
+            if isinstance(found, Gauge):
+                found.set(sample.value)
+            else:
+                found.inc(sample.value)
+        outcome = cycle.outcome
+        for step in outcome.done:
+            self.writes.labels(step.action, "done").inc()
             if step.action == "evict":
                 self.evictions.labels(step.cause or "").inc()
-        for failure in cycle.outcome.failures:
-            self.steps.labels(failure.action, "refused").inc()
-        for step in cycle.outcome.skipped:
-            self.steps.labels(step.action, "skipped").inc()
-        for name, labels, value in cycle.plan.requeue.counts():
-            counter = self.requeue.get(name)
-            if counter is None:
-                counter = self.requeue[name] = Counter(name, "See the events of requeueing.", [k for k, _ in labels],
-                                                       registry=self.registry)  # fmt: skip
-            counter.labels(*(v for _, v in labels)).inc(value)
+        for failure in outcome.failures:
+            self.writes.labels(failure.action, "refused").inc()
+        for step in outcome.skipped:
+            self.writes.labels(step.action, "skipped").inc()
+        waiting = (w for w in cycle.session.workloads.values() if w.leaf >= 0 and w.entry is not None)
+        self.pending.set(sum(1 for _ in waiting))
 
     def text(self) -> tuple[int, str, bytes]:
         """Give all metrics as Prometheus reads them."""
-        return (
-            200,
-            CONTENT_TYPE_LATEST.replace("application/openmetrics-text", "text/plain"),
-            generate_latest(self.registry),
-        )
+        return 200, CONTENT_TYPE_PLAIN_0_0_4, generate_latest(self.registry)
+
+
+def _histogram(name: str, registry: CollectorRegistry) -> Histogram:
+    return Histogram(name, METRICS[name], registry=registry, buckets=_SECONDS)
+
+
+def _counter(name: str, registry: CollectorRegistry, *labels: str) -> Counter:
+    return Counter(name, METRICS[name], labels, registry=registry)
+
+
+def _gauge(name: str, registry: CollectorRegistry) -> Gauge:
+    return Gauge(name, METRICS[name], registry=registry)

@@ -10,12 +10,12 @@ from tenure.model.cluster import Cluster
 
 
 class Note(NamedTuple):
-    """Something to tell of a workload: a warning or not, a reason from a fixed set, and a sentence."""
+    """Something to tell of a workload or of a queue (``kind``): a reason from a fixed set, and a sentence."""
 
-    workload: str
+    kind: str
+    name: str
     reason: str
     message: str
-    is_warning: bool = False
 
 
 class Waiting(NamedTuple):
@@ -46,6 +46,9 @@ class LiveCluster(Protocol):
 
     def wait(self, seconds: float) -> bool:
         """Wait until something may have changed, or so many seconds; gives whether something may have."""
+
+    def wake(self) -> None:
+        """Let nobody wait any longer."""
 
     def observe(self, now: int) -> Any:
         """Give what is there now."""

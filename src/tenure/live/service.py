@@ -15,7 +15,9 @@ from tenure.live.log import Log
 from tenure.live.loop import Cycle, Loop, Pace
 from tenure.live.metrics import LiveMetrics
 from tenure.live.probes import Answer, Probes, plain
+from tenure.live.tables import WARNINGS
 from tenure.model.settings import Settings
+from tenure.telemetry.events import records_of
 
 STALLED_SECONDS = 120.0
 """A loop from which nothing was heard for so long counts as dead."""
@@ -41,7 +43,13 @@ class Service:
         self.log = log
         self.election = Election(client, options.namespace, lease_name(options.pool), identity)
         self.cluster = (ReadOnlyCluster if read_only else KubernetesCluster)(
-            client, options, settings, identity=identity, in_flight=in_flight, allowed=self.election.require
+            client,
+            options,
+            settings,
+            identity=identity,
+            in_flight=in_flight,
+            allowed=self.election.require,
+            warnings=WARNINGS,
         )
         self.figures = Figures(client, self.cluster.mirror, identity)
         self.metrics = LiveMetrics()
@@ -106,9 +114,6 @@ class Service:
         cluster = cycle.observed.cluster
         self.figures.write(cluster, self.cluster.paused_until(cluster.now))
         self.metrics.count(cycle)
-        self.metrics.pending.set(
-            sum(any(t.phase == "Pending" for t in w.tasks) for w in cycle.observed.cluster.workloads)
-        )
         outcome = cycle.outcome
         for failure in outcome.failures:
             self.log.info("refused", action=failure.action, workload=failure.workload, task=failure.task,
@@ -122,8 +127,8 @@ class Service:
         if outcome.done or outcome.failures or outcome.skipped:
             self.log.info("cycle", done=len(outcome.done), refused=len(outcome.failures), skipped=len(outcome.skipped),
                           seconds=round(cycle.seconds, 4), deciding=round(cycle.deciding, 4))  # fmt: skip
-        for line in cycle.plan.requeue.log_lines():
-            self.log.debug(line)
+        for record in records_of(cycle.plan):
+            self.log.debug(record.event, **record.fields)
 
     def _alive(self) -> Answer:
         silent = time.monotonic() - self.loop.health.last_cycle
@@ -139,6 +144,7 @@ class Service:
         )
 
     def _metrics(self) -> Answer:
+        self.metrics.dropped.set(self.cluster.events.dropped)
         self.metrics.leads.set(self.election.leads)
         self.metrics.lists.set(sum(r.lists for r in self.cluster.mirror.reflectors.values()))
         return self.metrics.text()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from tenure.clusters.kubernetes import api, keys, writes
 from tenure.clusters.kubernetes.act import Actor, Outcome
@@ -39,6 +39,7 @@ class KubernetesCluster:
         identity: str = "tenure",
         in_flight: int = 16,
         allowed: Callable[[], None] = lambda: None,
+        warnings: Collection[str] = ("Invalid",),
     ) -> None:
         self.client = client
         self.mirror = Mirror(client, options)
@@ -47,8 +48,10 @@ class KubernetesCluster:
         self.events = Events(client, identity)
         self.conditions = Conditions(client, self.mirror)
         self.allowed = allowed
+        self.warnings = warnings
         self._explained: dict[str, float] = {}
         self._version = -1
+        self._woken = False
 
     def start(self) -> None:
         """Begin to watch."""
@@ -71,12 +74,17 @@ class KubernetesCluster:
         while mirror.version() == self._version:
             mirror.changed.clear()
             left = until - time.monotonic()
-            if mirror.version() != self._version or left <= 0 or not mirror.changed.wait(left):
+            if self._woken or mirror.version() != self._version or left <= 0 or not mirror.changed.wait(left):
                 break
         if mirror.version() == self._version:
             return False
         time.sleep(SETTLE_SECONDS)
         return True
+
+    def wake(self) -> None:
+        """Let nobody wait any longer: there is nothing to wait for."""
+        self._woken = True
+        self.mirror.changed.set()
 
     def observe(self, now: int) -> Observed:
         """Give the cluster as it is known now."""
@@ -100,33 +108,43 @@ class KubernetesCluster:
     # -- telling ----------------------------------------------------------------------------------------------------
 
     def unexplained(self, view: Observed, most: int) -> list[str]:
-        """Give workloads that wait and whose reason was not looked at for a while, the longest first."""
+        """Give workloads that wait: those that do not say why yet, and those that were looked at long ago."""
         now = time.monotonic()
-        waiting = [
-            w.key
-            for w in view.cluster.workloads
-            if w.scheduler_name == "tenure" and any(t.phase is Phase.PENDING for t in w.tasks)
-        ]
         if len(self._explained) > _MOST_REMEMBERED:
             self._explained.clear()
-        due = [key for key in waiting if now - self._explained.get(key, -EXPLAIN_AGAIN) >= EXPLAIN_AGAIN]
-        due.sort(key=lambda key: (self._explained.get(key, 0.0), key))
-        for key in due[:most]:
-            self._explained[key] = now
-        return due[:most]
+        due = []
+        for workload in view.cluster.workloads:
+            if workload.scheduler_name != "tenure" or not any(t.phase is Phase.PENDING for t in workload.tasks):
+                continue
+            silent = any(p.task.phase is Phase.PENDING and not p.waits[0] for p in view.pods[workload.key])
+            at = self._explained.get(workload.key, -EXPLAIN_AGAIN)
+            if silent or now - at >= EXPLAIN_AGAIN:
+                due.append((at, workload.key))
+        chosen = [key for _, key in sorted(due)[:most]]
+        self._explained.update(dict.fromkeys(chosen, now))
+        return chosen
 
     def tell(
-        self, notes: Sequence[tuple[str, str, str, bool]], waiting: Sequence[tuple[str, str, str]], view: Observed
+        self, notes: Sequence[tuple[str, str, str, str]], waiting: Sequence[tuple[str, str, str]], view: Observed
     ) -> None:
         """Write events, and why pods wait."""
-        for workload, reason, message, is_warning in notes:
-            subject = view.subjects.get(workload)
+        for kind, name, reason, message in notes:
+            subject = view.subjects.get(name) if kind == "workload" else self._queue(view, name)
             if subject is not None:
-                self.events.tell(subject, reason, message, is_warning=is_warning)
+                self.events.tell(subject, reason, message, is_warning=reason in self.warnings)
         for workload, reason, message in waiting:
             self._explain(view, workload, reason, message)
         self._report()
         self.conditions.write(view.cluster.now)
+
+    def _queue(self, view: Observed, name: str) -> Subject | None:
+        """Give the object of a queue; those of YuniKorn's ConfigMap have none of their own."""
+        kind = view.queue_kinds.get(name, "")
+        objects = self.mirror.objects.get(kind)
+        item = None if objects is None else objects.items.get(("", name))
+        if item is None:
+            return None
+        return _subject("Queue" if kind == "queues" else "KAI Queue", item.metadata)
 
     def _explain(self, view: Observed, workload: str, reason: str, message: str) -> None:
         for pod in view.pods.get(workload, ())[:_MOST_PODS]:

@@ -37,10 +37,10 @@ class ReadOnlyCluster(KubernetesCluster):
         return []
 
     def tell(
-        self, notes: Sequence[tuple[str, str, str, bool]], waiting: Sequence[tuple[str, str, str]], view: Observed
+        self, notes: Sequence[tuple[str, str, str, str]], waiting: Sequence[tuple[str, str, str]], view: Observed
     ) -> None:
         """Write the events that say what would have been done, and what is wrong with objects."""
-        super().tell([note for note in notes if note[1] in TOLD], waiting, view)
+        super().tell([note for note in notes if note[2] in TOLD], waiting, view)
 
 
 def _in_shadow(settings: Settings) -> Settings:

@@ -1,0 +1,34 @@
+"""What only the running scheduler tells: metrics of what came of plans, and events beside those of the plans."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tenure.telemetry.tables import EVENTS as OF_PLANS
+
+ACTIONS: Final = ("bind", "nominate", "evict", "notice", "withdraw", "expire", "promise", "stale")
+RESULTS: Final = ("done", "refused", "skipped")
+
+METRICS: Final = {
+    "tenure_cycle_seconds": "Length of a cycle, its writes included.",
+    "tenure_decision_seconds": "Time that a cycle took to observe and to decide.",
+    "tenure_writes_total": "Steps of plans on the API server, by action and by what came of them.",
+    "tenure_evictions_total": "Evictions that the API server accepted, by cause.",
+    "tenure_leader": "Whether this replica leads.",
+    "tenure_pending_workloads": "Workloads with tasks that wait.",
+    "tenure_watch_lists": "How often something was listed anew, over all watches.",
+    "tenure_events_dropped": "Events that were not written: too many, or refused.",
+}
+
+EVENTS: Final = {
+    "Started": "All of its core is bound.",
+    "Promised": "Room that is about to be free is promised to its tasks.",
+    "Invalid": "Something that the object says cannot be read, or does not go with the rest; it is not applied.",
+}
+
+ALL_EVENTS: Final = frozenset({*EVENTS, *OF_PLANS})
+WARNINGS: Final = frozenset(
+    {"Evicted", "EvictionNotice", "Invalid", "InvalidSetting", "Unsupported", "QuotaPreemptionArmed",
+     "QuotaPreemptionFired", "QuotaShortfall", "SearchExhausted"}
+)  # fmt: skip
+"""Events that are warnings."""

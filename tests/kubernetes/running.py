@@ -1,0 +1,149 @@
+"""The scheduler as a process of its own on a control plane, and objects to give it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager, suppress
+
+from tests.kubernetes.stage import wait_until
+
+COMMAND = [sys.executable, "-c", "from tenure.cli.main import main; main()"]
+TENURE = "/apis/tenure.dev/v1alpha1"
+SETS = "/apis/apps/v1/namespaces/default/replicasets"
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def tenure(*arguments, kubeconfig):
+    """Run a command of Tenure's on a cluster."""
+    return subprocess.run(
+        [*COMMAND, *arguments, "--kubeconfig", str(kubeconfig)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+class Scheduler:
+    """A running scheduler."""
+
+    def __init__(self, kubeconfig, folder, name="one", *options):
+        self.log = folder / f"{name}.log"
+        self.options = [*COMMAND, "scheduler", "--listen", "127.0.0.1:0", "--kubeconfig", str(kubeconfig), *options]
+        self.environment = {**os.environ, "POD_NAME": name, "POD_NAMESPACE": "tenure-system"}
+        self.process = None
+
+    def start(self):
+        """Start it, and wait until it says where it listens."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(self.options, stderr=log, env=self.environment)
+        wait_until(lambda: self.port() or self.process.poll() is not None, "it does not start", 60)
+        assert self.process.poll() is None, self.log.read_text()
+        return self
+
+    def lines(self):
+        """Give what it has logged."""
+        found = []
+        for line in self.log.read_text().splitlines():
+            with suppress(ValueError):
+                found.append(json.loads(line))
+        return found
+
+    def port(self):
+        """Give the port of its probes."""
+        ports = [line["port"] for line in self.lines() if line.get("message") == "scheduler starts"]
+        return ports[-1] if ports else None
+
+    def page(self, path):
+        """Give a page that it serves."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port()}{path}", timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def leads(self):
+        """Whether it says that it leads."""
+        return self.page("/readyz") == (200, "leads\n")
+
+    def stop(self, number=signal.SIGTERM):
+        """End it, and give for how many seconds that took."""
+        began = time.monotonic()
+        self.process.send_signal(number)
+        self.process.wait(30)
+        return time.monotonic() - began
+
+
+@contextmanager
+def running(kubeconfig, folder, name="one", *options):
+    """Run a scheduler while something is tried."""
+    scheduler = Scheduler(kubeconfig, folder, name, *options).start()
+    try:
+        yield scheduler
+    finally:
+        if scheduler.process.poll() is None:
+            scheduler.process.kill()
+            scheduler.process.wait(10)
+
+
+def pod_template(name, queue, gpu, **annotations):
+    """Give the template of pods that ask for GPUs in a queue."""
+    limits = {"limits": {"nvidia.com/gpu": str(gpu)}, "requests": {"cpu": "1"}}
+    return {
+        "metadata": {"labels": {"tenure.dev/queue": queue, "app": name}, "annotations": annotations},
+        "spec": {
+            "schedulerName": "tenure",
+            "containers": [{"name": "main", "image": "none", "resources": limits}],
+        },
+    }
+
+
+def job(name, queue, pods, *, gpu=1):
+    """Give a Job, whose pods start together."""
+    template = pod_template(name, queue, gpu)
+    template["spec"]["restartPolicy"] = "Never"
+    meta = {"name": name, "labels": {"tenure.dev/queue": queue}}
+    spec = {"parallelism": pods, "completions": pods, "template": template}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
+
+
+def gang(name, queue, pods, *, gpu=1):
+    """Give a ReplicaSet whose pods start together; those that go come back at once."""
+    template = pod_template(name, queue, gpu, **{"tenure.dev/min-member": str(pods)})
+    spec = {"replicas": pods, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": spec}
+
+
+def queue(name, **spec):
+    """Give a queue."""
+    return {"apiVersion": "tenure.dev/v1alpha1", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+
+
+def pods_of(client, name):
+    """Give the pods of a Job or gang, those that terminate or have failed left out."""
+    found = client.get(f"{PODS}?labelSelector=app%3D{name}")["items"]
+    return [p for p in found if not p["metadata"].get("deletionTimestamp") and p["status"].get("phase") != "Failed"]
+
+
+def bound(client, name):
+    """Give how many pods of a Job or gang are bound."""
+    return sum(bool(p["spec"].get("nodeName")) for p in pods_of(client, name))
+
+
+def clear(client):
+    """Delete all Jobs, gangs, pods, queues and nodes."""
+    for path in (JOBS, SETS, PODS, f"{TENURE}/queues", f"{TENURE}/nodepools", f"{TENURE}/disruptionbudgets", "/api/v1/nodes",
+                 "/api/v1/namespaces/tenure-system/configmaps"):  # fmt: skip
+        for item in client.get(path)["items"]:
+            if item["metadata"]["name"] != "kube-root-ca.crt":
+                with suppress(Exception):
+                    body = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+                    client.delete(f"{path}/{item['metadata']['name']}", body)
+    wait_until(lambda: not client.get(PODS)["items"], "pods do not go", 30)

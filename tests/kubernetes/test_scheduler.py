@@ -1,0 +1,283 @@
+"""``tenure scheduler`` as it is installed: a process under its own service account, on a real control plane."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+
+import pytest
+from tests.kubernetes.faults import CutWatch, DropRequest, ExpireWatch, LoseAnswer, Refuse, RepeatWatch
+from tests.kubernetes.proxy import FaultProxy
+from tests.kubernetes.running import (
+    COMMAND,
+    JOBS,
+    PODS,
+    SETS,
+    TENURE,
+    bound,
+    clear,
+    gang,
+    job,
+    pods_of,
+    queue,
+    running,
+    tenure,
+)
+from tests.kubernetes.stage import wait_until
+from tools.controlplane.plane import ControlPlane, Options
+
+from tenure.clusters.kubernetes import journal, keys
+from tenure.clusters.kubernetes.rbac import Role, granted
+
+ACCOUNT = "system:serviceaccount:tenure-system:tenure"
+MAPS = "/api/v1/namespaces/tenure-system/configmaps"
+
+
+@pytest.fixture(scope="module")
+def plane(programs, tmp_path_factory):
+    assert programs.exists()
+    with ControlPlane(tmp_path_factory.mktemp("plane"), Options(audit=True)) as started:
+        started.install_tenure()
+        yield started
+
+
+@pytest.fixture(scope="module")
+def token(plane):
+    """Give the token of the account that was installed."""
+    return plane.token_of("tenure", "tenure-system")
+
+
+@pytest.fixture
+def client(plane):
+    made = plane.client()
+    for number in range(2):
+        plane.add_node(f"node-{number}", {"cpu": "16", "memory": "64Gi", "nvidia.com/gpu": "4"})
+    for name in ("team-a", "team-b"):
+        made.create(f"{TENURE}/queues", queue(name, guaranteed={"nvidia.com/gpu": 4}))
+    yield made
+    clear(plane.client())
+
+
+def log_of(client):
+    texts = [m["data"].get(journal.DATA, "") for m in client.get(MAPS)["items"] if "evictions" in m["metadata"]["name"]]
+    return [entry for text in texts for entry in journal.parse(text)[0]]
+
+
+def reclaim(client):
+    """Let team-a take everything, then let team-b ask for its own."""
+    client.create(SETS, gang("a-first", "team-a", 4))
+    client.create(SETS, gang("a-second", "team-a", 4))
+    wait_until(lambda: bound(client, "a-first") == bound(client, "a-second") == 4, "team-a's Jobs do not start", 60)
+    client.create(JOBS, job("b-first", "team-b", 4))
+    wait_until(lambda: bound(client, "b-first") == 4, lambda: f"team-b's Job does not start: {log_of(client)}", 60)
+    wait_until(
+        lambda: len(pods_of(client, "a-first")) == len(pods_of(client, "a-second")) == 4, "pods do not come back", 30
+    )
+
+
+def test_a_queue_gets_what_it_is_owed_and_every_eviction_has_a_record(plane, client, token, tmp_path):
+    """Gangs start whole; for what another queue is owed one gang goes, on record; the rest waits and says why."""
+    kubeconfig = plane.kubeconfig_for(token, "tenure")
+    with running(kubeconfig, tmp_path) as scheduler:
+        reclaim(client)
+        assert scheduler.leads()
+        assert 'tenure_evictions_total{cause="reclaim"} 4.0' in scheduler.page("/metrics")[1]
+        entries = log_of(client)
+        assert len(entries) == 4
+        assert {(e.cause, e.beneficiary) for e in entries} == {("reclaim", "default/b-first")}
+        waiting = [
+            p for name in ("a-first", "a-second") for p in pods_of(client, name) if not p["spec"].get("nodeName")
+        ]
+        assert len(waiting) == 4
+
+        def reason():
+            pod = client.get(f"{PODS}/{waiting[0]['metadata']['name']}")
+            return [c["reason"] for c in pod["status"].get("conditions", ()) if c["type"] == "PodScheduled"]
+
+        wait_until(lambda: reason() == ["Unschedulable"], lambda: f"it says {reason()}")
+        for pod in pods_of(client, "b-first"):
+            assert keys.STARTED in pod["metadata"]["annotations"]
+        client.delete(f"{JOBS}/b-first", {"propagationPolicy": "Background"})
+        both = lambda: bound(client, "a-first") == bound(client, "a-second") == 4  # noqa: E731
+        wait_until(both, "who gave way does not come back", 60)
+        client.create(JOBS, job("b-second", "team-b", 4))
+        wait_until(lambda: bound(client, "b-second") == 4, "team-b's next Job does not start", 60)
+        assert len(log_of(client)) == 8
+        assert scheduler.stop() < 5
+        assert scheduler.lines()[-1]["message"] == "scheduler ends"
+    lease = client.get("/apis/coordination.k8s.io/v1/namespaces/tenure-system/leases/tenure-scheduler-default")
+    assert not lease["spec"].get("holderIdentity")
+    refused = [e for e in plane.audit(ACCOUNT) if e["responseStatus"]["code"] == 403]
+    assert not [(e["verb"], e.get("objectRef", {}).get("resource")) for e in refused]
+
+
+def test_a_snapshot_gives_the_plan_of_the_scheduler(plane, client, token, tmp_path):
+    """What is planned on a snapshot is what the scheduler then does."""
+    client.create(JOBS, job("a-first", "team-a", 3))
+    client.create(JOBS, job("b-first", "team-b", 2, gpu=2))
+    wait_until(lambda: len(pods_of(client, "a-first")) == 3 and len(pods_of(client, "b-first")) == 2, "no pods")
+    file = tmp_path / "snapshot.json"
+    run = tenure("snapshot", "-o", str(file), kubeconfig=plane.kubeconfig)
+    assert run.returncode == 0, run.stderr
+    live = tenure("plan", "--live", "--format", "json", kubeconfig=plane.kubeconfig)
+    assert live.returncode == 0, live.stderr
+    told = tenure_plan(file)
+    assert told["steps"] == json.loads(live.stdout)["steps"]
+    places = {s["task"]: s["node"] for s in told["steps"]}
+    assert len(places) == 5
+    with running(plane.kubeconfig_for(token, "tenure"), tmp_path):
+        wait_until(lambda: bound(client, "a-first") == 3 and bound(client, "b-first") == 2, "they do not start", 60)
+    pods = [*pods_of(client, "a-first"), *pods_of(client, "b-first")]
+    assert {p["metadata"]["name"]: p["spec"]["nodeName"] for p in pods} == places
+
+
+def tenure_plan(file):
+    run = subprocess.run([*COMMAND, "plan", str(file), "--format", "json"], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def test_another_replica_goes_on_when_the_leader_is_killed(plane, client, token, tmp_path):
+    """Of two replicas one acts; when it dies, the other takes over."""
+    kubeconfig = plane.kubeconfig_for(token, "tenure")
+    with running(kubeconfig, tmp_path, "one") as one:
+        wait_until(one.leads, "nobody leads", 60)
+        with running(kubeconfig, tmp_path, "two") as two:
+            wait_until(lambda: two.page("/readyz")[0] == 200, "the second is not ready", 60)
+            assert not two.leads()
+            one.stop(signal.SIGKILL)
+            client.create(SETS, gang("a-first", "team-a", 4))
+            wait_until(lambda: bound(client, "a-first") == 4, "nobody took over", 60)
+            assert two.leads()
+
+
+def test_a_pause_stops_evictions_and_not_placements_and_ends(plane, client, token, tmp_path):
+    """While evictions are paused, what fits is placed and nobody goes; afterwards, what is owed is taken."""
+    with running(plane.kubeconfig_for(token, "tenure"), tmp_path):
+        client.create(SETS, gang("a-first", "team-a", 4))
+        run = tenure("pause", "--for", "1h", "--reason", "demonstration", kubeconfig=plane.kubeconfig)
+        assert run.returncode == 0, run.stderr
+        client.create(SETS, gang("a-second", "team-a", 4))
+        wait_until(lambda: bound(client, "a-second") == 4, "what fits is not placed", 60)
+        client.create(JOBS, job("b-first", "team-b", 4))
+
+        def says():
+            pods = pods_of(client, "b-first")
+            return {c["reason"] for p in pods for c in p["status"].get("conditions", ()) if c["type"] == "PodScheduled"}
+
+        wait_until(lambda: says() == {"Unschedulable"}, "it does not say why it waits", 30)
+        assert bound(client, "b-first") == 0
+        assert not log_of(client)
+        assert tenure("pause", "--end", kubeconfig=plane.kubeconfig).returncode == 0
+        wait_until(lambda: bound(client, "b-first") == 4, "the pause does not end", 60)
+
+
+def test_shadow_writes_nothing_but_its_own(plane, client, tmp_path):
+    """Where every cause is in shadow nothing is evicted, and what would be is told."""
+    config = tmp_path / "config.yaml"
+    causes = ("stale-gang", "quota", "reclaim", "preempt", "requeue", "consolidate", "reschedule")
+    modes = ", ".join(f"{cause}: shadow" for cause in causes)
+    config.write_text(f"apiVersion: tenure.dev/v1alpha1\nkind: SchedulerConfig\nscheduler: {{modes: {{{modes}}}}}\n")
+    kubeconfig = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "tenure")
+    with running(kubeconfig, tmp_path, "one", "--config", str(config)):
+        client.create(SETS, gang("a-first", "team-a", 4))
+        client.create(SETS, gang("a-second", "team-a", 4))
+        wait_until(lambda: bound(client, "a-first") == bound(client, "a-second") == 4, "they do not start", 60)
+        client.create(JOBS, job("b-first", "team-b", 4))
+        path = "/apis/events.k8s.io/v1/namespaces/default/events"
+
+        def told():
+            return [e for e in client.get(path)["items"] if e.get("reason") == "WouldEvict"]
+
+        wait_until(told, "nothing is told", 30)
+    assert not log_of(client)
+    assert bound(client, "b-first") == 0
+    names = {p["metadata"]["name"] for n in ("a-first", "a-second") for p in pods_of(client, n)}
+    evictions = [e for e in plane.audit() if e.get("objectRef", {}).get("subresource") == "eviction"]
+    assert not [e for e in evictions if e["objectRef"]["name"] in names]
+
+
+FAULTS = {
+    "conflicts": lambda script: script.add(Refuse(409), write=True, path="/pods/", times=6, skip=2),
+    "too-many": lambda script: script.add(Refuse(429, retry_after=1), write=True, path="/pods/", times=6, skip=3),
+    "errors": lambda script: script.add(Refuse(500), write=True, path="/pods/", times=6, skip=4),
+    "away": lambda script: script.add(Refuse(503), path="", times=15, skip=10),
+    "dropped": lambda script: script.add(DropRequest(), write=True, path="/pods/", times=5, skip=5),
+    "lost-answers": lambda script: script.add(LoseAnswer(), write=True, path="/pods/", times=8, skip=1),
+    "cut-watches": lambda script: script.add(CutWatch(events=3, torn=True), watch=True, path="/pods", times=5),
+    "repeated": lambda script: script.add(RepeatWatch(), watch=True, path="/pods", times=5),
+    "expired": lambda script: script.add(ExpireWatch(events=5), watch=True, path="/pods", times=3),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_between_scheduler_and_server_change_nothing(name, plane, client, token, tmp_path):
+    """Whatever goes wrong on the way, everything ends as it should: four go for four, each on record, none twice."""
+    with FaultProxy(plane.server, plane.authority) as proxy:
+        FAULTS[name](proxy.script)
+        with running(plane.kubeconfig_for(token, f"by-{name}", proxy.server), tmp_path):
+            reclaim(client)
+    entries = log_of(client)
+    assert len({e.uid for e in entries}) == len(entries)
+    assert {(e.cause, e.beneficiary) for e in entries} == {("reclaim", "default/b-first")}
+    running_pods = sum(bound(client, n) for n in ("a-first", "a-second", "b-first"))
+    assert running_pods == 8
+    assert len(entries) == 4
+
+
+def test_a_restarted_server_is_no_reason_for_a_wrong_decision(plane, client, token, tmp_path):
+    """The API server goes and comes back; the scheduler goes on."""
+    with running(plane.kubeconfig_for(token, "tenure"), tmp_path):
+        client.create(SETS, gang("a-first", "team-a", 4))
+        wait_until(lambda: bound(client, "a-first") == 4, "it does not start", 60)
+        plane.restart_apiserver()
+        again = plane.client()
+        again.create(JOBS, job("b-first", "team-b", 4))
+        wait_until(lambda: bound(again, "b-first") == 4, "nothing starts after the restart", 60)
+        assert not log_of(again)
+
+
+def test_bad_objects_are_told_of_and_stop_nobody(plane, client, token, tmp_path):
+    """A bad annotation, a Job for a queue that is not there and a queue without its parent stop nobody else."""
+    client.create(f"{TENURE}/queues", queue("orphan", parent="nobody"))
+    client.create(JOBS, job("lost", "no-such-queue", 1))
+    strange = job("strange", "team-a", 1)
+    strange["spec"]["template"]["metadata"]["annotations"] = {
+        keys.DEVICES: "all",
+        keys.NOTICE: "soon",
+        "tenure.dev/gpu-fraction": "x",
+    }
+    client.create(JOBS, strange)
+    client.create(JOBS, job("fine", "team-b", 2))
+    with running(plane.kubeconfig_for(token, "tenure"), tmp_path):
+        wait_until(lambda: bound(client, "fine") == 2, "the others are stopped", 60)
+
+        def accepted():
+            status = client.get(f"{TENURE}/queues/orphan").get("status", {})
+            return [(c["status"], c["message"]) for c in status.get("conditions", ()) if c["type"] == "Accepted"]
+
+        wait_until(lambda: accepted() and accepted()[0][0] == "False", "the queue does not say that it is bad", 30)
+        assert "nobody" in accepted()[0][1]
+
+        def told():
+            events = client.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
+            return {e["regarding"]["name"].split("-")[0] for e in events if e.get("reason") == "Invalid"}
+
+        wait_until(lambda: {"lost", "strange"} <= told(), lambda: f"told of {told()}", 30)
+        assert bound(client, "lost") == bound(client, "strange") == 0
+
+
+def test_no_right_is_granted_that_is_never_used(plane):
+    """After all these tests, every verb that the account has was used, but for those of what did not happen here."""
+    used = set()
+    for event in plane.audit(ACCOUNT):
+        target = event.get("objectRef", {})
+        resource = "/".join(filter(None, (target.get("resource"), target.get("subresource"))))
+        used.add((target.get("apiGroup", ""), resource, event["verb"]))
+    unused = {right for right in granted(Role.SCHEDULER) if right not in used}
+    elsewhere = {"scheduling.run.ai", "jobset.x-k8s.io"}  # kinds of others, read where they are installed
+    rare = {right for right in unused if right[0] in elsewhere or right[:2] == ("scheduling.k8s.io", "podgroups")}
+    rare |= {("", "configmaps", "delete"), ("", "configmaps", "patch")}
+    status = {("tenure.dev", f"{name}/status", "patch") for name in ("podgroups", "disruptionbudgets", "nodepools")}
+    assert unused <= rare | status, unused - rare - status
