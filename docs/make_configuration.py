@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from tenure.clusters.kubernetes.crds import RESOURCES, spec_record
 from tenure.live.metrics import LiveMetrics
+from tenure.live.tables import EVENTS, METRICS
 from tenure.model import containers, kinds
 from tenure.model.descriptions import described_as
 from tenure.model.files import write_atomically
@@ -60,29 +61,6 @@ WRITTEN: Final = {
 }
 """What Tenure writes."""
 
-EVENTS: Final = {
-    "Started": "all of a workload's core is bound",
-    "Nominated": "room is promised to a pod, or a workload is past its expected runtime; the message says which",
-    "Evicted": "it gives way: for whom, by which rule, and what that costs",
-    "Requeued": "it went back to the queue past its expected runtime, and for whom",
-    "WouldEvict": "the same for a cause in shadow: nothing was done",
-    "Waiting": "why it waits",
-    "Refused": "the API server refused what was to be done, such as an eviction by a PodDisruptionBudget",
-    "Invalid": "the object cannot be read, or something in it is passed over; the message names the place",
-    "InvalidSetting": "a setting or annotation of a workload cannot be read, and what holds instead",
-}
-"""Reasons of events."""
-
-REQUEUE_METRICS: Final = {
-    "tenure_requeue_nominations_total": (("plugin",), "Workloads that a nominator proposed for requeue."),
-    "tenure_requeue_nomination_skipped_total": (("plugin", "reason"), "Workloads that it passed over, by reason."),
-    "tenure_requeue_transactions_total": (
-        ("result",),
-        "Requeues played through: `committed`, `rolled_back`.",
-    ),
-}
-"""Metrics that appear with the first requeue they count."""
-
 _HEAD = """\
 # Configuration
 
@@ -103,6 +81,13 @@ a cluster file, and under `spec.scheduler` of a `NodePool`, which holds for the 
 reports all problems of a file at once; `--set scheduler.KEY=VALUE` overrides one for `tenure plan` and `simulate`.
 
 These are the defaults:
+"""
+
+
+_OBSERVABILITY_HEAD = """\
+What a plan tells of itself, live or in `tenure plan`, is in [metrics-and-events.md](metrics-and-events.md). The running
+scheduler tells this as well. Events are by `tenure.dev/scheduler`, on the owner of the workload's pods or on the object
+that is meant:
 """
 
 
@@ -265,12 +250,10 @@ def _names() -> Iterator[str]:
 
 
 def _observability() -> Iterator[str]:
-    yield "## Events\n"
-    yield "By `tenure.dev/scheduler`, on the owner of the workload's pods or on the object that is meant:\n"
+    yield "## Events and metrics\n"
+    yield _OBSERVABILITY_HEAD
     yield _rows(("reason", "meaning"), ((f"`{key}`", text) for key, text in sorted(EVENTS.items())))
-    yield "## Metrics\n"
-    yield "At `/metrics`. Labels have few values, and never names of workloads. What a cycle tells of itself, live or"
-    yield "in `tenure plan`, is in [metrics-and-events.md](metrics-and-events.md).\n"
+    yield "Metrics are at `/metrics`; labels have few values, and never names of workloads:\n"
     yield _rows(("metric", "type", "labels", "meaning"), sorted(_metrics()))
 
 
@@ -278,11 +261,9 @@ def _metrics() -> Iterator[tuple[str, ...]]:
     made = LiveMetrics()
     labels = {metric._name: metric._labelnames for metric in _collectors(made.registry)}  # noqa: SLF001
     for metric in made.registry.collect():
-        suffix = "_total" if metric.type == "counter" else ""
-        names = ", ".join(f"`{name}`" for name in labels[metric.name])
-        yield f"`{metric.name}{suffix}`", metric.type, names, metric.documentation
-    for name, (keys, text) in REQUEUE_METRICS.items():
-        yield f"`{name}`", "counter", ", ".join(f"`{key}`" for key in keys), text
+        name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+        if name in METRICS:
+            yield f"`{name}`", metric.type, ", ".join(f"`{key}`" for key in labels[metric.name]), METRICS[name]
 
 
 def _collectors(registry: CollectorRegistry) -> Iterable[Any]:

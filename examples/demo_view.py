@@ -11,7 +11,7 @@ from typing import Any
 GPU = "nvidia.com/gpu"
 _COLOURS = (32, 36, 33, 35, 34, 31, 92, 96)
 _TOLD = {
-    "Started", "Evicted", "Nominated", "Requeued", "Moved", "WouldEvict", "Waiting", "FailedScheduling",
+    "Started", "Evicted", "Promised", "Nominated", "Requeued", "Moved", "WouldEvict", "Waiting", "FailedScheduling",
 }  # fmt: skip
 _EVENTS = 8
 _LOOK_SECONDS = 0.3
