@@ -291,6 +291,10 @@ def _units(problem: Problem, matrix: _Matrix, removed: list[list[int]], outflow:
 def _domains(problem: Problem, matrix: _Matrix, inflows: list[Inflow], incoming: Ints) -> None:
     """All members of a group, or of a family of groups, land in one domain."""
     for groups, numbers in problem.together():
+        for number in [n for n, ask in enumerate(problem.asks) if ask.group in groups]:
+            columns, places = _of_ask(inflows, incoming, number)
+            for column in columns[numbers[places] < 0].tolist():
+                matrix.upper[column] = 0.0
         known = np.unique(numbers[numbers >= 0])
         if len(known) <= 1:
             continue
