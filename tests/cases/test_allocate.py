@@ -1,7 +1,8 @@
 """Cluster files with what has to come out: each case's name is the sentence that it shows.
 
 Beside ``NAME.yaml`` stands ``NAME.expected.yaml``: ``steps`` as ``ACTION TASK NODE [DEVICES]``, ``pending`` with the
-codes of the reasons by workload, ``estimatedStart`` by workload where a case is about that, ``cycles`` and ``every``.
+codes of the reasons by workload, ``estimatedStart`` by workload where a case is about that, ``refused`` the shields
+that kept a victim, ``cycles`` and ``every``.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def test_case(path):
     played = play(loaded.cluster, cycles=expected.get("cycles", 1), every=every)
     assert [written(step) for step in played.steps] == expected.get("steps", [])
     assert {short(p.workload): [r.code for r in p.reasons] for p in played.pending} == expected.get("pending", {})
+    assert sorted({r.shield for r in played.refused}) == expected.get("refused", [])
     starts = {short(p.workload): p.estimated_start for p in played.pending}
     for name, time in expected.get("estimatedStart", {}).items():
         assert (starts[name] and format_time(starts[name])) == time
