@@ -86,6 +86,32 @@ def test_kubectl_applies_it_unchanged_and_again(plane, role):
     assert all(pod["spec"]["priority"] == 1_000_000_000 for pod in running)
 
 
+def test_each_pool_has_a_deployment_of_its_own(plane):
+    """A second pool's installation stands beside the first: each pool has its own names, and they share the rest."""
+    plane.kubectl("apply", "-f", "-", given=printed())
+    before = plane.client().get("/apis/apps/v1/namespaces/tenure-system/deployments/tenure")
+    text = printed("--pool", "gpu", "--service-monitor")
+    plane.kubectl("apply", "-f", "-", given=text)
+    plane.kubectl("-n", "tenure-system", "rollout", "status", "deployment/tenure-gpu", "--timeout=60s")
+    after = plane.client().get("/apis/apps/v1/namespaces/tenure-system/deployments/tenure")
+    assert after["metadata"]["generation"] == before["metadata"]["generation"]
+    (container,) = find(text, "Deployment", "tenure-gpu")["spec"]["template"]["spec"]["containers"]
+    assert "--pool=gpu" in container["args"]
+    assert scheduler.make_context("scheduler", container["args"][1:]).params["pool"] == "gpu"
+    budgets = plane.client().get("/apis/policy/v1/namespaces/tenure-system/poddisruptionbudgets")["items"]
+    wait_for(
+        lambda: [expected_pods(plane, b["metadata"]["name"]) for b in budgets] == [2, 2],
+        "budgets that overlap in no pod",
+    )
+    monitored = find(text, "ServiceMonitor", "tenure-gpu")["spec"]["selector"]["matchLabels"]
+    assert monitored.items() <= find(text, "Service", "tenure-gpu")["metadata"]["labels"].items()
+
+
+def expected_pods(plane, budget):
+    path = f"/apis/policy/v1/namespaces/tenure-system/poddisruptionbudgets/{budget}"
+    return plane.client().get(path)["status"]["expectedPods"]
+
+
 def test_the_namespace_refuses_pods_that_are_not_restricted(plane):
     """The namespace holds its pods to the restricted standard, which Tenure's own pods meet."""
     plane.kubectl("apply", "-f", "-", given=printed())
@@ -199,7 +225,7 @@ def test_bad_options_are_refused_with_a_remedy(tmp_path):
         (["--yunikorn-config", "yunikorn"], "NAMESPACE/NAME is expected"),
         (["--config", str(wrong)], "1 has no unit; write 1s"),
         (["--config", str(cluster)], "is no SchedulerConfig"),
-        (["--namespace", "Not A Name"], "is no name of a namespace"),
+        (["--namespace", "Not A Name"], "is no name that Kubernetes takes"),
         (["--image", ""], "is empty"),
     ):
         run = tenure("install", *options)

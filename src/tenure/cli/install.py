@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from tenure.clusters.kubernetes.manifests import Installation, objects, write
+from tenure.clusters.kubernetes.manifests import DEFAULT_POOL, Installation, objects, write
 from tenure.clusters.kubernetes.rbac import Role
 from tenure.model.kinds import Name
 from tenure.model.load import load_file
@@ -16,11 +16,12 @@ from tenure.model.problems import InvalidInputError, Problem
 from tenure.model.records import record_of
 from tenure.model.settings import Settings
 
-_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
 
 
 @click.command()
 @click.option("--namespace", default="tenure-system", show_default=True, help="Where Tenure itself runs.")
+@click.option("--pool", default=DEFAULT_POOL, show_default=True, help="Whose nodes it schedules.")
 @click.option("--image", help="The container image.  [default: tenure:VERSION]")
 @click.option(
     "--replicas", type=click.IntRange(1, 20), default=2, show_default=True, help="How many, of which one leads."
@@ -29,38 +30,37 @@ _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 @click.option("--read-only", is_flag=True, help="Decide and record, but act on nothing: it may only read and watch.")
 @click.option("--yunikorn-config", metavar="NAMESPACE/NAME", help="Read queues from YuniKorn's ConfigMap.")
 @click.option(
-    "--scheduler-name", multiple=True, metavar="NAME", help="Pods with this schedulerName count as Tenure's too."
-)
+    "--scheduler-name", "schedulers", multiple=True, metavar="NAME",
+    help="Pods with this schedulerName count as Tenure's too. Repeatable.",
+)  # fmt: skip
 @click.option("--service-monitor", is_flag=True, help="Add a Service and a ServiceMonitor for the Prometheus operator.")
 def install(
     namespace: str,
+    pool: str,
     image: str | None,
-    replicas: int,
     config: str | None,
     read_only: bool,
     yunikorn_config: str | None,
-    scheduler_name: tuple[str, ...],
-    service_monitor: bool,
+    **others: Any,
 ) -> int:
     """Print what `kubectl apply -f -` installs: namespace, resource definitions, rights, settings, Deployment.
 
     Nothing is contacted and nothing changed.
     """
-    if not _NAMESPACE.fullmatch(namespace):
-        raise click.UsageError(
-            f"--namespace is {namespace!r}, which is no name of a namespace: small letters, digits and '-', at most 63"
-        )
+    for option, name in (("--namespace", namespace), ("--pool", pool)):
+        if not _LABEL.fullmatch(name):
+            message = "small letters, digits and '-' are, 50 at most"
+            raise click.UsageError(f"{option} is {name!r}, which is no name that Kubernetes takes; {message}")
     if image == "":
         raise click.UsageError("--image is empty; name an image, or leave the option out")
     asked = Installation(
         image=image or f"tenure:{version('tenure')}",
         namespace=namespace,
-        replicas=replicas,
+        pool=pool,
         role=Role.READ_ONLY if read_only else Role.SCHEDULER,
         config=_settings(config) if config else None,
         yunikorn=_pair(yunikorn_config) if yunikorn_config else None,
-        schedulers=scheduler_name,
-        service_monitor=service_monitor,
+        **others,
     )
     click.echo(write(objects(asked)), nl=False)
     return 0

@@ -17,6 +17,7 @@ from tenure.model.settings import CAUSES
 PORT: Final = 8080
 CONFIG_FILE: Final = "config.yaml"
 CONFIG_FOLDER: Final = "/etc/tenure"
+DEFAULT_POOL: Final = "default"
 _USER: Final = 65_532
 _LABELS: Final = {"app.kubernetes.io/name": NAME}
 _PRIORITY: Final = 1_000_000_000
@@ -35,12 +36,23 @@ class Installation:
 
     image: str
     namespace: str = "tenure-system"
+    pool: str = DEFAULT_POOL
     replicas: int = 2
     role: Role = Role.SCHEDULER
     config: Object | None = None
     yunikorn: tuple[str, str] | None = None
     schedulers: tuple[str, ...] = ()
     service_monitor: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of what there is of each pool; what all pools share is called `NAME`."""
+        return NAME if self.pool == DEFAULT_POOL else f"{NAME}-{self.pool}"
+
+    @property
+    def pods(self) -> dict[str, str]:
+        """The labels of this pool's replicas."""
+        return {**_LABELS, "app.kubernetes.io/instance": self.pool}
 
 
 def objects(installation: Installation) -> list[Object]:
@@ -76,6 +88,10 @@ def write(listed: list[Object]) -> str:
 
 def _metadata(name: str, namespace: str | None = None) -> Object:
     return {"name": name, **({"namespace": namespace} if namespace else {}), "labels": dict(_LABELS)}
+
+
+def _of_pool(asked: Installation) -> Object:
+    return {"name": asked.name, "namespace": asked.namespace, "labels": asked.pods}
 
 
 def _namespace(asked: Installation) -> Object:
@@ -156,7 +172,7 @@ def _config(asked: Installation) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": _metadata(NAME, asked.namespace),
+        "metadata": _of_pool(asked),
         "data": {CONFIG_FILE: text},
     }
 
@@ -165,11 +181,11 @@ def _deployment(asked: Installation) -> Object:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": _metadata(NAME, asked.namespace),
+        "metadata": _of_pool(asked),
         "spec": {
             "replicas": asked.replicas,
-            "selector": {"matchLabels": dict(_LABELS)},
-            "template": {"metadata": {"labels": dict(_LABELS)}, "spec": _pod(asked)},
+            "selector": {"matchLabels": asked.pods},
+            "template": {"metadata": {"labels": asked.pods}, "spec": _pod(asked)},
         },
     }
 
@@ -191,11 +207,11 @@ def _pod(asked: Installation) -> Object:
                 "maxSkew": 1,
                 "topologyKey": "kubernetes.io/hostname",
                 "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": dict(_LABELS)},
+                "labelSelector": {"matchLabels": asked.pods},
             }
         ],
         "containers": [_container(asked)],
-        "volumes": [{"name": "config", "configMap": {"name": NAME}}, {"name": "tmp", "emptyDir": {}}],
+        "volumes": [{"name": "config", "configMap": {"name": asked.name}}, {"name": "tmp", "emptyDir": {}}],
     }
 
 
@@ -227,6 +243,8 @@ def _container(asked: Installation) -> Object:
 def arguments(asked: Installation) -> list[str]:
     """Give the arguments of ``tenure`` in the container."""
     given = ["scheduler", f"--config={CONFIG_FOLDER}/{CONFIG_FILE}", f"--listen=:{PORT}"]
+    if asked.pool != DEFAULT_POOL:
+        given.append(f"--pool={asked.pool}")
     if asked.role is Role.READ_ONLY:
         given.append("--read-only")
     if asked.yunikorn is not None:
@@ -239,21 +257,21 @@ def _own_budget(asked: Installation) -> Object:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": _metadata(NAME, asked.namespace),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": dict(_LABELS)}},
+        "metadata": _of_pool(asked),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": asked.pods}},
     }
 
 
 def _service(asked: Installation) -> Object:
     ports = [{"name": "http", "port": PORT, "targetPort": "http"}]
-    spec = {"clusterIP": "None", "selector": dict(_LABELS), "ports": ports}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(NAME, asked.namespace), "spec": spec}
+    spec = {"clusterIP": "None", "selector": asked.pods, "ports": ports}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _of_pool(asked), "spec": spec}
 
 
 def _service_monitor(asked: Installation) -> Object:
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",
-        "metadata": _metadata(NAME, asked.namespace),
-        "spec": {"selector": {"matchLabels": dict(_LABELS)}, "endpoints": [{"port": "http", "interval": "30s"}]},
+        "metadata": _of_pool(asked),
+        "spec": {"selector": {"matchLabels": asked.pods}, "endpoints": [{"port": "http", "interval": "30s"}]},
     }
