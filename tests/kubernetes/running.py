@@ -139,8 +139,8 @@ def bound(client, name):
 
 def clear(client):
     """Delete all Jobs, gangs, pods, queues and nodes."""
-    for path in (JOBS, SETS, PODS, f"{TENURE}/queues", f"{TENURE}/nodepools", f"{TENURE}/disruptionbudgets", "/api/v1/nodes",
-                 "/api/v1/namespaces/tenure-system/configmaps"):  # fmt: skip
+    own = [f"{TENURE}/{plural}" for plural in ("queues", "nodepools", "disruptionbudgets")]
+    for path in (JOBS, SETS, PODS, *own, "/api/v1/nodes", "/api/v1/namespaces/tenure-system/configmaps"):
         for item in client.get(path)["items"]:
             if item["metadata"]["name"] != "kube-root-ca.crt":
                 with suppress(Exception):

@@ -64,8 +64,7 @@ def make(
     if any(p.kept in (MIRROR, OWN) and p.task.phase in PLACED for p in pods):
         scheduler = HELD
     if scheduler != TENURE:
-        foreign = Workload(name=name, namespace=namespace, uid=pods[0].uid, tasks=tasks, scheduler_name=scheduler,
-                           created_at=min(p.created_at for p in pods), min_member=1)  # fmt: skip
+        foreign = _foreign(namespace, name, pods[0].uid, tasks, scheduler, min(p.created_at for p in pods))
         return Made(foreign, tuple(pods), tuple(problems))
     annotations = {**_common(pods), **about.annotations}
     values["queue"] = values.get("queue") or _queue(about, pods)
@@ -97,9 +96,22 @@ def held(made: Made, why: str) -> Made:
     placed = [(p, t) for p, t in zip(made.pods, made.workload.tasks, strict=False) if t.phase in PLACED]
     tasks = tuple(replace(t, devices=(), spec=replace(t.spec, gpu_share=None), sub_group=None) for _, t in placed)
     old = made.workload
-    workload = Workload(name=old.name, namespace=old.namespace, uid=old.uid, tasks=tasks, scheduler_name=HELD,
-                        created_at=old.created_at, min_member=1)  # fmt: skip
+    workload = _foreign(old.namespace, old.name, old.uid, tasks, HELD, old.created_at)
     return Made(workload, tuple(p for p, _ in placed), (*made.problems, why))
+
+
+def _foreign(namespace: str, name: str, uid: str, tasks: tuple[Task, ...], scheduler: str, created_at: int) -> Workload:
+    """Give a workload that only holds room."""
+    return Workload(
+        name=name,
+        namespace=namespace,
+        uid=uid,
+        tasks=tasks,
+        queue=DEFAULT_QUEUE,
+        scheduler_name=scheduler,
+        created_at=created_at,
+        min_member=1,
+    )
 
 
 def _in_order(pods: list[PodRecord]) -> list[PodRecord]:

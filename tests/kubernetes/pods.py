@@ -1,0 +1,67 @@
+"""Objects as an API server would give them, without one."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes.mirror import Mirror, Options
+from tenure.clusters.kubernetes.observe import Observer
+
+NOW = 1_795_168_800_000_000
+"""2026-11-20T10:00:00Z"""
+
+
+class Nowhere:
+    """Stands where a client is that is never asked."""
+
+
+def pod(name, *, labels=None, annotations=None, owner=None, node=None, phase=None, namespace="default", **spec):
+    """Give a pod that asks for a core; ``owner`` is kind and name of its controller."""
+    meta = {
+        "name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "7",
+        "creationTimestamp": "2026-11-20T09:00:00Z", "labels": labels or {}, "annotations": annotations or {},
+    }  # fmt: skip
+    for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        if key in spec:
+            meta[key] = spec.pop(key)
+    if owner is not None:
+        meta["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "uid": f"uid-{owner[1]}", "controller": True}]
+    status = {"phase": phase or ("Running" if node else "Pending"), **spec.pop("status", {})}
+    container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
+    body = {"schedulerName": "tenure", "containers": [container], "priority": 0, **spec}
+    if node:
+        body["nodeName"] = node
+    return decoded({"metadata": meta, "spec": body, "status": status}, api.Pod)
+
+
+def node(name, cpu="8", **amounts):
+    """Give a node that is ready."""
+    status = {"allocatable": {"cpu": cpu, **amounts}, "conditions": [{"type": "Ready", "status": "True"}]}
+    return decoded({"metadata": {"name": name}, "status": status}, api.Node)
+
+
+def thing(name, *, namespace="", kind=api.Anything, **body):
+    """Give an object of another kind."""
+    meta = {"name": name, "namespace": namespace, "uid": f"uid-{name}", **body.pop("metadata", {})}
+    return decoded({"metadata": meta, **body}, kind)
+
+
+def decoded(plain, kind):
+    return msgspec.json.decode(msgspec.json.encode(plain), type=kind)
+
+
+def observed(*items, now=NOW, settings=None, pool="default", **objects):
+    """Give what is observed of pods and nodes, and of other objects by the name of their watch."""
+    return watching(*items, settings=settings, pool=pool, **objects).observe(now)
+
+
+def watching(*items, settings=None, pool="default", **objects):
+    """Give an observer of these objects."""
+    mirror = Mirror(Nowhere(), Options(pool=pool))
+    for item in items:
+        (mirror.nodes if isinstance(item, api.Node) else mirror.pods).put(item)
+    for name, listed in objects.items():
+        for item in listed:
+            mirror._objects(name.replace("_", " ")).put(item)
+    return Observer(mirror, settings)

@@ -1,0 +1,303 @@
+"""From objects to a cluster: grouping, queues, phases, and what is wrong with objects."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.kubernetes.pods import NOW, node, observed, pod, thing, watching
+
+from tenure.clusters.kubernetes import api, journal, keys
+from tenure.engine.snapshot import session_of
+from tenure.model.cluster import Eviction
+from tenure.model.dump import dump_cluster
+from tenure.model.load import load_cluster
+from tenure.model.workload import Phase
+
+ENTRY = journal.entry_of(
+    Eviction(
+        at=NOW - 1_000_000, workload="default/w", task="w-0", cause="reclaim", beneficiary="default/c", from_node="n"
+    ),
+    "uid-w-0",
+    "uid-w",
+    NOW + 60_000_000,
+)
+
+
+def by_name(seen):
+    return {w.name: w for w in seen.cluster.workloads}
+
+
+GROUPS = {
+    "a label": ({"labels": {"tenure.dev/pod-group": "g"}}, "g"),
+    "KAI's annotation": ({"annotations": {"pod-group-name": "g"}}, "g"),
+    "the coscheduling plugin's label": ({"labels": {"scheduling.x-k8s.io/pod-group": "g"}}, "g"),
+    "Kubernetes' own field": ({"schedulingGroup": {"podGroupName": "g"}}, "g"),
+    "a Job": ({"owner": ("Job", "g")}, "g"),
+    "a JobSet": ({"owner": ("Job", "g-x-0"), "labels": {"jobset.sigs.k8s.io/jobset-name": "g"}}, "g"),
+    "a Deployment": ({"owner": ("ReplicaSet", "g-5d4f"), "labels": {"pod-template-hash": "5d4f"}}, "g"),
+    "a StatefulSet": ({"owner": ("StatefulSet", "g")}, "g"),
+    "an owner of any other kind": ({"owner": ("RayCluster", "g")}, "g"),
+}
+
+
+@pytest.mark.parametrize("by", GROUPS)
+def test_pods_are_one_workload_by(by):
+    """Pods that name the same group, or have the same owner, are one workload of that name."""
+    fields, name = GROUPS[by]
+    seen = by_name(observed(pod("p-0", **fields), pod("p-1", **fields)))
+    assert {k: [t.name for t in w.tasks] for k, w in seen.items()} == {name: ["p-0", "p-1"]}
+
+
+def test_pods_of_nobody_are_workloads_of_their_own_that_are_not_moved():
+    """A pod without a controller stands for itself, and says that nobody would recreate it."""
+    seen = by_name(observed(pod("a"), pod("b")))
+    assert {w.name: (w.owner_kind, w.min_member) for w in seen.values()} == {"a": ("Pod", 1), "b": ("Pod", 1)}
+
+
+@pytest.mark.parametrize(
+    ("extra", "together"),
+    [
+        ({}, 2),
+        ({"jobs": [thing("g", namespace="default", kind=api.Job, spec={"parallelism": 4, "completions": 3})]}, 3),
+    ],
+)
+def test_as_many_of_a_job_start_together_as_run_in_parallel(extra, together):
+    """What a Job says binds; an annotation of its pods where nothing is known of the Job itself."""
+    pods = [pod(f"g-{i}", owner=("Job", "g"), annotations={"tenure.dev/min-member": "2"}) for i in range(4)]
+    assert by_name(observed(*pods, **extra))["g"].min_member == together
+
+
+def test_what_is_replaced_one_by_one_starts_one_by_one():
+    """Pods of a Deployment do not wait for each other, unless an annotation says so."""
+    fields = {"owner": ("ReplicaSet", "g-5d4f"), "labels": {"pod-template-hash": "5d4f"}}
+    assert by_name(observed(pod("p-0", **fields), pod("p-1", **fields)))["g"].min_member == 1
+    told = [thing("g", namespace="default", metadata={"annotations": {"tenure.dev/min-member": "2"}})]
+    assert by_name(observed(pod("p-0", **fields), pod("p-1", **fields), deployments=told))["g"].min_member == 2
+
+
+@pytest.mark.parametrize("label", keys.QUEUE_LABELS)
+def test_a_label_names_the_queue(label):
+    """Tenure's own label, KAI's and YuniKorn's name a queue."""
+    queues = [thing("default", spec={}), thing("q", spec={})]
+    assert by_name(observed(pod("a", labels={label: "q"}), queues=queues))["a"].queue == "q"
+
+
+def test_a_pod_for_a_queue_that_is_not_there_waits_and_others_do_not():
+    """What names no queue of the tree is told of, and left out of what is decided about."""
+    watch = watching(pod("lost", labels={"tenure.dev/queue": "none"}), pod("fine"), queues=[thing("default", spec={})])
+    assert set(by_name(watch.observe(NOW))) == {"fine"}
+    assert [(meta.name, "there is no queue none" in line) for _, meta, line in watch.mirror.findings.new] == [
+        ("lost", True)
+    ]
+
+
+def test_a_running_pod_for_a_queue_that_is_not_there_holds_its_room():
+    """What runs and cannot be decided about is taken for another scheduler's."""
+    found = observed(
+        node("n"), pod("lost", labels={"tenure.dev/queue": "none"}, node="n"), queues=[thing("default", spec={})]
+    )
+    workload = by_name(found)["lost"]
+    assert workload.scheduler_name != "tenure"
+    assert [t.node for t in workload.tasks] == ["n"]
+
+
+PHASES = {
+    "waits": ({}, Phase.PENDING),
+    "is gated": ({"schedulingGates": [{"name": "held"}]}, Phase.GATED),
+    "is bound": ({"node": "n", "phase": "Pending"}, Phase.BOUND),
+    "runs": ({"node": "n"}, Phase.RUNNING),
+    "terminates": (
+        {"node": "n", "deletionTimestamp": "2026-11-20T10:00:30Z", "deletionGracePeriodSeconds": 30},
+        Phase.TERMINATING,
+    ),
+    "has succeeded": ({"node": "n", "phase": "Succeeded"}, Phase.SUCCEEDED),
+}
+
+
+@pytest.mark.parametrize("what", PHASES)
+def test_a_task_is_in_the_phase_in_which_its_pod(what):
+    """Phases follow from the pod's status, node, gates and deletion."""
+    fields, phase = PHASES[what]
+    task = by_name(observed(node("n"), pod("p", owner=("Job", "g"), **fields)))["g"].tasks[0]
+    assert task.phase is phase
+    if phase is Phase.TERMINATING:
+        assert task.terminating_since == NOW
+
+
+@pytest.mark.parametrize("fields", [{"phase": "Failed", "node": "n"}, {"deletionTimestamp": "2026-11-20T10:00:00Z"}])
+def test_what_has_failed_or_goes_before_it_was_placed_is_no_task(fields):
+    """It holds nothing and waits for nothing."""
+    assert not observed(node("n"), pod("p", **fields)).cluster.workloads
+
+
+def test_mirror_pods_daemons_and_other_schedulers_pods_are_never_victims():
+    """Static pods and other schedulers' pods only hold room; a DaemonSet's pods are not preemptible."""
+    found = observed(
+        node("n"),
+        pod("static", node="n", annotations={keys.MIRROR: "x"}, owner=("Node", "n")),
+        pod("other", node="n", schedulerName="default-scheduler"),
+        pod("daemon", node="n", owner=("DaemonSet", "d")),
+    )
+    seen = by_name(found)
+    assert seen["static"].scheduler_name != "tenure"
+    assert seen["other"].scheduler_name == "default-scheduler"
+    assert (seen["daemon"].owner_kind, seen["daemon"].preemptible) == ("DaemonSet", False)
+
+
+def test_a_workload_started_when_the_first_of_its_pods_says():
+    """The start is written on each pod with its binding, and stays with those that stay."""
+    at = {keys.STARTED: "2026-11-20T09:30:00Z"}
+    found = observed(
+        node("n"), pod("g-0", owner=("Job", "g"), node="n", annotations=at), pod("g-1", owner=("Job", "g"))
+    )
+    assert by_name(found)["g"].started_at == NOW - 1_800_000_000
+
+
+def test_the_oldest_checkpoint_of_a_gang_counts_and_one_that_lies_ahead_does_not():
+    """In a gang the oldest checkpoint counts; one in the future counts as none."""
+    times = ("2026-11-20T09:50:00Z", "2026-11-20T09:40:00Z", "2026-11-20T12:00:00Z")
+    pods = [pod(f"g-{i}", owner=("Job", "g"), node="n", annotations={keys.CHECKPOINT: t}) for i, t in enumerate(times)]
+    assert by_name(observed(node("n"), *pods))["g"].checkpoint.last_at == NOW - 1_200_000_000
+
+
+def test_a_nomination_counts_where_note_and_status_agree():
+    """A promise is what the status names and the note is about; another scheduler's is none."""
+    note = json.dumps({"node": "n", "at": "2026-11-20T09:59:00Z", "devices": [1]})
+    ours = pod("a", annotations={keys.NOMINATION: note}, status={"nominatedNodeName": "n"})
+    moved = pod("b", annotations={keys.NOMINATION: note}, status={"nominatedNodeName": "m"})
+    seen = by_name(observed(node("n"), node("m"), ours, moved))
+    assert (seen["a"].tasks[0].nominated.node, seen["a"].tasks[0].nominated.devices) == ("n", (1,))
+    assert seen["b"].tasks[0].nominated is None
+
+
+def log(*entries):
+    return [thing("tenure-evictions-default-0", namespace="tenure-system", data={journal.DATA: journal.write(entries)})]
+
+
+def test_an_eviction_on_record_whose_pod_is_gone_counts():
+    """The record outlives the pod: it counts for budgets, and its cooldown holds."""
+    found = observed(node("n"), pod("w-1", owner=("Job", "w"), node="n"), eviction_log=log(ENTRY))
+    assert [e.task for e in found.cluster.evictions] == ["w-0"]
+    assert by_name(found)["w"].requeue_not_before == NOW + 60_000_000
+
+
+def test_an_eviction_on_record_whose_pod_still_runs_is_under_notice():
+    """What was announced and never done counts for nobody, and is judged anew."""
+    found = observed(node("n"), pod("w-0", owner=("Job", "w"), node="n"), eviction_log=log(ENTRY))
+    assert found.cluster.evictions == ()
+    task = by_name(found)["w"].tasks[0]
+    assert (task.notice.cause, task.notice.beneficiary) == ("reclaim", "default/c")
+
+
+def test_a_cooldown_is_not_handed_to_another_job_of_the_same_name():
+    """The record names the owner's identity: a new Job of an old name begins without a cooldown."""
+    made = [thing("w", namespace="default", kind=api.Job, metadata={"uid": "another"}, spec={})]
+    found = observed(node("n"), pod("w-1", owner=("Job", "w"), node="n"), eviction_log=log(ENTRY), jobs=made)
+    assert by_name(found)["w"].requeue_not_before is None
+
+
+def test_a_moved_pod_is_stood_in_for_until_its_replacement_is_there():
+    """The place that a moved pod is to land on stays promised, and is handed on to the pod that replaces it."""
+    move = journal.entry_of(
+        Eviction(at=NOW - 1_000_000, workload="default/w", task="w-0", cause="consolidate", from_node="n", to_node="m"),
+        "uid-gone", "uid-w", None,
+    )  # fmt: skip
+    stays = pod("w-1", owner=("Job", "w"), node="n")
+    before = observed(node("n"), node("m"), stays, eviction_log=log(move))
+    assert [(t.name, t.nominated.node) for t in by_name(before)["w"].tasks[1:]] == [("w-0.moving", "m")]
+    assert not before.has_pod("default/w", 1)
+    new = pod("w-2", owner=("Job", "w"))
+    new.metadata.creation_timestamp = "2026-11-20T10:00:00Z"
+    after = observed(node("n"), node("m"), stays, new, eviction_log=log(move))
+    assert [t.nominated and t.nominated.node for t in by_name(after)["w"].tasks] == [None, "m"]
+    assert [(landing.pod.name, landing.replaces) for landing in after.promises.landings] == [("w-2", "uid-gone")]
+
+
+def test_a_promise_is_broken_while_somebody_who_was_to_go_stays():
+    """A place for which a pod had to go that was never sent away is no promise, and is taken back."""
+    note = json.dumps({"node": "n", "at": "2026-11-20T09:59:00Z", "needs": ["uid-stays"]})
+    hopes = pod("hopes", annotations={keys.NOMINATION: note}, status={"nominatedNodeName": "n"})
+    found = observed(node("n"), hopes, pod("stays", node="n"))
+    assert by_name(found)["hopes"].tasks[0].nominated is None
+    assert [p.name for p in found.promises.broken] == ["hopes"]
+    assert by_name(observed(node("n"), hopes))["hopes"].tasks[0].nominated is not None
+
+
+def test_two_owners_of_one_name_are_two_workloads():
+    """A Job and a StatefulSet may have one name; the Job keeps it."""
+    found = by_name(observed(pod("a-0", owner=("Job", "x")), pod("b-0", owner=("StatefulSet", "x"))))
+    assert {k: w.tasks[0].name for k, w in found.items()} == {"x": "a-0", "x.statefulset": "b-0"}
+
+
+def test_pods_of_another_pool_are_not_seen():
+    """A pool is the nodes with its label, what runs there, and what waits with its label."""
+    there = node("n")
+    there.metadata.labels = {keys.POOL: "gpu"}
+    pods = [pod("runs", node="n"), pod("waits", labels={keys.POOL: "gpu"}), pod("elsewhere")]
+    assert set(by_name(observed(there, *pods, pool="gpu"))) == {"runs", "waits"}
+    assert set(by_name(observed(there, *pods))) == {"elsewhere"}
+
+
+def test_a_heartbeat_changes_nothing():
+    """A node's status that says the same again is no reason for a cycle."""
+    watch = watching(node("n"))
+    before = watch.mirror.version()
+    watch.mirror.nodes.put(node("n"))
+    assert watch.mirror.version() == before
+
+
+TEXTS = st.one_of(
+    st.text(max_size=20), st.sampled_from(["0", "-1", "null", "{}", "[]", "1h", "2026-11-20T10:00:00Z", "true"])
+)
+ANNOTATIONS = st.dictionaries(
+    st.sampled_from([*sorted(keys.WRITTEN), keys.TASK_ORDER, keys.MIN_MEMBER, keys.SUB_GROUP, keys.ROLE, keys.NOT_BEFORE,
+                     "tenure.dev/gpu-fraction", "tenure.dev/gpu-devices", "tenure.dev/expected-runtime",
+                     "tenure.dev/checkpoint-interval", "tenure.dev/preemptible", "pod-group-name"]),
+    TEXTS, max_size=6,
+)  # fmt: skip
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 10**12) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    ANNOTATIONS,
+    st.booleans(),
+    st.dictionaries(st.sampled_from(["queue", "minMember", "subGroups", "checkpoint"]), PLAIN),
+)
+def test_whatever_objects_say_the_rest_is_decided_about(annotations, placed, spec):
+    """Any annotations, any pod group: the engine can be given what is observed, and a sound pod is in it."""
+    strange = pod(
+        "strange", annotations=annotations, labels={"tenure.dev/pod-group": "g"}, node="n" if placed else None
+    )
+    queues = [
+        thing("default", spec={}),
+        thing("bad", spec={"max": {"cpu": "-1"}}),
+        thing("lost", spec={"parent": "none"}),
+    ]
+    groups = [thing("g", namespace="default", spec=spec)]
+    found = observed(node("n"), strange, pod("fine", node="n"), queues=queues, podgroups=groups)
+    session = session_of(found.cluster)
+    assert session.workloads["default/fine"].leaf >= 0
+
+
+def test_what_is_observed_can_be_written_as_a_cluster_file_and_read_again(tmp_path):
+    """A snapshot says all that is decided about: what is read of it is equal to what was observed."""
+    note = json.dumps({"node": "n", "at": "2026-11-20T09:59:00Z"})
+    found = observed(
+        node("n"),
+        pod("w-0", owner=("Job", "w"), node="n", annotations={keys.STARTED: "2026-11-20T09:30:00Z"}),
+        pod("new", annotations={keys.NOMINATION: note}, status={"nominatedNodeName": "n"}),
+        pod("other", schedulerName="default-scheduler", node="n"),
+        eviction_log=log(ENTRY),
+        queues=[thing("default", spec={"max": {"cpu": "20"}})],
+    ).cluster
+    file = tmp_path / "cluster.json"
+    with file.open("w") as stream:
+        dump_cluster(found, stream, format="json")
+    assert load_cluster(file).cluster == found
