@@ -19,6 +19,7 @@ from tenure.live.port import LiveCluster, Note, Waiting
 from tenure.live.reasons import condition
 from tenure.live.tables import EVENTS
 from tenure.model.settings import CAUSES, Settings
+from tenure.rescheduler.memory import Memory
 from tenure.telemetry.events import events_of
 
 SECOND = 1_000_000
@@ -91,6 +92,7 @@ class Loop:
         self.health = Health()
         self.confirmation = Confirmation()
         self.recorded: set[tuple[str, str, str]] = set()
+        self.rescheduling = Memory()
         self._term = 0
         self._stopped = threading.Event()
         self._last_now = 0
@@ -128,6 +130,8 @@ class Loop:
         cluster = replace(observed.cluster, settings=self._settings(observed.cluster.settings, now))
         session = session_of(cluster)
         scheduler = Scheduler(session, self.recorded)
+        self.rescheduling.sent.clear()  # what was moved stands in the cluster's log, if it was moved
+        scheduler.context.rescheduling = self.rescheduling
         plan = scheduler.cycle(now)
         decided = time.monotonic()
         allowed = self.confirmation.of(plan, observed.identities)
