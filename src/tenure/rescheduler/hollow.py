@@ -62,6 +62,10 @@ def hollow(asked: Improvement, solver: Solver, limits: Limits) -> Hollowed | Non
     most = -solution.bound if math.isfinite(solution.bound) else FREE
     if solution.values is None:
         return Hollowed((), most, optimal=False, reason=solution.failure or f"cut off after {solution.nodes} nodes")
+    if not solution.optimal and solution.nodes < limits.node_limit:  # what it has by then depends on the clock
+        return Hollowed(
+            (), most, optimal=False, reason=f"the greedy plan stands: {limits.time_limit:g} s were not enough"
+        )
     moves, _ = decode(asked.problem, program, solution.values)
     reason = "" if solution.optimal else f"the search was cut off after {solution.nodes} nodes"
     return Hollowed(tuple(moves), most, solution.optimal, reason)

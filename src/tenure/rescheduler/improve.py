@@ -17,7 +17,7 @@ from tenure.engine.cost import MICRO, cost
 from tenure.engine.evictions import evict
 from tenure.engine.workloads import TaskState
 from tenure.rescheduler.heat import Heat
-from tenure.rescheduler.layout import Mask, Worth
+from tenure.rescheduler.layout import Floats, Mask, Worth
 from tenure.rescheduler.memory import CAUSE
 from tenure.rescheduler.view import own_domain, units_of
 from tenure.rescheduler.waiting import fitting
@@ -132,8 +132,11 @@ class Search:
                 return False
         return True
 
-    def _best(self, task: TaskState, avoid: Mask | None) -> tuple[int, float]:
-        """Where a task that has just been evicted lands best, and what the layout gains by its landing; -1: nowhere."""
+    def _best(self, task: TaskState, avoid: Mask | None = None, prefer: Floats | None = None) -> tuple[int, float]:
+        """Where a task that has just been evicted lands best, and what the layout gains by its landing; -1: nowhere.
+
+        Of equal places that with the most of ``prefer`` (``float64[nodes]``) is taken, else the first.
+        """
         self.steps -= 1
         scorer, cls = self.session.scorer, task.cls
         _, then = scorer.fits(cls, slice(None))
@@ -163,6 +166,8 @@ class Search:
             worth = worth + liking - liking[task.leaving]
         worth = np.where(then, worth, -np.inf)
         best = int(worth.argmax())
+        if prefer is not None:
+            best = int(np.where(worth >= worth[best] - NOTHING, prefer, -np.inf).argmax())
         return best, float(worth[best])
 
     def _put(self, task: TaskState, target: int) -> None:
@@ -234,7 +239,7 @@ class Search:
         before = worth.of(origin) - worth.scattered()
         evict(session, task)
         left = worth.of(origin) - worth.scattered() - before
-        target, arrived = self._best(task, None)
+        target, arrived = self._best(task)
         gain = left + arrived
         if target >= 0 and (worth.terms.whole or worth.terms.scattered) and self._pays(gain, self.cost[task]):
             gain += self._correction(task, target, arrived)  # what devices it takes is known once it is there
@@ -258,13 +263,15 @@ class Search:
         if not self.worth.terms.whole:
             return False
         ranked = []
+        settles: Floats = np.full(len(self.session.nodes), np.inf)  # how dear it is to empty each node
         for node in range(len(self.session.nodes)):
             tasks = self._occupants(node)
             price = self.worth.terms.whole * float(self.worth.price[node])
             total = sum(self.cost[t] for t in tasks or ())
             if tasks and self._pays(price, total):
                 ranked.append((-price / total, node, tasks))
-        done = [self._empty(node, tasks) for _, node, tasks in sorted(ranked, key=lambda r: r[:2])]
+                settles[node] = total / price
+        done = [self._empty(node, tasks, settles) for _, node, tasks in sorted(ranked, key=lambda r: r[:2])]
         return any(done)
 
     def _occupants(self, node: int) -> list[TaskState] | None:
@@ -283,7 +290,7 @@ class Search:
                 return None
         return sorted(there, key=lambda t: (-self.worth.weight(t.cls), t.workload.key, t.index))
 
-    def _empty(self, node: int, tasks: list[TaskState]) -> bool:
+    def _empty(self, node: int, tasks: list[TaskState], settles: Floats) -> bool:
         if tasks != self._occupants(node) or not self._within(tasks) or self.steps <= 0:
             return False
         session, worth = self.session, self.worth
@@ -296,7 +303,7 @@ class Search:
             evict(session, task)
         places: list[int] = []
         for task in tasks:
-            target, _ = self._best(task, idle)
+            target, _ = self._best(task, idle, settles)
             if target < 0:
                 break
             before.setdefault(target, worth.of(target))
