@@ -28,7 +28,6 @@ from tests.kubernetes.stage import wait_until
 from tools.controlplane.plane import ControlPlane, Options
 
 from tenure.clusters.kubernetes import journal, keys
-from tenure.clusters.kubernetes.rbac import Role, granted
 
 ACCOUNT = "system:serviceaccount:tenure-system:tenure"
 MAPS = "/api/v1/namespaces/tenure-system/configmaps"
@@ -110,6 +109,32 @@ def test_a_queue_gets_what_it_is_owed_and_every_eviction_has_a_record(plane, cli
     assert not lease["spec"].get("holderIdentity")
     refused = [e for e in plane.audit(ACCOUNT) if e["responseStatus"]["code"] == 403]
     assert not [(e["verb"], e.get("objectRef", {}).get("resource")) for e in refused]
+
+
+def test_who_goes_says_why_and_who_waits_for_that_says_where(plane, client, token, tmp_path):
+    """While victims terminate they say that a scheduler preempts them, for whom; the place is promised until then."""
+    slow = {"simulated.tenure.dev/stop-seconds": "12"}
+    with running(plane.kubeconfig_for(token, "tenure"), tmp_path):
+        client.create(SETS, gang("a-first", "team-a", 8, **slow))
+        wait_until(lambda: bound(client, "a-first") == 8, "it does not start", 60)
+        client.create(JOBS, job("b-first", "team-b", 4))
+
+        def leaving():
+            pods = client.get(f"{PODS}?labelSelector=app%3Da-first")["items"]
+            return [p for p in pods if p["metadata"].get("deletionTimestamp")]
+
+        wait_until(lambda: len(leaving()) == 8, lambda: f"{len(leaving())} go", 30)
+        for pod in leaving():
+            reasons = [c["reason"] for c in pod["status"]["conditions"] if c["type"] == "DisruptionTarget"]
+            assert reasons == ["PreemptionByScheduler"]
+            said = json.loads(pod["metadata"]["annotations"][keys.EVICTION])
+            assert (said["cause"], said["for"]) == ("reclaim", "default/b-first")
+        waiting = pods_of(client, "b-first")
+        assert all(p["status"].get("nominatedNodeName") for p in waiting)
+        assert bound(client, "b-first") == 0
+        wait_until(lambda: bound(client, "b-first") == 4, "it does not start in the place that it was promised", 60)
+        places = {p["metadata"]["name"]: p["spec"]["nodeName"] for p in pods_of(client, "b-first")}
+        assert places == {p["metadata"]["name"]: p["status"]["nominatedNodeName"] for p in waiting}
 
 
 def test_a_snapshot_gives_the_plan_of_the_scheduler(plane, client, token, tmp_path):
@@ -266,18 +291,3 @@ def test_bad_objects_are_told_of_and_stop_nobody(plane, client, token, tmp_path)
 
         wait_until(lambda: {"lost", "strange"} <= told(), lambda: f"told of {told()}", 30)
         assert bound(client, "lost") == bound(client, "strange") == 0
-
-
-def test_no_right_is_granted_that_is_never_used(plane):
-    """After all these tests, every verb that the account has was used, but for those of what did not happen here."""
-    used = set()
-    for event in plane.audit(ACCOUNT):
-        target = event.get("objectRef", {})
-        resource = "/".join(filter(None, (target.get("resource"), target.get("subresource"))))
-        used.add((target.get("apiGroup", ""), resource, event["verb"]))
-    unused = {right for right in granted(Role.SCHEDULER) if right not in used}
-    elsewhere = {"scheduling.run.ai", "jobset.x-k8s.io"}  # kinds of others, read where they are installed
-    rare = {right for right in unused if right[0] in elsewhere or right[:2] == ("scheduling.k8s.io", "podgroups")}
-    rare |= {("", "configmaps", "delete"), ("", "configmaps", "patch")}
-    status = {("tenure.dev", f"{name}/status", "patch") for name in ("podgroups", "disruptionbudgets", "nodepools")}
-    assert unused <= rare | status, unused - rare - status
