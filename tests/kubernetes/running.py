@@ -114,9 +114,9 @@ def job(name, queue, pods, *, gpu=1):
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
 
 
-def gang(name, queue, pods, *, gpu=1):
+def gang(name, queue, pods, *, gpu=1, **annotations):
     """Give a ReplicaSet whose pods start together; those that go come back at once."""
-    template = pod_template(name, queue, gpu, **{"tenure.dev/min-member": str(pods)})
+    template = pod_template(name, queue, gpu, **{"tenure.dev/min-member": str(pods), **annotations})
     spec = {"replicas": pods, "selector": {"matchLabels": {"app": name}}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": spec}
 

@@ -253,7 +253,8 @@ TEXTS = st.one_of(
     st.text(max_size=20), st.sampled_from(["0", "-1", "null", "{}", "[]", "1h", "2026-11-20T10:00:00Z", "true"])
 )
 ANNOTATIONS = st.dictionaries(
-    st.sampled_from([*sorted(keys.WRITTEN), keys.TASK_ORDER, keys.MIN_MEMBER, keys.SUB_GROUP, keys.ROLE, keys.NOT_BEFORE,
+    st.sampled_from([*sorted(keys.WRITTEN), keys.TASK_ORDER, keys.MIN_MEMBER, keys.SUB_GROUP, keys.ROLE,
+                     keys.NOT_BEFORE,
                      "tenure.dev/gpu-fraction", "tenure.dev/gpu-devices", "tenure.dev/expected-runtime",
                      "tenure.dev/checkpoint-interval", "tenure.dev/preemptible", "pod-group-name"]),
     TEXTS, max_size=6,
