@@ -147,11 +147,15 @@ class Bounds:
         """Say which pieces may be part of a set at all; None where the bounds exclude none."""
         if self.cause != "reclaim":
             return None
-        self.holdings.catch_up()
         rules = ReclaimRules(self.session, self.shares, contender)
-        groups, known = self._groups(rules), dict[tuple[int, Amount], bool]()
+        known: dict[tuple[int, Amount], bool] = {}
+        groups: dict[int, tuple[int, Cap, Cap]] | None = None
 
         def allowed(piece: Piece) -> bool:
+            nonlocal groups
+            if groups is None:  # nothing has been taken yet, and most searches never ask
+                self.holdings.catch_up()
+                groups = self._groups(rules)
             group = groups.get(piece.workload.leaf)
             if group is None:
                 return False

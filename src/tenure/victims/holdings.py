@@ -6,6 +6,7 @@ changed are looked at again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from operator import add, sub
 from typing import NamedTuple
@@ -54,7 +55,7 @@ class Holdings:
         self._shares: list[list[Share]] = [[] for _ in range(count)]
         self._occupants: list[list[int]] = [[] for _ in range(count)]
         self._totals: dict[int, dict[WorkloadState, Amount]] = {}
-        self._largest: dict[int, Amount] = {}
+        self._sizes: dict[int, Counter[Amount]] = {}
         self._sums: dict[int, Amount] = {}
         self._entries: Entries | None = None
         self._open: dict[int, frozenset[int]] = {}
@@ -110,35 +111,29 @@ class Holdings:
         workload = share.workload
         if not any(share.amount):
             return
-        totals = self._totals.setdefault(workload.leaf, {})
-        before = totals.get(workload)
-        if sign > 0:
-            totals[workload] = share.amount if before is None else tuple(map(add, before, share.amount))
+        leaf, reckon = workload.leaf, add if sign > 0 else sub
+        totals, sizes = self._totals.setdefault(leaf, {}), self._sizes.setdefault(leaf, Counter())
+        before = totals.get(workload, self._none)
+        after = tuple(map(reckon, before, share.amount))
+        self._sums[leaf] = tuple(map(reckon, self._sums.get(leaf, self._none), share.amount))
+        if any(before):
+            sizes[before] -= 1
+            if not sizes[before]:
+                del sizes[before]
+        if any(after):
+            sizes[after] += 1
+            totals[workload] = after
         else:
-            assert before is not None
-            after = tuple(map(sub, before, share.amount))
-            if any(after):
-                totals[workload] = after
-            else:
-                del totals[workload]
-        self._largest.pop(workload.leaf, None)
-        self._sums.pop(workload.leaf, None)
+            del totals[workload]
 
     def largest(self, leaf: int) -> Amount:
         """Give, for each row, the most that one workload of a leaf holds."""
-        found = self._largest.get(leaf)
-        if found is None:
-            totals = self._totals.get(leaf)
-            found = self._largest[leaf] = tuple(map(max, zip(*totals.values(), strict=True))) if totals else self._none
-        return found
+        sizes = self._sizes.get(leaf)
+        return tuple(map(max, zip(*sizes, strict=True))) if sizes else self._none
 
     def held(self, leaf: int) -> Amount:
         """Give what all preemptible workloads of a leaf hold."""
-        found = self._sums.get(leaf)
-        if found is None:
-            totals = self._totals.get(leaf)
-            found = self._sums[leaf] = tuple(map(sum, zip(*totals.values(), strict=True))) if totals else self._none
-        return found
+        return self._sums.get(leaf, self._none)
 
     @property
     def leaves(self) -> list[int]:

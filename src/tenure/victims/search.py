@@ -142,9 +142,16 @@ class Search:
     def _first_alone(self, budget: Budget) -> list[Piece] | None:
         """The first piece of all, if it will do: no set comes before it."""
         piece = self.candidates.first()
-        if piece is not None and self.allowed is not None and not self.allowed(piece):
-            piece = next(filter(self.allowed, self.candidates.all()), None)
-        if piece is None or not self._could_serve(piece) or not self.need.met([piece]) or not budget.spend():
+        if piece is not None and (found := self._alone(piece, budget)) is not None:
+            return found
+        if piece is None or self.allowed is None or self.allowed(piece):
+            return None
+        piece = next(filter(self.allowed, self.candidates.all()), None)
+        return None if piece is None else self._alone(piece, budget)
+
+    def _alone(self, piece: Piece, budget: Budget) -> list[Piece] | None:
+        """One piece, if it will do."""
+        if not self._could_serve(piece) or not self.need.met([piece]) or not budget.spend():
             return None
         return [piece] if isinstance(self._play([piece], last=True), Played) else None
 

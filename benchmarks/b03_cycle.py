@@ -1,0 +1,134 @@
+"""B3: a full cycle of all actions on a large cluster, and the next after a change of one part in a hundred.
+
+100,000 pods, of which 60,000 run, on 5,000 nodes of 8 GPUs; 500 leaf queues in four levels; gangs of 1 to 512 tasks.
+Anchor: one pass over the snapshot that does nothing but add up what every task asks for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from dataclasses import replace
+
+from common import measure, print_memory, print_table
+from tenure.cycle import Scheduler
+from tenure.engine.plan import Plan
+from tenure.engine.session import Session
+from tenure.engine.snapshot import session_of
+from tenure.model.cluster import Cluster
+from tenure.model.node import Node
+from tenure.model.queue import Queue
+from tenure.model.settings import Settings
+from tenure.model.workload import Phase, Task, TaskSpec, Workload
+
+GPU = "nvidia.com/gpu"
+PER_NODE = 8
+NOW = 1_000_000_000_000_000
+HOUR = 3_600_000_000
+ONE = TaskSpec(requests=(("cpu", 4000), (GPU, 1)))
+BARE = TaskSpec(requests=(("cpu", 2000),))
+SIZES = (1, 1, 1, 1, 2, 4, 8, 16, 64, 512)
+FAN_OUT = (5, 5, 4, 5)
+
+
+def tree(nodes: int) -> tuple[tuple[Queue, ...], list[str]]:
+    """Give 500 leaves in four levels, each guaranteed an equal part of nine tenths of the GPUs."""
+    level, queues = [""], []
+    for fan in FAN_OUT:
+        below = [f"{parent or 'q'}-{n}" for parent in level for n in range(fan)]
+        queues += [Queue(name=name, parent=name.rsplit("-", 1)[0] if level != [""] else None) for name in below]
+        level = below
+    floor = {GPU: max(1, nodes * PER_NODE * 9 // 10 // len(level)) * 1000}
+    leaves = set(level)
+    return tuple(replace(q, guaranteed=floor) if q.name in leaves else q for q in queues), level
+
+
+def snapshot(nodes: int, seed: int = 1) -> Cluster:
+    """Nodes whose GPUs are nearly all in use, more by some queues than they are due, beside pods without GPUs."""
+    rng = random.Random(seed)
+    queues, leaves = tree(nodes)
+    owners = leaves[: len(leaves) * 7 // 10]
+    machines = tuple(Node(name=f"n{i:05}", allocatable={"cpu": 96_000, GPU: PER_NODE}) for i in range(nodes))
+    slots = [(node, device) for node in range(nodes) for device in range(PER_NODE)]
+    running = nodes * 12
+    placed = [(ONE, slot) for slot in slots[: len(slots) * 99 // 100]]
+    placed += [(BARE, (rng.randrange(nodes), -1)) for _ in range(running - len(placed))]
+    workloads: list[Workload] = []
+    at = 0
+    while at < len(placed):
+        size = min(rng.choice(SIZES[:-2]), len(placed) - at)
+        workloads.append(_running(f"r{at:06}", rng, owners, placed[at : at + size]))
+        at += size
+    waiting = 0
+    while waiting < nodes * 8:
+        size = min(rng.choice(SIZES), nodes * 8 - waiting)
+        workloads.append(waits(f"p{waiting:06}", rng, leaves, size))
+        waiting += size
+    return Cluster(now=NOW, settings=Settings(), nodes=machines, queues=queues, workloads=tuple(workloads))
+
+
+def _running(
+    name: str, rng: random.Random, leaves: list[str], places: list[tuple[TaskSpec, tuple[int, int]]]
+) -> Workload:
+    started = NOW - rng.randint(1, 48 * 60) * HOUR // 60
+    tasks = tuple(
+        Task(name=f"{name}-{i}", spec=spec, phase=Phase.RUNNING, node=f"n{node:05}",
+             devices=(device,) if device >= 0 else (), started_at=started)
+        for i, (spec, (node, device)) in enumerate(places)
+    )  # fmt: skip
+    return Workload(name=name, queue=rng.choice(leaves), created_at=started, started_at=started, tasks=tasks)
+
+
+def waits(name: str, rng: random.Random, leaves: list[str], size: int) -> Workload:
+    """A gang that waits."""
+    tasks = tuple(Task(name=f"{name}-{i}", spec=ONE) for i in range(size))
+    return Workload(name=name, queue=rng.choice(leaves), created_at=NOW - rng.randint(1, 3600) * 1_000_000, tasks=tasks)
+
+
+def change(session: Session, cluster: Cluster, seed: int = 2) -> None:
+    """One running workload in a hundred ends, and as many arrive."""
+    rng = random.Random(seed)
+    _, leaves = tree(len(cluster.nodes))
+    active = [key for key, w in session.workloads.items() if w.occupied()]
+    ended = rng.sample(active, max(1, len(active) // 100))
+    for key in ended:
+        session.remove_workload(key)
+    for number in range(len(ended)):
+        session.add_workload(waits(f"new{number:05}", rng, leaves, rng.choice(SIZES[:4])))
+
+
+def main() -> None:
+    """Print one line for each part."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--actions", help="only these, separated by commas")
+    given = parser.parse_args()
+    cluster = snapshot(given.nodes)
+    if given.actions:
+        cluster = replace(cluster, settings=Settings(actions=tuple(given.actions.split(","))))
+    pods = [task for workload in cluster.workloads for task in workload.tasks]
+    anchor = measure(lambda: sum(amount for task in pods for _, amount in task.spec.requests))
+    sessions: list[Session] = []
+    taken = measure(lambda: sessions.append(session_of(cluster)))
+    scheduler = Scheduler(sessions[0])
+    scheduler.context.detailed = False
+    plans: list[Plan] = []
+    full = measure(lambda: plans.append(scheduler.cycle(NOW)))
+    change(sessions[0], cluster)
+    then = measure(lambda: plans.append(scheduler.cycle(NOW + 1_000_000)))
+    counts = [f"{sum(s.action == a for s in p.steps)} {a}" for p in plans for a in ("bind", "evict", "nominate")]
+    rows = [
+        [name, f"{t.wall:.2f} s", f"{t.cpu:.2f} s", goal, f"{t.cpu / anchor.cpu:,.0f}", told]
+        for name, t, goal, told in (
+            ("taking the snapshot in", taken, "", ""),
+            ("full cycle", full, "10 s", ", ".join(counts[:3])),
+            ("next cycle, 1% changed", then, "0.5 s", ", ".join(counts[3:])),
+        )
+    ]
+    title = f"B3 cycle: {len(pods):,} pods, {given.nodes:,} nodes; one pass over the snapshot takes {anchor.cpu:.3f} s"
+    print_table(title, ["", "wall", "processor", "goal", "anchors", "steps"], rows)
+    print_memory()
+
+
+if __name__ == "__main__":
+    main()
