@@ -291,3 +291,6 @@ def test_bad_objects_are_told_of_and_stop_nobody(plane, client, token, tmp_path)
 
         wait_until(lambda: {"lost", "strange"} <= told(), lambda: f"told of {told()}", 30)
         assert bound(client, "lost") == bound(client, "strange") == 0
+        (lost,) = pods_of(client, "lost")
+        conditions = [c["reason"] for c in lost["status"]["conditions"] if c["type"] == "PodScheduled"]
+        assert conditions == ["QueueUnknown"]

@@ -25,8 +25,10 @@ _OWN: Final = {
     "NextCycle": "NextCycle",
 }
 HELD_BACK: Final = "HeldBack"
-QUEUE_UNKNOWN: Final = "QueueUnknown"
-REASONS: Final = frozenset({UNSCHEDULABLE, HELD_BACK, QUEUE_UNKNOWN, *_OWN.values()})
+LEFT_OUT: Final = ("QueueUnknown", "Invalid")
+"""Reasons of pods that cannot be decided about; the adapter gives them."""
+
+REASONS: Final = frozenset({UNSCHEDULABLE, HELD_BACK, *LEFT_OUT, *_OWN.values()})
 
 MOST = 900
 """Characters of a message."""

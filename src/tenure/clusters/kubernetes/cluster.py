@@ -14,6 +14,7 @@ from tenure.clusters.kubernetes.leader import lease_name
 from tenure.clusters.kubernetes.mirror import Mirror, Options
 from tenure.clusters.kubernetes.observe import Observed, Observer
 from tenure.clusters.kubernetes.pause import pause_of
+from tenure.clusters.kubernetes.records import PodRecord
 from tenure.engine.plan import Plan
 from tenure.model.settings import Settings
 from tenure.model.workload import Phase
@@ -28,7 +29,9 @@ _MOST_REMEMBERED = 100_000
 
 
 class KubernetesCluster:
-    """Observes an API server and acts on it."""
+    """Observes an API server and acts on it. ``explains``: it writes on pods why they wait."""
+
+    explains = True
 
     def __init__(
         self,
@@ -133,7 +136,9 @@ class KubernetesCluster:
             if subject is not None:
                 self.events.tell(subject, reason, message, is_warning=reason in self.warnings)
         for workload, reason, message in waiting:
-            self._explain(view, workload, reason, message)
+            self._explain(view.pods.get(workload, ()), reason, message, view.cluster.now)
+        for left in view.left_out if self.explains else ():
+            self._explain(left.pods, left.reason, left.message, view.cluster.now)
         self._report()
         self.conditions.write(view.cluster.now)
 
@@ -146,14 +151,14 @@ class KubernetesCluster:
             return None
         return _subject("Queue" if kind == "queues" else "KAI Queue", item.metadata)
 
-    def _explain(self, view: Observed, workload: str, reason: str, message: str) -> None:
-        for pod in view.pods.get(workload, ())[:_MOST_PODS]:
+    def _explain(self, pods: Sequence[PodRecord], reason: str, message: str, now: int) -> None:
+        """Write on pods why they wait, where they do not say it already."""
+        for pod in pods[:_MOST_PODS]:
             if pod.task.phase is not Phase.PENDING or pod.waits == (reason, message):
                 continue
             self.allowed()
             try:
-                body = writes.waiting(pod, reason, message, view.cluster.now)
-                self.client.patch(writes.pod_path(pod, "status"), body, STRATEGIC)
+                self.client.patch(writes.pod_path(pod, "status"), writes.waiting(pod, reason, message, now), STRATEGIC)
             except ApiError:
                 return  # why something waits is worth no second try
 

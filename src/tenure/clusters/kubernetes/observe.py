@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenure.clusters.kubernetes import api, budgets, groups, journal, keys
 from tenure.clusters.kubernetes.events import Subject
@@ -12,13 +12,14 @@ from tenure.clusters.kubernetes.groups import Said
 from tenure.clusters.kubernetes.mirror import Mirror
 from tenure.clusters.kubernetes.promises import Promises, with_promises
 from tenure.clusters.kubernetes.queues import config_map, kai_queue_of, queue_of, sound, stored_status
-from tenure.clusters.kubernetes.records import PodRecord
+from tenure.clusters.kubernetes.records import TENURE, PodRecord
 from tenure.clusters.kubernetes.sinks import GroupKey, Objects
 from tenure.clusters.kubernetes.workloads import Made, Past, held, make
 from tenure.clusters.kubernetes.yunikorn import YuniKorn
 from tenure.model.check_placement import check_placement
 from tenure.model.check_workloads import check_workloads
 from tenure.model.cluster import Cluster
+from tenure.model.findings import Finding
 from tenure.model.node import Node
 from tenure.model.queue import Queue, QueueStatus
 from tenure.model.settings import Settings
@@ -29,6 +30,14 @@ _KINDS = ("group", "Job", "JobSet", "StatefulSet", "Deployment", "ReplicaSet", "
 """Of groups of one name the first of these keeps it; the others have their kind behind it."""
 
 _OWNERS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "ReplicaSet": "replicasets", "JobSet": "jobsets"}
+
+
+class LeftOut(NamedTuple):
+    """Pods that wait and cannot be decided about: the reason for their condition, and what is wrong."""
+
+    pods: tuple[PodRecord, ...]
+    reason: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,7 @@ class Observed:
     log: tuple[journal.Entry, ...] = ()
     subjects: dict[str, Subject] = field(default_factory=dict)
     promises: Promises = field(default_factory=Promises)
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def identities(self) -> dict[tuple[str, int], str]:
@@ -70,6 +80,7 @@ class Observer:
         self._queues: tuple[Queue, ...] = ()
         self._settings = settings or Settings()
         self._queue_kinds: dict[str, str] = {}
+        self._left_out: list[LeftOut] = []
 
     def observe(self, now: int) -> Observed:
         """Give the cluster as it is known at ``now`` (µs since the epoch)."""
@@ -104,6 +115,7 @@ class Observer:
             tuple(log),
             {made.workload.key: _subject(made) for made in found},
             promises,
+            tuple(self._left_out),
         )
 
     # -- configuration --------------------------------------------------------------------------------------------
@@ -250,16 +262,21 @@ class Observer:
 
     def _sound(self, found: list[Made], nodes: tuple[Node, ...]) -> list[Made]:
         """Leave what the engine must not be given: such workloads hold their room, and wait."""
-        wrong: dict[int, str] = {}
+        wrong: dict[int, Finding] = {}
+        self._left_out = []
         workloads = [made.workload for made in found]
         for checked in (check_workloads(workloads, self._queues), check_placement(nodes, workloads)):
             for finding in checked:
                 if not finding.is_warning and finding.path[0] == "workloads":
-                    wrong.setdefault(int(finding.path[1]), finding.message)
+                    wrong.setdefault(int(finding.path[1]), finding)
         kept = []
         for index, made in enumerate(found):
             problem = wrong.get(index)
-            sane = held(made, problem) if problem is not None else made
+            sane = held(made, problem.message) if problem is not None else made
+            if problem is not None:
+                reason = "QueueUnknown" if problem.path[-1] == "queue" else "Invalid"
+                waiting = tuple(p for p in made.pods if p.task.phase is Phase.PENDING and p.scheduler == TENURE)
+                self._left_out.append(LeftOut(waiting, reason, problem.message))
             for line in sane.problems:
                 first = made.pods[0]
                 meta = api.Meta(first.name, first.namespace, first.uid)

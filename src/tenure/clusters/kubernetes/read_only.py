@@ -22,6 +22,8 @@ class ReadOnlyCluster(KubernetesCluster):
     What it writes is its Lease, events, and what the objects of its own say of themselves.
     """
 
+    explains = False
+
     def observe(self, now: int) -> Observed:
         """Give the cluster as it is known now, with settings under which nothing is evicted."""
         observed = super().observe(now)
