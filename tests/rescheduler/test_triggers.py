@@ -302,7 +302,7 @@ def busy(draw):
                    disruption=DisruptionSettings(budgets=(rule,)))  # fmt: skip
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(made=busy())
 def test_all_triggers_together_keep_every_rule_at_every_instant_and_die_out(made):
     """Half an hour on the embedded cluster, every cycle a new process; an independent look after each step."""
