@@ -37,9 +37,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "install": Entry("tenure.cli.install", "install", "Print the manifests that install Tenure on a cluster."),
     "scheduler": Entry("tenure.cli.scheduler", "scheduler", "Schedule a live cluster."),
     "snapshot": Entry("tenure.cli.snapshot", "snapshot", "Write a live cluster as a cluster file."),
-    "queues": Entry(
-        "tenure.cli.queues", "queues", "List the queues of a live cluster and what they hold."
-    ),
+    "queues": Entry("tenure.cli.queues", "queues", "List the queues of a live cluster and what they hold."),
     "workloads": Entry("tenure.cli.workloads", "workloads", "List the workloads of a live cluster."),
     "pause": Entry("tenure.cli.pause", "pause", "Let nothing be evicted for a while, live."),
     "completion": Entry("tenure.cli.completion", "completion", "Print a script that completes commands in a shell."),
