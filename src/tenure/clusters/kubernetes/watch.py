@@ -15,6 +15,7 @@ import msgspec
 
 from tenure.clusters.kubernetes.api import Event, ListMeta, WatchError
 from tenure.clusters.kubernetes.client import ApiError, Client, backoff
+from tenure.model.load import collector_paused
 
 T = TypeVar("T", bound=Any)
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -126,9 +127,10 @@ class Reflector(Generic[T]):
         before = set(self.sink.keys())
         version = ""
         for page in self._pages():
-            for item in page.items:
-                self.sink.put(item)
-                before.discard((item.metadata.namespace, item.metadata.name))
+            with collector_paused():
+                for item in page.items:
+                    self.sink.put(item)
+                    before.discard((item.metadata.namespace, item.metadata.name))
             version = page.metadata.resource_version
         for key in sorted(before):
             self.sink.drop(key)

@@ -1,0 +1,127 @@
+"""B16: what it takes to observe a live cluster: pods as an API server sends them, to a cluster that is decided about.
+
+No server runs: pages of 1,000 pods, with all that real pods have, are decoded, kept and made into workloads of ten.
+Wanted: 10,000 pods in at most a second of the processor, and at most 500 MiB in all at 50,000. Anchor: decoding the
+same bytes into plain values.
+
+    python benchmarks/b16_observe.py [--pods 10000 50000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import resource
+import time
+from typing import Any, cast
+
+import msgspec
+
+from common import print_table
+from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes.client import Client
+from tenure.clusters.kubernetes.mirror import Mirror, Options
+from tenure.clusters.kubernetes.observe import Observer
+from tenure.clusters.kubernetes.watch import _page_of
+from tenure.model.load import collector_paused
+
+NODES = 1_000
+PAGE = 1_000
+NOW = 1_795_200_000_000_000
+CREATED = "2026-11-20T10:00:00Z"
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pods", type=int, nargs="+", default=[10_000, 50_000])
+    rows = [measured(count) for count in parser.parse_args().pods]
+    print_table("observing pods", ["pods", "listed s", "made s", "again s", "plain values s", "MiB at most"], rows)
+
+
+def measured(count: int) -> list[str]:
+    """Observe so many pods, twice."""
+    mirror = Mirror(cast("Client", None), Options())  # nothing is asked of a server
+    for number in range(NODES):
+        mirror.nodes.put(msgspec.json.decode(json.dumps(node(number)), type=api.Node))
+    decode = msgspec.json.Decoder(_page_of(api.Pod)).decode
+    listed = plain = 0.0
+    for first in range(0, count, PAGE):
+        items = [pod(number) for number in range(first, min(count, first + PAGE))]
+        page = msgspec.json.encode({"metadata": {"resourceVersion": "1"}, "items": items})
+        del items
+        began = time.process_time()
+        with collector_paused():
+            for item in decode(page).items:
+                mirror.pods.put(item)
+        listed += time.process_time() - began
+        began = time.process_time()
+        json.loads(page)
+        plain += time.process_time() - began
+    gc.collect()
+    observer = Observer(mirror)
+    times = []
+    for _ in range(2):
+        began = time.process_time()
+        observed = observer.observe(NOW)
+        times.append(time.process_time() - began)
+    assert sum(len(w.tasks) for w in observed.cluster.workloads) == count
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return [f"{count:,}", f"{listed:.2f}", f"{times[0]:.2f}", f"{times[1]:.2f}", f"{plain:.2f}", f"{most:.0f}"]
+
+
+def node(number: int) -> dict[str, Any]:
+    """Give a node as an API server would."""
+    amounts = {"cpu": "640", "memory": "4000Gi", "pods": "500", "nvidia.com/gpu": "100"}
+    return {
+        "metadata": {"name": f"node-{number}", "labels": {"kubernetes.io/hostname": f"node-{number}"}},
+        "status": {"allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def pod(number: int) -> dict[str, Any]:
+    """Give a pod of an indexed Job of ten, as an API server would."""
+    job, index = divmod(number, 10)
+    volume = f"kube-api-access-{number:05x}"
+    amounts = {"cpu": "2", "memory": "8Gi", "nvidia.com/gpu": "1"}
+    container = {
+        "name": "main", "image": "registry/app:1", "command": ["python", "train.py"],
+        "env": [{"name": f"NAME_{n}", "value": "value" * 4} for n in range(10)],
+        "resources": {"limits": {"nvidia.com/gpu": "1"}, "requests": amounts},
+        "volumeMounts": [{"name": volume, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}],
+    }  # fmt: skip
+    sources = [{"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}]
+    away = [
+        {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        for what in ("not-ready", "unreachable")
+    ]
+    conditions = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": f"job-{job}", "uid": f"uid-{job}", "controller": True}
+    return {
+        "metadata": {
+            "name": f"job-{job}-{index}", "generateName": f"job-{job}-", "namespace": "default",
+            "uid": f"00000000-0000-0000-0000-{number:012d}", "resourceVersion": str(1000 + number),
+            "creationTimestamp": CREATED, "ownerReferences": [owner],
+            "labels": {
+                "batch.kubernetes.io/controller-uid": f"uid-{job}", "batch.kubernetes.io/job-name": f"job-{job}",
+                "batch.kubernetes.io/job-completion-index": str(index),
+            },
+            "annotations": {"tenure.dev/last-start-timestamp": CREATED},
+            "managedFields": [{"manager": "m", "operation": "Update", "fieldsV1": {"f:metadata": {"f:labels": {}}}}],
+        },
+        "spec": {
+            "volumes": [{"name": volume, "projected": {"sources": sources}}], "containers": [container],
+            "restartPolicy": "Never", "terminationGracePeriodSeconds": 30, "nodeName": f"node-{number % NODES}",
+            "schedulerName": "tenure", "tolerations": away, "priority": 0,
+        },
+        "status": {
+            "phase": "Running", "startTime": CREATED, "podIP": "10.0.0.1",
+            "conditions": [{"type": t, "status": "True", "lastTransitionTime": CREATED} for t in conditions],
+            "containerStatuses": [{"name": "main", "ready": True, "state": {"running": {"startedAt": CREATED}}}],
+        },
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
