@@ -19,7 +19,7 @@ class QueueTree:
     For every queue: ``guaranteed`` (-1 where it guarantees none), ``maximum`` (`UNLIMITED` where it sets none),
     ``allocated`` (bound, running and nominated, without what terminates), ``fixed`` (the part of it that is not
     preemptible) and ``pending``, each an `Amount` that includes everything below. ``path`` leads from a queue up to
-    its top-level queue. ``told`` is, by queue, what still runs of those that were told that they have to go.
+    its top-level queue; ``leaves`` are those below a queue, of a leaf itself. ``told`` is, by queue, what still runs of those that were told that they have to go.
     """
 
     def __init__(self, queues: list[Queue], resources: list[str], journal: Journal) -> None:
@@ -34,6 +34,7 @@ class QueueTree:
         self.index = {q.name: i for i, q in enumerate(self.queues)}
         self.leaf = [not c for c in self.children]
         self.path = [self._path(q) for q in range(count)]
+        self.leaves = self._leaves()
         self.maximum = [tuple(q.max.get(r, UNLIMITED) for r in resources) for q in self.queues]
         self.guaranteed = self._guaranteed()
         self.limited = [any(m < UNLIMITED for p in self.path[q] for m in self.maximum[p]) for q in range(count)]
@@ -68,6 +69,14 @@ class QueueTree:
             path.append(queue)
             queue = self.parent[queue]
         return path
+
+    def _leaves(self) -> list[list[int]]:
+        """Leaves below every queue, a leaf's being itself."""
+        found: list[list[int]] = [[] for _ in self.queues]
+        for queue, is_leaf in enumerate(self.leaf):
+            for above in self.path[queue] if is_leaf else ():
+                found[above].append(queue)
+        return found
 
     def _guaranteed(self) -> list[Amount]:
         """A queue that sets none for a resource is guaranteed the sum of its children's, if any of them sets it."""

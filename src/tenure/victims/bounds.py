@@ -84,17 +84,11 @@ class Bounds:
     def _at_least(self, queue: int, leaf: int) -> Amount:
         """What a queue still holds when all preemptible work below it, but that of ``leaf``, is gone."""
         held = list(self.queues.allocated[queue])
-        for below in self._leaves_below(queue):
+        for below in self.queues.leaves[queue]:
             if below != leaf:
                 for row, amount in enumerate(self.holdings.held(below)):
                     held[row] -= amount
         return tuple(held)
-
-    def _leaves_below(self, queue: int) -> list[int]:
-        queues = self.queues
-        if queues.leaf[queue]:
-            return [queue]
-        return [leaf for child in queues.children[queue] for leaf in self._leaves_below(child)]
 
     # -- what could be free ---------------------------------------------------------------------------------------
 
@@ -270,6 +264,6 @@ class Bounds:
         cap = [inf] * len(allocated)
         if len(over) == 1:
             row = over[0]
-            largest = max(self.holdings.largest(leaf)[row] for leaf in self._leaves_below(queue))
+            largest = max(self.holdings.largest(leaf)[row] for leaf in self.queues.leaves[queue])
             cap[row] = allocated[row] - max(0, limit[row]) - 1 + largest
         return tuple(cap)

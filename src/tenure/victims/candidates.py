@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import merge
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
@@ -126,14 +127,6 @@ def in_order(pieces: Iterable[Piece]) -> list[Piece]:
         by_level.setdefault(piece.leaf_priority, {}).setdefault(piece.workload.leaf, []).append(piece)
     found: list[Piece] = []
     for level in sorted(by_level):
-        lists = [sorted(own, key=lambda p: p.rank, reverse=True) for _, own in sorted(by_level[level].items())]
-        if len(lists) == 1:
-            found += reversed(lists[0])
-            continue
-        while lists := [own for own in lists if own]:
-            best = min(lists, key=lambda own: own[-1].rank[1:])
-            while best:
-                found.append(best.pop())
-                if len(lists) > 1:
-                    break
+        lists = [sorted(own, key=lambda p: p.rank) for _, own in sorted(by_level[level].items())]
+        found += lists[0] if len(lists) == 1 else merge(*lists, key=lambda p: p.rank[1:])
     return found

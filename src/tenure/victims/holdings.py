@@ -57,6 +57,7 @@ class Holdings:
         self._totals: dict[int, dict[WorkloadState, Amount]] = {}
         self._sizes: dict[int, Counter[Amount]] = {}
         self._sums: dict[int, Amount] = {}
+        self._largest: dict[int, Amount] = {}
         self._entries: Entries | None = None
         self._open: dict[int, frozenset[int]] = {}
         self._none: Amount = (0,) * len(session.queues.resources)
@@ -112,6 +113,7 @@ class Holdings:
         if not any(share.amount):
             return
         leaf, reckon = workload.leaf, add if sign > 0 else sub
+        self._largest.pop(leaf, None)
         totals, sizes = self._totals.setdefault(leaf, {}), self._sizes.setdefault(leaf, Counter())
         before = totals.get(workload, self._none)
         after = tuple(map(reckon, before, share.amount))
@@ -128,8 +130,11 @@ class Holdings:
 
     def largest(self, leaf: int) -> Amount:
         """Give, for each row, the most that one workload of a leaf holds."""
-        sizes = self._sizes.get(leaf)
-        return tuple(map(max, zip(*sizes, strict=True))) if sizes else self._none
+        found = self._largest.get(leaf)
+        if found is None:
+            sizes = self._sizes.get(leaf)
+            found = self._largest[leaf] = tuple(map(max, zip(*sizes, strict=True))) if sizes else self._none
+        return found
 
     def held(self, leaf: int) -> Amount:
         """Give what all preemptible workloads of a leaf hold."""
