@@ -192,8 +192,8 @@ class Stage:
             self.client.create(f"{path}/binding", {"metadata": meta, "target": {"kind": "Node", "name": task.node}})
         if task.phase in (Phase.RUNNING, Phase.TERMINATING):
             self.run(workload.namespace, task.name)
-        if task.phase is Phase.SUCCEEDED:
-            self.client.patch(f"{path}/status", {"status": {"phase": "Succeeded"}})
+        if task.phase in (Phase.SUCCEEDED, Phase.FAILED):
+            self.client.patch(f"{path}/status", {"status": {"phase": str(task.phase)}})
         if task.phase is Phase.TERMINATING:
             self.client.delete(path, {"gracePeriodSeconds": 30})
 

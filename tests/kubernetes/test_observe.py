@@ -302,3 +302,37 @@ def test_what_is_observed_can_be_written_as_a_cluster_file_and_read_again(tmp_pa
     with file.open("w") as stream:
         dump_cluster(found, stream, format="json")
     assert load_cluster(file).cluster == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after"),
+    [
+        ("leases", {"spec": {"renewTime": "a"}}, {"spec": {"renewTime": "b"}}),
+        ("queues", {"spec": {}, "status": {"allocated": {}}}, {"spec": {}, "status": {"allocated": {"cpu": "1"}}}),
+        ("deployments", {"status": {"replicas": 1}}, {"status": {"replicas": 2}}),
+    ],
+)
+def test_what_decides_nothing_is_no_reason_for_a_cycle(kind, before, after):
+    """A renewed lease, figures in a status: nothing is decided anew for them."""
+    watch = watching(**{kind: [thing("x", **before)]})
+    version = watch.mirror.version()
+    watch.mirror.objects[kind].put(thing("x", **after, metadata={"resourceVersion": "8"}))
+    assert watch.mirror.version() == version
+
+
+@pytest.mark.parametrize(
+    ("kind", "after"),
+    [
+        ("leases", {"metadata": {"annotations": {keys.PAUSE: "{}"}}}),
+        ("queues", {"spec": {"max": {"cpu": "1"}}}),
+        ("queues", {"status": {"quotaPreemption": {"deadline": "2026-11-20T10:00:00Z"}}}),
+        ("podgroups", {"metadata": {"annotations": {"tenure.dev/expected-runtime": "1h"}}}),
+        ("priorityclasses", {"value": 5}),
+    ],
+)
+def test_what_decides_something_is_a_reason_for_a_cycle(kind, after):
+    """A pause, a spec, a deadline, an annotation, a value: each may change what is decided."""
+    watch = watching(**{kind: [thing("x")]})
+    version = watch.mirror.version()
+    watch.mirror.objects[kind].put(thing("x", **after))
+    assert watch.mirror.version() > version

@@ -34,8 +34,8 @@ class Pace:
     """
 
     least: float = 0.05
-    most: float = 10.0
-    share: float = 0.015
+    most: float = 15.0
+    share: float = 0.008
 
 
 @dataclass(slots=True)

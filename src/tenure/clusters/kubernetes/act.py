@@ -161,8 +161,11 @@ class Actor:
 
     def _mark_stale(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
         marks = []
+        going = {(s.workload, s.task_index) for s in plan.steps if s.action in EVICTING}
         for key, since in plan.stale.items():
             for number, pod in enumerate(observed.pods[key]):
+                if (key, number) in going:
+                    continue  # it needs no mark, and its eviction is of the version that was seen
                 if (since is not None and pod.task.phase in ACTIVE and pod.stale_since is None) or (
                     since is None and pod.stale_since is not None
                 ):

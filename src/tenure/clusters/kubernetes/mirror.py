@@ -13,7 +13,7 @@ import msgspec
 from tenure.clusters.kubernetes import api, journal
 from tenure.clusters.kubernetes.client import ApiError, Client
 from tenure.clusters.kubernetes.records import PodReader
-from tenure.clusters.kubernetes.sinks import Nodes, Objects, Pods
+from tenure.clusters.kubernetes.sinks import Nodes, Objects, Pods, of_job, of_meta, of_spec
 from tenure.clusters.kubernetes.watch import Reflector
 
 _ALWAYS = {
@@ -169,7 +169,8 @@ class Mirror:
         return self.pods.version + self.nodes.version + sum(o.version for o in self.objects.values())
 
     def _objects(self, name: str) -> Objects:
-        return self.objects.setdefault(name, Objects())
+        decides = of_job if name == "jobs" else of_meta if name in _OPTIONAL else of_spec
+        return self.objects.setdefault(name, Objects(decides))
 
     def _watch(self, name: str, path: str, kind: Any, sink: Any, *, labels: str = "", fields: str = "") -> None:
         query: dict[str, str | int] = {}

@@ -281,7 +281,7 @@ class Observer:
                 first = made.pods[0]
                 meta = api.Meta(first.name, first.namespace, first.uid)
                 self.mirror.findings.tell("Pod", meta, line)
-            if sane.workload.tasks:
+            if any(t.phase is not Phase.FAILED for t in sane.workload.tasks):
                 kept.append(sane)
         return kept
 

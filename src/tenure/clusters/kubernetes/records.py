@@ -211,7 +211,7 @@ def _phase(pod: Pod) -> Phase | None:
     if phase == "Succeeded":
         return Phase.SUCCEEDED
     if phase == "Failed":
-        return None
+        return Phase.FAILED
     if pod.metadata.deletion_timestamp:
         return Phase.TERMINATING if node else None
     if node:

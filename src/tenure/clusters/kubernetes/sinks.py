@@ -22,16 +22,24 @@ ASSUMED_SECONDS = 30.0
 
 
 class Objects:
-    """Objects of one kind by namespace and name; ``version`` grows with each change."""
+    """Objects of one kind by namespace and name.
 
-    def __init__(self) -> None:
+    ``version`` grows with each change of what ``decides`` gives of an object, for not all that changes in one is a
+    reason to decide anew: figures in its status, the renewal of a Lease.
+    """
+
+    def __init__(self, decides: Callable[[Any], object] = lambda item: item.metadata.resource_version) -> None:
         self.items: dict[Key, api.Anything] = {}
         self.version = 0
+        self._decides = decides
 
     def put(self, item: Any) -> None:
         """Take an object as it is now."""
-        self.items[item.metadata.namespace, item.metadata.name] = item
-        self.version += 1
+        key = item.metadata.namespace, item.metadata.name
+        before = self.items.get(key)
+        self.items[key] = item
+        if before is None or self._decides(before) != self._decides(item):
+            self.version += 1
 
     def drop(self, key: Key) -> None:
         """An object is gone."""
@@ -45,6 +53,24 @@ class Objects:
     def sorted(self) -> list[api.Anything]:
         """Give all objects by namespace and name."""
         return [item for _, item in sorted(self.items.copy().items())]
+
+
+def of_meta(item: Any) -> object:
+    """Give what an object's metadata decide."""
+    meta = item.metadata
+    return meta.uid, meta.labels, meta.annotations
+
+
+def of_job(item: api.Job) -> object:
+    """Give what a Job decides."""
+    return of_meta(item), item.spec.parallelism, item.spec.completions, item.status.succeeded
+
+
+def of_spec(item: api.Anything) -> object:
+    """Give what an object with a spec decides, and what the scheduler wrote on it for the next one."""
+    status = item.status if isinstance(item.status, dict) else {}
+    written = [status.get(key) for key in ("quotaPreemption", "usage", "usageAt")]
+    return of_meta(item), item.spec, item.data, item.value, written
 
 
 class Nodes:

@@ -174,7 +174,8 @@ def _min_member(kind: str, about: Said, pods: Sequence[PodRecord]) -> int | None
         return max(annotated)
     if kind == "group":
         owned = any(p.kept != BARE for p in pods)
-        return max(1, sum(p.task.phase is not Phase.TERMINATING for p in pods)) if owned else None
+        going = (Phase.TERMINATING, Phase.FAILED)
+        return max(1, sum(p.task.phase not in going for p in pods)) if owned else None
     return 1
 
 
