@@ -43,21 +43,28 @@ def tree(nodes: int) -> tuple[tuple[Queue, ...], list[str]]:
     return tuple(replace(q, guaranteed=floor) if q.name in leaves else q for q in queues), level
 
 
-def snapshot(nodes: int, seed: int = 1) -> Cluster:
-    """Nodes whose GPUs are nearly all in use, more by some queues than they are due, beside pods without GPUs."""
+def snapshot(nodes: int, kind: str, seed: int = 1) -> Cluster:
+    """Nodes whose GPUs are nearly all in use, beside pods without GPUs.
+
+    ``rest``: every leaf holds about what it is due, as a scheduler leaves it behind. ``return``: three leaves in ten,
+    which had nothing to run, come back all at once for what they are guaranteed.
+    """
     rng = random.Random(seed)
     queues, leaves = tree(nodes)
-    owners = leaves[: len(leaves) * 7 // 10]
+    owners = leaves if kind == "rest" else leaves[: len(leaves) * 7 // 10]
     machines = tuple(Node(name=f"n{i:05}", allocatable={"cpu": 96_000, GPU: PER_NODE}) for i in range(nodes))
     slots = [(node, device) for node in range(nodes) for device in range(PER_NODE)]
     running = nodes * 12
     placed = [(ONE, slot) for slot in slots[: len(slots) * 99 // 100]]
     placed += [(BARE, (rng.randrange(nodes), -1)) for _ in range(running - len(placed))]
+    if kind == "rest":
+        rng.shuffle(placed)
     workloads: list[Workload] = []
     at = 0
     while at < len(placed):
         size = min(rng.choice(SIZES[:-2]), len(placed) - at)
-        workloads.append(_running(f"r{at:06}", rng, owners, placed[at : at + size]))
+        owner = owners[at * len(owners) // len(placed)] if kind == "rest" else rng.choice(owners)
+        workloads.append(_running(f"r{at:06}", rng, owner, placed[at : at + size]))
         at += size
     waiting = 0
     while waiting < nodes * 8:
@@ -67,16 +74,14 @@ def snapshot(nodes: int, seed: int = 1) -> Cluster:
     return Cluster(now=NOW, settings=Settings(), nodes=machines, queues=queues, workloads=tuple(workloads))
 
 
-def _running(
-    name: str, rng: random.Random, leaves: list[str], places: list[tuple[TaskSpec, tuple[int, int]]]
-) -> Workload:
+def _running(name: str, rng: random.Random, leaf: str, places: list[tuple[TaskSpec, tuple[int, int]]]) -> Workload:
     started = NOW - rng.randint(1, 48 * 60) * HOUR // 60
     tasks = tuple(
         Task(name=f"{name}-{i}", spec=spec, phase=Phase.RUNNING, node=f"n{node:05}",
              devices=(device,) if device >= 0 else (), started_at=started)
         for i, (spec, (node, device)) in enumerate(places)
     )  # fmt: skip
-    return Workload(name=name, queue=rng.choice(leaves), created_at=started, started_at=started, tasks=tasks)
+    return Workload(name=name, queue=leaf, created_at=started, started_at=started, tasks=tasks)
 
 
 def waits(name: str, rng: random.Random, leaves: list[str], size: int) -> Workload:
@@ -100,10 +105,18 @@ def change(session: Session, cluster: Cluster, seed: int = 2) -> None:
 def main() -> None:
     """Print one line for each part."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--nodes", type=int, default=500, help="nodes of 8 GPUs (default 500; the goals are for 5000)")
     parser.add_argument("--actions", help="only these, separated by commas")
+    parser.add_argument("--kind", choices=("rest", "return"), action="append", help="only this one")
     given = parser.parse_args()
-    cluster = snapshot(given.nodes)
+    for kind in given.kind or ("rest",):
+        run(kind, given)
+    print_memory()
+
+
+def run(kind: str, given: argparse.Namespace) -> None:
+    """Print the lines of one kind of cluster."""
+    cluster = snapshot(given.nodes, kind)
     if given.actions:
         cluster = replace(cluster, settings=Settings(actions=tuple(given.actions.split(","))))
     pods = [task for workload in cluster.workloads for task in workload.tasks]
@@ -125,9 +138,8 @@ def main() -> None:
             ("next cycle, 1% changed", then, "0.5 s", ", ".join(counts[3:])),
         )
     ]
-    title = f"B3 cycle: {len(pods):,} pods, {given.nodes:,} nodes; one pass over the snapshot takes {anchor.cpu:.3f} s"
+    title = f"B3 {kind}: {len(pods):,} pods, {given.nodes:,} nodes; one pass over the snapshot takes {anchor.cpu:.3f} s"
     print_table(title, ["", "wall", "processor", "goal", "anchors", "steps"], rows)
-    print_memory()
 
 
 if __name__ == "__main__":
