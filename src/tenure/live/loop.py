@@ -30,11 +30,13 @@ class Pace:
     """How often is decided, in seconds.
 
     ``least``: between the ends of two cycles, so that what comes together is decided together; ``most``: so long
-    without a cycle where nothing changes; ``share``: of one core, what cycles in which nothing changed may take.
+    without a cycle where nothing changes, ``soon`` where something ends by itself; ``share``: of one core, what cycles
+    in which nothing changed may take.
     """
 
     least: float = 0.05
-    most: float = 15.0
+    most: float = 30.0
+    soon: float = 5.0
     share: float = 0.008
 
 
@@ -158,7 +160,9 @@ class Loop:
         """Give for how long to wait if nothing changes: until a rule ends, or the next regular look."""
         if not self.confirmation.done:
             return self.pace.least
-        longest = max(self.pace.most, done.deciding / self.pace.share)
+        session, plan = done.session, done.plan
+        soon = session.nodes.waiting or session.noticed or plan.quota or plan.stale  # what has a term of its own
+        longest = max(self.pace.soon if soon else self.pace.most, done.deciding / self.pace.share)
         wake = done.plan.wake
         if wake is None:
             return longest
