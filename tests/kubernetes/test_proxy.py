@@ -198,7 +198,7 @@ def test_events_are_delayed(proxy, watched):
     watch = watched()
     begun = time.monotonic()
     assert [step(watch.next()) for _ in range(2)] == ["1", "2"]
-    assert time.monotonic() - begun >= 0.6
+    assert time.monotonic() - begun >= 0.55  # the first may have been on its way before the clock was read
 
 
 def test_a_watch_expires_in_the_stream_or_at_once(proxy, client, watched):

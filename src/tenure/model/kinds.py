@@ -208,9 +208,13 @@ class DurationKind(Kind):
 
     def schema(self, definitions: Definitions) -> Schema:  # noqa: ARG002
         """Give the pattern; 0 needs no unit."""
+        unit = "(ns|us|µs|ms|s|m|h|d|w)"
+        part = rf"([0-9]+\.?[0-9]*|\.[0-9]+){unit}"
+        if self.positive:
+            more = rf"([0-9]*[1-9][0-9]*\.?[0-9]*|[0-9]*\.[0-9]*[1-9][0-9]*){unit}"
+            return {"type": "string", "pattern": rf"^({part})*{more}({part})*$"}
         sign = "-?" if self.signed else ""
-        pattern = rf"^({sign}(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|ms|s|m|h|d|w))+|0)$"
-        return {"anyOf": [{"type": "string", "pattern": pattern}, {"const": 0}]}
+        return {"anyOf": [{"type": "string", "pattern": rf"^({sign}({part})+|0)$"}, {"const": 0}]}
 
 
 class TimeKind(Kind):
