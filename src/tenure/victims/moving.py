@@ -35,13 +35,20 @@ class Moving(Turns):
         """Whether nothing could be moved for it, from what is known now or was found out before."""
         step = contender.step
         assert step is not None
-        return not self._room_in_all(step) or self._was_landless(self._alike(contender)) or super()._hopeless(contender)
+        if not self._room_in_all(step) or self._is_over_max(contender, step):
+            return True
+        return self._was_landless(self._alike(contender)) or super()._hopeless(contender)
 
     def _turn(self, contender: WorkloadState, steps: int) -> bool:
-        """Look for moves only while there is room enough in all."""
-        if contender.step is None or not self._room_in_all(contender.step):
+        """Look for moves only while there is room enough in all, of the cluster and of the contender's queues."""
+        step = contender.step
+        if step is None or not self._room_in_all(step) or self._is_over_max(contender, step):
             return False
         return super()._turn(contender, steps)
+
+    def _is_over_max(self, contender: WorkloadState, step: NextStep) -> bool:
+        """Whether a queue may hold no more: what is moved stays in its queue."""
+        return self.session.queues.over_max(contender.leaf, step.amount) is not None
 
     def _room_in_all(self, step: NextStep) -> bool:
         """Whether more may be moved, and there is room enough in all: a move frees none."""
