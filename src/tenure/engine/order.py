@@ -19,6 +19,10 @@ from tenure.engine.workloads import NextStep, WorkloadState
 Key = tuple[bool, bool, int, float, float, float, float, str]
 
 
+Keys = dict[tuple[int, Amount], tuple[Amount, Key]]
+"""By queue and amount: what the queue had when its key was worked out, and the key. It holds while that is so."""
+
+
 class Shares(Protocol):
     """Shares of every queue by row of amounts."""
 
@@ -88,10 +92,13 @@ class LeafCursor:
 class QueueOrder:
     """Serves pending workloads in order, leaf by leaf as the queue order says.
 
-    ``seek`` does what ``skip`` does, for a whole leaf at once, where no other waits.
+    ``seek`` does what ``skip`` does, for a whole leaf at once, where no other waits. Orders by the same shares may
+    hand ``keys`` on to each other.
     """
 
-    def __init__(self, session: Session, shares: Shares, skip: Skip, seek: Seek | None = None) -> None:
+    def __init__(
+        self, session: Session, shares: Shares, skip: Skip, seek: Seek | None = None, keys: Keys | None = None
+    ) -> None:
         self.session = session
         self.shares = shares
         self.queues = session.queues
@@ -103,7 +110,7 @@ class QueueOrder:
             for leaf, e in waiting.items()
         }
         self.heads: dict[int, WorkloadState] = {}
-        self._keys: dict[int, dict[Amount, Key]] = {}  # by queue and amount, until something is served below the queue
+        self._keys = {} if keys is None else keys
         self.heaps: dict[int, list[tuple[Key | None, int]]] = {-1: []}
         if only:
             for leaf, cursor in self.cursors.items():
@@ -159,8 +166,6 @@ class QueueOrder:
 
     def served(self, workload: WorkloadState) -> None:
         """The workload, which was next, has got its step; its leaf goes on with who is next there."""
-        for queue in self.queues.path[workload.leaf]:
-            self._keys.pop(queue, None)
         self._renew(workload.leaf)
 
     def pass_over(self, workload: WorkloadState) -> None:
@@ -197,13 +202,11 @@ class QueueOrder:
         return key
 
     def _key_with(self, queue: int, amount: Amount) -> Key:
-        known = self._keys.get(queue)
-        if known is None:
-            known = self._keys[queue] = {}
-        key = known.get(amount)
-        if key is None:
-            key = known[amount] = queue_key(self.session, self.shares, queue, amount)
-        return key
+        allocated = self.queues.allocated[queue]
+        known = self._keys.get((queue, amount))
+        if known is None or known[0] is not allocated:
+            known = self._keys[queue, amount] = allocated, queue_key(self.session, self.shares, queue, amount)
+        return known[1]
 
 
 def queue_key(session: Session, shares: Shares, queue: int, amount: tuple[int, ...]) -> Key:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tenure.engine.order import QueueOrder, Shares
+from tenure.engine.order import Keys, QueueOrder, Shares
 from tenure.engine.placement import Placer
 from tenure.engine.session import Session
 from tenure.engine.workloads import NextStep, TaskState, WorkloadState
@@ -25,15 +25,20 @@ def serve(
     contender: WorkloadState,
     victims: Sequence[WorkloadState],
     *,
+    keys: Keys | None = None,
     tick: Callable[[], None] | None = None,
 ) -> list[TaskState] | None:
     """Serve all that wait, victims included, in order; None if the contender's next step got no place.
 
     Gives every task that was placed. Once the contender is served, the others are gone on with only where a victim
-    might find a place: what is left over for anybody else is the next cycle's.
+    might find a place: what is left over for anybody else is the next cycle's. ``keys``: see `QueueOrder`.
     """
     most = session.most_room()
-    order = QueueOrder(session, shares, lambda who, step: who is not contender and step.cannot_fit(session.epoch, most))
+
+    def skip(who: WorkloadState, step: NextStep) -> bool:
+        return who is not contender and step.cannot_fit(session.epoch, most)
+
+    order = QueueOrder(session, shares, skip, keys=keys)
     placed: list[TaskState] = []
     served = False
     while (workload := order.next()) is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 
 from tenure.engine.evictions import evict
+from tenure.engine.order import Keys
 from tenure.engine.placement import Placer
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
@@ -52,6 +53,7 @@ class Trials:
         self.shares = shares
         self.plugins = plugins
         self.count = 0
+        self._keys: Keys = {}
         off = {cause for cause, mode in session.settings.modes.items() if mode == "off"}
         self._enabled = set(session.settings.actions) - off
 
@@ -90,7 +92,7 @@ class Trials:
         self._take(stages, victims, result)
         if rules.cause == "consolidate" and not self._land(contender, victims, result):
             return Refusal(NO_LANDING, "what would have to move finds no place to land")
-        placed = serve(self.session, self.placer, self.shares, contender, victims)
+        placed = serve(self.session, self.placer, self.shares, contender, victims, keys=self._keys)
         if placed is None:
             return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do")
         result.placed += placed
