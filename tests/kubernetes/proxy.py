@@ -42,13 +42,16 @@ _ROUGH_END = (OSError, http.client.HTTPException)
 Hook = Callable[[Request], None]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Entry:
-    """A line of the log. ``status`` is what the server answered (0: it was not asked, or did not answer)."""
+    """A line of the log. ``status`` is what the server answered (0: it was not asked, or has not answered).
+
+    It is written before the client hears of it.
+    """
 
     request: Request
-    status: int
     fault: Fault | None
+    status: int = 0
 
 
 class FaultProxy:
@@ -212,40 +215,40 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         request = self.proxy.admit(self.command, self.path, body)
         fault = self.proxy.script.next_for(request)
-        status = 0
+        entry = Entry(request, fault)
+        self.proxy.log.append(entry)
         try:
             self.proxy.run_before(request)
-            status = self._serve(request, fault)
+            self._serve(entry)
         except _ROUGH_END:
             self.close_connection = True
-        finally:
-            self.proxy.log.append(Entry(request, status, fault))
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = _handle  # noqa: N815  names of the base class
 
-    def _serve(self, request: Request, fault: Fault | None) -> int:
+    def _serve(self, entry: Entry) -> None:
+        request, fault = entry.request, entry.fault
         if isinstance(fault, Refuse):
             self._refuse(fault)
-            return 0
+            return
         if isinstance(fault, DropRequest):
             self.close_connection = True
-            return 0
+            return
         if isinstance(fault, Delay):
             time.sleep(fault.seconds)
         answer = self._forward(request)
+        entry.status = answer.status
         if request.is_watch and answer.status == http.client.OK:
             self._stream(answer, fault)
-            return answer.status
+            return
         content = answer.read()
         self.proxy.run_after(request)
         if isinstance(fault, LoseAnswer):
             time.sleep(fault.seconds)
             self.close_connection = True
-            return answer.status
+            return
         self._head(answer, {"Content-Length": str(len(content))})
         if request.method != "HEAD":
             self.wfile.write(content)
-        return answer.status
 
     def _forward(self, request: Request) -> http.client.HTTPResponse:
         """Pass the request on; what only reads, once more if the server has closed the kept connection meanwhile."""
