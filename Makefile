@@ -26,7 +26,7 @@ demo-kubernetes: install
 	@$(BIN)/python examples/demo_kubernetes.py
 
 test: install check browser controlplane
-	$(BIN)/pytest --numprocesses 2 --dist worksteal -rs
+	$(BIN)/pytest --numprocesses 2 --dist worksteal -rsR
 
 # Format, lint, types and import layers.
 check: install

@@ -14,6 +14,20 @@ from tools.controlplane.plane import ControlPlane, Options
 
 StartPlane = Callable[..., ControlPlane]
 
+RERUNS = 2
+"""Tries that a test against real processes has after its first: clocks and other work on the machine are no defects.
+
+Each is counted in the summary, so one that needs them often is seen.
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests of this folder further tries."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.flaky(reruns=RERUNS, reruns_delay=2))
+
 
 @pytest.fixture(scope="session")
 def programs() -> Path:

@@ -286,7 +286,7 @@ def share_annotations(spec):
     return {**how, "tenure.dev/gpu-devices": str(share.devices)}
 
 
-def wait_until(holds, what, seconds=5.0):
+def wait_until(holds, what, seconds=30.0):
     """Wait until something holds."""
     until = time.monotonic() + seconds
     while not holds():
