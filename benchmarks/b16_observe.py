@@ -24,7 +24,7 @@ from tenure.clusters.kubernetes.client import Client
 from tenure.clusters.kubernetes.mirror import Mirror, Options
 from tenure.clusters.kubernetes.observe import Observer
 from tenure.clusters.kubernetes.watch import _page_of
-from tenure.model.load import collector_paused
+from tenure.model.collector import collector_paused
 
 NODES = 1_000
 PAGE = 1_000

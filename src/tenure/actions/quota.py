@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 from tenure.actions.context import Context
-from tenure.model.load import collector_paused
+from tenure.model.collector import collector_paused
 from tenure.quota.rounds import Round
 
 MANY = 10_000

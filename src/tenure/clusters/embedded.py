@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tenure.clusters.readings import readings
-from tenure.engine.cost import lost_amounts
+from tenure.clusters.record import logged
 from tenure.engine.expectation import NOT_BEFORE, WRITTEN, stated
 from tenure.engine.plan import Plan, Step
-from tenure.model.cluster import Cluster, Eviction
+from tenure.model.cluster import Cluster
 from tenure.model.duration import format_time
 from tenure.model.workload import SAVING, Checkpoint, Nomination, Notice, Phase, Task, Workload
 
@@ -52,7 +52,7 @@ class EmbeddedCluster:
             for q in self.cluster.queues
         )
         by_key = {w.key: w for w in workloads}
-        log = tuple(_logged(s, by_key, plan.now) for s in plan.steps if s.action == "evict")
+        log = tuple(logged(s, by_key, plan.now) for s in plan.steps if s.action == "evict")
         self.cluster = replace(
             self.cluster, now=plan.now, workloads=workloads, queues=queues, evictions=(*self.cluster.evictions, *log)
         )
@@ -83,19 +83,6 @@ def _barred(workload: Workload, until: int) -> Workload:
         return replace(workload, requeue_not_before=until)
     annotations = {**workload.annotations, WRITTEN: format_time(until)}
     return replace(workload, requeue_not_before=until, annotations=annotations)
-
-
-def _logged(step: Step, workloads: dict[str, Workload], now: int) -> Eviction:
-    """Write down an eviction with everything that budgets will ask about it once its workload has gone."""
-    victim = workloads[step.workload]
-    beneficiary = workloads.get(step.beneficiary or "")
-    spec = victim.tasks[step.task_index].spec
-    return Eviction(
-        at=now, workload=step.workload, task=step.task, cause=step.cause or "", beneficiary=step.beneficiary,
-        from_node=step.node, to_node=step.to, labels=dict(spec.labels), queue=victim.queue,
-        beneficiary_queue=None if beneficiary is None else beneficiary.queue,
-        lost=lost_amounts(spec, step.lost) if step.lost > 0 else None,
-    )  # fmt: skip
 
 
 def _carried_out(workload: Workload, steps: list[Step], started_at: int | None, now: int) -> Workload:

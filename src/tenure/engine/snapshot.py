@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from tenure.engine.session import Session
 from tenure.model.cluster import Cluster
+from tenure.model.collector import collector_paused
 
 
 def session_of(cluster: Cluster) -> Session:
@@ -16,18 +13,6 @@ def session_of(cluster: Cluster) -> Session:
     session = Session(cluster.nodes, cluster.queues, cluster.settings, extra=asked)
     session.now = cluster.now
     session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
-    with _no_garbage():
+    with collector_paused():
         session.add_workloads(cluster.workloads)
     return session
-
-
-@contextmanager
-def _no_garbage() -> Iterator[None]:
-    """Do not look for garbage meanwhile: everything that is made stays, and there is much of it."""
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            gc.enable()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
@@ -12,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.check import check_cluster
 from tenure.model.cluster import Cluster, DisruptionBudget
+from tenure.model.collector import collector_paused
 from tenure.model.entries import CLUSTER_KIND, SETTINGS_KIND, file_entry, settings_entry
 from tenure.model.expand import Expanded, Expander
 from tenure.model.problems import Problem
@@ -184,15 +182,3 @@ def _place(path: Path, trails: dict[str, list[Trail]], made: Expanded) -> Path:
     if rows is not None and steps[:1] == ["tasks"] and len(steps) > 1:
         steps[1] = rows[steps[1]]
     return (*unroll(trails[section][index]), *steps)
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Hold the garbage collector: a document makes millions of objects, and none of them is garbage."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -44,7 +44,7 @@ def serve(
     while (workload := order.next()) is not None:
         step = workload.step
         assert step is not None
-        hopeless = workload is not contender and step.cannot_fit(session.epoch, most)
+        hopeless = skip(workload, step)
         if not hopeless and not held_back(session, workload, step) and placer.place(workload, step):
             placed += step.tasks
             session.refresh(workload)

@@ -15,7 +15,7 @@ import msgspec
 
 from tenure.clusters.kubernetes.api import Event, ListMeta, WatchError
 from tenure.clusters.kubernetes.client import ApiError, Client, backoff
-from tenure.model.load import collector_paused
+from tenure.model.collector import collector_paused
 
 T = TypeVar("T", bound=Any)
 T_contra = TypeVar("T_contra", contravariant=True)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from tenure.model.collector import collector_paused
 from tenure.model.problems import InvalidInputError, Problem
 from tenure.simulator.traces import openb, philly, swf, tenure_csv
 from tenure.simulator.traces.records import Format, ReadOptions, Trace
@@ -34,7 +32,7 @@ def open_trace(path: Path, name: str | None, options: ReadOptions) -> Trace:
     source = open_source(path)
     reader = FORMATS[name] if name is not None else _recognise(source)
     _check_options(source, reader, options)
-    with _no_collection():
+    with collector_paused():
         return reader.read(source, options)
 
 
@@ -43,18 +41,6 @@ def _check_options(source: Source, reader: Format, options: ReadOptions) -> None
         raise source.fail(f"the number of processors goes with an swf log; this is a trace of format {reader.name}")
     if options.nodes_file is not None and reader is not openb.FORMAT:
         raise source.fail(f"a node list goes with an openb list of pods; this is a trace of format {reader.name}")
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Switch the garbage collector off: a reader makes a million objects and no garbage."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _recognise(source: Source) -> Format:
