@@ -25,8 +25,9 @@ class Context:
 
     ``endings`` is kept only where backfill needs it; ``last_pass`` is what allocate remembers of its last pass;
     ``paid`` are the tasks that held a nomination when the cycle began; ``watched`` are gangs that may become stale;
-    ``rescheduling`` is what the rescheduler keeps from cycle to cycle.
-    ``detailed``: somebody reads why workloads were skipped; ``requeueing`` is what requeue remembers.
+    ``detailed``: somebody reads why workloads were skipped. Kept from cycle to cycle are ``rescheduling`` by the
+    rescheduler, ``requeueing`` by requeue, ``memory`` by the search for victims, and ``vain_passes``, by cause, of
+    passes that helped nobody.
     """
 
     session: Session
