@@ -45,6 +45,21 @@ def control_plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> I
         yield plane
 
 
+@pytest.fixture(scope="module")
+def plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Give a control plane of the module's own on which Tenure is installed; it has the audit log."""
+    assert programs.exists()
+    with ControlPlane(tmp_path_factory.mktemp("plane"), Options(audit=True)) as started:
+        started.install_tenure()
+        yield started
+
+
+@pytest.fixture(scope="module")
+def token(plane: ControlPlane) -> str:
+    """Give the token of the service account that was installed."""
+    return plane.token_of("tenure", "tenure-system")
+
+
 @pytest.fixture
 def start_plane(programs: Path, tmp_path: Path) -> Iterator[StartPlane]:
     """Give a function that starts a control plane of the test's own; it takes the fields of `Options`."""

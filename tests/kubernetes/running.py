@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 
 from tests.kubernetes.stage import wait_until
 
+from tenure.clusters.kubernetes import journal
+
 COMMAND = [sys.executable, "-c", "from tenure.cli.main import main; main()"]
 TENURE = "/apis/tenure.dev/v1alpha1"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
@@ -93,9 +95,9 @@ def running(kubeconfig, folder, name="one", *options):
             scheduler.process.wait(10)
 
 
-def pod_template(name, queue, gpu, **annotations):
-    """Give the template of pods that ask for GPUs in a queue."""
-    limits = {"limits": {"nvidia.com/gpu": str(gpu)}, "requests": {"cpu": "1"}}
+def pod_template(name, queue, amount, resource="nvidia.com/gpu", **annotations):
+    """Give the template of pods that ask for GPUs, or for something else that is counted, in a queue."""
+    limits = {"limits": {resource: str(amount)}, "requests": {"cpu": "1"}}
     return {
         "metadata": {"labels": {"tenure.dev/queue": queue, "app": name}, "annotations": annotations},
         "spec": {
@@ -114,9 +116,9 @@ def job(name, queue, pods, *, gpu=1):
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
 
 
-def gang(name, queue, pods, *, gpu=1, **annotations):
+def gang(name, queue, pods, *, gpu=1, resource="nvidia.com/gpu", **annotations):
     """Give a ReplicaSet whose pods start together; those that go come back at once."""
-    template = pod_template(name, queue, gpu, **{"tenure.dev/min-member": str(pods), **annotations})
+    template = pod_template(name, queue, gpu, resource, **{"tenure.dev/min-member": str(pods), **annotations})
     spec = {"replicas": pods, "selector": {"matchLabels": {"app": name}}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": spec}
 
@@ -135,6 +137,13 @@ def pods_of(client, name):
 def bound(client, name):
     """Give how many pods of a Job or gang are bound."""
     return sum(bool(p["spec"].get("nodeName")) for p in pods_of(client, name))
+
+
+def log_of(client):
+    """Give the log of evictions."""
+    path = "/api/v1/namespaces/tenure-system/configmaps"
+    pages = [m for m in client.get(path)["items"] if m["metadata"]["name"].startswith("tenure-evictions-")]
+    return [entry for page in pages for entry in journal.parse(page["data"].get(journal.DATA, ""))[0]]
 
 
 def clear(client):

@@ -19,32 +19,17 @@ from tests.kubernetes.running import (
     clear,
     gang,
     job,
+    log_of,
     pods_of,
     queue,
     running,
     tenure,
 )
 from tests.kubernetes.stage import wait_until
-from tools.controlplane.plane import ControlPlane, Options
 
-from tenure.clusters.kubernetes import journal, keys
+from tenure.clusters.kubernetes import keys
 
 ACCOUNT = "system:serviceaccount:tenure-system:tenure"
-MAPS = "/api/v1/namespaces/tenure-system/configmaps"
-
-
-@pytest.fixture(scope="module")
-def plane(programs, tmp_path_factory):
-    assert programs.exists()
-    with ControlPlane(tmp_path_factory.mktemp("plane"), Options(audit=True)) as started:
-        started.install_tenure()
-        yield started
-
-
-@pytest.fixture(scope="module")
-def token(plane):
-    """Give the token of the account that was installed."""
-    return plane.token_of("tenure", "tenure-system")
 
 
 @pytest.fixture
@@ -56,11 +41,6 @@ def client(plane):
         made.create(f"{TENURE}/queues", queue(name, guaranteed={"nvidia.com/gpu": 4}))
     yield made
     clear(plane.client())
-
-
-def log_of(client):
-    texts = [m["data"].get(journal.DATA, "") for m in client.get(MAPS)["items"] if "evictions" in m["metadata"]["name"]]
-    return [entry for text in texts for entry in journal.parse(text)[0]]
 
 
 def reclaim(client):
