@@ -87,6 +87,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "timeZone": "The time zone of the schedule.",
     },
     "ReschedulerSettings": {
+        "schedulers": "Other schedulers (`schedulerName`) whose pods may be moved too; pods of all others never are.",
         "pendingFor": "After so long room is made for a workload that waits, by moving others.",
         "settle": "For how long what was moved is left alone.",
         "moves": "`evict-first` frees a place and then fills it; `reserve-first` holds the new place before.",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from tenure.model.cron import parse_cron, parse_zone
 from tenure.model.records import check_with
 from tenure.model.selectors import Requirement, Toleration, Topology
-from tenure.model.settings import BudgetRule, Objective, Settings
+from tenure.model.settings import BudgetRule, Objective, ReschedulerSettings, Settings
 
 Message = tuple[str, str]
 
@@ -36,6 +36,12 @@ def _check_toleration(toleration: Toleration) -> Iterator[Message]:
 def _check_topology(topology: Topology) -> Iterator[Message]:
     if not topology.required and not topology.preferred:
         yield "", "names no level; add required: LABEL or preferred: LABEL"
+
+
+@check_with(ReschedulerSettings)
+def _check_rescheduler(settings: ReschedulerSettings) -> Iterator[Message]:
+    if "tenure" in settings.schedulers:
+        yield "schedulers", "names tenure, whose pods may be moved without that; leave it out"
 
 
 @check_with(Settings)

@@ -9,9 +9,19 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
 from tenure.model.containers import Listing, Map, OneOrMap
-from tenure.model.kinds import Choice, CountOrPercent, Number
+from tenure.model.kinds import Choice, CountOrPercent, Name, Number
 from tenure.model.selectors import LabelSelector
-from tenure.model.vocabulary import Count, Duration, Key, Ordinal, PositiveDuration, Share, SignedDuration, Weight
+from tenure.model.vocabulary import (
+    Count,
+    Duration,
+    Key,
+    NameText,
+    Ordinal,
+    PositiveDuration,
+    Share,
+    SignedDuration,
+    Weight,
+)
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -169,8 +179,9 @@ class NewNodeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReschedulerSettings:
-    """When running tasks are moved, and how."""
+    """When running tasks are moved, and how. ``schedulers``: others whose pods may be moved as well."""
 
+    schedulers: Annotated[tuple[NameText, ...], Listing(Name(), distinct=True)] = ()
     pending_for: Duration = MINUTE
     settle: Duration = HOUR
     moves: Literal["evict-first", "reserve-first"] = "evict-first"

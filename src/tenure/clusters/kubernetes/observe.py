@@ -203,7 +203,8 @@ class Observer:
         """Make anew the workloads whose pods changed, all of them where something beside the pods did."""
         pods = self.mirror.pods
         names = ("podgroups", "kai podgroups", "native podgroups", "jobs", *_OWNERS.values(), "priorityclasses")
-        beside = (*(self._objects(name).version for name in names), pasts)
+        movable = self._settings.rescheduler.schedulers
+        beside = (*(self._objects(name).version for name in names), pasts, movable)
         again: Iterable[GroupKey] = pods.dirty
         if beside != self._beside:
             self._beside, again = beside, (*pods.groups, *self._made.keys())
@@ -217,10 +218,10 @@ class Observer:
             if not records:
                 self._made.pop(group, None)
                 continue
-            said = self._said(group)
+            said = self._said(group) if group[3] or records[0].scheduler in movable else None
             uid = (said.uid if said else "") or records[0].owner_uid
             past = next((p for u, p in by_key.get(f"{group[0]}/{group[2]}", ()) if not uid or u in ("", uid)), Past())
-            self._made[group] = make(group, records, said, classes, past, now)
+            self._made[group] = make(group, records, said, classes, past, now, movable)
         pods.dirty.clear()
 
     def _is_ours(self, record: PodRecord) -> bool:
@@ -232,9 +233,7 @@ class Observer:
         return (record.pool or DEFAULT_POOL) == pool
 
     def _said(self, group: GroupKey) -> Said | None:
-        namespace, kind, name, is_own = group
-        if not is_own:
-            return None
+        namespace, kind, name, _ = group
         if kind == "group":
             for source, read in _GROUP_READERS:
                 item = self._objects(source).items.get((namespace, name))

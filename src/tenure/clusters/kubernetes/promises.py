@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.journal import Entry
-from tenure.clusters.kubernetes.records import BARE, PodRecord
+from tenure.clusters.kubernetes.records import BARE, TENURE, PodRecord
 from tenure.clusters.kubernetes.workloads import ACTIVE, Made
 from tenure.model.node import Node
 from tenure.model.workload import Nomination, Notice, Phase, Task
@@ -49,6 +49,8 @@ def with_promises(
 ) -> tuple[list[Made], Promises]:
     """Let replacements, and what stands in for them, hold the places that were promised when their pods were moved.
 
+    Pods of other schedulers are promised nothing.
+
     What was announced and never done is under notice whose time is over: it is judged anew before it goes, and until
     then the promise that it is to go for holds.
 
@@ -71,11 +73,17 @@ def with_promises(
     for entry in log:
         if entry.to_node in there and now <= (micros(entry.at) or 0) + timeout + DEFAULT_GRACE:
             moves.setdefault(entry.workload, []).append(entry)
-    made = [_landed(m, moves[m.workload.key], now, promises) if m.workload.key in moves else m for m in found]
+    made = [
+        _landed(m, moves[m.workload.key], now, promises) if m.workload.key in moves and _is_own(m) else m for m in found
+    ]
     due = {entry.uid: entry for entry in announced if now <= (micros(entry.at) or 0) + timeout}
     if due:
-        made = [_under_notice(m, due, there) if any(p.uid in due for p in m.pods) else m for m in made]
+        made = [_under_notice(m, due, there) if _is_own(m) and any(p.uid in due for p in m.pods) else m for m in made]
     return _kept(made, promises, due), promises
+
+
+def _is_own(made: Made) -> bool:
+    return made.workload.scheduler_name == TENURE
 
 
 def _under_notice(made: Made, due: Mapping[str, Entry], nodes: set[str]) -> Made:

@@ -29,7 +29,7 @@ class PodRecord:
     ``waits`` is reason and message of its condition ``PodScheduled`` while that is false. ``started`` is the start
     time of its workload as it was written on it, in µs since the epoch. ``replaces`` is the uid of the pod whose
     promised place it was given, ``needs`` those of the pods that have to go for its promise. ``kept`` says why it is
-    never evicted, or never moved.
+    never evicted, or never moved. ``controller`` is the uid of what recreates it.
     """
 
     namespace: str
@@ -57,6 +57,7 @@ class PodRecord:
     replaces: str = ""
     needs: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    controller: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -113,6 +114,7 @@ class PodReader:
             checkpoint=_time(annotations, keys.CHECKPOINT, problems),
             **_promise(annotations),
             problems=tuple(problems),
+            controller="" if owner is None else intern(owner.uid),
         )
 
     def _task(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -32,6 +32,9 @@ _PREEMPTIBLE = {
     "kai.scheduler/preemptibility": {"preemptible": True, "non-preemptible": False},
 }
 _ALLOW = "yunikorn.apache.org/allow-preemption"
+_SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+SYSTEM_PRIORITY = 2_000_000_000
+"""From here on priorities are those of ``system-cluster-critical`` and ``system-node-critical``."""
 
 
 class Past(NamedTuple):
@@ -51,9 +54,18 @@ class Made:
 
 
 def make(
-    key: GroupKey, records: Iterable[PodRecord], said: Said | None, classes: Mapping[str, Any], past: Past, now: int
+    key: GroupKey,
+    records: Iterable[PodRecord],
+    said: Said | None,
+    classes: Mapping[str, Any],
+    past: Past,
+    now: int,
+    movable: Collection[str] = (),
 ) -> Made:
-    """Make the workload of a group. ``classes`` are the priority classes by name."""
+    """Make the workload of a group.
+
+    ``classes`` are the priority classes by name, ``movable`` the other schedulers whose pods the rescheduler may move.
+    """
     namespace, kind, name, is_own = key
     pods = _in_order(list(records))
     about = said or _NOTHING
@@ -63,13 +75,15 @@ def make(
     scheduler = TENURE if is_own else pods[0].scheduler
     if any(p.kept in (MIRROR, OWN) and p.task.phase in PLACED for p in pods):
         scheduler = HELD
-    if scheduler != TENURE:
+    if scheduler != TENURE and scheduler not in movable:
         foreign = _foreign(namespace, name, pods[0].uid, tasks, scheduler, min(p.created_at for p in pods))
         return Made(foreign, tuple(pods), tuple(problems))
     annotations = {**_common(pods), **about.annotations}
     values["queue"] = values.get("queue") or _queue(about, pods)
     values.setdefault("priority", _priority(about, pods, classes))
     values.setdefault("preemptible", _preemptible(annotations, about, pods, problems))
+    if scheduler != TENURE:
+        values |= _of_others(values, pods)
     if values.get("min_member") is None and "sub_groups" not in values:
         values["min_member"] = _min_member(kind, about, pods)
     if any(_says_no(classes.get(p.priority_class)) for p in pods):
@@ -86,6 +100,7 @@ def make(
         last_evicted_at=past.last_evicted_at,
         requeue_not_before=past.not_before,
         owner_kind=_owner_kind(kind, pods),
+        scheduler_name=scheduler,
         annotations={k: v for k, v in annotations.items() if "/" in k and k not in keys.WRITTEN},
     )
     return Made(_with_succeeded(made, about), tuple(pods), tuple(problems))
@@ -112,6 +127,13 @@ def _foreign(namespace: str, name: str, uid: str, tasks: tuple[Task, ...], sched
         created_at=created_at,
         min_member=1,
     )
+
+
+def _of_others(values: Mapping[str, Any], pods: Sequence[PodRecord]) -> dict[str, Any]:
+    """Give what is different for pods of another scheduler: no queue, and no priority but the system's spares them."""
+    said = values["preemptible"]
+    spared = values["priority"] >= SYSTEM_PRIORITY or any(p.annotations.get(_SAFE) == "false" for p in pods)
+    return {"queue": DEFAULT_QUEUE, "preemptible": not spared if said is None else said}
 
 
 def _in_order(pods: list[PodRecord]) -> list[PodRecord]:
