@@ -40,9 +40,9 @@ def contenders(cluster, cause):
     session = session_of(cluster)
     shares = Fairness(session).now()
     plugins = Plugins([])
-    trials = Trials(session, Placer(session), shares, plugins)
-    gatherer = Gatherer(session, plugins, frozenset(), set())
-    bounds = Bounds(session, shares, Holdings(session), cause)
+    trials, holdings = Trials(session, Placer(session), shares, plugins), Holdings(session)
+    gatherer = Gatherer(session, plugins, holdings)
+    bounds = Bounds(session, shares, holdings, cause)
     for contender in session.waiting.all():
         rules = {"reclaim": lambda c: Reclaim(session, shares, c), "preempt": lambda c: Preempt(session, c)}.get(
             cause, lambda c: Move(session, c)
@@ -64,7 +64,7 @@ def test_nothing_helps_one_who_is_called_hopeless(seed, cause):
 @settings(max_examples=60, deadline=None)
 def test_a_set_that_pays_has_only_pieces_that_the_bounds_leave(seed):
     for trials, contender, rules, pieces, bounds in contenders(contended(seed), "reclaim"):
-        allowed = bounds.may_be_taken(contender)
+        allowed = bounds.may_be_taken(contender, bounds.open_to(contender))
         for subset in paying_sets(trials, contender, rules, pieces):
             assert all(map(allowed, subset))
 

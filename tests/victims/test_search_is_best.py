@@ -14,6 +14,7 @@ from tenure.fairness.current import Fairness
 from tenure.shields.plugins import Plugins
 from tenure.victims.candidates import Gatherer
 from tenure.victims.choice import consistent, key_of, priorities, uses_lower
+from tenure.victims.holdings import Holdings
 from tenure.victims.rules import Preempt, Reclaim
 from tenure.victims.search import Budget, Search
 from tenure.victims.trial import Played, Trials
@@ -46,7 +47,7 @@ def test_the_chosen_set_is_the_best_of_all_allowed_sets(seed, cause):
     shares = Fairness(session).now()
     plugins = Plugins([])
     trials = Trials(session, Placer(session), shares, plugins)
-    gatherer = Gatherer(session, plugins, frozenset(), set())
+    gatherer = Gatherer(session, plugins, Holdings(session))
     for contender in session.waiting.all():
         rules = Reclaim(session, shares, contender) if cause == "reclaim" else Preempt(session, contender)
         candidates = gatherer.gather(contender, rules)
@@ -66,7 +67,7 @@ def test_a_trial_leaves_the_session_as_it_was(seed):
     shares = Fairness(session).now()
     plugins = Plugins([])
     trials = Trials(session, Placer(session), shares, plugins)
-    gatherer = Gatherer(session, plugins, frozenset(), set())
+    gatherer = Gatherer(session, plugins, Holdings(session))
     before = state_of(session)
     for contender in session.waiting.all():
         rules = Reclaim(session, shares, contender)

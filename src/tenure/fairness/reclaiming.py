@@ -71,7 +71,7 @@ class ReclaimRules:
             )
         return found
 
-    def would_be_within(self, queue: int, allocated: Sequence[int]) -> bool:
+    def would_be_within(self, queue: int, allocated: Sequence[float]) -> bool:
         """Whether a queue would be within its guaranteed with the contender's step, if it held ``allocated``."""
         bound = False
         for have, more, floor in zip(allocated, self.amount, self.queues.guaranteed[queue], strict=True):

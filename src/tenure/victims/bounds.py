@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf
+from operator import add, sub
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,10 @@ Floats = NDArray[np.float64]
 Cap = tuple[float, ...]
 """The most that may be taken from a queue, by row of amounts."""
 
+Groups = dict[int, tuple[int, Cap, Cap]]
+"""By leaf that lets something go: the sibling by which the contender meets it, and the most that each of them lets go.
+"""
+
 
 class Bounds:
     """The bounds for the contenders of one cause, as the session stands when they are asked."""
@@ -38,6 +43,7 @@ class Bounds:
         self.cause = cause
         self._needs: dict[int, Need] = {}
         self._version = -1
+        self._known: tuple[tuple[WorkloadState, int], Groups] | None = None
 
     def hopeless(self, contender: WorkloadState, step: NextStep) -> bool:
         """Whether no set of victims at all could help, and there is no room as it is."""
@@ -137,19 +143,21 @@ class Bounds:
 
     # -- reclaim --------------------------------------------------------------------------------------------------
 
-    def may_be_taken(self, contender: WorkloadState) -> Callable[[Piece], bool] | None:
-        """Say which pieces may be part of a set at all; None where the bounds exclude none."""
-        if self.cause != "reclaim":
-            return None
+    def open_to(self, contender: WorkloadState) -> Groups:
+        """Give the leaves from which reclaim may take for a contender at all, and what they let go."""
+        rules = ReclaimRules(self.session, self.shares, contender)
+        self.holdings.catch_up()
+        known, key = self._known, (contender, self.holdings.version)
+        if known is None or known[0] != key:
+            known = self._known = key, self._groups(rules)
+        return known[1]
+
+    def may_be_taken(self, contender: WorkloadState, groups: Groups) -> Callable[[Piece], bool]:
+        """Say which pieces may be part of a set of reclaim at all."""
         rules = ReclaimRules(self.session, self.shares, contender)
         known: dict[tuple[int, Amount], bool] = {}
-        groups: dict[int, tuple[int, Cap, Cap]] | None = None
 
         def allowed(piece: Piece) -> bool:
-            nonlocal groups
-            if groups is None:  # nothing has been taken yet, and most searches never ask
-                self.holdings.catch_up()
-                groups = self._groups(rules)
             group = groups.get(piece.workload.leaf)
             if group is None:
                 return False
@@ -165,13 +173,13 @@ class Bounds:
         rules = ReclaimRules(self.session, self.shares, contender)
         if rules.contender_may() is not None:
             return True
-        groups = self._groups(rules)
+        groups = self.open_to(contender)
         if not groups:
             return True
         freed, total = self._let_go(groups, sorted({row for part in need.parts for row, _ in part.asks}))
         return not self._fits(need, freed, total)
 
-    def _let_go(self, groups: dict[int, tuple[int, Cap, Cap]], rows: Sequence[int]) -> tuple[Floats, dict[int, float]]:
+    def _let_go(self, groups: Groups, rows: Sequence[int]) -> tuple[Floats, dict[int, float]]:
         """What could be freed on each node, ``float64[rows, nodes]``, and in all, for the rows that are asked for."""
         entries, nodes = self.holdings.entries, self.session.nodes
         sides = {theirs: n for n, theirs in enumerate(dict.fromkeys(theirs for theirs, _, _ in groups.values()))}
@@ -200,45 +208,60 @@ class Bounds:
             freed[row] = np.minimum(there.reshape(count, len(sides)), of_side).sum(axis=1)
         return freed, total
 
-    def _groups(self, rules: ReclaimRules) -> dict[int, tuple[int, Cap, Cap]]:
-        """Leaves from which something may be taken: the sibling that is met there, and what leaf and sibling let go."""
-        groups: dict[int, tuple[int, Cap, Cap]] = {}
-        caps: dict[int, Cap | None] = {}
-        open_to = self.holdings.open_to(rules.leaf)
-        for leaf in self.holdings.leaves:
-            if leaf not in open_to:
-                continue
-            mine, theirs = rules.meeting(leaf)
-            if theirs not in caps:
-                caps[theirs] = self._cap_of_sibling(rules, mine, theirs)
-            cap = caps[theirs]
-            if cap is not None and (own := self._cap_of_leaf(rules, leaf, theirs)) is not None:
-                groups[leaf] = theirs, own, cap
+    def _groups(self, rules: ReclaimRules) -> Groups:
+        """Leaves from which something may be taken: the sibling that is met there, and what leaf and sibling let go.
+
+        From the contender's leaf upwards, because what its own side may give up below decides how much of what is
+        further away it has a right to.
+        """
+        sides = self._sides(rules)
+        groups: Groups = {}
+        inside: list[Cap] = []  # what is still held at least, queue by queue on the way up
+        gone: Cap = (0,) * len(self.queues.resources)
+        for mine in self.queues.path[rules.leaf]:
+            inside.append(tuple(map(sub, self.queues.allocated[mine], gone)))
+            for theirs, leaves in sides.get(mine, {}).items():
+                cap = self._cap_of_sibling(rules, inside, theirs)
+                if cap is None:
+                    continue
+                below: Cap = (0,) * len(cap)
+                for leaf in leaves:
+                    if (own := self._cap_of_leaf(rules, leaf, theirs)) is not None:
+                        groups[leaf] = theirs, own, cap
+                        below = tuple(map(add, below, map(min, self.holdings.held(leaf), own)))
+                gone = tuple(map(add, gone, map(min, below, cap)))
         return groups
 
-    def _cap_of_sibling(self, rules: ReclaimRules, mine: int, theirs: int) -> Cap | None:
-        """The most that may be taken from what the contender's side meets; None if nothing."""
-        queues = self.queues
+    def _sides(self, rules: ReclaimRules) -> dict[int, dict[int, list[int]]]:
+        """Leaves in which something is held, by the children of the ancestor that they and the contender share."""
+        sides: dict[int, dict[int, list[int]]] = {}
+        open_to = self.holdings.open_to(rules.leaf)
+        for leaf in self.holdings.leaves:
+            if leaf in open_to:
+                mine, theirs = rules.meeting(leaf)
+                sides.setdefault(mine, {}).setdefault(theirs, []).append(leaf)
+        return sides
+
+    def _cap_of_sibling(self, rules: ReclaimRules, inside: Sequence[Cap], theirs: int) -> Cap | None:
+        """The most that may be taken from what the contender's side meets; None if nothing.
+
+        ``inside``: what the queues on the contender's side hold at least, from its leaf up to the one that meets it.
+        """
+        queues, path = self.queues, self.queues.path[rules.leaf]
         limit: Sequence[int] = rules.allocatable[theirs]
-        if self._may_be_within(rules, mine):
+        if rules.would_be_within(path[len(inside) - 1], inside[-1]):
             limit = [min(a, max(0, g)) for a, g in zip(limit, queues.guaranteed[theirs], strict=True)]
         cap = self._cap(rules, theirs, limit)
         if cap is None:
             return None
         least = list(cap)
-        for queue in queues.path[rules.leaf]:
-            held = self._at_least(queue, rules.leaf)
+        for queue, least_held in zip(path, inside, strict=False):
             for row in rules.rows:
-                then, share, its_share = held[row] + rules.amount[row], rules.fair[queue][row], rules.fair[theirs][row]
+                then = least_held[row] + rules.amount[row]
+                share, its_share = rules.fair[queue][row], rules.fair[theirs][row]
                 if then > share > 0 and its_share > 0:  # it must not be fuller than what it takes from
                     least[row] = min(least[row], queues.allocated[theirs][row] - -(-then * its_share // share))
-            if queue == mine:
-                break
         return None if any(least[row] <= 0 for row in rules.rows) and len(rules.rows) == 1 else tuple(least)
-
-    def _may_be_within(self, rules: ReclaimRules, mine: int) -> bool:
-        """Whether the contender's side is within its guaranteed, or may be once it has taken from itself."""
-        return rules.would_be_within(mine, self._at_least(mine, rules.leaf))
 
     def _cap_of_leaf(self, rules: ReclaimRules, leaf: int, theirs: int) -> Cap | None:
         """The most that all queues from a leaf up to its side's top let go: none may lose what it is guaranteed."""

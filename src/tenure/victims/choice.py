@@ -1,8 +1,8 @@
 """Comparing sets of victims (spec: choosing victims).
 
 In this order: queues of lower priority (of a set, its highest leaf's); cost, or age where the settings say so; cores
-of workloads; tasks; younger first; name. Apart from that, a set is beaten by one that differs from it inside one
-queue only and uses lower priorities there.
+of workloads; tasks; younger first, by start, creation and place among the tasks; name. Apart from that, a set is
+beaten by one that differs from it inside one queue only and uses lower priorities there.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ def key_of(settings: Settings, pieces: Sequence[Piece]) -> Key:
         second = (tuple(sorted((-p.age for p in real), reverse=True)), cost)
     cores = sum(p.whole for p in real)
     tasks = sum(len(p.tasks) for p in real)
+    youth = tuple(sorted(((p.age, -p.workload.created_at, -p.tasks[-1].index) for p in real), reverse=True))
     names = tuple(sorted((p.workload.key, t.index) for p in pieces for t in p.tasks))
-    return (level, *second, cores, tasks, ages, len(pieces), names)
+    return (level, *second, cores, tasks, youth, len(pieces), names)
 
 
 def priorities(pieces: Iterable[Piece], leaf: int) -> list[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from operator import add, sub
+from operator import add, attrgetter, sub
 from typing import NamedTuple
 
 import numpy as np
@@ -139,6 +139,10 @@ class Holdings:
     def held(self, leaf: int) -> Amount:
         """Give what all preemptible workloads of a leaf hold."""
         return self._sums.get(leaf, self._none)
+
+    def workloads(self, leaf: int) -> list[WorkloadState]:
+        """Give the preemptible workloads of a leaf that hold something, by name."""
+        return sorted(self._totals.get(leaf, ()), key=attrgetter("key"))
 
     @property
     def leaves(self) -> list[int]:

@@ -82,7 +82,7 @@ class Search:
     """One contender's search among candidates, of which only those that are ``allowed`` can be part of a set.
 
     ``prepare`` is told a set of which it is clear beforehand that it is the last word: if it pays, it stays carried
-    out. Without it nothing ever does.
+    out. Without it nothing ever does. ``others``: of whom it is asked why nothing is taken, where nothing is allowed.
     """
 
     def __init__(
@@ -94,8 +94,7 @@ class Search:
         candidates: Candidates,
         prepare: Callable[[list[Piece]], None] | None = None,
         allowed: Callable[[Piece], bool] | None = None,
-        *,
-        told: bool = True,
+        others: Candidates | None = None,
     ) -> None:
         assert contender.step is not None
         self.session = session
@@ -108,7 +107,7 @@ class Search:
         self.pieces: list[Piece] = []
         self.prepare = prepare
         self.allowed = allowed
-        self.told = told
+        self.others = others
         self.found = Found()
         self._in_vain = 0
         self._barred: list[frozenset[Piece]] = []
@@ -160,9 +159,9 @@ class Search:
         if self.allowed is None:
             return list(pieces)
         found = [p for p in pieces if self.allowed(p)]
-        if not found and self.told:
+        if not found and self.others is not None:
             leaves: dict[int, Piece] = {}
-            for piece in pieces:
+            for piece in self.others.all():
                 leaves.setdefault(piece.workload.leaf, piece)
             for piece in list(leaves.values())[:TOLD]:
                 self._play([piece])

@@ -54,11 +54,6 @@ class Turns:
         """Plays sets through."""
         return Trials(self.session, self.state.placer, self.shares, self.state.plugins)
 
-    @cached_property
-    def gatherer(self) -> Gatherer:
-        """Gathers candidates."""
-        return Gatherer(self.session, self.state.plugins, self.state.fresh(), self.state.moved)
-
     def run(self) -> None:
         """Help whom evictions of this cause can help."""
         memory = VainPass(self.session.epoch, self.shares.fair_without_history, self.state.plan.wake)
@@ -66,6 +61,8 @@ class Turns:
         waiting = []
         if self.state.detailed or self._anyone_may_be_helped(fresh):
             waiting = [w for w in self._in_order() if (fresh is None or w in fresh) and self._may_contend(w)]
+        if waiting:
+            self.gatherer = self._gatherer()
         turn = FIRST_TURN
         while waiting and self.state.budget.left > 0:
             waiting = [w for w in waiting if self._turn(w, turn)]
@@ -77,6 +74,11 @@ class Turns:
         self._remember(memory, exhausted=bool(waiting))
         known = set(self.state.plan.warnings)
         self.state.plan.warnings += [c for c in self.state.plugins.complaints.values() if c not in known]
+
+    def _gatherer(self) -> Gatherer:
+        state = self.state
+        fresh, detailed = state.fresh(), state.detailed
+        return Gatherer(self.session, state.plugins, state.memory.holdings, fresh, state.moved, detailed=detailed)
 
     def _anyone_may_be_helped(self, fresh: set[WorkloadState] | None) -> bool:
         """Whether, by the bounds, there is one for whom a search could find anything; one stands for all alike."""
@@ -179,12 +181,14 @@ class Turns:
     def _search(self, contender: WorkloadState, rules: Rules, alike: object, steps: int) -> bool:
         """Look for victims; True if the contender wants another turn."""
         state = self.state
-        candidates = self.gatherer.gather(contender, rules)
+        groups = self.bounds.open_to(contender) if self.cause == "reclaim" else None
+        candidates = self.gatherer.gather(contender, rules, groups)
+        others = self.gatherer.gather(contender, rules) if state.detailed and groups is not None else None
         granted = min(steps, state.budget.left)
         budget = Budget(granted)
         prepare = None if self.wave is not None else lambda pieces: self._prepare(contender, rules, pieces)
-        allowed = self.bounds.may_be_taken(contender)
-        search = Search(self.session, self.trials, contender, rules, candidates, prepare, allowed, told=state.detailed)
+        allowed = None if groups is None else self.bounds.may_be_taken(contender, groups)
+        search = Search(self.session, self.trials, contender, rules, candidates, prepare, allowed, others)
         found = search.run(budget)
         state.budget.left -= granted - budget.left
         if budget.hit and granted == steps and found.played is None:
@@ -196,8 +200,8 @@ class Turns:
             return contender.step is not None
         if budget.hit:
             return True
-        self._found_nothing(alike, candidates, found)
-        self._explain(contender, candidates, found)
+        self._found_nothing(alike, others or candidates, found)
+        self._explain(contender, others or candidates, found)
         return False
 
     def _found_nothing(self, alike: object, candidates: Candidates, found: Found) -> None:
@@ -233,6 +237,7 @@ class Turns:
         if not isinstance(played, Played):
             return False
         record(self.state, played, {}, self.cause, contender, lambda _, __: "")
+        self.gatherer.leave(t.workload for t in played.placed)
         self.hopeless.clear()
         return True
 
@@ -258,6 +263,7 @@ class Turns:
         if self.wave is not None:
             self.state.moved.update(p.workload.key for p in pieces if not p.fresh)
         self.gatherer.forget(p.workload for p in pieces)
+        self.gatherer.leave(t.workload for t in played.placed if t.workload not in {p.workload for p in pieces})
         self.hopeless.clear()
         self.session.waiting.compact()
 
@@ -302,5 +308,5 @@ def _shielded(cause: Cause, refusals: Sequence[tuple[str, Refusal]]) -> Reason:
 def _considered(candidates: Candidates, found: Found) -> str:
     return (
         f"considered were {candidates.count} candidates in {found.tried} sets of victims, "
-        f"{len(candidates.refused)} others were not to be taken"
+        f"{candidates.shielded} others were shielded"
     )
