@@ -48,16 +48,15 @@ class Bounds:
     def hopeless(self, contender: WorkloadState, step: NextStep) -> bool:
         """Whether no set of victims at all could help, and there is no room as it is."""
         self.holdings.catch_up()
-        need = self._need(step)
-        if all(part.count >= part.needed for part in need.parts):
-            return False
+        if step.shape is None or step.shape.failed != self.session.epoch:
+            if all(part.count >= part.needed for part in self._need(step).parts):
+                return False
         if self._held_back(contender, step):
             return True
-        if self.cause == "consolidate":
-            return not self._fits(need, self._movable(), {})
-        if self.cause == "preempt":
-            return not self._fits(need, self._below(contender), {})
-        return self._cannot_reclaim(contender, need)
+        if self.cause == "reclaim":
+            return self._cannot_reclaim(contender, step)
+        may_go = self._movable() if self.cause == "consolidate" else self._below(contender)
+        return not self._fits(self._need(step), may_go, {})
 
     def _need(self, step: NextStep) -> Need:
         """What a step needs; steps of one shape need the same while room stays as it is."""
@@ -169,13 +168,14 @@ class Bounds:
 
         return allowed
 
-    def _cannot_reclaim(self, contender: WorkloadState, need: Need) -> bool:
+    def _cannot_reclaim(self, contender: WorkloadState, step: NextStep) -> bool:
         rules = ReclaimRules(self.session, self.shares, contender)
         if rules.contender_may() is not None:
             return True
         groups = self.open_to(contender)
         if not groups:
             return True
+        need = self._need(step)
         freed, total = self._let_go(groups, sorted({row for part in need.parts for row, _ in part.asks}))
         return not self._fits(need, freed, total)
 
