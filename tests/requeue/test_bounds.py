@@ -34,10 +34,10 @@ def unbounded(monkeypatch):
     """Let every candidate be tried for everybody who waits, and nobody be thought to fare as another does."""
 
     class Open(module.Prospects):
-        def __init__(self, session, shares, candidates, may_contend):
-            super().__init__(session, shares, candidates, may_contend)
+        def __init__(self, session, shares, candidates, contenders):
+            super().__init__(session, shares, candidates, contenders)
             self.candidates = list(candidates)
-            self.classes = module_in_order(session, shares, self.contenders.classes)
+            self.classes = module_in_order(session, shares, contenders)
 
         alone, together = Everybody.alone, Everybody.together
 

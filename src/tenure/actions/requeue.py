@@ -41,7 +41,7 @@ class _Requeue:
         if not context.detailed and self.registry.due_only and not overdue:
             self._wake_when_due()
             return
-        contention, shares = Contention(session), context.fairness.now()
+        contention, shares = Contention(session, self.memory.census.counts()), context.fairness.now()
         findings = self._ask(overdue, contention, shares)
         outcome = context.plan.requeue = Requeueing(union(findings))
         self._report(findings)
@@ -66,7 +66,9 @@ class _Requeue:
         context, session = self.context, self.context.session
         state = context.evicting()
         candidates = [c for c in in_order(session, shares, outcome.nominations) if c.workload.key not in state.moved]
-        self.memory.position = Transactions(state, shares, candidates, outcome).run(self.memory.position)
+        self.memory.position = Transactions(state, self.memory.census, shares, candidates, outcome).run(
+            self.memory.position
+        )
         if outcome.not_before:
             done = outcome.not_before
             outcome.nominations = [replace(n, committed=True) if n.workload in done else n for n in outcome.nominations]

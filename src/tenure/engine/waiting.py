@@ -19,6 +19,8 @@ class WaitingLists:
 
     An entry counts only while it is its workload's present one; what is stale is skipped, and dropped between
     cycles. So within a transaction lists only grow, and undoing it takes out what was put in.
+
+    ``watchers`` are sets to which every workload is added whose place may have changed, for caches to catch up.
     """
 
     def __init__(self, leaves: Iterable[int], journal: Journal) -> None:
@@ -26,7 +28,8 @@ class WaitingLists:
         self.entries: dict[int, list[Entry]] = {leaf: [] for leaf in leaves}
         self._stale = dict.fromkeys(self.entries, 0)
         self._serial = 0
-        self._put: list[tuple[int, Entry]] = []
+        self.watchers: list[set[WorkloadState]] = []
+        self._log: list[tuple[WorkloadState, Entry | None]] = []
         self._unsorted: set[int] | None = None
 
     def put(self, state: WorkloadState) -> None:
@@ -43,8 +46,14 @@ class WaitingLists:
         else:
             self._unsorted.add(state.leaf)
             self.entries[state.leaf].append(entry)
+        self._note(state, entry)
+
+    def _note(self, state: WorkloadState, entry: Entry | None) -> None:
+        """Tell the watchers, and remember what is to be taken out again where this is undone."""
         if self.journal.depth:
-            self._put.append((state.leaf, entry))
+            self._log.append((state, entry))
+        for told in self.watchers:
+            told.add(state)
 
     @contextmanager
     def many(self) -> Iterator[None]:
@@ -62,22 +71,26 @@ class WaitingLists:
         if state.entry is not None:
             self._stale[state.leaf] += 1
             self.journal.set(state, "entry", None)
+            self._note(state, None)
 
     def mark(self) -> int:
         """Give the mark of a checkpoint."""
-        return len(self._put)
+        return len(self._log)
 
     def rollback(self, mark: int) -> None:
         """Take out everything that was put in since ``mark``."""
-        put = self._put
-        while len(put) > mark:
-            leaf, entry = put.pop()
-            entries = self.entries[leaf]
-            del entries[bisect_left(entries, entry)]
+        log = self._log
+        while len(log) > mark:
+            state, entry = log.pop()
+            if entry is not None:
+                entries = self.entries[state.leaf]
+                del entries[bisect_left(entries, entry)]
+            for told in self.watchers:
+                told.add(state)
 
     def commit(self) -> None:
         """Keep what was put in; to be told when the outermost checkpoint closes."""
-        self._put.clear()
+        self._log.clear()
 
     def next_serial(self) -> int:
         """Give a number that was not given before."""

@@ -10,16 +10,12 @@ from tenure.shields.min_runtime import clock, resolve
 class Contention:
     """The leaves in which workloads wait, at one moment of a session.
 
-    ``waiting`` counts the workloads that wait in each such leaf.
+    ``waiting`` counts the workloads that wait in each such leaf; it is found out where it is not given.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, waiting: dict[int, int] | None = None) -> None:
         self.session = session
-        self.waiting: dict[int, int] = {}
-        for leaf, entries in session.waiting.entries.items():
-            count = sum(entry[-1].entry is entry for entry in entries)
-            if count:
-                self.waiting[leaf] = count
+        self.waiting = _counted(session) if waiting is None else waiting
         self._below: dict[int, dict[int, int]] | None = None
         self._least: dict[tuple[int, bool], int] = {}
         settings, queues = session.settings, session.queues.queues
@@ -79,3 +75,8 @@ class Contention:
                 for queue in queues.path[leaf]:
                     self._below.setdefault(queues.parent[queue], {}).setdefault(queue, leaf)
         return self._below
+
+
+def _counted(session: Session) -> dict[int, int]:
+    counts = {leaf: sum(e[-1].entry is e for e in entries) for leaf, entries in session.waiting.entries.items()}
+    return {leaf: count for leaf, count in counts.items() if count}

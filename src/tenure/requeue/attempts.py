@@ -50,11 +50,11 @@ class Attempts:
         """
         while (contender := cls.first()) is not None:
             if contender.step is None or contender.entry is None:
-                cls.members.pop(0)
+                cls.pass_first()
             elif self._checked.get(contender) == self.commits.number:
                 return contender
             elif self._fits_as_it_is(contender, need):
-                cls.members.pop(0)
+                cls.pass_first()
                 need = None
             else:
                 self._checked[contender] = self.commits.number
@@ -125,7 +125,7 @@ class Attempts:
         if refusal is None:
             for candidate in going:
                 candidate.done = True
-            cls.members.pop(0)
+            cls.pass_first()
         return refusal
 
     def _noted(self, verdict: Played | Refusal | None) -> Refusal | None:

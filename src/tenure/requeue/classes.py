@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
 
 from tenure.engine.order import QueueOrder
+from tenure.engine.queues import Amount
 from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.waiting import Entry
+from tenure.engine.workloads import NextStep, WorkloadState
 from tenure.fairness.current import CurrentShares
+from tenure.requeue.census import Census
 from tenure.victims.room import Need
 
 
@@ -16,59 +19,67 @@ from tenure.victims.room import Need
 class ContenderClass:
     """Contenders of which one gets a candidate's place if and only if another would in its stead.
 
-    ``members`` are those that still wait, in order; ``shape`` numbers what their next steps have in common.
+    Those of ``entries`` from ``place`` on still wait, in order, but for those ``barred``, for whom nobody gives way
+    yet. ``shape`` is what their next steps have in common, ``step`` one of them.
     """
 
     leaf: int
     priority: int
-    shape: int
-    fixed: bool
-    members: list[WorkloadState] = field(default_factory=list)
+    shape: Hashable
+    step: NextStep
+    entries: Sequence[Entry]
+    barred: Collection[WorkloadState]
+    place: int = 0
+
+    @property
+    def amount(self) -> Amount:
+        """What their next step asks for, by row of the queues."""
+        return self.step.amount
 
     def first(self) -> WorkloadState | None:
         """Give the first that still waits."""
-        return self.members[0] if self.members else None
+        entries = self.entries
+        while self.place < len(entries):
+            workload: WorkloadState = entries[self.place][-1]
+            if workload not in self.barred:
+                return workload
+            self.place += 1
+        return None
+
+    def pass_first(self) -> None:
+        """The first waits no longer."""
+        self.place += 1
+
+    def has(self, key: str) -> bool:
+        """Whether a workload of that name still waits here."""
+        return any(e[-1].key == key and e[-1] not in self.barred for e in self.entries[self.place :])
 
 
-@dataclass(slots=True)
-class Contenders:
-    """All that wait, in classes; ``needs`` is what each shape asks for, as room was when they were gathered.
+class Needs:
+    """What each shape asks for, as room is when it is first asked about."""
 
-    ``amounts`` are the shapes' amounts, by row of the queues.
-    """
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._known: dict[Hashable, Need] = {}
 
-    classes: list[ContenderClass]
-    needs: list[Need]
-    amounts: list[tuple[int, ...]]
+    def of(self, cls: ContenderClass) -> Need:
+        """Give what a class asks for."""
+        found = self._known.get(cls.shape)
+        if found is None:
+            found = self._known[cls.shape] = Need(self.session, cls.step)
+        return found
 
 
-def gather(session: Session, may_contend: Callable[[WorkloadState], bool]) -> Contenders:
-    """Put into classes who waits and can be helped by an eviction, leaf by leaf."""
-    shapes: dict[object, int] = {}
-    classes: dict[object, ContenderClass] = {}
-    found = Contenders([], [], [])
-    possible: list[bool] = []
-    for workload in session.waiting.all():
-        if not may_contend(workload):
+def gather(session: Session, census: Census, barred: Collection[WorkloadState]) -> list[ContenderClass]:
+    """Put into classes who waits and can be helped by an eviction; nobody is evicted for those ``barred``."""
+    found = []
+    for line in census.lines():
+        leaf, priority, fixed, shape = line.alike
+        if not line.possible or (fixed and session.queues.beyond_guaranteed(leaf, line.step.amount) is not None):
             continue
-        step = workload.step
-        assert step is not None
-        key: object = workload.key if step.shape is None else (id(step.shape), step.kind)
-        number = shapes.get(key)
-        if number is None:
-            number = shapes[key] = len(shapes)
-            found.needs.append(Need(session, step))
-            found.amounts.append(step.amount)
-            possible.append(found.needs[-1].ever())
-        if not possible[number]:
-            continue
-        alike = workload.leaf, workload.priority, number, workload.fixed
-        known = classes.get(alike)
-        if known is None:
-            known = classes[alike] = ContenderClass(*alike)
-            if not (known.fixed and session.queues.beyond_guaranteed(known.leaf, step.amount) is not None):
-                found.classes.append(known)
-        known.members.append(workload)
+        cls = ContenderClass(leaf, priority, shape, line.step, line.entries, barred)
+        if cls.first() is not None:
+            found.append(cls)
     return found
 
 
@@ -76,7 +87,7 @@ def in_order(session: Session, shares: CurrentShares, classes: Sequence[Contende
     """Put classes into the order in which their first members would be served."""
     if len(classes) < 2:  # noqa: PLR2004  nothing to compare
         return list(classes)
-    first = {id(cls.members[0]): cls for cls in classes}
+    first = {id(cls.first()): cls for cls in classes}
     order = QueueOrder(session, shares, lambda who, _: id(who) not in first)
     found: list[ContenderClass] = []
     while len(found) < len(first) and (workload := order.next()) is not None:

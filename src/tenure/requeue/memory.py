@@ -8,6 +8,7 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.nominators.due import Due
 from tenure.nominators.registry import Registry
+from tenure.requeue.census import Census
 
 
 class Position(NamedTuple):
@@ -34,6 +35,7 @@ class Memory:
         self.session = session
         self.registry = Registry(session.settings)
         self.due = Due(session)
+        self.census = Census(session)
         self.position: Position | None = None
 
     def started(self, key: str) -> None:

@@ -6,16 +6,15 @@ and by maxima, whether the candidate stands below the queue that is full. Nearly
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.requeue.candidates import Candidate
-from tenure.requeue.classes import ContenderClass, gather, in_order
+from tenure.requeue.classes import ContenderClass, Needs, in_order
 from tenure.requeue.room import Mask, Room
 from tenure.requeue.standing import Standing
 from tenure.victims.room import Need
@@ -41,15 +40,15 @@ class Prospects:
         session: Session,
         shares: CurrentShares,
         candidates: Sequence[Candidate],
-        may_contend: Callable[[WorkloadState], bool],
+        contenders: Sequence[ContenderClass],
     ) -> None:
         self.session = session
-        self.contenders = gather(session, may_contend)
+        self.needs = Needs(session)
         self.candidates: list[Candidate] = []
         self.classes: list[ContenderClass] = []
-        if not self.contenders.classes:
+        if not contenders:
             return
-        standing = Standing(session, shares, self.contenders, candidates)
+        standing = Standing(session, shares, contenders, candidates)
         alive = standing.beatable()[standing.kind]
         self.candidates = [c for c, stays in zip(candidates, alive.tolist(), strict=True) if stays]
         if not self.candidates:
@@ -57,14 +56,13 @@ class Prospects:
         self._kind = standing.kind[alive]
         self._leaves = np.array([c.workload.leaf for c in self.candidates], np.int64)
         self.room = Room(session, self.candidates)
-        self._by_room: dict[tuple[int, bool], Mask] = {}
-        self._helps: dict[int, Mask] = {}
-        every = self.contenders.classes
-        self._limits = {id(cls): session.queues.over_max(cls.leaf, self.contenders.amounts[cls.shape]) for cls in every}
-        self._rows = dict(zip(map(id, every), standing.rows(every), strict=True))
+        self._by_room: dict[tuple[Hashable, bool], Mask] = {}
+        self._helps: dict[Hashable, Mask] = {}
+        self._limits = {id(cls): session.queues.over_max(cls.leaf, cls.amount) for cls in contenders}
+        self._rows = dict(zip(map(id, contenders), standing.rows(contenders), strict=True))
         present = np.flatnonzero(np.bincount(self._kind))
         most = session.settings.requeue.max_candidates
-        hopeful = [cls for cls in every if self._rows[id(cls)][present].any() and self._is_hopeful(cls, most)]
+        hopeful = [cls for cls in contenders if self._rows[id(cls)][present].any() and self._is_hopeful(cls, most)]
         self.classes = in_order(session, shares, hopeful)
 
     def _is_hopeful(self, cls: ContenderClass, most: int) -> bool:
@@ -74,7 +72,7 @@ class Prospects:
 
     def need(self, cls: ContenderClass) -> Need:
         """What a class asks for, as room was."""
-        return self.contenders.needs[cls.shape]
+        return self.needs.of(cls)
 
     def alone(self) -> list[Single]:
         """Candidates that could serve somebody alone, in order."""

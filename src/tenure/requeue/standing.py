@@ -16,7 +16,7 @@ from tenure.engine.order import Key, queue_key
 from tenure.engine.session import Session
 from tenure.fairness.current import CurrentShares
 from tenure.requeue.candidates import Candidate, Kind
-from tenure.requeue.classes import ContenderClass, Contenders
+from tenure.requeue.classes import ContenderClass
 from tenure.requeue.room import Mask
 
 LAST_NAME = "\U0010ffff"
@@ -34,7 +34,11 @@ class Standing:
     """
 
     def __init__(
-        self, session: Session, shares: CurrentShares, contenders: Contenders, candidates: Sequence[Candidate]
+        self,
+        session: Session,
+        shares: CurrentShares,
+        contenders: Sequence[ContenderClass],
+        candidates: Sequence[Candidate],
     ) -> None:
         self.session = session
         self.shares = shares
@@ -47,10 +51,9 @@ class Standing:
 
     def _rank(self) -> None:
         """Put the keys of all queues that may be compared into one order."""
-        path, amounts = self.session.queues.path, self.contenders.amounts
-        asking = {(queue, cls.shape) for cls in self.contenders.classes for queue in path[cls.leaf]}
-        theirs = sorted(asking)
-        keys = [queue_key(self.session, self.shares, queue, amounts[shape]) for queue, shape in theirs]
+        path = self.session.queues.path
+        theirs = sorted({(queue, cls.amount) for cls in self.contenders for queue in path[cls.leaf]})
+        keys = [queue_key(self.session, self.shares, queue, amount) for queue, amount in theirs]
         for kind in self.kinds:
             keys += self._keys_without(kind)
         rank = [0] * len(keys)
@@ -83,7 +86,7 @@ class Standing:
         queues = self.session.queues
         best = self._best()
         highest: dict[int, int] = {}
-        for cls in self.contenders.classes:
+        for cls in self.contenders:
             highest[cls.leaf] = max(cls.priority, highest.get(cls.leaf, cls.priority))
         found = np.zeros(len(self.kinds), bool)
         for number, (kind, ranks) in enumerate(zip(self.kinds, self._kind_ranks, strict=True)):
@@ -122,7 +125,7 @@ class Standing:
         everywhere = np.arange(len(self.kinds))
         found = []
         for cls in classes:
-            own = [self._rank_of[queue, cls.shape] for queue in path[cls.leaf]]
+            own = [self._rank_of[queue, cls.amount] for queue in path[cls.leaf]]
             mine, my_ranks = self._paths([cls.leaf], [own], depth, OTHER)
             fork = (mine[0] != kinds).argmax(axis=1)
             row = my_ranks[0][fork] < ranks[everywhere, fork]

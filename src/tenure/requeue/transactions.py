@@ -16,12 +16,12 @@ from tenure.fairness.reclaiming import FAIR_SHARE, GUARANTEED
 from tenure.requeue.alike import Alike, Likeness
 from tenure.requeue.attempts import Attempts
 from tenure.requeue.candidates import Candidate
-from tenure.requeue.classes import ContenderClass
+from tenure.requeue.census import Census
+from tenure.requeue.classes import ContenderClass, gather
 from tenure.requeue.memory import Position
 from tenure.requeue.prospects import Prospects, Single
 from tenure.requeue.rules import DESERVING
 from tenure.requeue.sets import Sets
-from tenure.shields.delay import delay
 from tenure.victims.gates import anyone_waits
 from tenure.victims.pieces import Piece
 from tenure.victims.state import Evicting
@@ -38,9 +38,15 @@ class Transactions:
     """One cycle's attempts."""
 
     def __init__(
-        self, state: Evicting, shares: CurrentShares, candidates: Sequence[Candidate], outcome: Requeueing
+        self,
+        state: Evicting,
+        census: Census,
+        shares: CurrentShares,
+        candidates: Sequence[Candidate],
+        outcome: Requeueing,
     ) -> None:
         self.state = state
+        self.census = census
         self.session = state.session
         self.shares = shares
         self.outcome = outcome
@@ -76,7 +82,9 @@ class Transactions:
 
         What is known of sets holds until something is committed.
         """
-        prospects = Prospects(self.session, self.shares, self.left, self._may_contend)
+        barred, until = self.census.barred(self.state.evicted)
+        self.state.wake_at(until)
+        prospects = Prospects(self.session, self.shares, self.left, gather(self.session, self.census, barred))
         sets = Sets(self.attempts, prospects)
         turns: list[Single | ContenderClass] = [*prospects.alone(), *prospects.classes]
         found = _place_of(position, turns)
@@ -98,18 +106,10 @@ class Transactions:
         seen = self.left if unseen is None else self.left[: self.left.index(unseen)]
         self.considered.update(c.workload.key for c in seen)
 
-    def _may_contend(self, workload: WorkloadState) -> bool:
-        """Whether something may be evicted for a workload by now."""
-        if workload.key in self.state.evicted:
-            return False
-        refusal = delay(self.session, workload)
-        if refusal is not None:
-            self.state.wake_at(refusal.until)
-        return refusal is None
-
     def _contended(self) -> bool:
         """Whether anybody waits but those that were evicted in this cycle."""
-        return any(w.key not in self.state.evicted for w in self.session.waiting.all())
+        entries = self.session.waiting.entries.values()
+        return any(e[-1].entry is e and e[-1].key not in self.state.evicted for those in entries for e in those)
 
     def _alone(self, single: Single, start: Position | None) -> None:
         """Requeue one candidate for the first contender for whom that pays, as gently as possible."""
@@ -174,11 +174,11 @@ def _place_of(position: Position | None, turns: Sequence[Single | ContenderClass
         if isinstance(turn, Single):
             if turn.candidate.workload.key == position.candidate:
                 return place
-        elif not position.candidate and any(w.key == position.contender for w in turn.members):
+        elif not position.candidate and turn.has(position.contender):
             return place
     return None
 
 
 def _first_with(contender: str, classes: Sequence[ContenderClass]) -> int:
     """Give the class in which a contender waits; the first, if it waits no more."""
-    return next((n for n, cls in enumerate(classes) if any(w.key == contender for w in cls.members)), 0)
+    return next((n for n, cls in enumerate(classes) if cls.has(contender)), 0)
