@@ -58,6 +58,9 @@ WRITTEN: Final = {
     "tenure.dev/eviction-notice": "that it will be evicted: deadline, cause, and for whom",
     "tenure.dev/pause": "on the Lease of a pool: until when evictions are paused, and why",
     "tenure.dev/eviction-log": "label of the ConfigMaps that hold the log of evictions",
+    "tenure.dev/hole": "taint of a node that is kept free for a pod of another scheduler, and that pod's toleration",
+    "tenure.dev/kept-off": "nodes that the admission policy keeps a pod off: what it replaces was moved away from them",
+    "tenure.dev/moves": "label of the ConfigMaps that the admission policy reads",
 }
 """What Tenure writes."""
 

@@ -15,7 +15,7 @@ from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import PENDING
 from tenure.live.confirm import Confirmation
-from tenure.live.port import LiveCluster, Note, Waiting
+from tenure.live.port import LiveCluster, Neighbour, Note, Waiting
 from tenure.live.reasons import condition
 from tenure.live.tables import EVENTS
 from tenure.model.settings import CAUSES, Settings
@@ -52,7 +52,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """What came of one cycle: for metrics and the log."""
+    """What came of one cycle: for metrics and the log. ``beside``: what was done about pods of another scheduler."""
 
     plan: Plan
     observed: Any
@@ -60,6 +60,7 @@ class Cycle:
     outcome: Any
     seconds: float
     deciding: float
+    beside: Any = None
 
 
 class Loop:
@@ -73,6 +74,8 @@ class Loop:
         Whether this process may act; and the number of its term, which changes when it leads anew.
     told
         Called after each cycle.
+    beside
+        What moves pods of other schedulers, if anything does.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class Loop:
         paused_until: Callable[[int], int] = lambda _: 0,
         told: Callable[[Cycle], None] = lambda _: None,
         wall: Callable[[], int] = lambda: time.time_ns() // 1000,
+        beside: Neighbour | None = None,
     ) -> None:
         self.cluster = cluster
         self.leads = leads
@@ -91,6 +95,7 @@ class Loop:
         self.paused_until = paused_until
         self.told = told
         self.wall = wall
+        self.beside = beside
         self.health = Health()
         self.confirmation = Confirmation()
         self.recorded: set[tuple[str, str, str]] = set()
@@ -120,6 +125,8 @@ class Loop:
                 continue
             if term != self._term:
                 self._term, self.confirmation = term, Confirmation()
+                if self.beside is not None:
+                    self.beside.begin()
             done = self.cycle()
             pause = self._pause(done)
             self._stopped.wait(self.pace.least)
@@ -138,10 +145,15 @@ class Loop:
         decided = time.monotonic()
         allowed = self.confirmation.of(plan, observed.identities)
         outcome = self.cluster.carry_out(allowed, observed)
-        self.cluster.tell(notes_of(allowed, session), self._waiting(session, plan, observed), observed)
+        turn = None if self.beside is None else self.beside.cycle(observed, cluster.settings, allowed)
+        notes = notes_of(allowed, session)
+        if turn is not None:
+            notes += turn.notes
+            allowed.wake = min((at for at in (allowed.wake, turn.wake) if at is not None), default=None)
+        self.cluster.tell(notes, self._waiting(session, plan, observed), observed)
         self.health.last_cycle = time.monotonic()
         self.health.cycles += 1
-        done = Cycle(allowed, observed, session, outcome, self.health.last_cycle - began, decided - began)
+        done = Cycle(allowed, observed, session, outcome, self.health.last_cycle - began, decided - began, turn)
         self.told(done)
         return done
 

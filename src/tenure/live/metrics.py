@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from tenure.clusters.kubernetes.act import Outcome
 from tenure.live.loop import Cycle
 from tenure.live.tables import METRICS
 from tenure.telemetry.samples import samples_of
@@ -28,6 +29,7 @@ class LiveMetrics:
         self.deciding = _histogram("tenure_decision_seconds", registry)
         self.writes = _counter("tenure_writes_total", registry, "action", "result")
         self.evictions = _counter("tenure_evictions_total", registry, "cause")
+        self.kept = _gauge("tenure_kept_nodes", registry)
         self.leads = _gauge("tenure_leader", registry)
         self.pending = _gauge("tenure_pending_workloads", registry)
         self.lists = _gauge("tenure_watch_lists", registry)
@@ -47,7 +49,13 @@ class LiveMetrics:
                 found.set(sample.value)
             else:
                 found.inc(sample.value)
-        outcome = cycle.outcome
+        self._count_writes(cycle.outcome)
+        if cycle.beside is not None:
+            self._count_writes(cycle.beside.outcome)
+        waiting = (w for w in cycle.session.workloads.values() if w.leaf >= 0 and w.entry is not None)
+        self.pending.set(sum(1 for _ in waiting))
+
+    def _count_writes(self, outcome: Outcome) -> None:
         for step in outcome.done:
             self.writes.labels(step.action, "done").inc()
             if step.action == "evict":
@@ -56,8 +64,6 @@ class LiveMetrics:
             self.writes.labels(failure.action, "refused").inc()
         for step in outcome.skipped:
             self.writes.labels(step.action, "skipped").inc()
-        waiting = (w for w in cycle.session.workloads.values() if w.leaf >= 0 and w.entry is not None)
-        self.pending.set(sum(1 for _ in waiting))
 
     def text(self) -> tuple[int, str, bytes]:
         """Give all metrics as Prometheus reads them."""

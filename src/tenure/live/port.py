@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from tenure.engine.plan import Plan
 from tenure.model.cluster import Cluster
+from tenure.model.settings import Settings
 
 
 class Note(NamedTuple):
@@ -36,6 +37,23 @@ class View(Protocol):
     @property
     def identities(self) -> dict[tuple[str, int], str]:
         """Give by workload and number of a task what tells its pod from any other."""
+
+
+class Turn(Protocol):
+    """What was done beside another scheduler in one cycle: what to tell of it, and when to look again, in µs."""
+
+    notes: list[Note]
+    wake: int | None
+
+
+class Neighbour(Protocol):
+    """Moves pods that another scheduler binds."""
+
+    def begin(self) -> None:
+        """Lead anew."""
+
+    def cycle(self, observed: Any, settings: Settings, plan: Plan) -> Turn | None:
+        """Go one step on, after a plan for Tenure's own pods; None where there is nothing to do."""
 
 
 class LiveCluster(Protocol):

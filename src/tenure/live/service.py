@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 import time
 
+from tenure.clusters.kubernetes.act import Outcome
 from tenure.clusters.kubernetes.client import Client
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
+from tenure.clusters.kubernetes.guide import Guide
 from tenure.clusters.kubernetes.leader import Election, NotLeaderError, lease_name
 from tenure.clusters.kubernetes.mirror import Options
-from tenure.clusters.kubernetes.read_only import ReadOnlyCluster
+from tenure.clusters.kubernetes.read_only import NoGuide, ReadOnlyCluster
+from tenure.live.beside import Beside
 from tenure.live.figures import Figures
 from tenure.live.log import Log
 from tenure.live.loop import Cycle, Loop, Pace
@@ -51,14 +54,16 @@ class Service:
             allowed=self.election.require,
             warnings=WARNINGS,
         )
-        self.figures = Figures(client, self.cluster.mirror, identity)
+        self.figures = Figures(self.cluster.client, self.cluster.mirror, identity)
         self.metrics = LiveMetrics()
+        self.guide = (NoGuide if read_only else Guide)(self.cluster.client, self.cluster.mirror)
         self.loop = Loop(
             self.cluster,
             lambda: self.election.terms if self.election.leads else 0,
             pace=pace,
             paused_until=self.cluster.paused_until,
             told=self._told,
+            beside=Beside(self.cluster.actor, self.guide),
         )
         self._stopped = threading.Event()
         self._led = False
@@ -114,7 +119,13 @@ class Service:
         cluster = cycle.observed.cluster
         self.figures.write(cluster, self.cluster.paused_until(cluster.now))
         self.metrics.count(cycle)
-        outcome = cycle.outcome
+        self._log(cycle.outcome, cycle)
+        if cycle.beside is not None:
+            self._log(cycle.beside.outcome, cycle)
+        for record in records_of(cycle.plan):
+            self.log.debug(record.event, **record.fields)
+
+    def _log(self, outcome: Outcome, cycle: Cycle) -> None:
         for failure in outcome.failures:
             self.log.info("refused", action=failure.action, workload=failure.workload, task=failure.task,
                           error=str(failure.error))  # fmt: skip
@@ -127,8 +138,6 @@ class Service:
         if outcome.done or outcome.failures or outcome.skipped:
             self.log.info("cycle", done=len(outcome.done), refused=len(outcome.failures), skipped=len(outcome.skipped),
                           seconds=round(cycle.seconds, 4), deciding=round(cycle.deciding, 4))  # fmt: skip
-        for record in records_of(cycle.plan):
-            self.log.debug(record.event, **record.fields)
 
     def _alive(self) -> Answer:
         silent = time.monotonic() - self.loop.health.last_cycle
@@ -145,6 +154,7 @@ class Service:
 
     def _metrics(self) -> Answer:
         self.metrics.dropped.set(self.cluster.events.dropped)
+        self.metrics.kept.set(sum(1 for _ in self.guide.tainted()))
         self.metrics.leads.set(self.election.leads)
         self.metrics.lists.set(sum(r.lists for r in self.cluster.mirror.reflectors.values()))
         return self.metrics.text()

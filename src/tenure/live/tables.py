@@ -6,7 +6,7 @@ from typing import Final
 
 from tenure.telemetry.tables import EVENTS as OF_PLANS
 
-ACTIONS: Final = ("bind", "nominate", "evict", "notice", "withdraw", "expire", "promise", "stale")
+ACTIONS: Final = ("bind", "nominate", "evict", "notice", "withdraw", "expire", "promise", "stale", "hold", "release")
 RESULTS: Final = ("done", "refused", "skipped")
 
 METRICS: Final = {
@@ -14,6 +14,7 @@ METRICS: Final = {
     "tenure_decision_seconds": "Time that a cycle took to observe and to decide.",
     "tenure_writes_total": "Steps of plans on the API server, by action and by what came of them.",
     "tenure_evictions_total": "Evictions that the API server accepted, by cause.",
+    "tenure_kept_nodes": "Nodes that are kept free by a taint for pods which another scheduler binds.",
     "tenure_leader": "Whether this replica leads.",
     "tenure_pending_workloads": "Workloads with tasks that wait.",
     "tenure_watch_lists": "How often something was listed anew, over all watches.",
@@ -23,12 +24,16 @@ METRICS: Final = {
 EVENTS: Final = {
     "Started": "All of its core is bound.",
     "Promised": "Room that is about to be free is promised to its tasks.",
+    "HoleKept": "A node is kept free for its pods, which another scheduler binds, until what is in the way has left.",
+    "HoleFilled": "It has its place; the node that was kept for it is free for everybody again.",
+    "HoleGivenUp": "No node is kept for it any more: its time is over, or no move helps or is allowed.",
+    "HoleRefused": "No node can be kept for it: a right or the admission policy is missing, or a write was refused.",
     "Invalid": "Something that the object says cannot be read, or does not go with the rest; it is not applied.",
 }
 
 ALL_EVENTS: Final = frozenset({*EVENTS, *OF_PLANS})
 WARNINGS: Final = frozenset(
-    {"Evicted", "EvictionNotice", "Invalid", "InvalidSetting", "Unsupported", "QuotaPreemptionArmed",
-     "QuotaPreemptionFired", "QuotaShortfall", "SearchExhausted"}
+    {"Evicted", "EvictionNotice", "HoleGivenUp", "HoleRefused", "Invalid", "InvalidSetting", "Unsupported",
+     "QuotaPreemptionArmed", "QuotaPreemptionFired", "QuotaShortfall", "SearchExhausted"}
 )  # fmt: skip
 """Events that are warnings."""

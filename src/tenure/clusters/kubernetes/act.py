@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -31,7 +32,6 @@ IN_FLIGHT = 16
 """Writes at a time."""
 
 _GONE = 404
-_CONFLICT = 409
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,19 @@ class Actor:
         if evictions:
             self._evict(self._rehearse(evictions, observed, outcome), plan, observed, workloads, outcome)
         return outcome
+
+    def evict(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
+        """Carry out the evictions of a plan and nothing else of it."""
+        workloads = {w.key: w for w in observed.cluster.workloads}
+        steps = [s for s in plan.steps if s.action == "evict"]
+        self._evict(self._rehearse(steps, observed, outcome), plan, observed, workloads, outcome)
+
+    def refusals(self, plan: Plan, observed: Observed) -> list[Failure]:
+        """Ask of each eviction of a plan whether it would be allowed; none is made."""
+        asked = Outcome()
+        steps = [s for s in plan.steps if s.action == "evict"]
+        self._all(lambda step: self._try(step, observed), steps, asked, note=False)
+        return asked.failures
 
     # -- placing ----------------------------------------------------------------------------------------------------
 
@@ -203,16 +216,19 @@ class Actor:
         for step in steps:
             sets.setdefault(step.beneficiary or f"\0{step.workload}", []).append(step)
 
-        def rehearse(step: Step) -> None:
-            pod = observed.pod(step.workload, step.task_index)
-            self.client.create(writes.pod_path(pod, "eviction"), writes.eviction(pod, pod.version, dry=True))
-
         before = len(outcome.failures)
-        self._all(rehearse, [s for s in steps if len(sets[_set_of(s)]) > 1], outcome, note=False)
+        self._all(
+            lambda step: self._try(step, observed), [s for s in steps if len(sets[_set_of(s)]) > 1], outcome, note=False
+        )
         refused = {(f.workload, f.task) for f in outcome.failures[before:]}
         broken = {name for name, members in sets.items() if any((s.workload, s.task) in refused for s in members)}
         outcome.skipped += [s for s in steps if _set_of(s) in broken]
         return [s for s in steps if _set_of(s) not in broken]
+
+    def _try(self, step: Step, observed: Observed) -> None:
+        """Make an eviction without effect."""
+        pod = observed.pod(step.workload, step.task_index)
+        self.client.create(writes.pod_path(pod, "eviction"), writes.eviction(pod, pod.version, dry=True))
 
     def _evict(
         self, steps: list[Step], plan: Plan, observed: Observed, workloads: dict[str, Workload], outcome: Outcome
@@ -227,16 +243,14 @@ class Actor:
             marked = self._patch(pod, writes.target(pod, step, plan.now))
             self.client.create(writes.pod_path(pod, "eviction"), writes.eviction(pod, writes.version_of(marked)))
             self.mirror.pods.assume(pod, records.evicted(pod, plan.now))
-            try:
+            with suppress(ApiError):  # it goes, whether it still says why or not
                 self._patch(pod, writes.target_again(pod, step, plan.now))
-            except ApiError as error:
-                if error.status not in (0, _GONE, _CONFLICT):
-                    raise
 
         before = len(outcome.failures)
         self._all(evict, steps, outcome)
-        known = {(f.workload, f.task) for f in outcome.failures[before:] if f.error.status}
-        unknown = {(f.workload, f.task) for f in outcome.failures[before:] if not f.error.status}
+        failed = outcome.failures[before:]
+        known = {(f.workload, f.task) for f in failed if f.error.is_refusal}
+        unknown = {(f.workload, f.task) for f in failed if not f.error.is_refusal}
         self.logbook.doubt([e for e in entries if (e.workload, e.task) in unknown])
         if known:
             self.logbook.remove([e for e in entries if (e.workload, e.task) in known])

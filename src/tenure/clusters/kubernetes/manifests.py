@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import yaml
 
+from tenure.clusters.kubernetes import policy
 from tenure.clusters.kubernetes.crds import GROUP, custom_resource_definitions
 from tenure.clusters.kubernetes.rbac import API as RBAC
-from tenure.clusters.kubernetes.rbac import CLUSTER_RIGHTS, NAME, OWN_NAMESPACE_RIGHTS, Role, rules
+from tenure.clusters.kubernetes.rbac import CLUSTER_RIGHTS, GUIDING_RIGHTS, NAME, OWN_NAMESPACE_RIGHTS, Role, rules
 from tenure.model.entries import API_VERSION, SETTINGS_KIND
 from tenure.model.settings import CAUSES
 
@@ -50,6 +51,12 @@ class Installation:
         return NAME if self.pool == DEFAULT_POOL else f"{NAME}-{self.pool}"
 
     @property
+    def guides(self) -> bool:
+        """Whether it moves pods of other schedulers, which takes further rights and an admission policy."""
+        moved = (self.config or {}).get("rescheduler", {}).get("schedulers")
+        return bool(moved) and self.role is not Role.READ_ONLY
+
+    @property
     def pods(self) -> dict[str, str]:
         """The labels of this pool's replicas."""
         return {**_LABELS, "app.kubernetes.io/instance": self.pool}
@@ -59,7 +66,10 @@ def objects(installation: Installation) -> list[Object]:
     """Give all objects in an order in which they can be created one after the other."""
     asked = installation
     made = [_namespace(asked), *custom_resource_definitions(), _priority_class(), _service_account(asked)]
-    made += [*_cluster_rights(asked), *_namespace_rights(asked), *_tenants_rights(), _config(asked), _deployment(asked)]
+    made += [*_cluster_rights(asked), *_namespace_rights(asked), *_tenants_rights()]
+    if asked.guides:
+        made += [policy.policy(_metadata(policy.NAME)), policy.binding(_metadata(policy.NAME), asked.namespace)]
+    made += [_config(asked), _deployment(asked)]
     if asked.replicas > 1:
         made.append(_own_budget(asked))
     if asked.service_monitor:
@@ -119,7 +129,7 @@ def _cluster_rights(asked: Installation) -> Iterator[Object]:
         "apiVersion": RBAC,
         "kind": "ClusterRole",
         "metadata": _metadata(NAME),
-        "rules": rules(CLUSTER_RIGHTS, asked.role),
+        "rules": rules((*CLUSTER_RIGHTS, *(GUIDING_RIGHTS if asked.guides else ())), asked.role),
     }
     yield {
         "apiVersion": RBAC,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from tenure.clusters.kubernetes import policy
 from tenure.clusters.kubernetes.crds import GROUP, RESOURCES
 
 NAME: Final = "tenure"
@@ -30,13 +31,17 @@ _OBSERVE: Final = ("list", "watch")
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """Verbs on resources of one API group (empty: the core), for which installations, and what for."""
+    """Verbs on resources of one API group (empty: the core), for which installations, and what for.
+
+    ``names``: on objects of these names alone.
+    """
 
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     why: str
     roles: frozenset[Role] = EVERYBODY
+    names: tuple[str, ...] = ()
 
 
 _OWN: Final = tuple(resource.plural for resource in RESOURCES)
@@ -58,6 +63,13 @@ CLUSTER_RIGHTS: Final = (
     Right("", ("pods/status",), ("patch",), "conditions, nominatedNodeName, and the annotations beside them", ACTING),
 )
 
+GUIDING_RIGHTS: Final = (
+    Right("", ("nodes",), ("get", "patch"), "keeping a node free by a taint", ACTING),
+    Right("", ("pods",), ("patch",), "tolerations of those for whom it is kept", ACTING),
+    Right(policy.GROUP, (policy.BINDINGS,), ("get",), "whether the admission policy holds", ACTING, (policy.NAME,)),
+)
+"""Cluster-wide rights of an installation that moves pods of other schedulers."""
+
 OWN_NAMESPACE_RIGHTS: Final = (
     Right(
         "coordination.k8s.io",
@@ -72,16 +84,20 @@ OWN_NAMESPACE_RIGHTS: Final = (
 
 def rules(rights: Iterable[Right], role: Role) -> list[dict[str, Any]]:
     """Give the rules for the API server, with the rights of an installation."""
-    return [
-        {"apiGroups": [right.group], "resources": list(right.resources), "verbs": list(right.verbs)}
-        for right in rights
-        if role in right.roles
-    ]
+    return [_rule(right) for right in rights if role in right.roles]
 
 
-def granted(role: Role) -> Iterator[tuple[str, str, str]]:
-    """Give each right of an installation singly: group, resource with subresource, verb."""
-    for right in (*CLUSTER_RIGHTS, *OWN_NAMESPACE_RIGHTS):
+def _rule(right: Right) -> dict[str, Any]:
+    rule = {"apiGroups": [right.group], "resources": list(right.resources), "verbs": list(right.verbs)}
+    return {**rule, "resourceNames": list(right.names)} if right.names else rule
+
+
+def granted(role: Role, *, guides: bool = False) -> Iterator[tuple[str, str, str]]:
+    """Give each right of an installation singly: group, resource with subresource, verb.
+
+    ``guides``: of one that moves pods of other schedulers.
+    """
+    for right in (*CLUSTER_RIGHTS, *(GUIDING_RIGHTS if guides else ()), *OWN_NAMESPACE_RIGHTS):
         if role in right.roles:
             for resource in right.resources:
                 for verb in right.verbs:

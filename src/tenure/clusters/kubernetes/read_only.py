@@ -8,6 +8,8 @@ from typing import Final
 
 from tenure.clusters.kubernetes.act import Outcome
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
+from tenure.clusters.kubernetes.guide import Guide
+from tenure.clusters.kubernetes.holes import Hole
 from tenure.clusters.kubernetes.observe import Observed
 from tenure.engine.plan import Plan
 from tenure.model.settings import CAUSES, Cause, Mode, Settings
@@ -43,6 +45,20 @@ class ReadOnlyCluster(KubernetesCluster):
     ) -> None:
         """Write the events that say what would have been done, and what is wrong with objects."""
         super().tell([note for note in notes if note[2] in TOLD], waiting, view)
+
+
+class NoGuide(Guide):
+    """Guides nobody, and leaves alone what is written down for others."""
+
+    def hole(self) -> None:
+        """Give nothing: what others keep is theirs."""
+
+    def is_needed(self) -> bool:
+        """Say no."""
+        return False
+
+    def tidy(self, hole: Hole | None, outcome: Outcome, now: int) -> None:
+        """Do nothing."""
 
 
 def _in_shadow(settings: Settings) -> Settings:
