@@ -16,6 +16,7 @@ from tenure.clusters.kubernetes import journal, keys
 from tenure.clusters.kubernetes.access import find_access
 from tenure.clusters.kubernetes.client import ApiError, Client
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
+from tenure.clusters.kubernetes.leader import NotLeaderError
 from tenure.clusters.kubernetes.mirror import Options
 from tenure.live.loop import Loop
 from tenure.model.settings import BudgetRule, DisruptionSettings
@@ -28,11 +29,14 @@ class Killed(BaseException):
 
 
 class MortalClient(Client):
-    """A client whose process ends at a write: before it, or when it is done and nobody has heard of it."""
+    """A client whose process ends at a write: before it, when it is done and nobody has heard of it, or by its lease.
 
-    def __init__(self, access, last, *, after):
+    ``ends`` is ``before``, ``after`` or ``lost``: whoever has lost the lease goes on, and may write no more.
+    """
+
+    def __init__(self, access, last, ends):
         super().__init__(access)
-        self.last, self.after = last, after
+        self.last, self.ends = last, ends
         self.count = 0
         self.dead = False
         self.lock = threading.Lock()
@@ -44,8 +48,8 @@ class MortalClient(Client):
             return super().request(method, path, body, kind)
         with self.lock:
             self.count += 1
-            fatal = self.count == self.last
-            if fatal and not self.after:
+            fatal = self.count == self.last and self.ends != "lost"
+            if fatal and self.ends == "before":
                 self.dead = True
                 raise Killed
             if fatal:
@@ -53,6 +57,11 @@ class MortalClient(Client):
                 self.dead = True
                 raise Killed
         return super().request(method, path, body, kind)
+
+    def allowed(self):
+        """Let pass who has not lost the lease yet."""
+        if self.ends == "lost" and self.last and self.count >= self.last:
+            raise NotLeaderError
 
 
 @pytest.fixture(scope="module")
@@ -112,10 +121,10 @@ class Play:
         self.now = told.now
         self.seen = {}
 
-    def life(self, last=0, *, after=False, cycles=14):
-        """Let one process run until it is killed at its write number ``last``, or nothing happens any more."""
-        client = MortalClient(find_access(str(self.plane.kubeconfig)), last, after=after)
-        live = KubernetesCluster(client, Options(), self.told.settings, in_flight=1)
+    def life(self, last=0, ends="", *, cycles=14):
+        """Let one process run until it ends at its write number ``last``, or nothing happens any more."""
+        client = MortalClient(find_access(str(self.plane.kubeconfig)), last, ends)
+        live = KubernetesCluster(client, Options(), self.told.settings, in_flight=1, allowed=client.allowed)
         live.start()
         loop = Loop(live, lambda: 1, wall=lambda: self.now)
         quiet = 0
@@ -129,8 +138,9 @@ class Play:
                 quiet = 0 if done.outcome.done or acted or done.outcome.failures else quiet + 1
                 if quiet > 2:
                     return client.count
-        except Killed:
+        except (Killed, NotLeaderError):
             self.stage.kubelet()
+            assert client.count <= last
             return client.count
         finally:
             live.close()
@@ -177,8 +187,8 @@ def settled(plane, stage, told, deaths):
     stage.put(told)
     play = Play(plane, stage, told)
     uids = {i["metadata"]["uid"] for i in stage.client.get("/api/v1/namespaces/default/pods")["items"]}
-    for last, after in deaths:
-        play.life(last, after=after)
+    for last, ends in deaths:
+        play.life(last, ends)
     writes = play.life()
     left = {i["metadata"]["uid"] for i in stage.client.get("/api/v1/namespaces/default/pods")["items"]}
     log = play.log()
@@ -192,7 +202,7 @@ def settled(plane, stage, told, deaths):
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_whoever_takes_over_after_a_crash_comes_to_the_same_end(name, plane, stage):
-    """After a crash before or after any write, what runs in the end, and what was evicted, is as without a crash."""
+    """After a crash before or after any write, or a lost lease, what runs in the end and who went is as without it."""
     told = SCENARIOS[name]()
     play, writes, log = settled(plane, stage, told, [])
     assert log, "the scenario evicts nobody"
@@ -201,11 +211,11 @@ def test_whoever_takes_over_after_a_crash_comes_to_the_same_end(name, plane, sta
     starts = {pod: start for pod, (_, start) in play.running().items() if start and start < "2027-01-15T08:00:00Z"}
     step = 1 if THOROUGH else max(1, writes // 5)
     for last in range(1, writes + 1, step):
-        for after in (False, True):
-            again, _, log = settled(plane, stage, told, [(last, after)])
-            assert {pod: node for pod, (node, _) in again.running().items()} == end, (last, after)
+        for ends in ("before", "after", "lost"):
+            again, _, log = settled(plane, stage, told, [(last, ends)])
+            assert {pod: node for pod, (node, _) in again.running().items()} == end, (last, ends)
             found = sorted((e.workload, e.cause, e.beneficiary, bool(e.not_before)) for e in log)
-            assert found == causes, (last, after, log)
+            assert found == causes, (last, ends, log)
             for pod, start in starts.items():
                 assert again.running()[pod][1] == start
 
@@ -213,6 +223,8 @@ def test_whoever_takes_over_after_a_crash_comes_to_the_same_end(name, plane, sta
 def test_many_crashes_in_a_row_change_nothing(plane, stage):
     """However often the scheduler ends, early in its life, it gets there."""
     told = reclaiming()
-    play, _, log = settled(plane, stage, told, [(n % 3 + 1, n % 2 == 0) for n in range(30 if THOROUGH else 8)])
+    play, _, log = settled(
+        plane, stage, told, [(n % 3 + 1, "after" if n % 2 == 0 else "before") for n in range(30 if THOROUGH else 8)]
+    )
     assert sorted(pod for pod in play.running()) == ["new-0", "new-1", "old-0", "old-1"]
     assert sorted(e.task for e in log) == ["young-0", "young-1"]

@@ -184,6 +184,16 @@ def test_an_eviction_on_record_whose_pod_is_gone_counts():
     assert by_name(found)["w"].requeue_not_before == NOW + 60_000_000
 
 
+@pytest.mark.parametrize("phase", ["Running", "Failed"])
+def test_an_eviction_on_record_whose_pod_is_on_its_way_out_counts(phase):
+    """What was evicted counts as evicted as soon as it goes, though it may be there for a while when it has ended."""
+    gone = {"deletionTimestamp": "2026-11-20T10:00:00Z", "deletionGracePeriodSeconds": 0}
+    pods = [pod("w-0", owner=("Job", "w"), node="n", phase=phase, **gone), pod("w-1", owner=("Job", "w"))]
+    seen = observed(node("n"), *pods, eviction_log=log(ENTRY))
+    assert [e.task for e in seen.cluster.evictions] == ["w-0"]
+    assert by_name(seen)["w"].requeue_not_before == NOW + 60_000_000
+
+
 def test_an_eviction_on_record_whose_pod_still_runs_is_under_notice():
     """What was announced and never done counts for nobody, and is judged anew."""
     found = observed(node("n"), pod("w-0", owner=("Job", "w"), node="n"), eviction_log=log(ENTRY))

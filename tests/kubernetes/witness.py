@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from typing import Any, NamedTuple, Self
 
+from tools.controlplane.client import ApiError, Client
 from tools.controlplane.plane import ControlPlane
 from tools.controlplane.process import wait_for
 
@@ -32,7 +33,8 @@ class Change(NamedTuple):
 class Witness:
     """Watches collections from now on. Use it as a context; ``changes`` gives what it saw.
 
-    ``collections`` are paths by the name that their changes have as kind.
+    ``collections`` are paths by the name that their changes have as kind. ``gaps`` are first and last version of the
+    times of which it knows no more than what came of them: a server that was restarted does not tell.
     """
 
     def __init__(self, plane: ControlPlane, collections: dict[str, str]) -> None:
@@ -41,7 +43,8 @@ class Witness:
         self._trust = ssl.create_default_context(cafile=str(plane.authority))
         self._ended = threading.Event()
         self._changes: list[Change] = []
-        self._there: dict[str, dict[str, str]] = {}
+        self._there: dict[str, dict[str, dict[str, Any]]] = {}
+        self.gaps: list[tuple[int, int]] = []
         self._mistakes: list[BaseException] = []
         self._threads = [threading.Thread(target=self._follow, args=pair, daemon=True) for pair in collections.items()]
 
@@ -58,27 +61,30 @@ class Witness:
 
     def changes(self) -> list[Change]:
         """Give all that was seen, in its order, once that is all that is there now."""
+        client = self._plane.client()
         for kind, path in self._collections.items():
-            wait_for(lambda: self._mistakes or self._there[kind] == self._versions(path), f"the witness of {kind}")  # noqa: B023
+            wait_for(lambda: self._mistakes or self._is_level(client, kind, path), f"the witness of {kind}")  # noqa: B023
         assert not self._mistakes, self._mistakes
         return sorted(self._changes, key=lambda change: change.version)
 
-    def _versions(self, path: str) -> dict[str, str]:
-        return {_uid(item): _version(item) for item in self._plane.client().get(path)["items"]}
+    def _is_level(self, client: Client, kind: str, path: str) -> bool:
+        there = {_uid(item): _version(item) for item in client.get(path)["items"]}
+        return there == {uid: _version(item) for uid, item in self._there[kind].copy().items()}
 
     def _follow(self, kind: str, path: str) -> None:
-        version = ""
+        version = missed_since = ""
         while not self._ended.is_set():
             try:
-                version = version or self._list(kind, path)
+                if not version:
+                    version = self._list(kind, path)
+                    self.gaps += [(int(missed_since), int(version))] if missed_since else []
                 for event in self._events(path, version):
                     version = self._take(kind, event)
             except urllib.error.HTTPError as error:
                 if error.code == _EXPIRED:
-                    self._mistakes.append(error)
-                    return
+                    missed_since, version = version, ""
                 self._ended.wait(0.2)
-            except (OSError, ValueError):  # the server is away, or a line was cut off
+            except (OSError, ValueError, ApiError):  # the server is away, or a line was cut off
                 self._ended.wait(0.2)
             except BaseException as error:
                 self._mistakes.append(error)
@@ -86,12 +92,14 @@ class Witness:
 
     def _list(self, kind: str, path: str) -> str:
         listed = self._plane.client().get(path)
-        there = {}
-        for item in listed["items"]:
-            there[_uid(item)] = _version(item)
-            self._changes.append(Change(int(_version(item)), kind, item, gone=False))
-        self._there[kind] = there
         version: str = listed["metadata"]["resourceVersion"]
+        before = self._there.get(kind, {}).copy()
+        for item in listed["items"]:
+            known = before.pop(_uid(item), None)
+            if known is None or _version(known) != _version(item):
+                self._changes.append(Change(int(_version(item)), kind, item, gone=False))
+        self._changes += [Change(int(version), kind, item, gone=True) for item in before.values()]
+        self._there[kind] = {_uid(item): item for item in listed["items"]}
         return version
 
     def _events(self, path: str, version: str) -> Any:
@@ -111,7 +119,7 @@ class Witness:
         if event["type"] == "DELETED":
             self._there[kind].pop(_uid(item), None)
         elif event["type"] != "BOOKMARK":
-            self._there[kind][_uid(item)] = _version(item)
+            self._there[kind][_uid(item)] = item
         if event["type"] != "BOOKMARK":
             self._changes.append(Change(int(_version(item)), kind, item, gone=event["type"] == "DELETED"))
         return _version(item)

@@ -106,15 +106,19 @@ class ControlPlane:
 
     def restart_apiserver(self) -> None:
         """Kill the API server and start it again: all watches break, and old resource versions may have gone."""
-        self.apiserver.kill()
-        self.apiserver.start()
-        self.apiserver.wait_until(self.is_ready)
+        self._restart(self.apiserver)
 
     def restart_etcd(self) -> None:
         """Kill etcd and start it again, with what it held."""
-        self.etcd.kill()
-        self.etcd.start()
+        self._restart(self.etcd)
+
+    def _restart(self, process: Process) -> None:
+        process.kill()
+        process.start()
         self.apiserver.wait_until(self.is_ready)
+        if self.options.nodes:  # a kubelet tries again what failed meanwhile; KWOK does when it starts
+            self.kwok.kill()
+            self.kwok.start()
 
     def is_ready(self) -> bool:
         """Tell whether the API server says that it is ready, and reads from etcd."""

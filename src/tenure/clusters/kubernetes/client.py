@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import random
 import ssl
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -46,6 +45,11 @@ class ApiError(OSError):
         super().__init__(message)
         self.status, self.reason, self.message, self.retry_after = status, reason, message, retry_after
 
+    @property
+    def is_refusal(self) -> bool:
+        """Whether it was surely not done: an error of the server's, as its silence, leaves that open."""
+        return 400 <= self.status < 500  # noqa: PLR2004  what HTTP calls errors of the client
+
     def __str__(self) -> str:
         """Give the sentence for people."""
         return f"API server: {self.message}" if self.status == 0 else f"API server: {self.status} {self.message}"
@@ -58,7 +62,6 @@ class Client:
         self.access = access
         self.timeout = timeout
         self._pool = _pool(access, connections, timeout)
-        self._encoder = threading.local()
 
     def get(self, path: str, **query: str | int) -> bytes:
         """Read. What fails for the moment is tried again."""
@@ -139,6 +142,26 @@ class Client:
         if token:
             headers["Authorization"] = f"Bearer {token}"
         return headers
+
+
+class FencedClient(Client):
+    """The same client for whoever may write only as long as it leads: ``allowed`` is asked at the last moment.
+
+    ``allowed`` raises where nothing may be written; between two writes that belong together a process may have been
+    stopped for as long as it takes another one to be elected.
+    """
+
+    def __init__(self, inner: Client, allowed: Callable[[], None]) -> None:
+        self.access, self.timeout = inner.access, inner.timeout
+        self._inner = inner
+        self._pool = inner._pool  # noqa: SLF001  one and the same client
+        self._allowed = allowed
+
+    def request(self, method: str, path: str, body: Any = None, kind: str = JSON) -> bytes:
+        """Send one request, once; a write only if that is allowed now."""
+        if method != "GET":
+            self._allowed()
+        return self._inner.request(method, path, body, kind)
 
 
 def backoff(attempt: int, at_least: float = 0.0, *, most: float = 30.0) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from tenure.clusters.kubernetes import api, keys, writes
 from tenure.clusters.kubernetes.act import Actor, Outcome
-from tenure.clusters.kubernetes.client import STRATEGIC, ApiError, Client
+from tenure.clusters.kubernetes.client import STRATEGIC, ApiError, Client, FencedClient
 from tenure.clusters.kubernetes.conditions import Conditions
 from tenure.clusters.kubernetes.events import Events, Subject
 from tenure.clusters.kubernetes.leader import lease_name
@@ -44,12 +44,12 @@ class KubernetesCluster:
         allowed: Callable[[], None] = lambda: None,
         warnings: Collection[str] = ("Invalid",),
     ) -> None:
-        self.client = client
+        self.client = FencedClient(client, allowed)
         self.mirror = Mirror(client, options)
         self.observer = Observer(self.mirror, settings)
-        self.actor = Actor(client, self.mirror, in_flight=in_flight, allowed=allowed)
-        self.events = Events(client, identity)
-        self.conditions = Conditions(client, self.mirror)
+        self.actor = Actor(self.client, self.mirror, in_flight=in_flight, allowed=allowed)
+        self.events = Events(self.client, identity)
+        self.conditions = Conditions(self.client, self.mirror)
         self.allowed = allowed
         self.warnings = warnings
         self._explained: dict[str, float] = {}

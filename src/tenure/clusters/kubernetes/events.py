@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tenure.clusters.kubernetes.client import ApiError, Client
-from tenure.clusters.kubernetes.leader import format_micro
+from tenure.clusters.kubernetes.leader import NotLeaderError, format_micro
 
 MOST_WAITING = 2000
 """So many events may wait to be written; then the oldest are dropped."""
@@ -104,6 +104,6 @@ class Events:
                     self.client.create(
                         f"/apis/events.k8s.io/v1/namespaces/{body['metadata']['namespace']}/events", body
                     )
-                except ApiError:
+                except (ApiError, NotLeaderError):
                     self.dropped += 1  # an event is not worth more
                 time.sleep(1.0 / PER_SECOND)

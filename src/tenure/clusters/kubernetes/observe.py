@@ -289,11 +289,11 @@ class Observer:
 
 
 def alive_pods(mirror: Mirror) -> set[str]:
-    """Give the uids of all pods that are there and do not terminate."""
+    """Give the uids of all pods that are there and are not on their way out."""
     pods = mirror.pods
     with pods.lock:
         seen = (pods.seen(key) for key in pods.records)
-        return {record.uid for record in seen if record.task.phase is not Phase.TERMINATING}
+        return {record.uid for record in seen if not record.is_going}
 
 
 _NO_OBJECTS = Objects()

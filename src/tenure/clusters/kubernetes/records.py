@@ -29,7 +29,8 @@ class PodRecord:
     ``waits`` is reason and message of its condition ``PodScheduled`` while that is false. ``started`` is the start
     time of its workload as it was written on it, in µs since the epoch. ``replaces`` is the uid of the pod whose
     promised place it was given, ``needs`` those of the pods that have to go for its promise. ``kept`` says why it is
-    never evicted, or never moved. ``controller`` is the uid of what recreates it.
+    never evicted, or never moved. ``controller`` is the uid of what recreates it. ``is_going``: it was deleted or
+    evicted, whatever its phase; one that has ended by then may be there for a while.
     """
 
     namespace: str
@@ -58,6 +59,7 @@ class PodRecord:
     needs: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     controller: str = ""
+    is_going: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -115,6 +117,7 @@ class PodReader:
             **_promise(annotations),
             problems=tuple(problems),
             controller="" if owner is None else intern(owner.uid),
+            is_going=bool(meta.deletion_timestamp),
         )
 
     def _task(
@@ -195,7 +198,8 @@ def bound(record: PodRecord, node: str, devices: tuple[int, ...], now: int, star
 
 def evicted(record: PodRecord, now: int) -> PodRecord:
     """Give the record as it will be once an eviction that was accepted shows in the watch."""
-    return replace(record, task=replace(record.task, phase=Phase.TERMINATING, terminating_since=now, notice=None))
+    task = replace(record.task, phase=Phase.TERMINATING, terminating_since=now, notice=None)
+    return replace(record, task=task, is_going=True)
 
 
 def nominated(record: PodRecord, nomination: Nomination | None) -> PodRecord:

@@ -214,5 +214,5 @@ def _shows(record: PodRecord, then: PodRecord) -> bool:
     if wanted.phase is Phase.BOUND:
         return task.node is not None or task.phase is Phase.TERMINATING
     if wanted.phase is Phase.TERMINATING:
-        return task.phase is Phase.TERMINATING
+        return record.is_going
     return task.nominated == wanted.nominated or task.node is not None

@@ -1,0 +1,89 @@
+"""What schedulers depend on goes away and comes back, or two of them take themselves for the leader for a moment."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from contextlib import ExitStack
+
+import pytest
+from tests.kubernetes.proxy import FaultProxy
+from tests.kubernetes.running import running
+from tests.kubernetes.stage import wait_until
+from tests.kubernetes.teams import WATCHED, Teams
+from tests.kubernetes.witness import Witness
+
+THOROUGH = os.environ.get("TENURE_EXAMPLES") == "thorough"
+PAUSES = 12 if THOROUGH else 2
+RESTARTS = 8 if THOROUGH else 2
+BAD = 400
+
+
+@pytest.fixture
+def teams(plane):
+    made = Teams(plane)
+    yield made
+    made.go()
+
+
+@pytest.mark.parametrize("what", ["apiserver", "etcd"])
+def test_what_was_restarted_in_the_middle_is_no_reason_for_a_wrong_decision(what, plane, token, teams, tmp_path):
+    """The API server, or what it keeps its objects in, is killed and started again while much is under way."""
+    chance = random.Random(1)
+    restart = {"apiserver": plane.restart_apiserver, "etcd": plane.restart_etcd}[what]
+    with Witness(plane, WATCHED) as witness, running(plane.kubeconfig_for(token, "tenure"), tmp_path) as scheduler:
+        teams.ask()
+        for _ in range(RESTARTS):
+            teams.disturb()
+            time.sleep(chance.uniform(0.0, 3.0))
+            restart()
+            teams.client = plane.client()
+            teams.settle()
+        teams.end()
+        history = teams.checked(witness)
+        assert scheduler.process.poll() is None
+    assert {"reclaim", "requeue", "quota"} <= {entry.cause for entry in history.entries()}
+
+
+def test_who_was_stopped_for_longer_than_its_lease_writes_nothing_when_it_goes_on(plane, token, teams, tmp_path):
+    """A leader is stopped at any write, another one takes over, and then the first goes on: it says nothing more."""
+    chance = random.Random(1)
+    with ExitStack() as held:
+        proxies = {name: held.enter_context(FaultProxy(plane.server, plane.authority)) for name in ("one", "two")}
+        replicas = {
+            name: held.enter_context(running(plane.kubeconfig_for(token, name, proxy.server), tmp_path, name))
+            for name, proxy in proxies.items()
+        }
+        witness = held.enter_context(Witness(plane, WATCHED))
+        teams.ask()
+        for _ in range(PAUSES):
+            teams.everything_runs()
+            (old, new) = sorted(replicas, key=lambda name: not replicas[name].leads())
+            stopped = stop_at(proxies[old], chance.randint(1, 12), replicas[old].process)
+            teams.disturb()
+            assert stopped.wait(30), "it writes nothing"
+            wait_until(replicas[new].leads, "nobody takes over", 60)
+            teams.settle()
+            until = proxies[old].writes
+            replicas[old].process.send_signal(signal.SIGCONT)
+            wait_until(lambda: "stands by" in replicas[old].page("/readyz")[1], "it still leads", 30)  # noqa: B023
+            time.sleep(2)
+            assert not [e for e in proxies[old].log if e.request.write > until and e.status < BAD]
+        teams.end()
+        history = teams.checked(witness)
+    assert {"reclaim", "requeue", "quota"} <= {entry.cause for entry in history.entries()}
+
+
+def stop_at(proxy, number, process):
+    """Stop a process at one of its next writes, which goes through."""
+    stopped = threading.Event()
+
+    def stop(_request):
+        process.send_signal(signal.SIGSTOP)
+        stopped.set()
+
+    proxy.before_write(proxy.writes + number, stop)
+    return stopped
