@@ -21,6 +21,7 @@ from tenure.clusters.kubernetes.mirror import Mirror
 from tenure.clusters.kubernetes.observe import DEFAULT_POOL, Observed
 from tenure.clusters.kubernetes.policy import BINDING_PATH, NAME
 from tenure.clusters.kubernetes.records import PodRecord
+from tenure.clusters.kubernetes.workloads import ACTIVE
 from tenure.engine.plan import Step
 from tenure.model.workload import Phase
 
@@ -78,7 +79,7 @@ class Guide:
 
     def gone(self, hole: Hole) -> list[str]:
         """Give the uids of pods that were to move and have left, or are leaving."""
-        staying = {p.uid for p in self._records() if p.task.phase is not Phase.TERMINATING}
+        staying = {p.uid for p in self._records() if p.task.phase in ACTIVE}
         return [m.pod for m in hole.moves if m.pod not in staying]
 
     def landed(self, hole: Hole, sent_at: dict[str, int], now: int, patience: int) -> bool:
@@ -99,8 +100,8 @@ class Guide:
         if not gone:
             return True
         records = self._records()
-        if any(p.uid in gone for p in records):
-            return False  # it has not left yet
+        if any(p.uid in gone and p.task.phase is Phase.TERMINATING for p in records):
+            return False
         for controller in {m.controller for m in hole.moves if m.pod in gone}:
             own = [m.pod for m in hole.moves if m.pod in gone and m.controller == controller]
             since = min(sent_at.get(uid, hole.written) for uid in own)
