@@ -17,6 +17,7 @@ from tenure.simulator.run import Setup, Simulation
 from tenure.simulator.traces.records import Trace
 from tenure.victims.bounds import Bounds
 from tenure.victims.candidates import Gatherer
+from tenure.victims.caps import Caps
 from tenure.victims.choice import consistent
 from tenure.victims.holdings import Holdings
 from tenure.victims.rules import Move, Preempt, Reclaim
@@ -42,12 +43,12 @@ def contenders(cluster, cause):
     plugins = Plugins([])
     trials, holdings = Trials(session, Placer(session), shares, plugins), Holdings(session)
     gatherer = Gatherer(session, plugins, holdings)
-    bounds = Bounds(session, shares, holdings, cause)
+    bounds = Bounds(session, shares, Caps(session.queues, holdings), cause)
     for contender in session.waiting.all():
         rules = {"reclaim": lambda c: Reclaim(session, shares, c), "preempt": lambda c: Preempt(session, c)}.get(
             cause, lambda c: Move(session, c)
         )(contender)
-        pieces = gatherer.gather(contender, rules).all()
+        pieces = list(gatherer.gather(contender, rules).all())
         if rules.contender_may() is None and len(pieces) <= MOST_PIECES:
             yield trials, contender, rules, pieces, bounds
 

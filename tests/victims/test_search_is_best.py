@@ -51,7 +51,7 @@ def test_the_chosen_set_is_the_best_of_all_allowed_sets(seed, cause):
     for contender in session.waiting.all():
         rules = Reclaim(session, shares, contender) if cause == "reclaim" else Preempt(session, contender)
         candidates = gatherer.gather(contender, rules)
-        pieces = candidates.all()
+        pieces = list(candidates.all())
         if rules.contender_may() is not None or not 0 < len(pieces) <= MOST_PIECES:
             continue
         found = Search(session, trials, contender, rules, candidates).run(Budget(1 << 20)).pieces

@@ -46,6 +46,7 @@ class QueueTree:
         self.named = [i for i, r in enumerate(resources) if r in named]
         self.version = 0
         self.told: dict[int, Amount] = {}
+        self._meeting: dict[tuple[int, int], tuple[int, int]] = {}
 
     def _order(self, queues: list[Queue]) -> None:
         below: dict[str | None, list[Queue]] = {}
@@ -95,6 +96,18 @@ class QueueTree:
         """All children of the parent of ``queue``, itself included."""
         parent = self.parent[queue]
         return self.children[parent] if parent >= 0 else self.top
+
+    def meeting(self, one: int, other: int) -> tuple[int, int]:
+        """Give the children, towards one leaf and another, of their lowest common ancestor."""
+        found = self._meeting.get((one, other))
+        if found is None:
+            mine, theirs = self.path[one], self.path[other]
+            shared = set(mine) & set(theirs)
+            found = self._meeting[one, other] = (
+                next(q for q in reversed(mine) if q not in shared),
+                next(q for q in reversed(theirs) if q not in shared),
+            )
+        return found
 
     def allocate(self, leaf: int, amount: Amount, *, fixed: bool) -> None:
         """Count ``amount`` as allocated from ``leaf`` up."""

@@ -36,7 +36,6 @@ class ReclaimRules:
         self.rows = [r for r in shares.rows if self.amount[r] > 0]
         self.fair = shares.fair_without_history
         self.allocatable = shares.allocatable_without_history
-        self._meeting: dict[int, tuple[int, int]] = {}
         self.leaf_within = self.queues.within_guaranteed(self.leaf, self.amount)
 
     def contender_may(self) -> Refusal | None:
@@ -61,15 +60,7 @@ class ReclaimRules:
 
     def meeting(self, victim: int) -> tuple[int, int]:
         """Give the children, towards contender and victim, of the lowest common ancestor of two different leaves."""
-        found = self._meeting.get(victim)
-        if found is None:
-            mine, theirs = self.queues.path[self.leaf], self.queues.path[victim]
-            shared = set(mine) & set(theirs)
-            found = self._meeting[victim] = (
-                next(q for q in reversed(mine) if q not in shared),
-                next(q for q in reversed(theirs) if q not in shared),
-            )
-        return found
+        return self.queues.meeting(self.leaf, victim)
 
     def would_be_within(self, queue: int, allocated: Sequence[float]) -> bool:
         """Whether a queue would be within its guaranteed with the contender's step, if it held ``allocated``."""

@@ -18,6 +18,7 @@ from tenure.model.settings import Cause
 from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.pieces import Piece
+from tenure.victims.rules import Inside
 
 COOLDOWN, DESERVING = "cooldown", "more-deserving"
 
@@ -89,7 +90,7 @@ class Requeue:
         text = f"with {victim.key} gone, queue {names[0]} would not be ahead of queue {names[1]}"
         return Refusal(DESERVING, text, about=victim.key)
 
-    def barring(self, refusal: Refusal, pieces: Sequence[Piece]) -> int:  # noqa: ARG002  the protocol's
+    def barring(self, refusal: Refusal, inside: Inside) -> int:  # noqa: ARG002  the protocol's
         """Give no queue: sets are few here, and each is asked about as a whole."""
         return -1
 

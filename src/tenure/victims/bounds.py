@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf
-from operator import add, sub
+from operator import add, gt, sub
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,11 @@ from tenure.engine.workloads import NextStep, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import ReclaimRules
 from tenure.model.settings import Cause
-from tenure.victims.holdings import Holdings
-from tenure.victims.pieces import Piece, held
+from tenure.victims.caps import Cap, Caps
+from tenure.victims.pieces import Piece
 from tenure.victims.room import Need
 
 Floats = NDArray[np.float64]
-Cap = tuple[float, ...]
-"""The most that may be taken from a queue, by row of amounts."""
-
 Groups = dict[int, tuple[int, Cap, Cap]]
 """By leaf that lets something go: the sibling by which the contender meets it, and the most that each of them lets go.
 """
@@ -35,11 +32,12 @@ Groups = dict[int, tuple[int, Cap, Cap]]
 class Bounds:
     """The bounds for the contenders of one cause, as the session stands when they are asked."""
 
-    def __init__(self, session: Session, shares: CurrentShares, holdings: Holdings, cause: Cause) -> None:
+    def __init__(self, session: Session, shares: CurrentShares, caps: Caps, cause: Cause) -> None:
         self.session = session
         self.queues = session.queues
         self.shares = shares
-        self.holdings = holdings
+        self.caps = caps
+        self.holdings = caps.holdings
         self.cause = cause
         self._needs: dict[int, Need] = {}
         self._version = -1
@@ -48,9 +46,9 @@ class Bounds:
     def hopeless(self, contender: WorkloadState, step: NextStep) -> bool:
         """Whether no set of victims at all could help, and there is no room as it is."""
         self.holdings.catch_up()
-        if step.shape is None or step.shape.failed != self.session.epoch:
-            if all(part.count >= part.needed for part in self._need(step).parts):
-                return False
+        known_to_fail = step.shape is not None and step.shape.failed == self.session.epoch
+        if not known_to_fail and all(part.count >= part.needed for part in self._need(step).parts):
+            return False
         if self._held_back(contender, step):
             return True
         if self.cause == "reclaim":
@@ -160,13 +158,31 @@ class Bounds:
             group = groups.get(piece.workload.leaf)
             if group is None:
                 return False
-            amount = held(self.session, piece.tasks)
+            amount = piece.amount
             key = piece.workload.leaf, amount
             if key not in known:
                 known[key] = all(amount[row] <= min(group[1][row], group[2][row]) for row in rules.rows if amount[row])
             return known[key]
 
         return allowed
+
+    def too_much(self, groups: Groups) -> Callable[[Sequence[Piece]], bool]:
+        """Say which sets take more from a leaf or a sibling than it lets go, and so does every larger set."""
+
+        def exceeds(pieces: Sequence[Piece]) -> bool:
+            of_leaf: dict[int, Amount] = {}
+            of_side: dict[int, Amount] = {}
+            for piece in pieces:
+                leaf = piece.workload.leaf
+                theirs, own, cap = groups[leaf]
+                before, beside = of_leaf.get(leaf), of_side.get(theirs)
+                here = of_leaf[leaf] = piece.amount if before is None else tuple(map(add, before, piece.amount))
+                there = of_side[theirs] = piece.amount if beside is None else tuple(map(add, beside, piece.amount))
+                if any(map(gt, here, own)) or any(map(gt, there, cap)):
+                    return True
+            return False
+
+        return exceeds
 
     def _cannot_reclaim(self, contender: WorkloadState, step: NextStep) -> bool:
         rules = ReclaimRules(self.session, self.shares, contender)
@@ -214,8 +230,8 @@ class Bounds:
         From the contender's leaf upwards, because what its own side may give up below decides how much of what is
         further away it has a right to.
         """
-        sides = self._sides(rules)
         groups: Groups = {}
+        rows, sides = tuple(rules.rows), self.caps.sides(rules.leaf)
         inside: list[Cap] = []  # what is still held at least, queue by queue on the way up
         gone: Cap = (0,) * len(self.queues.resources)
         for mine in self.queues.path[rules.leaf]:
@@ -226,21 +242,11 @@ class Bounds:
                     continue
                 below: Cap = (0,) * len(cap)
                 for leaf in leaves:
-                    if (own := self._cap_of_leaf(rules, leaf, theirs)) is not None:
+                    if any(held := self.holdings.held(leaf)) and (own := self.caps.of_leaf(leaf, theirs, rows)):
                         groups[leaf] = theirs, own, cap
-                        below = tuple(map(add, below, map(min, self.holdings.held(leaf), own)))
+                        below = tuple(map(add, below, map(min, held, own)))
                 gone = tuple(map(add, gone, map(min, below, cap)))
         return groups
-
-    def _sides(self, rules: ReclaimRules) -> dict[int, dict[int, list[int]]]:
-        """Leaves in which something is held, by the children of the ancestor that they and the contender share."""
-        sides: dict[int, dict[int, list[int]]] = {}
-        open_to = self.holdings.open_to(rules.leaf)
-        for leaf in self.holdings.leaves:
-            if leaf in open_to:
-                mine, theirs = rules.meeting(leaf)
-                sides.setdefault(mine, {}).setdefault(theirs, []).append(leaf)
-        return sides
 
     def _cap_of_sibling(self, rules: ReclaimRules, inside: Sequence[Cap], theirs: int) -> Cap | None:
         """The most that may be taken from what the contender's side meets; None if nothing.
@@ -251,7 +257,7 @@ class Bounds:
         limit: Sequence[int] = rules.allocatable[theirs]
         if rules.would_be_within(path[len(inside) - 1], inside[-1]):
             limit = [min(a, max(0, g)) for a, g in zip(limit, queues.guaranteed[theirs], strict=True)]
-        cap = self._cap(rules, theirs, limit)
+        cap = self.caps.of_queue(theirs, limit, tuple(rules.rows))
         if cap is None:
             return None
         least = list(cap)
@@ -262,31 +268,3 @@ class Bounds:
                 if then > share > 0 and its_share > 0:  # it must not be fuller than what it takes from
                     least[row] = min(least[row], queues.allocated[theirs][row] - -(-then * its_share // share))
         return None if any(least[row] <= 0 for row in rules.rows) and len(rules.rows) == 1 else tuple(least)
-
-    def _cap_of_leaf(self, rules: ReclaimRules, leaf: int, theirs: int) -> Cap | None:
-        """The most that all queues from a leaf up to its side's top let go: none may lose what it is guaranteed."""
-        least: Cap | None = None
-        for queue in self.queues.path[leaf]:
-            cap = self._cap(rules, queue, self.queues.guaranteed[queue])
-            if cap is None:
-                return None
-            least = cap if least is None else tuple(map(min, least, cap))
-            if queue == theirs:
-                break
-        return least
-
-    def _cap(self, rules: ReclaimRules, queue: int, limit: Sequence[int]) -> Cap | None:
-        """The most that can go while every piece is taken from more than ``limit``; None if nothing.
-
-        Where a single resource is beyond its limit, all but the last piece must fit into what is beyond.
-        """
-        allocated = self.queues.allocated[queue]
-        over = [row for row in rules.rows if allocated[row] > max(0, limit[row])]
-        if not over:
-            return None
-        cap = [inf] * len(allocated)
-        if len(over) == 1:
-            row = over[0]
-            largest = max(self.holdings.largest(leaf)[row] for leaf in self.queues.leaves[queue])
-            cap[row] = allocated[row] - max(0, limit[row]) - 1 + largest
-        return tuple(cap)

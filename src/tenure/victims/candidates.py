@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import merge
 
+import numpy as np
+
+from tenure.engine.nodes import Ints, NodeTable
+from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.model.settings import Cause
+from tenure.shields.min_runtime import resolve
 from tenure.shields.plugins import Plugins
 from tenure.victims.holdings import Holdings
 from tenure.victims.pieces import Piece, pieces_of
 from tenure.victims.rules import Rules
+
+Alike = tuple[int, Cause, int, int]
+"""Leaf of the victims, cause, and of the contender what decides what of it is open."""
 
 
 class Lot:
@@ -20,24 +29,27 @@ class Lot:
     Workloads that were taken from are dropped when somebody next looks.
     """
 
-    def __init__(self, pieces: list[Piece], refused: list[tuple[WorkloadState, Refusal]], shielded: int) -> None:
+    def __init__(
+        self, leaf: int, pieces: list[Piece], refused: list[tuple[WorkloadState, Refusal]], shielded: int
+    ) -> None:
+        self.leaf = leaf
         self.refused = refused
         self.shielded = shielded
+        self.of: dict[WorkloadState, list[Piece]] = {}
         self._pieces = sorted(pieces, key=lambda p: p.rank)
         self._start = 0
         self._gone: set[WorkloadState] = set()
-        self._workloads = {p.workload for p in pieces}
-
-    @property
-    def count(self) -> int:
-        """Number of workloads."""
-        return len(self._workloads)
+        self._cheapest: list[Piece] | None = None
+        self._frees: tuple[Ints, Ints] | None = None
+        self._most: Amount | None = None
+        for piece in self._pieces:
+            self.of.setdefault(piece.workload, []).append(piece)
 
     def drop(self, workload: WorkloadState) -> None:
         """A workload is no candidate any more."""
-        if workload in self._workloads:
-            self._workloads.discard(workload)
+        if self.of.pop(workload, None) is not None:
             self._gone.add(workload)
+            self._cheapest = self._frees = self._most = None
 
     def first(self) -> Piece | None:
         """Give the piece that is best taken."""
@@ -54,6 +66,30 @@ class Lot:
             self._gone = set()
         return self._pieces
 
+    def cheapest_first(self) -> list[Piece]:
+        """Give all pieces by their floor."""
+        if self._cheapest is None:
+            self._cheapest = sorted(self.all(), key=lambda p: p.floor)
+        return self._cheapest
+
+    def frees(self, rows: int) -> tuple[Ints, Ints]:
+        """What all of them free together, at most: nodes, and ``int64[rows, nodes]`` beside them."""
+        if self._frees is None:
+            entries = [entry for piece in self._largest() for entry in piece.frees]
+            nodes = np.array([node for node, _ in entries], np.int64)
+            self._frees = nodes, np.array([amounts for _, amounts in entries], np.int64).reshape(-1, rows).T
+        return self._frees
+
+    def most(self, rows: int) -> Amount:
+        """What all of them hold together, at most, as queues count it."""
+        if self._most is None:
+            amounts = [piece.amount for piece in self._largest()]
+            self._most = tuple(map(sum, zip((0,) * rows, *amounts, strict=True)))
+        return self._most
+
+    def _largest(self) -> list[Piece]:
+        return [p for own in self.of.values() for p in ([w for w in own if w.whole] or own)]
+
 
 class Candidates:
     """The lots that are open to a contender."""
@@ -64,7 +100,7 @@ class Candidates:
     @property
     def count(self) -> int:
         """Number of workloads."""
-        return sum(lot.count for lot in self.lots)
+        return sum(len(lot.of) for lot in self.lots)
 
     @property
     def shielded(self) -> int:
@@ -81,21 +117,36 @@ class Candidates:
         firsts = [p for lot in self.lots if (p := lot.first()) is not None]
         return min(firsts, key=lambda p: (p.leaf_priority, p.rank[1:]), default=None)
 
-    def all(self) -> list[Piece]:
-        """Give all pieces: queues of lower priority first; within a queue lower priorities first; then by cost.
+    def all(self) -> Iterator[Piece]:
+        """Give all pieces in order, see `in_order`."""
+        return in_order([lot.all() for lot in self.lots])
 
-        Priorities of different queues are not compared: queues of one priority are merged by what each would give
-        next.
-        """
-        by_level: dict[int, list[list[Piece]]] = {}
-        for lot in self.lots:
-            if pieces := lot.all():
-                by_level.setdefault(pieces[0].leaf_priority, []).append(pieces)
-        found: list[Piece] = []
-        for level in sorted(by_level):
-            lists = by_level[level]
-            found += lists[0] if len(lists) == 1 else merge(*lists, key=lambda p: p.rank[1:])
-        return found
+    def cheapest_first(self) -> Iterator[Piece]:
+        """Give all pieces by their floor."""
+        return merge(*[lot.cheapest_first() for lot in self.lots], key=lambda p: p.floor)
+
+    def freed(self, nodes: NodeTable) -> Ints:
+        """What all of them free together, at most, ``int64[rows, nodes]``."""
+        freed = np.zeros((nodes.rows, len(nodes)), np.int64)
+        found = [lot.frees(nodes.rows) for lot in self.lots]
+        if found:
+            where, amounts = np.concatenate([w for w, _ in found]), np.concatenate([a for _, a in found], axis=1)
+            for row, held in zip(freed, amounts, strict=True):
+                np.add.at(row, where, held)
+        return freed
+
+
+def in_order(lists: Iterable[list[Piece]]) -> Iterator[Piece]:
+    """Bring pieces of several leaves into one order: queues of lower priority first; within a queue by rank.
+
+    Priorities of different queues are not compared: queues of one priority are merged by what each would give next.
+    """
+    by_level: dict[int, list[list[Piece]]] = {}
+    for pieces in lists:
+        if pieces:
+            by_level.setdefault(pieces[0].leaf_priority, []).append(pieces)
+    for level in sorted(by_level):
+        yield from merge(*by_level[level], key=lambda p: p.rank[1:])
 
 
 class Gatherer:
@@ -124,43 +175,49 @@ class Gatherer:
         self.detailed = detailed
         self._by_leaf: dict[int, list[WorkloadState]] | None = None
         self._served: set[WorkloadState] = set()
-        self._known: dict[object, dict[int, Lot]] = {}
+        self._known: dict[Alike, Lot] = {}
         self._pieces: dict[tuple[str, bool], list[Piece]] = {}
 
     def gather(self, contender: WorkloadState, rules: Rules, leaves: Iterable[int] | None = None) -> Candidates:
         """Give the candidates for one contender, from some leaves or from all."""
         moves_itself = rules.cause == "consolidate" and contender.occupied()  # others may move what it runs, it may not
-        key = (rules.cause, contender.leaf, contender.priority if rules.cause == "preempt" else None)
-        if self.plugins.others or moves_itself:
-            known: dict[int, Lot] = {}
-        else:
-            known = self._known.setdefault(key, {})
+        known = {} if self.plugins.others or moves_itself else self._known
         lots = []
         for leaf in sorted(self._leaves() if leaves is None else leaves):
-            lot = known.get(leaf)
+            key = self._alike(contender, rules, leaf)
+            lot = known.get(key)
             if lot is None:
-                lot = known[leaf] = self._lot(contender, rules, leaf)
+                lot = known[key] = self._lot(contender, rules, leaf)
             lots.append(lot)
         return Candidates(lots)
+
+    def _alike(self, contender: WorkloadState, rules: Rules, leaf: int) -> Alike:
+        """What contenders have in common to whom the same of a leaf is open."""
+        cause, session = rules.cause, self.session
+        if cause == "preempt":
+            return leaf, cause, contender.leaf, contender.priority
+        if self.detailed or self.plugins.budgets.active or leaf == contender.leaf:
+            return leaf, cause, contender.leaf, 0
+        return leaf, cause, -1, resolve(session.settings, session.queues, cause, contender.leaf, leaf)
 
     def forget(self, workloads: Iterable[WorkloadState]) -> None:
         """Something was taken from these workloads: look at them anew."""
         for workload in workloads:
             self._pieces.pop((workload.key, True), None)
             self._pieces.pop((workload.key, False), None)
-            for known in self._known.values():
+            for key in [key for key in self._known if key[0] == workload.leaf]:
                 if workload.occupied():  # something is left that may be taken
-                    known.pop(workload.leaf, None)
-                elif workload.leaf in known:
-                    known[workload.leaf].drop(workload)
+                    del self._known[key]
+                else:
+                    self._known[key].drop(workload)
 
     def leave(self, workloads: Iterable[WorkloadState]) -> None:
         """Leave out what has just been given something: one pass does not take back what it gave."""
         for workload in workloads:
             self._served.add(workload)
-            for known in self._known.values():
-                if workload.leaf in known:
-                    known[workload.leaf].drop(workload)
+            for key, lot in self._known.items():
+                if key[0] == workload.leaf:
+                    lot.drop(workload)
 
     def _leaves(self) -> Iterable[int]:
         if not self.detailed:
@@ -200,7 +257,7 @@ class Gatherer:
                 if not refusal.core_only:
                     continue
             pieces += self._pieces_of(victim, core=refusal is None)
-        return Lot(pieces, refused, shielded)
+        return Lot(leaf, pieces, refused, shielded)
 
     def _is_fresh(self, victim: WorkloadState) -> bool:
         """Whether all that it runs was placed in this cycle, which a shield does not look at."""

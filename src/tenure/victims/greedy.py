@@ -7,8 +7,8 @@ what room does not need.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
 from operator import add, sub
 
 from tenure.engine.queues import Amount
@@ -16,6 +16,7 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.victims.choice import Key, key_of
 from tenure.victims.pieces import Piece, held
+from tenure.victims.pool import Pool
 from tenure.victims.room import Need
 from tenure.victims.rules import Rules
 
@@ -70,44 +71,71 @@ class Tally:
 
 
 class Greedy:
-    """Finds one set for a step of one class of tasks; for several classes see `prefix`."""
+    """Finds sets for a step of one class of tasks, one after the other; for several classes see `prefix`."""
 
-    def __init__(self, session: Session, need: Need, pieces: Sequence[Piece], rules: Rules) -> None:
+    def __init__(self, session: Session, need: Need, pool: Pool, rules: Rules) -> None:
         self.session = session
+        self.need = need
+        self.pool = pool
         self.rules = rules
         self.tally = Tally(need)
         self.barred: set[Piece] = set()
-        self.of: dict[WorkloadState, list[Piece]] = {}
-        self.at: dict[int, list[Piece]] = {}
-        for piece in pieces:
-            self.of.setdefault(piece.workload, []).append(piece)
-            for node, _ in piece.frees:
-                self.at.setdefault(node, []).append(piece)
+        self.unwanted: list[Callable[[WorkloadState], bool]] = []
 
     def run(self) -> list[Piece] | None:
         """Give a set by which there is room for the whole step, or None."""
         session = self.session
+        self.tally, self.barred = Tally(self.need), set()
         mark, epoch = session.checkpoint(), session.epoch
         try:
             return self._fill()
         finally:
             session.rollback(mark, epoch=epoch)
 
+    def leave_out(self, unwanted: Callable[[WorkloadState], bool]) -> None:
+        """Choose nothing of some workloads from now on."""
+        self.unwanted.append(unwanted)
+
     def _fill(self) -> list[Piece] | None:
-        heap = [entry for node in sorted(self.at) if (entry := self._entry(node)) is not None]
-        heapify(heap)
-        while heap and not self.tally.enough:
+        """Take the cheapest room for one more task after the other.
+
+        Nodes are looked at when it is the turn of the first piece there: no set on a node comes before that.
+        """
+        heap: list[tuple[Key, int, list[Piece]]] = []
+        coming, known = self.pool.cheapest_first(), set[int]()
+        following = next(coming, None)
+        while not self.tally.enough:
+            while following is not None and (not heap or following.floor <= heap[0][0]):
+                self._open(following, known, heap)
+                following = next(coming, None)
+            if not heap:
+                return None
             _, node, pieces = heappop(heap)
-            if any(p in self.tally.chosen or p in self.barred or self._covered(p) for p in pieces):
-                entry = self._entry(node)
-            else:
+            if not any(self._out(p) for p in pieces):
                 self._take(pieces)
-                entry = self._entry(node)
+            entry = self._entry(node)
             if entry is not None:
                 heappush(heap, entry)
-        if not self.tally.enough:
-            return None
         return self._cut()
+
+    def _open(self, piece: Piece, known: set[int], heap: list[tuple[Key, int, list[Piece]]]) -> None:
+        """Look at the nodes of a piece that have not been looked at yet."""
+        if self._left_out(piece):
+            return
+        for node, _ in piece.frees:
+            if node not in known:
+                known.add(node)
+                entry = self._entry(node)
+                if entry is not None:
+                    heappush(heap, entry)
+
+    def _left_out(self, piece: Piece) -> bool:
+        return any(unwanted(piece.workload) for unwanted in self.unwanted)
+
+    def _out(self, piece: Piece) -> bool:
+        if piece in self.tally.chosen or piece in self.barred or self._covered(piece):
+            return True
+        return self._left_out(piece)
 
     def _entry(self, node: int) -> tuple[Key, int, list[Piece]] | None:
         """What room for one more task on a node takes."""
@@ -117,8 +145,8 @@ class Greedy:
         target = tally.slots(node) + 1
         more: Amount | None = None
         found: list[Piece] = []
-        for piece in self.at[node]:
-            if piece in tally.chosen or piece in self.barred or self._covered(piece):
+        for piece in self.pool.at(node):
+            if self._out(piece):
                 continue
             if any(p.workload is piece.workload for p in found):
                 if not piece.whole and not piece.group:
@@ -130,11 +158,8 @@ class Greedy:
             found.append(piece)
             more = amounts if more is None else tuple(map(add, more, amounts))
             if tally.slots(node, more) >= target:
-                return (
-                    key_of(self.session.settings, self._needed(node, found, target)),
-                    node,
-                    self._needed(node, found, target),
-                )
+                needed = self._needed(node, found, target)
+                return key_of(self.session.settings, needed), node, needed
         return None
 
     def _needed(self, node: int, pieces: list[Piece], target: int) -> list[Piece]:
@@ -154,7 +179,7 @@ class Greedy:
 
     def _covered(self, piece: Piece) -> bool:
         """Whether all of its workload was chosen already."""
-        return any(p.whole and p in self.tally.chosen for p in self.of[piece.workload])
+        return any(p.whole and p in self.tally.chosen for p in self.pool.of(piece.workload))
 
     def _take(self, pieces: list[Piece]) -> None:
         """Choose pieces if the rules allow each of them now; those that they do not allow are barred."""
@@ -163,7 +188,7 @@ class Greedy:
                 self.barred.add(piece)
                 return
             if piece.whole or piece.group:
-                for other in self.of[piece.workload]:
+                for other in self.pool.of(piece.workload):
                     if other in self.tally.chosen and set(other.tasks) <= set(piece.tasks):
                         self.tally.change(other, -1)
             self.tally.change(piece, 1)
@@ -172,7 +197,7 @@ class Greedy:
         """Ask the rules about each stage, and take it off the queues."""
         session, workload = self.session, piece.workload
         mark = session.checkpoint()
-        gone = {t for p in self.of[workload] if p in self.tally.chosen for t in p.tasks}
+        gone = {t for p in self.pool.of(workload) if p in self.tally.chosen for t in p.tasks}
         for stage, core in piece.stages:
             tasks = [t for t in stage if t not in gone]
             if not tasks:
@@ -203,7 +228,7 @@ def _sum(pieces: Sequence[Piece], node: int) -> Amount | None:
     return found
 
 
-def prefix(need: Need, pieces: Sequence[Piece]) -> list[Piece] | None:
+def prefix(need: Need, pieces: Iterable[Piece]) -> list[Piece] | None:
     """For a step of several classes: the shortest beginning of the order that would do, cut to what room needs."""
     chosen: list[Piece] = []
     for piece in pieces:

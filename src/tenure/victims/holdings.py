@@ -7,7 +7,6 @@ changed are looked at again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from operator import add, attrgetter, sub
 from typing import NamedTuple
 
@@ -19,6 +18,12 @@ from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.shields.policy import disabled, fence
+
+Place = tuple[int, int, int]
+"""Node, leaf and priority."""
+
+MANY = 4096
+"""Places from which on it is looked at whether they are empty."""
 
 
 class Share(NamedTuple):
@@ -38,6 +43,61 @@ class Entries(NamedTuple):
     frees: NDArray[np.float64]
 
 
+class Table:
+    """Sums by node, leaf and priority, as arrays that are kept up to date; a sum that is nothing keeps its place."""
+
+    def __init__(self, rows: int) -> None:
+        self._sums: dict[Place, Amount] = {}
+        self._slots: dict[Place, int] = {}
+        self._dirty: set[Place] = set()
+        self._empty = 0
+        self._keys = np.zeros((3, 0), np.int64)
+        self._frees = np.zeros((rows, 0))
+
+    def add(self, node: int, share: Share, sign: int) -> None:
+        """Count a share, or count it no more."""
+        place = node, share.workload.leaf, share.workload.priority
+        known = self._sums.get(place)
+        if known is None:
+            self._sums[place] = share.frees
+        else:
+            after = self._sums[place] = tuple(map(add if sign > 0 else sub, known, share.frees))
+            self._empty += (not any(after)) - (not any(known))
+        self._dirty.add(place)
+
+    def entries(self) -> Entries:
+        """Everything, as arrays."""
+        if self._dirty:
+            self._forget_empty()
+            self._write(sorted(self._dirty))
+            self._dirty.clear()
+        count = len(self._slots)
+        node, leaf, priority = self._keys[:, :count]
+        return Entries(node, leaf, priority, self._frees[:, :count])
+
+    def _write(self, places: list[Place]) -> None:
+        new = [place for place in places if place not in self._slots]
+        first = len(self._slots)
+        self._slots.update(zip(new, range(first, first + len(new)), strict=True))
+        beyond = len(self._slots) - self._keys.shape[1]
+        if beyond > 0:
+            more = ((0, 0), (0, beyond + len(self._slots)))
+            self._keys, self._frees = np.pad(self._keys, more), np.pad(self._frees, more)
+        if new:
+            self._keys[:, first : first + len(new)] = np.array(new, np.int64).T
+        columns = [self._slots[place] for place in places]
+        self._frees[:, columns] = np.array([self._sums[place] for place in places], np.float64).T
+
+    def _forget_empty(self) -> None:
+        """Give places back where most are empty."""
+        if len(self._slots) < MANY or 2 * self._empty < len(self._slots):
+            return
+        self._empty = 0
+        self._sums = {place: sums for place, sums in self._sums.items() if any(sums)}
+        self._slots.clear()
+        self._dirty = set(self._sums)
+
+
 class Holdings:
     """The holdings of one session. ``version`` grows whenever they or the room of a node may have changed.
 
@@ -52,13 +112,14 @@ class Holdings:
         self.departures = 0
         count = len(session.nodes)
         self._seen = -1
+        self._room = np.full_like(session.nodes.room, -1)
         self._shares: list[list[Share]] = [[] for _ in range(count)]
         self._occupants: list[list[int]] = [[] for _ in range(count)]
         self._totals: dict[int, dict[WorkloadState, Amount]] = {}
         self._sizes: dict[int, Counter[Amount]] = {}
         self._sums: dict[int, Amount] = {}
         self._largest: dict[int, Amount] = {}
-        self._entries: Entries | None = None
+        self._table = Table(session.nodes.rows)
         self._open: dict[int, frozenset[int]] = {}
         self._none: Amount = (0,) * len(session.queues.resources)
 
@@ -68,25 +129,33 @@ class Holdings:
         if self._seen == len(changed):
             return
         fresh = 0 <= self._seen <= len(changed)
-        nodes: Iterable[int] = sorted(set(changed[self._seen :])) if fresh else range(len(self._shares))
+        nodes = sorted(set(changed[self._seen :])) if fresh else list(range(len(self._shares)))
         self._seen = len(changed)
-        self.version += 1
-        for node in nodes:
-            self._look(node)
+        room = self.session.nodes.room[:, nodes]
+        differs = [self._look(node) for node in nodes]  # what was tried and undone differs in nothing
+        if any(differs) or not np.array_equal(room, self._room[:, nodes]):
+            self._room[:, nodes] = room
+            self.version += 1
 
-    def _look(self, node: int) -> None:
+    def _look(self, node: int) -> bool:
+        """Look at a node; whether it holds something else than when it was last looked at."""
         on_node = self.session.on_node[node]
         here = [t for t in on_node if node in (t.node, t.nominated) or (t.stuck and t.leaving == node)]
         if self._has_lost(node, here):
             self.departures += 1
         shares = [self._share(t, node) for t in here if t.node == node and t.active]
         found = [s for s in shares if s.workload.leaf >= 0 and not s.workload.fixed]
-        for share in self._shares[node]:
+        before = self._shares[node]
+        if found == before:
+            return False
+        for share in before:
             self._count(share, -1)
+            self._table.add(node, share, -1)
         for share in found:
             self._count(share, 1)
+            self._table.add(node, share, 1)
         self._shares[node] = found
-        self._entries = None
+        return True
 
     def _has_lost(self, node: int, here: list[TaskState]) -> bool:
         """Whether something has gone for which nothing of the same class has come; parts of GPUs are never alike."""
@@ -147,7 +216,7 @@ class Holdings:
     @property
     def leaves(self) -> list[int]:
         """Leaves in which something is held."""
-        return sorted(leaf for leaf, totals in self._totals.items() if totals)
+        return [leaf for leaf, totals in self._totals.items() if totals]
 
     def open_to(self, contender: int) -> frozenset[int]:
         """Give the other leaves from which neither a fence nor their policy keeps a contender of this leaf."""
@@ -162,16 +231,4 @@ class Holdings:
     @property
     def entries(self) -> Entries:
         """Everything, as arrays."""
-        if self._entries is None:
-            self._entries = self._flat()
-        return self._entries
-
-    def _flat(self) -> Entries:
-        found: dict[tuple[int, int, int], Amount] = {}
-        for node, shares in enumerate(self._shares):
-            for workload, _, frees in shares:
-                key = node, workload.leaf, workload.priority
-                found[key] = tuple(map(add, found[key], frees)) if key in found else frees
-        keys = np.array(list(found), np.int64).reshape(-1, 3)
-        amounts = np.array(list(found.values()), np.float64).reshape(len(found), self.session.nodes.rows)
-        return Entries(keys[:, 0], keys[:, 1], keys[:, 2], np.ascontiguousarray(amounts.T))
+        return self._table.entries()

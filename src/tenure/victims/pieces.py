@@ -25,8 +25,9 @@ class Piece:
 
     ``whole``: all of the workload, in stages, surplus first. ``group``: it cuts a subgroup below its minimum.
     ``fresh``: it was placed in this cycle and runs nothing yet, so taking it is no eviction and costs nothing.
-    ``frees`` lists node and amounts by row of the node table. ``rank`` orders pieces of one queue, the best to take
-    first; its first item is the workload's priority.
+    ``amount`` is what it holds as queues count it, ``frees`` lists node and amounts by row of the node table. ``rank``
+    orders pieces of one queue, the best to take first; its first item is the workload's priority. ``floor`` comes
+    before the key of every set that holds it.
     """
 
     workload: WorkloadState
@@ -38,8 +39,10 @@ class Piece:
     cost: int
     age: int
     leaf_priority: int
+    amount: Amount
     frees: tuple[tuple[int, Amount], ...]
     rank: tuple[object, ...]
+    floor: tuple[object, ...]
 
     @property
     def overlaps(self) -> frozenset[TaskState]:
@@ -131,9 +134,12 @@ def _piece(
         -tasks[-1].index,
         workload.key,
     )
+    level = session.queues.queues[workload.leaf].priority
+    second = price if session.settings.victims == "cost" else (stage_two(session.settings, price, age)[0],)
+    floor = (-(1 << 40), 0 if session.settings.victims == "cost" else ()) if is_fresh else (level, second)
     return Piece(
         workload, stages, tasks, whole, group, is_fresh, price, age,
-        session.queues.queues[workload.leaf].priority, _frees(session, tasks), rank,
+        level, held(session, tasks), _frees(session, tasks), rank, floor,
     )  # fmt: skip
 
 

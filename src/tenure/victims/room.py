@@ -110,12 +110,3 @@ def freed_by(pieces: Iterable[Piece]) -> dict[int, Amount]:
         for node, amounts in piece.frees:
             freed[node] = tuple(map(add, freed[node], amounts)) if node in freed else amounts
     return freed
-
-
-def freed_in_all(nodes: NodeTable, pieces: Sequence[Piece]) -> Ints:
-    """Give what pieces free as an array ``int64[rows, nodes]``; of overlapping pieces the most."""
-    whole = {p.workload for p in pieces if p.whole}
-    freed = np.zeros((nodes.rows, len(nodes)), np.int64)
-    for node, amounts in freed_by(p for p in pieces if p.whole or p.workload not in whole).items():
-        freed[:, node] = amounts
-    return freed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import sub
 from typing import ClassVar, Protocol
 
@@ -15,9 +15,10 @@ from tenure.fairness.reclaiming import FAIR_SHARE, GUARANTEED, Owed, ReclaimRule
 from tenure.model.settings import Cause
 from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
-from tenure.victims.pieces import Piece, held
 
 PRIORITY = "priority"
+
+Inside = Callable[[int], Amount]
 
 
 class Rules(Protocol):
@@ -45,8 +46,11 @@ class Rules(Protocol):
     def repaid(self, owed: Sequence[Owed]) -> bool:
         """Whether the play-through serves again what was owed."""
 
-    def barring(self, refusal: Refusal, pieces: Sequence[Piece]) -> int:
-        """Give the queue whose pieces in a refused set are refused in every larger set of ``pieces``; -1 for none."""
+    def barring(self, refusal: Refusal, inside: Inside) -> int:
+        """Give the queue whose pieces in a refused set are refused in every larger set; -1 for none.
+
+        ``inside`` says what could be taken from below a queue in all.
+        """
 
     def why(self, victim: WorkloadState) -> str:
         """Say which rule allows to take from a victim, as things stood before."""
@@ -91,7 +95,7 @@ class Reclaim:
         """Whether guarantees that a core carried its queue below are served again."""
         return self.rules.repaid(owed)
 
-    def barring(self, refusal: Refusal, pieces: Sequence[Piece]) -> int:
+    def barring(self, refusal: Refusal, inside: Inside) -> int:
         """Give the sibling that has no more to give; a guarantee of the contender's own side must not come into play.
 
         What the sibling's side holds only falls with what is taken. Its limit falls only where the contender's side
@@ -104,9 +108,9 @@ class Reclaim:
         if refusal.shield == GUARANTEED:
             return theirs
         queues = self.session.queues
-        own = [held(self.session, p.tasks) for p in pieces if mine in queues.path[p.workload.leaf]]
-        least = tuple(map(sub, queues.allocated[mine], map(sum, zip(*own, strict=True)))) if own else None
-        return theirs if least is None or not self.rules.would_be_within(mine, least) else -1
+        own = inside(mine)
+        least = tuple(map(sub, queues.allocated[mine], own))
+        return theirs if not any(own) or not self.rules.would_be_within(mine, least) else -1
 
     def why(self, victim: WorkloadState) -> str:
         """Say what the victim's queue holds too much of."""
@@ -162,7 +166,7 @@ class Preempt:
         """Nothing is ever owed."""
         return not owed
 
-    def barring(self, refusal: Refusal, pieces: Sequence[Piece]) -> int:  # noqa: ARG002
+    def barring(self, refusal: Refusal, inside: Inside) -> int:  # noqa: ARG002
         """Nothing that is taken inside one leaf changes what else may be."""
         return -1
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import islice
 
+from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
@@ -18,8 +20,9 @@ from tenure.fairness.reclaiming import FULLNESS
 from tenure.victims.candidates import Candidates
 from tenure.victims.choice import Key, consistent, key_of, priorities, uses_lower
 from tenure.victims.greedy import Greedy, prefix
-from tenure.victims.pieces import Piece, held
-from tenure.victims.room import Need, freed_in_all
+from tenure.victims.pieces import Piece
+from tenure.victims.pool import Pool, sorted_pieces
+from tenure.victims.room import Need
 from tenure.victims.rules import Rules
 from tenure.victims.trial import NO_LANDING, NO_ROOM, Played, Trials
 
@@ -81,8 +84,10 @@ class Found:
 class Search:
     """One contender's search among candidates, of which only those that are ``allowed`` can be part of a set.
 
+    Sets that are ``too_much``, and all larger ones, are refused by the rules.
+
     ``prepare`` is told a set of which it is clear beforehand that it is the last word: if it pays, it stays carried
-    out. Without it nothing ever does. ``others``: of whom it is asked why nothing is taken, where nothing is allowed.
+    out. Without it nothing ever does.
     """
 
     def __init__(
@@ -94,7 +99,7 @@ class Search:
         candidates: Candidates,
         prepare: Callable[[list[Piece]], None] | None = None,
         allowed: Callable[[Piece], bool] | None = None,
-        others: Candidates | None = None,
+        too_much: Callable[[Sequence[Piece]], bool] | None = None,
     ) -> None:
         assert contender.step is not None
         self.session = session
@@ -104,15 +109,18 @@ class Search:
         self.rules = rules
         self.need = Need(session, contender.step)
         self.candidates = candidates
-        self.pieces: list[Piece] = []
+        self.few: list[Piece] = []
+        self.many = False
         self.prepare = prepare
         self.allowed = allowed
-        self.others = others
+        self.too_much = too_much
         self.found = Found()
         self._in_vain = 0
         self._barred: list[frozenset[Piece]] = []
+        self._held: dict[int, Amount] = {}
+        self._beyond: list[Piece] | None = None
         self._verdicts: dict[frozenset[Piece], Played | Refusal] = {}
-        self._allowed: dict[tuple[int, tuple[bool, ...]], Refusal | None] = {}
+        self._may: dict[tuple[int, tuple[bool, ...]], bool] = {}
 
     def run(self, budget: Budget) -> Found:
         """Find the best set within the budget."""
@@ -122,21 +130,41 @@ class Search:
         if self.need.tasks == 1 and (first := self._first_alone(budget)) is not None:
             found.pieces = first
             return found
-        self.pieces = self._possible(self.candidates.all())
-        self.pieces = [p for p in self.pieces if self._could_serve(p)]
-        if not self.pieces or not self.need.met_by_all(freed_in_all(self.session.nodes, self.pieces)):
+        if not self._choose():
             return found
         best = None
-        if len(self.pieces) > EXACT or budget.left < 1 << len(self.pieces):
+        if self.many or budget.left < 1 << len(self.few):
             best = self._greedy(budget)
             if found.played is not None:
                 found.pieces = best
                 return found
         found.pieces = self._exact(self._core(best), best, budget)
         if found.pieces is not None:
-            order = {p: n for n, p in enumerate(self.pieces)}
-            found.pieces.sort(key=order.__getitem__)
+            found.pieces = sorted_pieces(found.pieces)
         return found
+
+    def _choose(self) -> bool:
+        """See what there is to choose from; False where that could not make room at all."""
+        allowed = self.allowed
+        self.pool = Pool(self.session, self.candidates, self._wanted if allowed is None else self._wanted_and_allowed)
+        among = self.candidates.all() if allowed is None else filter(allowed, self.candidates.all())
+        if len(list(islice(among, EXACT + 1))) > EXACT:
+            self.pool = Pool(self.session, self.candidates, self._could_serve)
+        self.few = self.pool.first(EXACT + 1)
+        self.many = len(self.few) > EXACT
+        return bool(self.few) and self.need.met_by_all(self.candidates.freed(self.session.nodes))
+
+    def tell(self) -> Found:
+        """Where nothing is allowed, ask about a few, one of each queue, to say why."""
+        pieces = list(self.candidates.all())
+        if self.allowed is None or not self.need.ever() or any(map(self.allowed, pieces)):
+            return self.found
+        leaves: dict[int, Piece] = {}
+        for piece in pieces:
+            leaves.setdefault(piece.workload.leaf, piece)
+        for piece in list(leaves.values())[:TOLD]:
+            self._play([piece])
+        return self.found
 
     def _first_alone(self, budget: Budget) -> list[Piece] | None:
         """The first piece of all, if it will do: no set comes before it."""
@@ -150,73 +178,61 @@ class Search:
 
     def _alone(self, piece: Piece, budget: Budget) -> list[Piece] | None:
         """One piece, if it will do."""
-        if not self._could_serve(piece) or not self.need.met([piece]) or not budget.spend():
+        if not self._wanted(piece) or not self.need.met([piece]) or not budget.spend():
             return None
         return [piece] if isinstance(self._play([piece], last=True), Played) else None
 
-    def _possible(self, pieces: list[Piece]) -> list[Piece]:
-        """Those that the bounds do not exclude; where they exclude everything, a few are asked about to say why."""
-        if self.allowed is None:
-            return list(pieces)
-        found = [p for p in pieces if self.allowed(p)]
-        if not found and self.others is not None:
-            leaves: dict[int, Piece] = {}
-            for piece in self.others.all():
-                leaves.setdefault(piece.workload.leaf, piece)
-            for piece in list(leaves.values())[:TOLD]:
-                self._play([piece])
-        return found
-
-    def _could_serve(self, piece: Piece) -> bool:
-        """Whether it frees something that is asked for where a task could go, and the rules might allow it.
-
-        A fuller check waits until it is its turn: what a queue may lose depends on what else is taken.
-        """
-        wanted = any(
+    def _wanted(self, piece: Piece) -> bool:
+        """Whether it frees something that is asked for where a task could go."""
+        return not self.need.exact or any(
             part.cls.static_list[node] and any(amounts[row] > 0 for row, _ in part.asks)
             for node, amounts in piece.frees
             for part in self.need.parts
         )
-        if not wanted and self.need.exact:
-            return False
-        if len(self.pieces) <= EXACT:
-            return True
-        amount = held(self.session, piece.tasks)
-        key = piece.workload.leaf, tuple(a > 0 for a in amount)
-        if key not in self._allowed:
-            refusal = self._allowed[key] = self.rules.may_take(piece.workload, amount, core=True, owed=[])
+
+    def _wanted_and_allowed(self, piece: Piece) -> bool:
+        assert self.allowed is not None
+        return self.allowed(piece) and self._wanted(piece)
+
+    def _could_serve(self, piece: Piece) -> bool:
+        """Whether, on top of that, the rules might allow it.
+
+        A fuller check waits until it is its turn: what a queue may lose depends on what else is taken.
+        """
+        key = piece.workload.leaf, tuple(a > 0 for a in piece.amount)
+        if key not in self._may:
+            refusal = self.rules.may_take(piece.workload, piece.amount, core=True, owed=[])
+            self._may[key] = refusal is None
             if refusal is not None:
                 self.found.refusals.append((piece.workload.key, refusal))
-        return self._allowed[key] is None
+        return self._may[key] and (self.allowed is None or self.allowed(piece)) and self._wanted(piece)
 
     def _core(self, best: list[Piece] | None) -> list[Piece]:
         """The pieces that are taken apart: all if they are few, else those of the set found and the first others."""
-        if len(self.pieces) <= EXACT:
-            return list(self.pieces)
+        if not self.many:
+            return self.few
         if best is None:
-            return list(self.pieces[:AROUND])
+            return self.few[:AROUND]
         if len(best) >= AROUND:
             return []
-        chosen = set(best)
-        nodes = {n for p in best for n, _ in p.frees}
-        others = [p for p in self.pieces if p not in chosen]
-        chosen.update([p for p in others if any(n in nodes for n, _ in p.frees)][: (AROUND - len(best)) // 2])
-        for piece in others:
+        chosen = dict.fromkeys(best)
+        beside = [p for node in dict.fromkeys(n for p in best for n, _ in p.frees) for p in self.pool.at(node)]
+        others = sorted_pieces([p for p in dict.fromkeys(beside) if p not in chosen])
+        chosen.update(dict.fromkeys(others[: (AROUND - len(best)) // 2]))
+        for piece in self.pool.ordered():
             if len(chosen) >= AROUND:
                 break
-            chosen.add(piece)
-        return [p for p in self.pieces if p in chosen]
+            chosen[piece] = None
+        return sorted_pieces(list(chosen))
 
     # -- greedy -----------------------------------------------------------------------------------------------------
 
     def _greedy(self, budget: Budget) -> list[Piece] | None:
         """The first of the greedy sets that pays, with what it does not need given back."""
-        pieces = list(self.pieces)
+        greedy = Greedy(self.session, self.need, self.pool, self.rules) if len(self.need.parts) == 1 else None
+        pieces = [] if greedy is not None else list(self.pool.ordered())
         for _ in range(ATTEMPTS):
-            if len(self.need.parts) == 1:
-                chosen = Greedy(self.session, self.need, pieces, self.rules).run()
-            else:
-                chosen = prefix(self.need, pieces)
+            chosen = greedy.run() if greedy is not None else prefix(self.need, pieces)
             if not chosen or not budget.spend():
                 return None
             large = self.need.exact and len(chosen) > LARGE
@@ -225,22 +241,24 @@ class Search:
                 return chosen if large else self._reprieve(chosen, budget)
             if not verdict.about:
                 return None
-            pieces = self._without(pieces, verdict)
+            unwanted = self._unwanted(verdict)
+            if greedy is not None:
+                greedy.leave_out(unwanted)
+            else:
+                pieces = [p for p in pieces if not unwanted(p.workload)]
         return None
 
-    def _without(self, pieces: list[Piece], verdict: Refusal) -> list[Piece]:
-        """Leave out what a set was refused for: a workload, or everything of a queue that is not full enough."""
+    def _unwanted(self, verdict: Refusal) -> Callable[[WorkloadState], bool]:
+        """Say what to leave out after a refusal: a workload, or everything of a queue that is not full enough."""
         if verdict.shield != FULLNESS:
-            return [p for p in pieces if p.workload.key != verdict.about]
-        queues = self.session.queues
-        queue = queues.index[verdict.about]
-        return [p for p in pieces if queue not in queues.path[p.workload.leaf]]
+            return lambda workload: workload.key == verdict.about
+        path, queue = self.session.queues.path, self.session.queues.index[verdict.about]
+        return lambda workload: queue in path[workload.leaf]
 
     def _reprieve(self, pieces: list[Piece], budget: Budget) -> list[Piece]:
         """Give back, the dearest first, every victim without which the set pays as well."""
         kept = list(pieces)
-        order = {p: n for n, p in enumerate(self.pieces)}
-        for piece in sorted(pieces, key=order.__getitem__, reverse=True):
+        for piece in reversed(sorted_pieces(pieces)):
             fewer = [p for p in kept if p is not piece]
             if not fewer or not self.need.met(fewer):
                 continue
@@ -277,7 +295,9 @@ class Search:
                 best = better
         if best is not None:
             return self._lower_inside(pieces, best, budget) or best
-        return best
+        if self._beyond is not None and not self.found.refusals:
+            self._play(self._beyond)  # to say why
+        return None
 
     def _key(self, pieces: list[Piece], alone: int | None) -> Key:
         """Order of sets. Inside one queue the highest priority that is used comes before everything else."""
@@ -298,7 +318,11 @@ class Search:
                 continue
             for number in range(numbers[-1] + 1, len(pieces)):
                 larger = [*subset, pieces[number]]
-                if consistent(larger):
+                if not consistent(larger):
+                    continue
+                if self.too_much is not None and self.too_much(larger):
+                    self._beyond = self._beyond or larger
+                else:
                     heappush(heap, (self._key(larger, alone), (*numbers, number)))
 
     def _never(self, pieces: list[Piece]) -> bool:
@@ -310,10 +334,19 @@ class Search:
 
     def _note_barred(self, pieces: list[Piece], verdict: Refusal) -> None:
         """Remember what a queue does not let go together: the more is taken from its side, the less it has to give."""
-        barring = self.rules.barring(verdict, self.pieces)
+        barring = self.rules.barring(verdict, self._inside)
         if barring >= 0:
             path = self.session.queues.path
             self._barred.append(frozenset(p for p in pieces if barring in path[p.workload.leaf]))
+
+    def _inside(self, queue: int) -> Amount:
+        """Give what all candidates below a queue hold together, at most."""
+        found = self._held.get(queue)
+        if found is None:
+            path, rows = self.session.queues.path, len(self.session.queues.resources)
+            amounts = [lot.most(rows) for lot in self.candidates.lots if queue in path[lot.leaf]]
+            found = self._held[queue] = tuple(map(sum, zip((0,) * rows, *amounts, strict=True)))
+        return found
 
     def _lower_inside(self, pieces: list[Piece], chosen: list[Piece], budget: Budget) -> list[Piece] | None:
         """A set that differs from ``chosen`` inside one queue only and uses lower priorities there, if one pays."""

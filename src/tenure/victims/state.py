@@ -14,6 +14,7 @@ from tenure.fairness.current import CurrentShares, Fairness
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
 from tenure.shields.plugins import Plugins
+from tenure.victims.caps import Caps
 from tenure.victims.holdings import Holdings
 from tenure.victims.search import Budget
 
@@ -48,6 +49,7 @@ class Memory:
         self.session = session
         self.fairness = fairness
         self.holdings = Holdings(session)
+        self.caps = Caps(session.queues, self.holdings)
         self.landless: dict[object, tuple[int, int | None]] = {}
         self._shares: CurrentShares | None = None
 

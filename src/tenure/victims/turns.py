@@ -45,7 +45,7 @@ class Turns:
         self.wave = 0 if cause == "consolidate" else None
         self.make_rules = make_rules
         self.shares = state.memory.shares()
-        self.bounds = Bounds(state.session, self.shares, state.memory.holdings, cause)
+        self.bounds = Bounds(state.session, self.shares, state.memory.caps, cause)
         self._prepared: tuple[dict[int, str], Price] = {}, {}
         self.hopeless: dict[object, tuple[Candidates | None, Found]] = {}
 
@@ -166,29 +166,28 @@ class Turns:
         if alike in self.hopeless:
             self._explain(contender, *self.hopeless[alike])
             return False
-        rules = self.make_rules(contender, self.shares)
         if not self.state.detailed and self._hopeless(contender):
             self.hopeless[alike] = None, Found()
             return False
+        rules = self.make_rules(contender, self.shares)
         if self._fits_as_it_is(contender, rules):
             return contender.step is not None
         refusal = rules.contender_may()
         if refusal is not None:
             self.state.obstacle(contender.key, Reason("NoRight", refusal.message, {"cause": self.cause}))
-            return False
-        return self._search(contender, rules, alike, steps)
+        elif self.state.detailed and self.bounds.hopeless(contender, contender.step):
+            self._tell(contender, rules, alike)
+        else:
+            return self._search(contender, rules, alike, steps)
+        return False
 
     def _search(self, contender: WorkloadState, rules: Rules, alike: object, steps: int) -> bool:
         """Look for victims; True if the contender wants another turn."""
         state = self.state
-        groups = self.bounds.open_to(contender) if self.cause == "reclaim" else None
-        candidates = self.gatherer.gather(contender, rules, groups)
-        others = self.gatherer.gather(contender, rules) if state.detailed and groups is not None else None
+        search = self._searching(contender, rules)
+        candidates = search.candidates
         granted = min(steps, state.budget.left)
         budget = Budget(granted)
-        prepare = None if self.wave is not None else lambda pieces: self._prepare(contender, rules, pieces)
-        allowed = None if groups is None else self.bounds.may_be_taken(contender, groups)
-        search = Search(self.session, self.trials, contender, rules, candidates, prepare, allowed, others)
         found = search.run(budget)
         state.budget.left -= granted - budget.left
         if budget.hit and granted == steps and found.played is None:
@@ -200,9 +199,33 @@ class Turns:
             return contender.step is not None
         if budget.hit:
             return True
-        self._found_nothing(alike, others or candidates, found)
-        self._explain(contender, others or candidates, found)
+        everybody = self._everybody(contender, rules, candidates)
+        self._found_nothing(alike, everybody, found)
+        self._explain(contender, everybody, found)
         return False
+
+    def _searching(self, contender: WorkloadState, rules: Rules) -> Search:
+        """Make the search for one contender, among those whom the bounds leave."""
+        prepare = None if self.wave is not None else lambda pieces: self._prepare(contender, rules, pieces)
+        if self.cause != "reclaim":
+            candidates = self.gatherer.gather(contender, rules)
+            return Search(self.session, self.trials, contender, rules, candidates, prepare)
+        bounds, groups = self.bounds, self.bounds.open_to(contender)
+        candidates = self.gatherer.gather(contender, rules, groups)
+        allowed, too_much = bounds.may_be_taken(contender, groups), bounds.too_much(groups)
+        return Search(self.session, self.trials, contender, rules, candidates, prepare, allowed, too_much)
+
+    def _everybody(self, contender: WorkloadState, rules: Rules, candidates: Candidates) -> Candidates:
+        """Give those as well whom the bounds exclude, where somebody reads who was refused."""
+        return self.gatherer.gather(contender, rules) if self.state.detailed else candidates
+
+    def _tell(self, contender: WorkloadState, rules: Rules, alike: object) -> None:
+        """Explain why nothing can be done for one who is hopeless."""
+        search = self._searching(contender, rules)
+        everybody = search.candidates = self._everybody(contender, rules, search.candidates)
+        found = search.tell()
+        self._found_nothing(alike, everybody, found)
+        self._explain(contender, everybody, found)
 
     def _found_nothing(self, alike: object, candidates: Candidates, found: Found) -> None:
         """Remember that a search to its end found nothing for contenders that stand alike."""
