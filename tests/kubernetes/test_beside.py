@@ -20,6 +20,7 @@ from tenure.clusters.kubernetes.rbac import Role, granted
 ACCOUNT = "system:serviceaccount:tenure-system:tenure"
 MAPS = "/api/v1/namespaces/tenure-system/configmaps"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+BUDGET_RULES = f"{TENURE}/disruptionbudgets"
 RESCHEDULER = {"schedulers": ["default-scheduler"], "pendingFor": "1s"}
 
 
@@ -134,6 +135,30 @@ def test_a_pod_of_kube_scheduler_gets_its_room_by_a_move_and_nobody_steals_it(pl
     assert further <= {call[:3] for call in made}
     assert events(client, "HoleKept")
     assert events(client, "HoleFilled")
+
+
+def test_a_budget_says_what_of_it_is_used(client, kubeconfig, plane, tmp_path):
+    """Its status and its columns show the evictions of the current window, and how many more it allows."""
+    settle(client)
+    for name, most in (("all", 5), ("tight", 2)):
+        spec = {"maxEvictions": most, "per": "1h"}
+        client.create(BUDGET_RULES, {"apiVersion": "tenure.dev/v1alpha1", "kind": "DisruptionBudget",
+                                     "metadata": {"name": name}, "spec": spec})  # fmt: skip
+    client.create(SETS, replicas("large", 9))
+    with running(kubeconfig, tmp_path) as scheduler:
+        wait_until(lambda: bound(client, "large") == 1, lambda: scheduler.log.read_text()[-3000:], 60)
+        wait_until(lambda: status_of(client, "all").get("evictions") == 2, lambda: str(status_of(client, "all")), 60)
+        wait_until(lambda: status_of(client, "tight").get("nextAt"), lambda: str(status_of(client, "tight")), 60)
+    assert (status_of(client, "all")["allowed"], status_of(client, "all")["inForce"]) == (3, True)
+    assert (status_of(client, "tight")["allowed"], status_of(client, "tight")["evictions"]) == (0, 2)
+    assert "nextAt" not in status_of(client, "all")
+    header, row = plane.kubectl("get", "tdb", "all").splitlines()
+    shown = [row[header.index(name) :].split()[0] for name in ("EVICTIONS", "PER", "USED", "ALLOWED")]
+    assert shown == ["5", "1h", "2", "3"]
+
+
+def status_of(client, name):
+    return client.get(f"{BUDGET_RULES}/{name}").get("status", {})
 
 
 def test_a_plan_of_several_waves_goes_wave_by_wave_and_what_it_frees_on_the_way_is_kept(

@@ -86,3 +86,22 @@ class Row:
     until: int | None = None
     concurrent: bool = False
     message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What a rule has to say at one time, for people.
+
+    ``in_force``: its schedule's window is open, or it has none. ``evictions`` were charged in the current window,
+    ``allowed`` (None: any number) are allowed beside them now; ``down`` pods are down (None: it does not count them).
+    ``lost`` is what was destroyed in the window, in resource-µs by resource. ``next_at`` is when it allows more by
+    itself, in µs since the epoch, where it allows none now. Of a rule that is applied to each workload singly, all of
+    this is that of the workload for which it allows least.
+    """
+
+    in_force: bool
+    evictions: int = 0
+    allowed: int | None = None
+    down: int | None = None
+    lost: Mapping[str, int] = field(default_factory=dict)
+    next_at: int | None = None

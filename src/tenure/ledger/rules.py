@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from tenure.engine.labels import selects
-from tenure.ledger.entries import Ask, Charge, Pod, Row
+from tenure.ledger.entries import Account, Ask, Charge, Pod, Row
 from tenure.model.cluster import DisruptionBudget
 from tenure.model.cron import window_at
 from tenure.model.duration import format_duration
@@ -31,8 +31,7 @@ class Rule:
         self.model = model
         self.strict = strict
         self.log = sorted((c for c in log if self._covers(c.ask)), key=lambda c: c.at)
-        bounded = model.max_unavailable is not None or model.min_available is not None
-        self.pods = [p for p in pods if bounded and self._counts(p)]
+        self.pods = [p for p in pods if self._counts_pods and self._counts(p)]
 
     def rows(self, asks: Sequence[Ask], charged: Sequence[Charge], now: int) -> list[Row]:
         """Give the bounds that hold at ``now`` for a set that is asked for, one for each workload where it says so."""
@@ -43,7 +42,7 @@ class Rule:
         since, ends = window
         log = self.log + [c for c in charged if self._covers(c.ask)]
         fallen = {(c.ask.workload, c.ask.task) for c in charged}
-        recent = [c for c in log if since < (at := min(c.at, now)) <= now and self._window(at) is not None]
+        recent = self._recent(log, since, now)
         if self.model.each is None:
             return self._bounds(asks, concerned, recent, self.pods, fallen, ends)
         found: list[Row] = []
@@ -53,6 +52,61 @@ class Rule:
             pods = [p for p in self.pods if p.workload == workload]
             found += self._bounds(asks, mine, own, pods, fallen, ends)
         return found
+
+    def account(self, now: int) -> Account:
+        """Say what is used of it at ``now`` (µs since the epoch)."""
+        window = self._window(now)
+        if window is None:
+            return Account(in_force=False)
+        recent = self._recent(self.log, window[0], now)
+        if self.model.each is None:
+            return self._account(recent, self.pods, window[1])
+        names = {c.ask.workload for c in recent} | {p.workload for p in self.pods}
+        accounts = [
+            self._account(
+                [c for c in recent if c.ask.workload == name], [p for p in self.pods if p.workload == name], window[1]
+            )
+            for name in sorted(names)
+        ]
+        return min(accounts, key=_tightness, default=self._account([], [], window[1]))
+
+    def _recent(self, log: Iterable[Charge], since: int, now: int) -> list[Charge]:
+        return [c for c in log if since < (at := min(c.at, now)) <= now and self._window(at) is not None]
+
+    def _account(self, recent: Sequence[Charge], pods: Sequence[Pod], ends: int | None) -> Account:
+        model, up = self.model, sum(p.up for p in pods)
+        bounds = [bound for bound, _ in self._allowances(len(pods), up)]
+        if model.max_evictions is not None:
+            bounds.append(model.max_evictions - len(recent))
+        limits = model.max_lost or {}
+        lost = {name: sum(c.ask.lost.get(name, 0) for c in recent) for name in sorted(limits)}
+        spent = any(lost[name] >= most for name, most in limits.items())
+        allowed = 0 if spent else max(0, min(bounds)) if bounds else None
+        return Account(
+            in_force=True,
+            evictions=len(recent),
+            allowed=allowed,
+            down=len(pods) - up if self._counts_pods else None,
+            lost=lost,
+            next_at=self._more_at(recent, ends) if allowed == 0 else None,
+        )
+
+    def _more_at(self, recent: Sequence[Charge], ends: int | None) -> int | None:
+        """When the first charges have fallen out of the window of which the bounds on charges allow more."""
+        model, times = self.model, [] if ends is None else [ends]
+        for dropped in range(1, len(recent) + 1 if model.per is not None else 0):
+            left = recent[dropped:]
+            few = model.max_evictions is None or len(left) < model.max_evictions
+            if few and all(
+                sum(c.ask.lost.get(n, 0) for c in left) < most for n, most in (model.max_lost or {}).items()
+            ):
+                times.append(recent[dropped - 1].at + (model.per or 0))
+                break
+        return min(times, default=None)
+
+    @property
+    def _counts_pods(self) -> bool:
+        return self.model.max_unavailable is not None or self.model.min_available is not None
 
     def _window(self, now: int) -> tuple[int, int | None] | None:
         """Since when evictions count at ``now``, exclusively, and when the rule rests; None if it rests now."""
@@ -111,7 +165,7 @@ class Rule:
             weights = {i: lost for i in mine if (lost := asks[i].lost.get(resource, 0))}
             text = f"{format_duration(most)} of {resource} lost{self._span()}, of which {format_duration(used)} were"
             rows.append(self._row(weights, most - used, self._freed(recent, ends), text))
-        if model.max_unavailable is not None or model.min_available is not None:
+        if self._counts_pods:
             rows += self._concurrent(asks, mine, pods, fallen, ends)
         return rows
 
@@ -155,6 +209,11 @@ class Rule:
 
     def _span(self) -> str:
         return "" if self.model.per is None else f" in {format_duration(self.model.per)}"
+
+
+def _tightness(account: Account) -> tuple[bool, int, int]:
+    """Give a key by which what allows least comes first."""
+    return account.allowed is None, account.allowed or 0, -account.evictions
 
 
 def portion(bound: int | str, expected: int) -> int:

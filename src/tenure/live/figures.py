@@ -1,4 +1,4 @@
-"""Figures for ``kubectl get``: what queues hold and are due, how far pod groups are, in the status of their objects.
+"""Figures for ``kubectl get``, in the status of objects: of queues, pod groups, disruption budgets and node pools.
 
 Nothing is ever decided by them. They are a few seconds old, and a write that fails is made good by the next.
 """
@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from tenure.clusters.kubernetes.client import ApiError, Client
 from tenure.clusters.kubernetes.mirror import Mirror
+from tenure.clusters.kubernetes.sinks import Objects
 from tenure.engine.snapshot import session_of
+from tenure.live.budget_figures import budget_figures
 from tenure.model.cluster import Cluster
 from tenure.model.duration import format_time
 from tenure.model.quantity import format_queue_quantity
@@ -29,6 +31,8 @@ _RUNNING: Final = frozenset({Phase.BOUND, Phase.RUNNING})
 _WAITING: Final = frozenset({Phase.PENDING, Phase.GATED})
 
 _NO_PODS: Final = {"phase": "Pending", "running": 0, "pending": 0}
+
+_NONE: Final = Objects()
 
 Status = dict[str, Any]
 Key = tuple[str, str, str]
@@ -74,6 +78,9 @@ class Figures:
             for namespace, name in groups:
                 found = workloads.get((namespace, name))
                 yield ("podgroups", namespace, name), _NO_PODS if found is None else group_figures(found)
+        if self._mirror.objects.get("disruptionbudgets", _NONE).keys():
+            for name, status in budget_figures(cluster).items():
+                yield ("disruptionbudgets", "", name), status
         if "nodepools" in self._mirror.objects:
             paused = format_time(paused_until) if paused_until else None
             status = {"nodes": len(cluster.nodes), "leader": self._leader, "pausedUntil": paused}

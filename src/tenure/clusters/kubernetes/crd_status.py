@@ -15,6 +15,7 @@ _AMOUNTS: Final[Schema] = {
     "maxProperties": MAX_KEYS,
     "additionalProperties": {"x-kubernetes-int-or-string": True},
 }
+_TIMES: Final[Schema] = {"type": "object", "maxProperties": MAX_KEYS, "additionalProperties": {"type": "string"}}
 _CONDITIONS: Final[Schema] = {
     "type": "array",
     "description": "Whether the object could be read (Accepted), and what else is to be said of it.",
@@ -73,7 +74,14 @@ STATUS: Final[dict[str, Schema]] = {
         staleSince=_said(_TIME, "Since when it runs with less than its core."),
         requeueNotBefore=_said(_TIME, "Until when it is not requeued again."),
     ),
-    "DisruptionBudget": _status(),
+    "DisruptionBudget": _status(
+        inForce={"type": "boolean", "description": "Whether it bounds anything now: its schedule's window is open."},
+        evictions=_said(_COUNT, "Evictions that were charged to it in the current window."),
+        allowed=_said(_COUNT, "Evictions that it allows beside them now; absent where it bounds no number of them."),
+        down=_said(_COUNT, "Pods that are down, of those of which only so many may be."),
+        lost=_said(_TIMES, "What was destroyed in the current window, as time by resource."),
+        nextAt=_said(_TIME, "When it allows more by itself, where it allows none now."),
+    ),
     "NodePool": _status(
         leader=_said(_TEXT, "The replica that schedules these nodes."),
         nodes=_COUNT,

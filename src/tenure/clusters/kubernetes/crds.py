@@ -103,6 +103,9 @@ RESOURCES: Final = (
         columns=(
             Column("Evictions", ".spec.maxEvictions", "integer"),
             Column("Per", ".spec.per"),
+            Column("Used", ".status.evictions", "integer"),
+            Column("Allowed", ".status.allowed", "integer"),
+            Column("Next", ".status.nextAt", "date", wide=True),
             Column("Down", ".spec.maxUnavailable"),
             Column("Queue", ".spec.queue", wide=True),
             Column("Schedule", ".spec.schedule", wide=True),
