@@ -7,7 +7,7 @@ pieces this is exact. Steps are counted, not seconds, so that the same input giv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import islice
@@ -40,6 +40,9 @@ MOST_IN_VAIN = 32
 
 MOST_TRIED = 512
 """Sets that may be refused, for whatever reason, before the search gives up: all subsets of nine pieces."""
+
+MOST_AROUND = 32
+"""Sets around the greedy one, or among the first of many pieces, that may be refused before the search gives up."""
 
 TOLD = 8
 """Queues of which it is said why nothing is taken from them, where nothing is taken from any."""
@@ -275,29 +278,32 @@ class Search:
         leaves = {p.workload.leaf for p in pieces}
         alone = leaves.pop() if len(leaves) == 1 else None
         limit = self._key(best, alone) if best is not None else None
+        most = self.found.tried + MOST_AROUND if self.many else MOST_TRIED
         for key, subset in self._subsets(pieces, alone):
-            if (limit is not None and key >= limit) or self._in_vain > MOST_IN_VAIN or self.found.tried > MOST_TRIED:
+            if (limit is not None and key >= limit) or self._in_vain > MOST_IN_VAIN or self.found.tried > most:
                 break
             if not self.need.met(subset):
                 continue
             if not budget.spend():
                 return best
-            known = frozenset(subset) in self._verdicts
-            verdict = self._play(subset)
-            if isinstance(verdict, Refusal):
-                if not known:  # else it was asked about in another order
-                    self._note_barred(subset, verdict)
+            if not self._pays(subset):
                 continue
             better = self._lower_inside(pieces, subset, budget)
             if better is None:
                 return subset
-            if best is None:
-                best = better
+            best = best or better
         if best is not None:
             return self._lower_inside(pieces, best, budget) or best
         if self._beyond is not None and not self.found.refusals:
             self._play(self._beyond)  # to say why
         return None
+
+    def _pays(self, subset: list[Piece]) -> bool:
+        known = frozenset(subset) in self._verdicts
+        verdict = self._play(subset)
+        if isinstance(verdict, Refusal) and not known:  # else it was asked about in another order
+            self._note_barred(subset, verdict)
+        return isinstance(verdict, Played)
 
     def _key(self, pieces: list[Piece], alone: int | None) -> Key:
         """Order of sets. Inside one queue the highest priority that is used comes before everything else."""
