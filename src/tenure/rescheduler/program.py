@@ -31,7 +31,8 @@ class Program:
 
     ``removed`` lists, for the first variables, the tasks that each counts: equal in everything that matters.
     ``inflows`` says what the variables after them are. Further variables only help. ``start`` may have values
-    of a solution to begin with, NaN where they are not known.
+    of a solution to begin with, NaN where they are not known. All variables are whole but those of ``broken``
+    (numbers). ``gap`` is the share of the cost within which a solution counts as optimal.
     """
 
     removed: list[list[int]]
@@ -44,6 +45,8 @@ class Program:
     low: Floats
     high: Floats
     start: Floats = field(default_factory=lambda: np.zeros(0))
+    broken: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    gap: float = 0.0
 
 
 @dataclass(slots=True)

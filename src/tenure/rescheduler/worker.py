@@ -55,10 +55,10 @@ def solve(message: dict[str, Any]) -> dict[str, Any]:
 
     begin = time.process_time()
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    options: dict[str, bool | int | float] = {
+    options: dict[str, bool | int | float | str] = {
         "output_flag": False,
         "threads": 1,
-        "mip_rel_gap": 0.0,  # the default of 1e-4 stops short of the optimum
+        "mip_rel_gap": float(message["gap"]),  # the default of 1e-4 stops short of the optimum
         "presolve": "off",  # the cuts and fixings of `assemble` have done its work: half the time without it
         "mip_heuristic_run_feasibility_jump": False,  # finds nothing here, and takes a third of a small program's time
         "mip_max_nodes": int(message["node_limit"]),
@@ -94,7 +94,10 @@ def _model(highspy: Any, message: dict[str, Any]) -> Any:
     model.num_col_, model.num_row_ = width, height
     model.col_cost_, model.col_lower_, model.col_upper_ = message["cost"], np.zeros(width), message["upper"]
     model.row_lower_, model.row_upper_ = message["low"], message["high"]
-    model.integrality_ = [highspy.HighsVarType.kInteger] * width
+    kinds = [highspy.HighsVarType.kInteger] * width
+    for column in message["broken"].tolist():
+        kinds[column] = highspy.HighsVarType.kContinuous
+    model.integrality_ = kinds
     model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     model.a_matrix_.start_ = np.searchsorted(unique, np.arange(width + 1) * height).astype(np.int32)
     model.a_matrix_.index_ = (unique % height).astype(np.int32)
