@@ -1,15 +1,28 @@
-"""Layouts of load: what a move would change, told at once, against working everything out anew; small ones by force."""
+"""B11's search: what a move would change, told at once, against working everything out anew; small layouts by force."""
 
+import sys
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenure.rescheduler.annealing import Schedule, reassign
-from tenure.rescheduler.check_reassignment import cost_of, faults_of
-from tenure.rescheduler.reassignment import Balance, Layout, Reassignment
+from tenure.rescheduler.solver import ProcessSolver
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from reassignment import Balance, Layout, Reassignment
+from reassignment_check import cost_of, faults_of
+from reassignment_parts import Part
+from reassignment_search import Search, descend
+
+
+@pytest.fixture(scope="module")
+def solver():
+    with ProcessSolver() as process:
+        yield process
 
 
 def small(seed, tasks=6, nodes=3):
@@ -68,36 +81,54 @@ def test_what_a_move_changes_is_what_the_layout_costs_more(seed, steps):
                 assert here + deltas[node] == cost_of(problem, place)
 
 
-@settings(deadline=None, max_examples=60)
-@given(seed=st.integers(0, 10**6))
-def test_what_an_exchange_changes_is_what_the_layout_costs_more(seed):
-    """But for the most of a group, which is left out; and none over capacity or with two of a group on a node."""
-    problem = small(seed, tasks=7)
-    object.__setattr__(problem, "most_of_group", 0)
-    layout = Layout(problem)
-    everybody = np.arange(problem.tasks)
-    for task in range(problem.tasks):
-        deltas = layout.swap_deltas(task, everybody)
-        for other in everybody.tolist():
-            place = layout.place.copy()
-            place[[task, other]] = place[[other, task]]
-            if place[task] == place[other]:
-                assert np.isinf(deltas[other])
-                continue
-            faults = [f for f in faults_of(problem, place) if "over" in f or "two" in f]
-            assert np.isfinite(deltas[other]) == (not faults)
-            if not faults:
-                assert cost_of(problem, layout.place) + deltas[other] == cost_of(problem, place)
+def layouts(problem):
+    """Give all layouts that break no rule."""
+    every = (np.array(p) for p in product(range(problem.nodes), repeat=problem.tasks))
+    return [p for p in every if not faults_of(problem, p)]
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_small_layouts_are_solved_to_the_optimum(seed):
-    """Against all layouts there are; the same seed gives the same one."""
+def test_a_part_of_all_nodes_is_the_whole_question(solver, seed):
+    """Its optimum is that of all layouts there are, but for the most of a group, which parts leave out."""
     problem = small(seed)
-    layouts = (np.array(p) for p in product(range(problem.nodes), repeat=problem.tasks))
-    best = min(cost_of(problem, p) for p in layouts if not faults_of(problem, p))
-    schedule = Schedule(steps=4000, hot=0.3, cold=1e-3)
-    found = reassign(problem, schedule)
+    object.__setattr__(problem, "most_of_group", 0)
+    best = min(cost_of(problem, p) for p in layouts(problem))
+    part = Part(problem, problem.origin, np.arange(problem.nodes))
+    solution = solver.solve(part.program(), node_limit=10_000, time_limit=60.0)
+    found = part.placed(solution.values)
+    assert not faults_of(problem, found)
+    assert best <= cost_of(problem, found) <= best * (1 + 1e-3)
+    assert solution.bound <= best + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(12, 30))
+def test_what_a_part_leaves_out_stays_and_what_it_moves_breaks_no_rule(solver, seed):
+    """Two nodes of four, from a layout in which others have moved: no layout of those two is cheaper."""
+    problem = small(seed, tasks=7, nodes=4)
+    object.__setattr__(problem, "most_of_group", 0)
+    place = descend(problem)
+    part = Part(problem, place, np.sort(np.random.default_rng(seed).choice(4, 2, replace=False)))
+    if not len(part.tasks):
+        return
+    found = part.placed(solver.solve(part.program(), node_limit=10_000, time_limit=60.0).values)
+    assert not faults_of(problem, found)
+    assert (found[part.others] == place[part.others]).all()
+    best = cost_of(problem, place)
+    for choice in product(part.nodes.tolist(), repeat=len(part.tasks)):
+        other = place.copy()
+        other[part.tasks] = choice
+        if not faults_of(problem, other):
+            best = min(best, cost_of(problem, other))
+    assert best <= cost_of(problem, found) <= best * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_search_is_never_worse_than_single_moves_and_the_same_each_time(solver, seed):
+    """And within a thousandth of the optimum of small layouts, but for the most of a group."""
+    problem = small(seed)
+    found = Search(problem, solver, parts=60, most=3).run()
     assert not faults_of(problem, found.place)
-    assert found.cost == cost_of(problem, found.place) == best
-    assert np.array_equal(found.place, reassign(problem, schedule).place)
+    assert found.cost == cost_of(problem, found.place) <= cost_of(problem, descend(problem))
+    best = min(cost_of(problem, p) for p in layouts(problem))
+    assert found.cost <= best * (1 + 1e-3) + problem.most_of_group * problem.tasks
+    assert np.array_equal(found.place, Search(problem, solver, parts=60, most=3).run().place)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from tenure.rescheduler.reassignment import Ints, Reassignment
+from reassignment import Ints, Reassignment
 
 
 def cost_of(problem: Reassignment, place: Ints) -> int:

@@ -157,8 +157,6 @@ class Layout:
         found = self.pays.sum() + self.task_cost[moved].sum() + self.distance[problem.origin, self.place].sum()
         return round(float(found)) + problem.most_of_group * self.most
 
-    # -- a move ---------------------------------------------------------------------------------------------------
-
     def move_deltas(self, task: int) -> Floats:
         """What moving a task to each node would change, infinite where it may not be: ``float64[nodes]``."""
         problem = self.problem
@@ -229,40 +227,3 @@ class Layout:
             self.most = max(self.most, before + change)
             if not self.histogram[self.most]:
                 self.most -= 1
-
-    # -- an exchange ----------------------------------------------------------------------------------------------
-
-    def swap_deltas(self, task: int, others: Ints) -> Floats:
-        """What exchanging a task with each of others would change, without what is paid for the most of a group.
-
-        Infinite where capacity or a group forbids it; spread and nearness have to be asked by `allowed`.
-        """
-        problem = self.problem
-        source, origin, group = int(self.place[task]), int(problem.origin[task]), int(problem.group[task])
-        there = self.place[others]
-        gain = self.lift[others] - self.lift[task]
-        delta: Floats = np.maximum(self.forms[source] + gain, 0.0) @ self.weights - self.pays[source]
-        delta += np.maximum(self.forms[there] - gain, 0.0) @ self.weights - self.pays[there]
-        theirs = problem.origin[others]
-        delta += self.distance[origin, there] - self.distance[origin, source]
-        delta += self.distance[theirs, source] - self.distance[theirs, there]
-        delta += self.task_cost[task] * ((there != origin).astype(np.float64) - float(source != origin))
-        delta += self.task_cost[others] * ((theirs != source).astype(np.float64) - (theirs != there))
-        home = self.firm[task] if source == origin else self.takes[task]
-        fits = self.slack[source] + home >= np.where((theirs == source)[:, None], self.firm[others], self.takes[others])
-        freed = np.where((theirs == there)[:, None], self.firm[others], self.takes[others])
-        asked = np.where((there == origin)[:, None], self.firm[task], self.takes[task])
-        fits &= self.slack[there] + freed >= asked
-        good = fits.all(axis=1) & (there != source)
-        same = problem.group[others] == group
-        good &= same | ((self.on[group, there] == 0) & (self.on[problem.group[others], source] == 0))
-        delta[~good] = np.inf
-        return delta
-
-    def allowed(self, task: int, target: int) -> bool:
-        """Whether spread and nearness allow a move."""
-        problem = self.problem
-        group, source = int(problem.group[task]), int(self.place[task])
-        if not self._spread_mask(group, int(problem.domain[source]))[target]:
-            return False
-        return bool(self._near_mask(group, int(problem.near[source]))[target])

@@ -1,0 +1,117 @@
+"""Search for a cheaper layout: the best single moves, then part after part by the product's solver.
+
+Parts are drawn at random, nodes that cost much more often; they begin with two nodes and grow where small ones find
+nothing any more. Draws come from one seed and parts are counted, so the same run gives the same layout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from reassignment import Ints, Layout, Reassignment
+from reassignment_check import cost_of
+from reassignment_parts import Part
+from tenure.rescheduler.solver import Solver
+
+NODES = 50
+"""How far the search tree of one part may grow."""
+GUARD = 60.0
+"""Seconds for one part, which none comes near."""
+CHOICES = 800
+"""A part has no more of them, unless two nodes have."""
+PATIENCE = 25
+"""So many parts in a row without a gain worth mentioning: larger ones are drawn."""
+MENTIONED = 1e-5
+"""Share of the cost that a gain has to be to be worth mentioning."""
+HALF = 0.5
+"""Costs are whole: less than this is the noise of adding them up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reassigned:
+    """A layout: node of each task, what it costs, what the one before did, and seconds of the solver's process."""
+
+    place: Ints
+    cost: int
+    before: int
+    seconds: float
+
+
+def descend(problem: Reassignment) -> Ints:
+    """Make the single move that gains most, until none does: the layout that remains."""
+    layout = Layout(problem)
+
+    def best(task: int) -> tuple[float, int]:
+        deltas = layout.move_deltas(task)
+        return float(deltas.min()), int(deltas.argmin())
+
+    heap = [(best(task)[0], task) for task in range(problem.tasks)]
+    heapify(heap)
+    while heap:
+        expected, task = heappop(heap)
+        delta, target = best(task)
+        if delta >= -HALF:
+            continue
+        if delta > expected + HALF and heap and delta > heap[0][0]:
+            heappush(heap, (delta, task))
+            continue
+        layout.move(task, target)
+        heappush(heap, (best(task)[0], task))
+    return layout.place
+
+
+class Search:
+    """One search. ``parts`` of them are solved, of up to ``most`` nodes."""
+
+    def __init__(self, problem: Reassignment, solver: Solver, parts: int, most: int, seed: int = 0) -> None:
+        self.problem, self.solver, self.parts = problem, solver, parts
+        self.most = min(most, problem.nodes)
+        self.rng = np.random.default_rng(seed)
+        self.seconds = 0.0
+
+    def run(self) -> Reassigned:
+        """Search."""
+        problem = self.problem
+        place = descend(problem)
+        cost, size, idle = cost_of(problem, place), min(2, self.most), 0
+        tried: dict[tuple[int, ...], bytes] = {}
+        for _ in range(self.parts):
+            nodes = self._drawn(place, size)
+            part = Part(problem, place, nodes)
+            idle += 1
+            state = part.tasks.tobytes()
+            if part.tasks.size and tried.get(tuple(nodes.tolist())) != state:
+                tried[tuple(nodes.tolist())] = state
+                found = self._solved(part)
+                then = cost_of(problem, found)
+                if then < cost:
+                    idle = 0 if cost - then > MENTIONED * cost else idle
+                    place, cost = found, then
+            if idle > PATIENCE and size < self.most:
+                size, idle = size + 1, 0
+        return Reassigned(place, cost, cost_of(problem, problem.origin), self.seconds)
+
+    def _drawn(self, place: Ints, size: int) -> Ints:
+        """Draw nodes: the first and half of the others by what they cost, as many as leave the part small enough."""
+        count = self.problem.nodes
+        pays = Layout(self.problem, place).pays
+        dear = pays + 0.3 * pays.mean() + 1.0
+        on = np.bincount(place, minlength=count)
+        chosen: list[int] = []
+        while len(chosen) < size:
+            weight = dear.copy() if not chosen or self.rng.random() < HALF else np.ones(count)
+            weight[chosen] = 0.0
+            node = int(self.rng.choice(count, p=weight / weight.sum()))
+            if len(chosen) > 1 and (on[chosen].sum() + on[node]) * (len(chosen) + 1) > CHOICES:
+                break
+            chosen.append(node)
+        return np.sort(np.array(chosen, np.int64))
+
+    def _solved(self, part: Part) -> Ints:
+        solution = self.solver.solve(part.program(), node_limit=NODES, time_limit=GUARD)
+        assert not solution.failure, solution.failure
+        self.seconds += solution.seconds
+        return part.place if solution.values is None else part.placed(solution.values)
