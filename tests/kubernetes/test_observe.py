@@ -346,3 +346,29 @@ def test_what_decides_something_is_a_reason_for_a_cycle(kind, after):
     version = watch.mirror.version()
     watch.mirror.objects[kind].put(thing("x", **after))
     assert watch.mirror.version() > version
+
+
+WAITS = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "HeldBack", "message": "later"}]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_reason"),
+    [
+        ({"status": WAITS}, False),
+        ({"node": "n"}, True),
+        ({"annotations": {"tenure.dev/expected-runtime": "1h"}}, True),
+        ({"phase": "Failed"}, True),
+        ({"deletionTimestamp": "2026-11-20T10:00:00Z"}, True),
+    ],
+)
+def test_only_what_decides_of_a_pod_is_a_reason_for_a_cycle(fields, is_reason):
+    """Why it waits decides nothing, but it is known from then on: writes are of the version that was seen."""
+    watch = watching(node("n"), pod("p", owner=("Job", "w")))
+    watch.observe(NOW)
+    version = watch.mirror.version()
+    changed = pod("p", owner=("Job", "w"), **fields)
+    changed.metadata.resource_version = "8"
+    watch.mirror.pods.put(changed)
+    assert (watch.mirror.version() > version) == is_reason
+    if not is_reason:
+        assert watch.observe(NOW).pods["default/w"][0].version == "8"

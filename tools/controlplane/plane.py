@@ -115,7 +115,7 @@ class ControlPlane:
     def _restart(self, process: Process) -> None:
         process.kill()
         process.start()
-        self.apiserver.wait_until(self.is_ready)
+        self.apiserver.wait_until(lambda: self.is_ready() and self._serves_all())
         if self.options.nodes:  # a kubelet tries again what failed meanwhile; KWOK does when it starts
             self.kwok.kill()
             self.kwok.start()
@@ -127,6 +127,17 @@ class ControlPlane:
             return client.get("/readyz") == "ok" and bool(client.get("/api/v1/namespaces?limit=1")["items"])
         except (ApiError, OSError):
             return False
+
+    def _serves_all(self) -> bool:
+        """Tell whether the kinds that were installed are served again: that takes longer than to be ready."""
+        client = self.client()
+        try:
+            for item in client.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]:
+                spec = item["spec"]
+                client.get(f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}?limit=1")
+        except (ApiError, OSError):
+            return False
+        return True
 
     def client(self, token: str | None = None) -> Client:
         """Give a client with a connection of its own, for the administrator or for whom the token is."""

@@ -1,15 +1,18 @@
 """Figures for ``kubectl get``, in the status of objects: of queues, pod groups, disruption budgets and node pools.
 
-Nothing is ever decided by them. They are a few seconds old, and a write that fails is made good by the next.
+Nothing is ever decided by them. They are a few seconds old, and a write that fails is made good by the next. A thread
+of their own makes and writes them, so that no decision waits for that; while nothing changes it does nothing.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tenure.clusters.kubernetes.client import ApiError, Client
+from tenure.clusters.kubernetes.leader import NotLeaderError
 from tenure.clusters.kubernetes.mirror import Mirror
 from tenure.clusters.kubernetes.sinks import Objects
 from tenure.engine.snapshot import session_of
@@ -39,34 +42,89 @@ Key = tuple[str, str, str]
 """Plural, namespace and name of an object."""
 
 
+class _Picture(NamedTuple):
+    """What figures are made of; what ``version`` stands for has changed since another one."""
+
+    cluster: Cluster
+    paused_until: int
+    version: int
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """Tell it from another one of which other figures would be made."""
+        fades = (
+            self.cluster.evictions and self.cluster.settings.disruption.budgets
+        )  # what is used of them ends by itself
+        return self.version, self.paused_until, self.cluster.now if fades else 0
+
+
 class Figures:
     """Writes the figures of Tenure's own objects where they have changed."""
 
     def __init__(
-        self, client: Client, mirror: Mirror, leader: str, *, clock: Callable[[], float] = time.monotonic
+        self, client: Client, mirror: Mirror, leader: str, *, failed: Callable[[BaseException], None] = lambda _: None
     ) -> None:
         self._client = client
         self._mirror = mirror
         self._leader = leader
-        self._clock = clock
-        self._next = 0.0
+        self._failed = failed
+        self._told: _Picture | None = None
+        self._last: tuple[int, ...] = ()
+        self._there = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="figures", daemon=True)
 
-    def write(self, cluster: Cluster, paused_until: int) -> None:
-        """Write what has changed, unless that was done a moment ago. ``paused_until`` in µs since the epoch, or 0."""
-        began = self._clock()
-        if began < self._next:
-            return
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self, seconds: float = 2.0) -> None:
+        """End; what is under way is finished within so many seconds, or left."""
+        self._stopped.set()
+        self._there.set()
+        self._thread.join(seconds)
+
+    def tell(self, cluster: Cluster, paused_until: int, version: int) -> None:
+        """Say what was observed last.
+
+        ``paused_until`` is in µs since the epoch, or 0; ``version`` is another one whenever something has changed.
+        """
+        self._told = _Picture(cluster, paused_until, version)
+        self._there.set()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            self._there.wait()
+            self._there.clear()
+            told = self._told
+            if told is None or self._last == told.key:
+                continue
+            began = time.thread_time()
+            self._last = ()
+            try:
+                if self.write(told.cluster, told.paused_until):
+                    self._last = told.key
+                else:
+                    self._there.set()
+            except NotLeaderError:
+                pass  # who leads now writes them, or this one when it leads again
+            except Exception as error:  # noqa: BLE001  no thread ends silently
+                self._failed(error)
+            self._stopped.wait(max(LEAST_SECONDS, (time.thread_time() - began) / SHARE))
+
+    def write(self, cluster: Cluster, paused_until: int) -> bool:
+        """Write what has changed; False if there is more of it."""
         written = 0
         for (plural, namespace, name), wanted in self._wanted(cluster, paused_until):
-            if written >= MOST:
-                break
             item = self._mirror.objects[plural].items.get((namespace, name))
             known = item.status if item is not None and isinstance(item.status, dict) else {}
             changed = {key: _change(known.get(key), value) for key, value in wanted.items() if known.get(key) != value}
             if item is not None and changed:
+                if written >= MOST:
+                    return False
                 written += 1
                 self._patch(plural, namespace, name, changed)
-        self._next = began + max(LEAST_SECONDS, (self._clock() - began) / SHARE)
+        return True
 
     def _wanted(self, cluster: Cluster, paused_until: int) -> Iterator[tuple[Key, Status]]:
         if "queues" in self._mirror.objects:

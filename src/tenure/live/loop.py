@@ -30,21 +30,21 @@ class Pace:
     """How often is decided, in seconds.
 
     ``least``: between the ends of two cycles, so that what comes together is decided together; ``most``: so long
-    without a cycle where nothing changes, ``soon`` where something ends by itself; ``share``: of one core, what cycles
-    in which nothing changed may take.
+    without a cycle where nothing changes, ``soon`` where something ends by itself; ``share``: of one core, what such
+    looks at what has not changed may take. Rules that end name their time, so that nothing depends on these looks.
     """
 
     least: float = 0.05
     most: float = 30.0
     soon: float = 5.0
-    share: float = 0.008
+    share: float = 0.004
 
 
 @dataclass(slots=True)
 class Health:
-    """How the loop is, for probes and metrics."""
+    """How the loop is, for probes and metrics. ``due``: when it looks again at the latest, of a monotonic clock."""
 
-    last_cycle: float = field(default_factory=time.monotonic)
+    due: float = field(default_factory=time.monotonic)
     cycles: int = 0
     leads: bool = False
     ready: bool = False
@@ -60,6 +60,7 @@ class Cycle:
     outcome: Any
     seconds: float
     deciding: float
+    processor: float
     beside: Any = None
 
 
@@ -121,7 +122,7 @@ class Loop:
             if not term or not self.health.ready:
                 self._term = 0 if not term else self._term
                 pause = 0.2
-                self.health.last_cycle = time.monotonic()
+                self.health.due = time.monotonic()
                 continue
             if term != self._term:
                 self._term, self.confirmation = term, Confirmation()
@@ -129,11 +130,12 @@ class Loop:
                     self.beside.begin()
             done = self.cycle()
             pause = self._pause(done)
+            self.health.due = time.monotonic() + pause
             self._stopped.wait(self.pace.least)
 
     def cycle(self) -> Cycle:
         """Decide once, and carry out what may be carried out."""
-        began = time.monotonic()
+        began, took = time.monotonic(), time.thread_time()
         now = self._now()
         observed = self.cluster.observe(now)
         cluster = replace(observed.cluster, settings=self._settings(observed.cluster.settings, now))
@@ -151,9 +153,9 @@ class Loop:
             notes += turn.notes
             allowed.wake = min((at for at in (allowed.wake, turn.wake) if at is not None), default=None)
         self.cluster.tell(notes, self._waiting(session, plan, observed), observed)
-        self.health.last_cycle = time.monotonic()
         self.health.cycles += 1
-        done = Cycle(allowed, observed, session, outcome, self.health.last_cycle - began, decided - began, turn)
+        ended, took = time.monotonic(), time.thread_time() - took
+        done = Cycle(allowed, observed, session, outcome, ended - began, decided - began, took, turn)
         self.told(done)
         return done
 
@@ -173,8 +175,10 @@ class Loop:
         if not self.confirmation.done:
             return self.pace.least
         session, plan = done.session, done.plan
+        if self.cluster.has_more_to_explain:
+            return self.pace.least
         soon = session.nodes.waiting or session.noticed or plan.quota or plan.stale  # what has a term of its own
-        longest = max(self.pace.soon if soon else self.pace.most, done.deciding / self.pace.share)
+        longest = max(self.pace.soon if soon else self.pace.most, done.processor / self.pace.share)
         wake = done.plan.wake
         if wake is None:
             return longest

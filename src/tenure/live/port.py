@@ -57,7 +57,9 @@ class Neighbour(Protocol):
 
 
 class LiveCluster(Protocol):
-    """A cluster that changes by itself."""
+    """A cluster that changes by itself. ``has_more_to_explain``: more wait without saying why than were given."""
+
+    has_more_to_explain: bool
 
     def ready(self) -> bool:
         """Whether everything that a decision depends on is known."""

@@ -23,7 +23,7 @@ from tenure.model.settings import Settings
 from tenure.telemetry.events import records_of
 
 STALLED_SECONDS = 120.0
-"""A loop from which nothing was heard for so long counts as dead."""
+"""A loop from which nothing was heard for so long after it was to look again counts as dead."""
 
 FAILED_PAUSE = 1.0
 
@@ -54,7 +54,12 @@ class Service:
             allowed=self.election.require,
             warnings=WARNINGS,
         )
-        self.figures = Figures(self.cluster.client, self.cluster.mirror, identity)
+        self.figures = Figures(
+            self.cluster.client,
+            self.cluster.mirror,
+            identity,
+            failed=lambda error: log.failed("figures could not be made", error),
+        )
         self.metrics = LiveMetrics()
         self.guide = (NoGuide if read_only else Guide)(self.cluster.client, self.cluster.mirror)
         self.loop = Loop(
@@ -77,9 +82,11 @@ class Service:
         try:
             self._until_reachable()
             self.election.start()
+            self.figures.start()
             self._go_on()
         finally:
             self.log.info("scheduler ends")
+            self.figures.stop()
             self.cluster.close()
             self.election.stop()
             probes.stop()
@@ -117,7 +124,7 @@ class Service:
 
     def _told(self, cycle: Cycle) -> None:
         cluster = cycle.observed.cluster
-        self.figures.write(cluster, self.cluster.paused_until(cluster.now))
+        self.figures.tell(cluster, self.cluster.paused_until(cluster.now), self.cluster.observed_version)
         self.metrics.count(cycle)
         self._log(cycle.outcome, cycle)
         if cycle.beside is not None:
@@ -140,9 +147,9 @@ class Service:
                           seconds=round(cycle.seconds, 4), deciding=round(cycle.deciding, 4))  # fmt: skip
 
     def _alive(self) -> Answer:
-        silent = time.monotonic() - self.loop.health.last_cycle
+        silent = time.monotonic() - self.loop.health.due
         ok = silent < STALLED_SECONDS
-        return plain("ok" if ok else f"no cycle for {silent:.0f}s", ok=ok)
+        return plain("ok" if ok else f"a cycle is {silent:.0f}s late", ok=ok)
 
     def _ready(self) -> Answer:
         mirror = self.cluster.mirror

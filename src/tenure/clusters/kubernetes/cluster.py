@@ -29,7 +29,10 @@ _MOST_REMEMBERED = 100_000
 
 
 class KubernetesCluster:
-    """Observes an API server and acts on it. ``explains``: it writes on pods why they wait."""
+    """Observes an API server and acts on it.
+
+    ``explains``: it writes on pods why they wait. ``observed_version`` changes when something else is observed.
+    """
 
     explains = True
 
@@ -53,7 +56,8 @@ class KubernetesCluster:
         self.allowed = allowed
         self.warnings = warnings
         self._explained: dict[str, float] = {}
-        self._version = -1
+        self.observed_version = -1
+        self.has_more_to_explain = False
         self._woken = False
 
     def start(self) -> None:
@@ -74,12 +78,12 @@ class KubernetesCluster:
         """Wait until something changed since the last observation, or so many seconds."""
         mirror = self.mirror
         until = time.monotonic() + seconds
-        while mirror.version() == self._version:
+        while mirror.version() == self.observed_version:
             mirror.changed.clear()
             left = until - time.monotonic()
-            if self._woken or mirror.version() != self._version or left <= 0 or not mirror.changed.wait(left):
+            if self._woken or mirror.version() != self.observed_version or left <= 0 or not mirror.changed.wait(left):
                 break
-        if mirror.version() == self._version:
+        if mirror.version() == self.observed_version:
             return False
         time.sleep(SETTLE_SECONDS)
         return True
@@ -93,7 +97,7 @@ class KubernetesCluster:
         """Give the cluster as it is known now."""
         self.mirror.discover_at_times()
         self.mirror.pods.overdue()
-        self._version = self.mirror.version()
+        self.observed_version = self.mirror.version()
         return self.observer.observe(now)
 
     def carry_out(self, plan: Plan, view: Observed) -> Outcome:
@@ -115,16 +119,18 @@ class KubernetesCluster:
         now = time.monotonic()
         if len(self._explained) > _MOST_REMEMBERED:
             self._explained.clear()
-        due = []
+        due, new = [], 0
         for workload in view.cluster.workloads:
             if workload.scheduler_name != "tenure" or not any(t.phase is Phase.PENDING for t in workload.tasks):
                 continue
-            silent = any(p.task.phase is Phase.PENDING and not p.waits[0] for p in view.pods[workload.key])
             at = self._explained.get(workload.key, -EXPLAIN_AGAIN)
+            silent = any(p.task.phase is Phase.PENDING and not p.waits[0] for p in view.pods[workload.key])
             if silent or now - at >= EXPLAIN_AGAIN:
                 due.append((at, workload.key))
+                new += silent and workload.key not in self._explained
         chosen = [key for _, key in sorted(due)[:most]]
         self._explained.update(dict.fromkeys(chosen, now))
+        self.has_more_to_explain = new > most
         return chosen
 
     def tell(

@@ -36,18 +36,14 @@ class Conditions:
                 if written >= MOST:
                     return
                 meta = item.metadata
-                problems = self._problems(kind, item)
-                seen = (meta.resource_version, problems)
                 key = (plural, meta.namespace, meta.name)
+                found = self.mirror.findings.current.get((kind, meta.namespace, meta.name), ())
+                seen = (meta.resource_version, tuple(found))
                 if self._seen.get(key) == seen:
                     continue
                 self._seen[key] = seen
+                problems = groups.pod_group(item).problems if kind == "PodGroup" else tuple(found)
                 written += self._write(plural, item, problems, now)
-
-    def _problems(self, kind: str, item: api.Anything) -> tuple[str, ...]:
-        if kind == "PodGroup":
-            return groups.pod_group(item).problems
-        return tuple(self.mirror.findings.current.get((kind, item.metadata.namespace, item.metadata.name), ()))
 
     def _write(self, plural: str, item: api.Anything, problems: tuple[str, ...], now: int) -> int:
         meta = item.metadata

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tenure.clusters.kubernetes import api
@@ -107,6 +108,8 @@ class Nodes:
 class Pods:
     """Records of pods, the groups that they form, and which of those changed since they were last asked for.
 
+    ``version`` grows with what decides anything: not with what kubelets say of containers, nor with why a pod waits.
+
     What this process wrote and the watch has not shown yet is *assumed*: a record is seen as it will be.
     """
 
@@ -136,7 +139,8 @@ class Pods:
             group = group_key(record)
             self.groups.setdefault(group, set()).add(key)
             self.dirty.add(group)
-            self.version += 1
+            if before is None or replace(before, version=record.version, waits=record.waits) != record:
+                self.version += 1
 
     def drop(self, key: Key) -> None:
         """A pod is gone."""
