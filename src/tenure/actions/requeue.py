@@ -38,6 +38,8 @@ class _Requeue:
         """Nominate, and try the candidates if anybody contends."""
         context, session = self.context, self.context.session
         overdue = self.memory.overdue()
+        for key in context.plan.started:  # when it is due may be before anything else happens
+            self.memory.started(key)
         if not context.detailed and self.registry.due_only and not overdue:
             self._wake_when_due()
             return

@@ -14,11 +14,12 @@ from tenure.requeue.classes import ContenderClass
 from tenure.requeue.commit import Commits
 from tenure.requeue.memory import Position
 from tenure.requeue.rules import Requeue
+from tenure.requeue.trials import ShortTrials
 from tenure.victims.pieces import Piece
 from tenure.victims.room import Need
 from tenure.victims.serving import held_back
 from tenure.victims.state import Evicting
-from tenure.victims.trial import Played, Trials
+from tenure.victims.trial import Played
 
 MOST_IN_VAIN = 1 << 12
 """Work in one cycle that helped nobody, before the search goes on in the next one. Where several leaves contend, a
@@ -35,7 +36,7 @@ class Attempts:
         self.state = state
         self.session = state.session
         self.shares = shares
-        self.trials = Trials(state.session, state.placer, shares, state.plugins)
+        self.trials = ShortTrials(state.session, state.placer, shares, state.plugins)
         self.commits = Commits(state, self.trials, outcome)
         self.cut: Position | None = None
         self._refusals: dict[tuple[str, str], Refusal] = {}

@@ -95,7 +95,7 @@ class Census:
         step, entry = state.step, state.entry
         assert step is not None
         assert entry is not None
-        shape: Hashable = (state.key, step.kind) if step.shape is None else (step.shape, step.kind)
+        shape = shape_of(state, step)
         alike = state.leaf, state.priority, state.fixed, shape
         line = self._lines.get(alike)
         if line is None:
@@ -130,3 +130,8 @@ class Census:
         if found is None:
             found = self._possible[shape] = Need(self.session, step).ever()
         return found
+
+
+def shape_of(state: WorkloadState, step: NextStep) -> Hashable:
+    """Give what steps have in common that fit or fail alike; a step without a shape is like no other."""
+    return (state.key if step.shape is None else step.shape), step.kind

@@ -64,9 +64,13 @@ class Needs:
 
     def of(self, cls: ContenderClass) -> Need:
         """Give what a class asks for."""
-        found = self._known.get(cls.shape)
+        return self.of_step(cls.shape, cls.step)
+
+    def of_step(self, shape: Hashable, step: NextStep) -> Need:
+        """Give what a step of a shape asks for."""
+        found = self._known.get(shape)
         if found is None:
-            found = self._known[cls.shape] = Need(self.session, cls.step)
+            found = self._known[shape] = Need(self.session, step)
         return found
 
 

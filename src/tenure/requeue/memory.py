@@ -37,13 +37,17 @@ class Memory:
         self.due = Due(session)
         self.census = Census(session)
         self.position: Position | None = None
+        self._fresh: set[str] = set()
 
     def started(self, key: str) -> None:
-        """A workload has started."""
-        self.due.add(self.session.workloads[key])
+        """A workload has started in this cycle; to be told twice does no harm."""
+        if key not in self._fresh:
+            self._fresh.add(key)
+            self.due.add(self.session.workloads[key])
 
     def overdue(self) -> list[WorkloadState]:
-        """Give what runs and has reached its expected runtime, by name."""
+        """Give what runs and has reached its expected runtime, by name; a new cycle has begun."""
+        self._fresh.clear()
         for workload in self.session.added:
             if workload.occupied():
                 self.due.add(workload)

@@ -20,6 +20,7 @@ from tenure.requeue.census import Census
 from tenure.requeue.classes import ContenderClass, gather
 from tenure.requeue.memory import Position
 from tenure.requeue.prospects import Prospects, Single
+from tenure.requeue.returns import Returns
 from tenure.requeue.rules import DESERVING
 from tenure.requeue.sets import Sets
 from tenure.victims.gates import anyone_waits
@@ -90,6 +91,10 @@ class Transactions:
         found = _place_of(position, turns)
         at, position = (0, None) if found is None else (found, position)
         attempts, number, unseen = self.attempts, self.attempts.commits.number, None
+        if turns:
+            attempts.trials.returns = Returns(
+                self.session, self.shares, self.census, prospects.needs, lambda: number == attempts.commits.number
+            )
         self._prospects, self._looked_at, self._as_of = prospects, number, -1
         for place in (*range(at, len(turns)), *range(at)):
             turn, changed = turns[place], number != attempts.commits.number
