@@ -10,8 +10,10 @@ run time is the real one times a log-normal factor, drawn per job, one job in te
 largest virtual clusters are the queues. ``--error`` draws for logs, too. A requeued job loses what it did since it last
 saved itself, a killed one everything. Reclaim and preempt stay out: what is seen is requeue alone.
 
-    python examples/requeue/run.py --trace philly.csv.gz --nodes 56
-    python examples/requeue/run.py --trace SDSC-BLUE-2000-4.2-cln.swf.gz --html requeue.html
+Replays run side by side, each in a process of its own; how far they are stands on the terminal.
+
+    python examples/requeue/run.py --trace philly.csv.gz SDSC-BLUE-2000-4.2-cln.swf.gz --html page.html
+    python examples/requeue/run.py --trace philly.csv.gz --jobs 6000 --picture requeue.svg
 """
 
 from __future__ import annotations
@@ -24,17 +26,24 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tenure.cli.progress import ProgressLine
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.resources import CPU, GPU
 from tenure.model.settings import Settings
 from tenure.model.workload import Checkpoint, Workload
+from tenure.report.figure import figure
+from tenure.report.page import Cell, html_table, page, section
+from tenure.report.picture import picture
+from tenure.report.plot import WIDTH, Plot, grid, rect
+from tenure.report.scales import Tick, nice_step, top_of
+from tenure.report.tables import Column, terminal
+from tenure.report.tables import table as set_table
 from tenure.simulator.checker import check
 from tenure.simulator.outcomes import DROPPED, Outcomes, outcomes_of
 from tenure.simulator.run import Progress, Setup, Simulation, prepare
@@ -50,6 +59,12 @@ NORMAL, URGENT = 30, 60
 
 SAVES = 30 * 60 * SECOND
 SCENARIOS = ("no requeue", "requeue", "requeue, saved every 30m", "hard limit")
+BAR, HEIGHT = 8, 150
+
+HEADINGS = (
+    "", "jobs", "urgent wait, mean (h)", "95%", "other wait (h)", "requeues", "killed", "work destroyed", "violations",
+    "CPU (s)",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,16 +86,21 @@ class Row:
 def main() -> None:
     """Replay all scenarios, and tell."""
     given = _arguments()
-    rows = run(given)
-    print(table(rows))
-    if given.html:
-        Path(given.html).write_text(_page(given, rows), encoding="utf-8")
-        print(f"picture: {given.html}")
+    missing = [trace for trace in given.trace if not Path(trace).is_file()]
+    if missing:
+        sys.exit(f"{missing[0]}: there is no such file; say with --trace where traces are")
+    found = run(given)
+    for one, rows in found:
+        print(f"{name_of(one)}\n{table(rows)}")
+    for path, text in ((given.html, document), (given.picture, drawing)):
+        if path:
+            Path(path).write_text(text(found), encoding="utf-8")
+            print(f"written: {path}")
 
 
 def _arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trace", required=True)
+    parser.add_argument("--trace", required=True, nargs="+")
     parser.add_argument("--nodes", type=int, default=56, help="nodes of 8 GPUs, for traces that imply no machine")
     parser.add_argument("--queues", type=int, default=11, help="the largest virtual clusters that are kept")
     parser.add_argument("--jobs", type=int, default=0, help="so many jobs from --skip on; 0: all")
@@ -90,31 +110,56 @@ def _arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--sigma", type=float, default=0.7, help="spread of its logarithm")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--html", help="write a page with a picture")
+    parser.add_argument("--html", help="write a page with pictures and tables")
+    parser.add_argument("--picture", help="write a picture, as SVG")
     return parser.parse_args(words)
 
 
-def run(given: argparse.Namespace) -> list[Row]:
-    """Replay the scenarios, so many at a time, and give their figures in order."""
-    found: dict[str, Row] = {}
+def each(given: argparse.Namespace) -> list[argparse.Namespace]:
+    """Give what was asked for, trace by trace."""
+    return [argparse.Namespace(**{**vars(given), "trace": trace}) for trace in given.trace]
+
+
+def name_of(one: argparse.Namespace) -> str:
+    """Name a trace, and how much of it is replayed."""
+    count = f", {one.jobs:,} jobs" if one.jobs else ""
+    return f"{Path(one.trace).name.split('.')[0]}{count}"
+
+
+Found = Sequence[tuple[argparse.Namespace, Sequence["Row"]]]
+"""What came out, trace by trace."""
+
+
+def run(given: argparse.Namespace) -> Found:
+    """Replay the scenarios of all traces, so many at a time, the longest first, and give their figures in order."""
+    order = sorted(SCENARIOS, key=lambda scenario: not scenario.startswith("requeue"))
+    wanted = [(number, one, scenario) for scenario in order for number, one in enumerate(each(given))]
+    found: dict[tuple[int, str], Row] = {}
+    progress = ProgressLine()
     with TemporaryDirectory() as folder, ProcessPoolExecutor(given.processes) as pool:
-        jobs = {pool.submit(replay, name, given, folder): name for name in SCENARIOS}
+        jobs: dict[Future[Row], tuple[int, str]] = {}
+        for number, one, scenario in wanted:
+            place = Path(folder, str(number))
+            place.mkdir(exist_ok=True)
+            jobs[pool.submit(replay, scenario, one, str(place))] = number, scenario
         left = set(jobs)
         while left:
-            done, left = wait(left, timeout=2, return_when=FIRST_COMPLETED)
-            for job in done:
-                found[jobs[job]] = job.result()
-            _show(Path(folder), found)
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\x1b[K")
-    return [found[name] for name in SCENARIOS]
+            done, left = wait(left, timeout=1, return_when=FIRST_COMPLETED)
+            found |= {jobs[job]: job.result() for job in done}
+            progress.show(_bars(Path(folder), set(found), len(jobs)))
+    progress.clear()
+    return [(one, [found[number, s] for s in SCENARIOS]) for number, one in enumerate(each(given))]
 
 
-def _show(folder: Path, found: dict[str, Row]) -> None:
-    """Show how far each scenario is, where somebody looks."""
-    if sys.stderr.isatty():
-        states = [f"{f.name}: {f.read_text(encoding='utf-8')}" for f in sorted(folder.iterdir()) if f.name not in found]
-        sys.stderr.write(f"\r{'; '.join(states)[:150]}\x1b[K")
+def _bars(folder: Path, finished: set[tuple[int, str]], count: int) -> str:
+    """Show how far each replay is that is on its way."""
+    parts = [f"{len(finished)} of {count} replays"]
+    for file in sorted(folder.glob("*/*")):
+        if (int(file.parent.name), file.name) not in finished:
+            done, jobs = map(int, (file.read_text(encoding="utf-8") or "0 1").split())
+            full = BAR * done // max(jobs, 1)
+            parts.append(f"{file.name} {'█' * full}{'░' * (BAR - full)} {100 * done // max(jobs, 1)}%")
+    return "  ".join(parts)
 
 
 # -- the trace --------------------------------------------------------------------------------------------------------
@@ -169,7 +214,7 @@ def replay(name: str, given: argparse.Namespace, folder: str) -> Row:
     setup = Setup(prepare(base, trace))
 
     def report(progress: Progress) -> None:
-        Path(folder, name).write_text(f"{progress.done} of {progress.jobs}", encoding="utf-8")
+        Path(folder, name).write_text(f"{progress.done} {progress.jobs}", encoding="utf-8")
 
     result = Simulation(setup, trace).run(report, every=500)
     outcomes = outcomes_of(result.log, trace)
@@ -224,52 +269,64 @@ def _mean(values: list[float]) -> float:
 
 def table(rows: Sequence[Row]) -> str:
     """Give all figures as text."""
-    heading = (
-        f"{'':26} {'jobs':>8} {'urgent wait (h)':>16} {'95%':>8} {'other wait (h)':>15} {'requeues':>9} {'killed':>7} "
-        f"{'work destroyed':>15} {'violations':>11} {'CPU (s)':>8}"
-    )
-    lines = [heading]
-    lines += [
-        f"{r.name:26} {r.jobs:8,} {r.urgent_mean:16.3f} {r.urgent_high:8.2f} {r.other_mean:15.3f} {r.requeues:9,} "
-        f"{r.killed:7,} {r.destroyed:15.2%} {r.violations:11} {r.seconds:8.0f}"
-        for r in rows
-    ]
-    return "\n".join(lines)
+    columns = [Column(heading, right=bool(place)) for place, heading in enumerate(HEADINGS)]
+    return set_table(columns, [_cells(row) for row in rows], terminal())
 
 
-def _page(given: argparse.Namespace, rows: Sequence[Row]) -> str:
-    """One file: three rows of bars and the table."""
-    charts = [
-        _bars("Mean wait of urgent work, hours", [(r.name, r.urgent_mean, f"{r.urgent_mean:.2f}") for r in rows]),
-        _bars("Mean wait of other work, hours", [(r.name, r.other_mean, f"{r.other_mean:.2f}") for r in rows]),
-        _bars("Work destroyed, share of all work", [(r.name, r.destroyed, f"{r.destroyed:.2%}") for r in rows]),
-    ]
-    title = f"Requeue on {Path(given.trace).name}"
-    drawn = f"median {given.median}, sigma {given.sigma}, seed {given.seed}"
-    return (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(title)}</title>"
-        "<style>body{font:15px/1.5 system-ui,sans-serif;max-width:52em;margin:2em auto;padding:0 1em;color:#222}"
-        "pre{overflow-x:auto}</style>"
-        f"<h1>{escape(title)}</h1><p>Expected run times that the trace does not say are the real ones times a "
-        f"log-normal factor ({drawn}).</p>{''.join(charts)}<pre>{table(rows)}</pre></html>"
-    )
+def _cells(row: Row) -> list[str]:
+    return [
+        row.name, f"{row.jobs:,}", f"{row.urgent_mean:.3f}", f"{row.urgent_high:.2f}", f"{row.other_mean:.3f}",
+        f"{row.requeues:,}", f"{row.killed:,}", f"{row.destroyed:.2%}", f"{row.violations}", f"{row.seconds:.0f}",
+    ]  # fmt: skip
 
 
-def _bars(title: str, values: list[tuple[str, float, str]]) -> str:
-    top = max(v for _, v, _ in values) or 1.0
+def document(found: Found) -> str:
+    """Give one page: what waits and what is destroyed, and the figures."""
     parts = []
-    for index, (name, value, text) in enumerate(values):
-        y, width = 34 + index * 30, 340 * value / top
-        parts.append(
-            f"<text x=0 y={y + 15}>{escape(name)}</text><rect x=180 y={y} width={width:.1f} height=20 fill='#3b6ea5'/>"
-            f"<text x={188 + width:.1f} y={y + 15}>{text}</text>"
+    for one, rows in found:
+        figures = "".join(section(title, "", figure(plot)) for title, plot in _plots(rows))
+        headings = [Cell(heading, right=bool(place)) for place, heading in enumerate(HEADINGS)]
+        lines = [[Cell(cell, right=bool(place)) for place, cell in enumerate(_cells(row))] for row in rows]
+        parts.append(section(name_of(one), _said(one), html_table(headings, lines), figures))
+    lead = "What requeue does to the waits of urgent work, and how much work it destroys."
+    return page("Requeue", lead, parts)
+
+
+def drawing(found: Found) -> str:
+    """Give one picture."""
+    plots = [
+        (f"{name_of(one)}: {title[0].lower()}{title[1:]}", plot) for one, rows in found for title, plot in _plots(rows)
+    ]
+    return picture("What requeue does to waits, and how much work it destroys", plots)
+
+
+def _said(one: argparse.Namespace) -> str:
+    drawn = f"median {one.median}, sigma {one.sigma}, seed {one.seed}"
+    return f"Run times that the trace does not announce are the real ones times a log-normal factor ({drawn})."
+
+
+def _plots(rows: Sequence[Row]) -> list[tuple[str, Plot]]:
+    return [
+        _plot("Mean wait of urgent work, hours", [(r.name, r.urgent_mean) for r in rows], "{:,.2g}"),
+        _plot("Mean wait of other work, hours", [(r.name, r.other_mean) for r in rows], "{:,.2g}"),
+        _plot("Work destroyed, share of all work", [(r.name, r.destroyed) for r in rows], "{:.0%}"),
+    ]
+
+
+def _plot(title: str, values: Sequence[tuple[str, float]], write: str) -> tuple[str, Plot]:
+    """One bar for each scenario."""
+    top = top_of(max(value for _, value in values))
+    step = nice_step(top, 3)
+    ticks = [Tick(step * n / top, write.format(step * n)) for n in range(round(top / step) + 1)]
+    width, marks = WIDTH / len(values), grid(ticks, HEIGHT)
+    for number, (name, value) in enumerate(values):
+        tall = HEIGHT * value / top
+        marks += rect(
+            (number + 0.2) * width, HEIGHT - tall, 0.6 * width, tall, f"bar c{number}", f"{name}: {value:,.4g}"
         )
-    height = 40 + 30 * len(values)
-    return (
-        f"<svg role=img aria-label='{escape(title)}' viewBox='0 0 620 {height}' font-size=14 "
-        f"xmlns='http://www.w3.org/2000/svg'><text x=0 y=18 font-weight=bold>{escape(title)}</text>"
-        f"{''.join(parts)}</svg>"
-    )
+    told = ", ".join(f"{name} {value:,.4g}" for name, value in values)
+    legend = [(f"c{number}", name) for number, (name, _) in enumerate(values)]
+    return title, Plot(f"{title}: {told}", HEIGHT, marks, (), ticks, legend=legend)
 
 
 if __name__ == "__main__":

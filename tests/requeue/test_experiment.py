@@ -44,7 +44,8 @@ def test_scenarios_on_a_slice_of_a_real_trace(experiment, tmp_path, name):
     trace, count, words = SLICES[name]
     if not (TRACES / trace).exists():
         pytest.skip(f"there is no {TRACES / trace}")
-    given = experiment._arguments(["--trace", str(beginning(TRACES / trace, count, tmp_path)), *words])
+    asked = experiment._arguments(["--trace", str(beginning(TRACES / trace, count, tmp_path)), *words])
+    (given,) = experiment.each(asked)
     none, requeue, saving, limit = (experiment.replay(s, given, str(tmp_path)) for s in experiment.SCENARIOS)
     assert [r.violations for r in (none, requeue, saving, limit)] == [0] * 4
     assert len({r.jobs for r in (none, requeue, saving, limit)}) == 1
@@ -55,9 +56,10 @@ def test_scenarios_on_a_slice_of_a_real_trace(experiment, tmp_path, name):
         assert requeue.requeues > 0
         assert 0 <= saving.destroyed < requeue.destroyed
         assert requeue.urgent_mean < none.urgent_mean
-    page = experiment._page(given, [none, requeue, saving, limit])
-    assert page.count("<svg") == 3
-    assert experiment.table([none, requeue]).count("\n") == 2
+    found = [(given, [none, requeue, saving, limit])]
+    assert experiment.document(found).count("<svg") == 3
+    assert experiment.drawing(found).count(' class="bar c') == 12
+    assert experiment.table([none, requeue]).count("\n") == 3
 
 
 def test_a_log_says_what_was_asked_for(experiment, tmp_path):
@@ -69,5 +71,29 @@ def test_a_log_says_what_was_asked_for(experiment, tmp_path):
         "2 5 0 30 2 -1 -1 2 -1 -1 1 1 1 1 3 -1 -1 -1",
     ]
     log.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    jobs = experiment.load(experiment._arguments(["--trace", str(log)])).jobs
+    jobs = experiment.load(*experiment.each(experiment._arguments(["--trace", str(log)]))).jobs
     assert [(j.workload.expected_runtime, j.workload.priority) for j in jobs] == [(60_000_000, 90), (None, 30)]
+
+
+def test_one_command_replays_all_scenarios_of_several_traces_side_by_side(experiment, tmp_path, monkeypatch, capsys):
+    """What is printed, the page and the picture name them all."""
+    log = tmp_path / "small.swf"
+    rows = [f"{n} {n * 20} 0 90 2 -1 -1 2 60 -1 1 1 1 1 {n % 5} -1 -1 -1" for n in range(1, 20)]
+    log.write_text("\n".join(["; MaxProcs: 4", *rows]) + "\n", encoding="utf-8")
+    other = tmp_path / "other.swf"
+    other.write_text(log.read_text(encoding="utf-8"), encoding="utf-8")
+    page, drawn = tmp_path / "page.html", tmp_path / "drawn.svg"
+    words = ["run.py", "--trace", str(log), str(other), "--html", str(page), "--picture", str(drawn)]
+    monkeypatch.setattr(sys, "argv", words)
+    experiment.main()
+    told = capsys.readouterr().out
+    for scenario in experiment.SCENARIOS:
+        assert told.count(f"\n{scenario}  ") == 2
+    assert "Made by Tenure" in page.read_text(encoding="utf-8")
+    assert "other: work destroyed" in drawn.read_text(encoding="utf-8")
+
+
+def test_a_trace_that_is_not_there_is_named(experiment, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["run.py", "--trace", str(tmp_path / "none.csv")])
+    with pytest.raises(SystemExit, match=r"none\.csv: there is no such file"):
+        experiment.main()

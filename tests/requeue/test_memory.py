@@ -152,8 +152,8 @@ def test_on_a_slice_of_a_real_trace_as_well(tmp_path, trace, lines, nodes):
     short = tmp_path / path.name.removesuffix(".gz")
     with gzip.open(path, "rt", encoding="utf-8", errors="replace") as text:
         short.write_text("".join(itertools.islice(text, lines)), encoding="utf-8")
-    given = experiment._arguments(["--trace", str(short), "--nodes", str(nodes), "--median", "0.8"])
-    jobs = experiment.load(given)
+    words = ["--trace", str(short), "--nodes", str(nodes), "--median", "0.8"]
+    jobs = experiment.load(*experiment.each(experiment._arguments(words)))
     machines = () if jobs.nodes else tuple(node(f"n{i}", cpu=96, gpu=8) for i in range(nodes))
     base = cluster(machines).__class__(now=0, nodes=machines, settings=Settings(actions=("allocate", "requeue")))
     with_it, without = logs(Setup(prepare(base, jobs)), jobs)
