@@ -42,6 +42,7 @@ class Lot:
         self._cheapest: list[Piece] | None = None
         self._frees: tuple[Ints, Ints] | None = None
         self._most: Amount | None = None
+        self.uniform = len({p.rank[0] for p in pieces}) <= 1
         for piece in self._pieces:
             self.of.setdefault(piece.workload, []).append(piece)
 

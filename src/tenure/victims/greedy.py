@@ -122,12 +122,19 @@ class Greedy:
         """Look at the nodes of a piece that have not been looked at yet."""
         if self._left_out(piece):
             return
-        for node, _ in piece.frees:
+        for node, amounts in piece.frees:
             if node not in known:
                 known.add(node)
-                entry = self._entry(node)
+                alone = self._first_and_enough(piece, node, amounts)
+                entry = (key_of(self.session.settings, [piece]), node, [piece]) if alone else self._entry(node)
                 if entry is not None:
                     heappush(heap, entry)
+
+    def _first_and_enough(self, piece: Piece, node: int, amounts: Amount) -> bool:
+        """Whether a piece, which is the cheapest that is left, is also the first to take on a node, and will do."""
+        if not self.pool.of_one_priority(piece.workload.leaf):
+            return False
+        return self.tally.slots(node, amounts) > self.tally.slots(node) and not self._out(piece)
 
     def _left_out(self, piece: Piece) -> bool:
         return any(unwanted(piece.workload) for unwanted in self.unwanted)

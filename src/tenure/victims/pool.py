@@ -27,6 +27,10 @@ class Pool:
         self._at: dict[int, list[Piece]] = {}
         self._of: dict[WorkloadState, list[Piece]] = {}
 
+    def of_one_priority(self, leaf: int) -> bool:
+        """Whether all candidates of a leaf have one priority, so that the cheapest is the first."""
+        return self._lots[leaf].uniform
+
     def first(self, count: int) -> list[Piece]:
         """Give the first pieces in order."""
         return list(islice(filter(self.usable, self.candidates.all()), count))
