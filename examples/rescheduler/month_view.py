@@ -1,0 +1,100 @@
+"""What came out of a month as a table, as a page, and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tenure.report.figure import figure
+from tenure.report.page import Cell, html_table, page, section
+from tenure.report.picture import picture
+from tenure.report.plot import WIDTH, Plot, grid, line, rect
+from tenure.report.scales import Tick, nice_step, top_of
+
+ROW, TALL = 30, 120
+HEAD = ("", "large wait (h)", "of seeds", "p95", "other wait", "moves a day", "most", "after", "until (h)", "in use",
+        "lost", "violations", "CPU s")  # fmt: skip
+
+
+class Row(Protocol):
+    """What one variant came to: see `month.Row`."""
+
+    name: str
+    large: float
+    low: float
+    high: float
+    large_p95: float
+    small: float
+    moves: float
+    most: float
+    after: float
+    until: float
+    use: float
+    lost: float
+    violations: float
+    seconds: float
+    daily: tuple[float, ...]
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.name, f"{row.large:.2f}", f"{row.low:.2f} to {row.high:.2f}", f"{row.large_p95:.1f}", f"{row.small:.2f}",
+        f"{row.moves / max(1, len(row.daily)):.1f}", f"{row.most:.0f}", f"{row.after:.0f}", f"{row.until:.1f}",
+        f"{row.use:.1%}", f"{row.lost:.2%}", f"{row.violations:.0f}", f"{row.seconds:.0f}",
+    )  # fmt: skip
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Give the figures as text."""
+    cells = [HEAD, *map(_cells, rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(HEAD))]
+    lines = ["  ".join(c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
+             for row in cells]  # fmt: skip
+    return "\n".join(lines)
+
+
+def month_page(title: str, lead: str, rows: Sequence[Row]) -> str:
+    """Give one file: waits, moves by day, and the figures."""
+    heads = [Cell(text, right=bool(i)) for i, text in enumerate(HEAD)]
+    cells = [[Cell(text, right=bool(i)) for i, text in enumerate(_cells(row))] for row in rows]
+    parts = [section(name, "", figure(plot)) for name, plot in _plots(rows)]
+    return page(title, lead, [*parts, section("Figures", "", html_table(heads, cells))])
+
+
+def month_picture(head: str, rows: Sequence[Row]) -> str:
+    """Give the pictures alone."""
+    return picture(head, _plots(rows))
+
+
+def _plots(rows: Sequence[Row]) -> list[tuple[str, Plot]]:
+    top = top_of(max(x for row in rows for x in row.daily) or 1.0)
+    days = [(f"Moves by day: {row.name}", _days(row, top)) for row in rows if row.moves]
+    return [("Mean wait of jobs of whole nodes, hours; the line is the range over seeds", _waits(rows)), *days]
+
+
+def _waits(rows: Sequence[Row]) -> Plot:
+    top = top_of(max(row.high for row in rows))
+    height = ROW * len(rows)
+    step = nice_step(top, 6)
+    ticks = [Tick(i * step / top, f"{i * step:g}") for i in range(int(top / step + 0.5) + 1)]
+    marks = [line(tick.at * WIDTH, 0, tick.at * WIDTH, height, "grid") for tick in ticks]
+    for number, row in enumerate(rows):
+        middle = (number + 0.5) * ROW
+        told = f"{row.name}: {row.large:.2f} h"
+        marks.append(rect(0, middle - ROW / 3, row.large / top * WIDTH, ROW * 2 / 3, "bar c0", told))
+        marks.append(line(row.low / top * WIDTH, middle, row.high / top * WIDTH, middle, "whisker c7"))
+    names = [Tick(1 - (number + 0.5) / len(rows), row.name) for number, row in enumerate(rows)]
+    return Plot("mean wait of large jobs by variant", height, "".join(marks), ticks, names, rows=True)
+
+
+def _days(row: Row, top: float) -> Plot:
+    step = nice_step(top, 4)
+    ticks = [Tick(i * step / top, f"{i * step:g}") for i in range(int(top / step + 0.5) + 1)]
+    wide = WIDTH / len(row.daily)
+    bars = [
+        rect(day * wide, TALL * (1 - count / top), wide, TALL * count / top, "bar c0", f"day {day + 1}: {count:.1f}")
+        for day, count in enumerate(row.daily)
+        if count
+    ]
+    days = [Tick((day + 0.5) / len(row.daily), f"day {day + 1}") for day in range(0, len(row.daily), 5)]
+    return Plot(f"moves by day, {row.name}", TALL, grid(ticks, TALL) + "".join(bars), days, ticks)
