@@ -297,9 +297,12 @@ def busy(draw):
         hot_nodes=HotNodeSettings(enabled=draw(st.booleans()), hot=0.7),
         new_nodes=NewNodeSettings(enabled=draw(st.booleans())),
     )
-    rule = BudgetRule(name="rate", max_evictions=draw(st.integers(0, 8)), per=10 * MINUTE)
+    rules = (
+        BudgetRule(name="rate", max_evictions=draw(st.integers(0, 8)), per=10 * MINUTE),
+        BudgetRule(name="down", max_unavailable=draw(st.integers(1, 4))),
+    )
     return cluster(nodes, made, [queue("default")], actions=ACTIONS, placement=placement, rescheduler=rescheduler,
-                   disruption=DisruptionSettings(budgets=(rule,)))  # fmt: skip
+                   disruption=DisruptionSettings(budgets=rules))  # fmt: skip
 
 
 @settings(deadline=None, max_examples=40)
@@ -307,7 +310,7 @@ def busy(draw):
 def test_all_triggers_together_keep_every_rule_at_every_instant_and_die_out(made):
     """Half an hour on the embedded cluster, every cycle a new process; an independent look after each step."""
     embedded = EmbeddedCluster(made)
-    limit = made.settings.disruption.budgets[0].max_evictions
+    rate, down = made.settings.disruption.budgets
     running = {(w.key, t.name) for w in made.workloads for t in w.tasks if t.phase == "Running"}
     fixed = {(w.key, t.name): t.node for w in made.workloads if w.preemptible is False for t in w.tasks}
     hot = made.settings.rescheduler.hot_nodes
@@ -324,7 +327,9 @@ def test_all_triggers_together_keep_every_rule_at_every_instant_and_die_out(made
             _no_new_hot_node(before, evictions, hot.hot)
         embedded.carry_out(plan)
         _not_over_capacity(embedded.observe())
-        assert sum(counts[-10:]) <= limit, "in every window of ten minutes"
+        assert sum(counts[-10:]) <= rate.max_evictions, "in every window of ten minutes"
+        up = {(w.key, t.name) for w in embedded.observe().workloads for t in w.tasks if t.phase == "Running"}
+        assert len(running - up) <= down.max_unavailable, "of what ran, so many are down at a time"
     assert not any(counts[-8:]), counts
     after = {(w.key, t.name): t for w in embedded.observe().workloads for t in w.tasks}
     assert all(after[key].phase == "Running" for key in running), "what ran before runs again"
