@@ -46,7 +46,7 @@ def client(plane):
         plane.add_node(name, {"cpu": "10", "memory": "32Gi"})
     wait_until(lambda: all(is_ready(n) for n in made.get("/api/v1/nodes")["items"]), "the nodes are not ready", 30)
     for name in ("small-a", "small-b"):
-        made.create(SETS, replicas(name, 2, 2))
+        made.create(SETS, replicas(name, 2, 2, terminationGracePeriodSeconds=1))
         wait_until(lambda name=name: sorted(nodes_of(made, name)) == ["node-0", "node-1"], f"{name} is not spread", 30)
     yield made
     for budget in made.get(BUDGETS)["items"]:
@@ -215,10 +215,31 @@ def test_a_hole_that_nobody_fills_in_time_is_given_back(client, kubeconfig, tmp_
         wait_until(lambda: tainted(client), lambda: scheduler.log.read_text()[-3000:], 60)
         until = holes.hole_of(item_of(record(client))).until
         wait_until(lambda: not tainted(client), lambda: scheduler.log.read_text()[-3000:], 30)
-        assert events(client, "HoleGivenUp")
+        wait_until(lambda: events(client, "HoleGivenUp"), "it does not say so", 30)
         assert time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) >= until[:19]
         assert bound(client, "large") == 0
         wait_until(lambda: record(client) is None, lambda: str(record(client)), 60)
+
+
+def test_a_hole_whose_scheduler_has_died_is_given_back_by_the_next_one(plane, client, tmp_path):
+    """The limit stands in the cluster: whoever comes after it takes everything back, and has moved nobody."""
+    settle(client, nominationTimeout="3s")
+    before = set(small(client))
+    client.create(SETS, replicas("large", 9))
+    with Deadly(plane.server, plane.authority) as proxy:
+        kubeconfig = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "killed", proxy.server)
+        scheduler = Scheduler(kubeconfig, tmp_path, "killed")
+        proxy.arm(scheduler, "after", [r"PATCH /api/v1/namespaces/default/pods/[^/]+$"])
+        scheduler.start()
+        wait_until(lambda: not proxy.left, lambda: scheduler.log.read_text()[-3000:], 60)
+        assert tainted(client)
+        time.sleep(6)
+        scheduler.start()
+        try:
+            wait_until(lambda: nothing_is_left(client), lambda: scheduler.log.read_text()[-3000:], 60)
+        finally:
+            scheduler.stop()
+    assert set(small(client)) == before
 
 
 def test_a_budget_that_refuses_at_the_last_moment_leaves_no_taint(plane, client, tmp_path):
@@ -282,8 +303,8 @@ FATAL = (
 class Deadly(FaultProxy):
     """A proxy that kills the scheduler at certain writes, one after the other, before or after they are done."""
 
-    def arm(self, scheduler, when):
-        self.scheduler, self.when, self.left = scheduler, when, list(FATAL)
+    def arm(self, scheduler, when, writes=FATAL):
+        self.scheduler, self.when, self.left = scheduler, when, list(writes)
 
     def run_before(self, request):
         super().run_before(request)

@@ -44,11 +44,11 @@ AGAIN: Final = 300_000
 TIDY: Final = 5 * SECOND
 """µs between two looks for what nobody has a record of."""
 
-SHARE: Final = 20
+SHARE: Final = 100
 """Where nothing is under way, it is not planned again before this many times what the last planning took."""
 
 SHARE_UNDER_WAY: Final = 2
-"""The same while room is kept, which others miss."""
+"""The same while room is kept, which others miss, and before a second look."""
 
 _TOLD: Final = frozenset({"Evicted", "WouldEvict"})
 
@@ -101,6 +101,7 @@ class Beside:
         self._memory = Memory()
         self._before = _Due.of(self._memory)
         self._rest = self._tidied = self._planned = self._took = 0
+        self._version = -1
 
     def begin(self) -> None:
         """Lead anew: what was planned before needs a second look."""
@@ -135,16 +136,20 @@ class Beside:
         gone = guide.gone(hole)
         sent_at = {entry.uid: micros(entry.at) or 0 for entry in observed.log} if gone else {}
         landed = guide.landed(hole, sent_at, now, PATIENCE)
-        turn.wake_at(hole.ends)
-        if hole.released and not landed and now < hole.ends:
+        if now < hole.ends:
+            turn.wake_at(hole.ends)
+        if hole.released and not landed and now < hole.ends + PATIENCE:
+            turn.wake_at(hole.ends + PATIENCE)
             return False
         if hole.released or (gone and landed and not hole.pods):
             guide.release(hole, turn.outcome, landing=False)
         elif now >= hole.ends:
             self._give_up(hole, turn, "its time is over", landing=not landed)
-        elif hole.pods and not guide.waits(hole):
+        elif hole.pods and guide.is_filled(hole):
             guide.release(hole, turn.outcome, landing=not landed)
             turn.tell(hole, "HoleFilled", "it has its place; the room that was kept for it is given back")
+        elif hole.pods and not guide.waits(hole):
+            self._give_up(hole, turn, "nothing waits for it", landing=not landed)
         elif not gone and not _moves(cluster.settings):
             self._give_up(hole, turn, "nothing may be moved any more", landing=False)
         else:
@@ -165,13 +170,19 @@ class Beside:
 
     def _act(self, hole: Hole | None, observed: Observed, cluster: Cluster, plan: Plan, turn: Turn) -> None:
         """Plan on the cluster as it is now; keep room for that, or carry it out where the room is kept already."""
-        if not _moves(cluster.settings, shadow=True) or not _is_due(cluster, hole):
+        if not _moves(cluster.settings, shadow=True):
             return
-        soonest = self._planned + max(SECOND, self._took * (SHARE if hole is None else SHARE_UNDER_WAY))
+        due = cluster.now if hole is not None else _due_at(cluster, self._memory)
+        if due is None or due > cluster.now:
+            turn.wake_at(due) if due is not None else None
+            return
+        under_way = hole is not None or not self.confirmation.done
+        soonest = self._planned + max(SECOND, self._took * (SHARE_UNDER_WAY if under_way else SHARE))
         if hole is not None:
             soonest = max(soonest, hole.written + EFFECT)
         if cluster.now < soonest:
-            turn.wake_at(soonest)
+            if under_way or self.guide.mirror.version() != self._version:
+                turn.wake_at(soonest)
             return
         made, seen = self._plan(hole, cluster, plan, turn)
         wave = _first_wave(made)
@@ -189,7 +200,7 @@ class Beside:
 
     def _plan(self, hole: Hole | None, cluster: Cluster, plan: Plan, turn: Turn) -> tuple[Plan, Cluster]:
         """Plan; what was planned before and is looked at once more is planned as if for the first time."""
-        began = time.monotonic()
+        began, self._version = time.monotonic(), self.guide.mirror.version()
         if hole is not None or not self.confirmation.done:
             self._before.restore(self._memory)
         else:
@@ -257,12 +268,14 @@ class Beside:
         moves = tuple(sorted((_move(s, observed) for s in wave), key=lambda m: m.pod))
         if hole is not None:
             nodes |= {m.target for m in moves} & set(hole.nodes)
-        now, timeout = made.now, observed.cluster.settings.nomination_timeout
+        now, leaves = made.now, max([made.now, *(s.leaves_at for s in wave)])
         goes_on = hole is not None and not self.guide.gone(hole)
         return Hole(
             id=hole.id if hole is not None else sha256(f"{now}{pods}{moves}".encode()).hexdigest()[:16],
             at=format_time(now),
-            until=hole.until if hole is not None and goes_on else format_time(now + timeout),
+            until=hole.until
+            if hole is not None and goes_on
+            else format_time(leaves + observed.cluster.settings.nomination_timeout),
             whose=whose,
             pods=tuple(sorted(pods)),
             nodes=tuple(sorted(nodes)) if whose else (),
@@ -280,18 +293,22 @@ def _moves(settings: Settings, *, shadow: bool = False) -> bool:
     return bool(settings.rescheduler.schedulers) and (mode == "enforce" or (shadow and mode == "shadow"))
 
 
-def _is_due(cluster: Cluster, hole: Hole | None) -> bool:
-    """Whether anything may have a reason to move: a look that spares a session where nothing has."""
-    settings = cluster.settings.rescheduler
-    if hole is not None or settings.background.interval is not None:
-        return True
-    if settings.hot_nodes.enabled or settings.new_nodes.enabled or any(n.drain for n in cluster.nodes):
-        return True
-    since, names = cluster.now - settings.pending_for, settings.schedulers
-    return any(
-        w.scheduler_name in names and any(t.phase is Phase.PENDING and (t.created_at or 0) <= since for t in w.tasks)
-        for w in cluster.workloads
-    )
+def _due_at(cluster: Cluster, memory: Memory) -> int | None:
+    """Give when anything may have a reason to move (µs since the epoch): a look that spares a session until then."""
+    settings, now = cluster.settings.rescheduler, cluster.now
+    times = [now] if settings.hot_nodes.enabled or any(n.drain for n in cluster.nodes) else []
+    if settings.new_nodes.enabled:
+        times.append(memory.again.get("new-nodes", now))
+    if settings.background.interval is not None:
+        looked = memory.improved
+        times.append(now if looked is None or memory.unfinished else looked + settings.background.interval)
+    names = settings.schedulers
+    for workload in cluster.workloads:
+        if workload.scheduler_name in names:
+            since = [t.created_at or 0 for t in workload.tasks if t.phase is Phase.PENDING]
+            if since:
+                times.append(max(min(since) + settings.pending_for, memory.again.get(workload.key, 0)))
+    return min(times, default=None)
 
 
 def _opened(cluster: Cluster, hole: Hole) -> Cluster:

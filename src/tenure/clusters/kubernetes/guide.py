@@ -62,7 +62,8 @@ class Guide:
 
     def is_needed(self) -> bool:
         """Whether something of a record is there that has to be looked after."""
-        return self._item() is not None or any(True for _ in self.tainted())
+        nodes = self.mirror.nodes.nodes.copy().values()
+        return self._item() is not None or any(t.key == holes.TAINT for n in nodes for t in n.taints)
 
     def in_effect(self, hole: Hole, now: int) -> bool:
         """Whether everything that a record says is done, and was for long enough that everybody has heard of it."""
@@ -76,6 +77,11 @@ class Guide:
     def waits(self, hole: Hole) -> bool:
         """Whether any of those for whom room is kept waits for it."""
         return any(p.task.phase in _WAITING for p in self._pods(hole.pods))
+
+    def is_filled(self, hole: Hole) -> bool:
+        """Whether all of those for whom room is kept that are still there have their places."""
+        pods = self._pods(hole.pods)
+        return bool(pods) and all(p.task.phase not in _WAITING for p in pods)
 
     def gone(self, hole: Hole) -> list[str]:
         """Give the uids of pods that were to move and have left, or are leaving."""
