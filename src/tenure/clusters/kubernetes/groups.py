@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -14,7 +14,8 @@ from tenure.model.records import fields_of
 from tenure.model.report import BAD
 from tenure.model.workload import Workload
 
-POD_GROUP, KAI_GROUP, NATIVE_GROUP = "PodGroup", "KAI PodGroup", "scheduling.k8s.io PodGroup"
+POD_GROUP, KAI_GROUP = "PodGroup", "KAI PodGroup"
+NATIVE_GROUP, NATIVE_WORKLOAD = "scheduling.k8s.io PodGroup", "scheduling.k8s.io Workload"
 
 _FIELDS = frozenset(
     {
@@ -58,23 +59,77 @@ def kai_group(item: api.Anything) -> Said:
     plain: dict[str, Any] = {key: spec[key] for key in ("queue", "minMember") if spec.get(key)}
     if spec.get("preemptibility") in ("preemptible", "non-preemptible"):
         plain["preemptible"] = spec["preemptibility"] == "preemptible"
-    constraint = spec.get("topologyConstraint")
-    if isinstance(constraint, dict):
-        levels = {
-            "required": constraint.get("requiredTopologyLevel"),
-            "preferred": constraint.get("preferredTopologyLevel"),
-        }
-        plain["topology"] = {key: level for key, level in levels.items() if level} or None
+    if (topology := _kai_topology(spec)) is not None:
+        plain["topology"] = topology
     groups = [g for g in spec.get("subGroups") or () if isinstance(g, dict)]
-    if groups and not any(g.get("parent") for g in groups):
-        plain["subGroups"] = [{k: g[k] for k in ("name", "minMember") if k in g} for g in groups]
+    tree = _kai_tree(groups, None)
+    if tree:
+        plain["subGroups"] = tree
         plain.pop("minMember", None)
+        if spec.get("minSubGroup"):
+            plain["minSubGroup"] = spec["minSubGroup"]
+    lost = len(groups) - _count(tree)
+    if lost:
+        problem = f"spec.subGroups: {lost} are below none that is there, or there twice; they are left out"
+        return _said(item, plain, str(spec.get("priorityClassName") or ""), KAI_GROUP, problem)
     return _said(item, plain, str(spec.get("priorityClassName") or ""), KAI_GROUP)
+
+
+def _kai_topology(said: Mapping[str, Any]) -> dict[str, Any] | None:
+    constraint = said.get("topologyConstraint")
+    if not isinstance(constraint, dict):
+        return None
+    levels = {
+        "required": constraint.get("requiredTopologyLevel"),
+        "preferred": constraint.get("preferredTopologyLevel"),
+    }
+    return {key: level for key, level in levels.items() if level} or None
+
+
+def _kai_tree(groups: list[dict[str, Any]], parent: str | None) -> list[dict[str, Any]]:
+    """Give the tree of subgroups below one, of which each names the one above it; a name counts once."""
+    found = {}
+    for group in groups:
+        name = str(group.get("name"))
+        if (group.get("parent") or None) != parent or name in found:
+            continue
+        made: dict[str, Any] = {"name": name}
+        below = _kai_tree([g for g in groups if g.get("name") != name], name)
+        if below:
+            made["subGroups"] = below
+        least = "minSubGroup" if below else "minMember"
+        if group.get(least) is not None:
+            made[least] = group[least]
+        if (topology := _kai_topology(group)) is not None:
+            made["topology"] = topology
+        found[name] = made
+    return list(found.values())
+
+
+def _count(tree: list[dict[str, Any]]) -> int:
+    return sum(1 + _count(node.get("subGroups", [])) for node in tree)
 
 
 def native_group(item: api.Anything) -> Said:
     """Give what a PodGroup of ``scheduling.k8s.io`` says: how many start together, and its priority."""
+    return _native(item, item.spec, NATIVE_GROUP)
+
+
+def native_workload(item: api.Anything) -> tuple[tuple[str, str, str], Said] | None:
+    """Give which owner (namespace, kind, name) a Workload of ``scheduling.k8s.io`` describes, and what it says.
+
+    None where it names no owner, or has several kinds of groups: then it is said by the PodGroups made of it.
+    """
     spec = item.spec if isinstance(item.spec, dict) else {}
+    owner, templates = spec.get("controllerRef"), spec.get("podGroupTemplates")
+    if not isinstance(owner, dict) or not isinstance(templates, list) or len(templates) != 1:
+        return None
+    whose = item.metadata.namespace, str(owner.get("kind")), str(owner.get("name"))
+    return whose, _native(item, templates[0], NATIVE_WORKLOAD)
+
+
+def _native(item: api.Anything, said: Any, kind: str) -> Said:
+    spec = said if isinstance(said, dict) else {}
     policy = spec.get("schedulingPolicy")
     gang = policy.get("gang") if isinstance(policy, dict) else None
     plain: dict[str, Any] = {"minMember": gang.get("minCount") if isinstance(gang, dict) else 1}
@@ -84,10 +139,21 @@ def native_group(item: api.Anything) -> Said:
     topology = levels.get("topology") if isinstance(levels, dict) else None
     if isinstance(topology, list) and len(topology) == 1 and isinstance(topology[0], dict):
         plain["topology"] = {"required": topology[0].get("key")}
-    return _said(item, plain, str(spec.get("priorityClassName") or ""), NATIVE_GROUP)
+    return _said(item, plain, str(spec.get("priorityClassName") or ""), kind)
 
 
-def _said(item: api.Anything, plain: dict[str, Any], priority_class: str, kind: str) -> Said:
+def described(about: Said | None, by: Said) -> Said:
+    """Give what is said of an owner together with what its Workload says of it."""
+    base = about or Said()
+    return replace(
+        base,
+        values={**base.values, **by.values},
+        priority_class=by.priority_class,
+        problems=(*base.problems, *(f"{by.kind}: {line}" for line in by.problems)),
+    )
+
+
+def _said(item: api.Anything, plain: dict[str, Any], priority_class: str, kind: str, *more: str) -> Said:
     values, problems = read(_entry(), plain)
     meta = item.metadata
     return Said(
@@ -97,7 +163,7 @@ def _said(item: api.Anything, plain: dict[str, Any], priority_class: str, kind: 
         created_at=api.micros(meta.creation_timestamp),
         annotations=meta.annotations or {},
         labels=meta.labels or {},
-        problems=tuple(problems),
+        problems=(*problems, *more),
         kind=kind,
     )
 

@@ -32,6 +32,7 @@ _WHERE_INSTALLED = {
     "kai queues": ("/apis/scheduling.run.ai/v2", "queues"),
     "kai podgroups": ("/apis/scheduling.run.ai/v2alpha2", "podgroups"),
     "native podgroups": ("/apis/scheduling.k8s.io/v1beta1", "podgroups"),
+    "native workloads": ("/apis/scheduling.k8s.io/v1beta1", "workloads"),
     "jobsets": ("/apis/jobset.x-k8s.io/v1alpha2", "jobsets"),
 }
 _OPTIONAL = frozenset({"jobs", "deployments", "statefulsets", "replicasets", "jobsets", "leases"})

@@ -30,6 +30,10 @@ _KINDS = ("group", "Job", "JobSet", "StatefulSet", "Deployment", "ReplicaSet", "
 """Of groups of one name the first of these keeps it; the others have their kind behind it."""
 
 _OWNERS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "ReplicaSet": "replicasets", "JobSet": "jobsets"}
+_SAYING = (
+    "podgroups", "kai podgroups", "native podgroups", "native workloads", "jobs", *_OWNERS.values(), "priorityclasses",
+)  # fmt: skip
+"""Where something is said of workloads beside their pods."""
 
 
 class LeftOut(NamedTuple):
@@ -81,6 +85,7 @@ class Observer:
         self._settings = settings or Settings()
         self._queue_kinds: dict[str, str] = {}
         self._left_out: list[LeftOut] = []
+        self._described: dict[tuple[str, str, str], Said] = {}
 
     def observe(self, now: int) -> Observed:
         """Give the cluster as it is known at ``now`` (µs since the epoch)."""
@@ -202,12 +207,13 @@ class Observer:
     def _renew(self, pasts: dict[tuple[str, str], Past], now: int) -> None:
         """Make anew the workloads whose pods changed, all of them where something beside the pods did."""
         pods = self.mirror.pods
-        names = ("podgroups", "kai podgroups", "native podgroups", "jobs", *_OWNERS.values(), "priorityclasses")
         movable = self._settings.rescheduler.schedulers
-        beside = (*(self._objects(name).version for name in names), pasts, movable)
+        beside = (*(self._objects(name).version for name in _SAYING), pasts, movable)
         again: Iterable[GroupKey] = pods.dirty
         if beside != self._beside:
             self._beside, again = beside, (*pods.groups, *self._made.keys())
+            found = map(groups.native_workload, self._objects("native workloads").sorted())
+            self._described = dict(pair for pair in found if pair is not None)
         classes = {name: item for (_, name), item in self._objects("priorityclasses").items.items()}
         by_key: dict[str, list[tuple[str, Past]]] = {}
         for (key, uid), past in pasts.items():
@@ -240,6 +246,10 @@ class Observer:
                 if item is not None:
                     return read(item)
             return None
+        about, by = self._owner(namespace, kind, name), self._described.get((namespace, kind, name))
+        return about if by is None else groups.described(about, by)
+
+    def _owner(self, namespace: str, kind: str, name: str) -> Said | None:
         if kind == "Job":
             job: Any = self._objects("jobs").items.get((namespace, name))
             return None if job is None else groups.job(job)

@@ -18,6 +18,8 @@ from tenure.model.resources import CPU, GPU, MEMORY
 QUEUE, KAI_QUEUE = "Queue", "KAI Queue"
 _STATUS_KEYS = ("quotaPreemption", "usage", "usageAt")
 _KAI_UNITS = {"cpu": (CPU, "m", 1), "memory": (MEMORY, "", 1_000_000), "gpu": (GPU, "m", 1000)}
+_KAI_UNLIMITED = 1_000_000_000
+"""Stands for KAI's -1 where that is guaranteed: a million cores or GPUs, a petabyte; more than any cluster has."""
 
 
 def queue_of(item: api.Anything, complain: Complain) -> Queue | None:
@@ -39,15 +41,22 @@ def kai_queue_of(item: api.Anything, complain: Complain) -> Queue | None:
     resources = spec.get("resources")
     for name, amounts in (resources if isinstance(resources, dict) else {}).items():
         if name in _KAI_UNITS and isinstance(amounts, dict):
-            resource, unit, factor = _KAI_UNITS[name]
-            for own, other in (("guaranteed", "quota"), ("max", "limit")):
-                amount = amounts.get(other, 0 if own == "guaranteed" else -1)
-                if isinstance(amount, int | float) and amount >= 0:
-                    plain[own][resource] = f"{round(amount * factor)}{unit}"
-            if isinstance(amounts.get("overQuotaWeight"), int | float):
-                plain["weight"][resource] = amounts["overQuotaWeight"]
+            _take_kai(name, amounts, plain)
     plain = {key: value for key, value in plain.items() if value != {}}
     return _made(item, plain, KAI_QUEUE, complain)
+
+
+def _take_kai(name: str, amounts: dict[str, Any], plain: dict[str, Any]) -> None:
+    """Take over quota, limit and weight of one resource; -1 has no end."""
+    resource, unit, factor = _KAI_UNITS[name]
+    for own, other in (("guaranteed", "quota"), ("max", "limit")):
+        amount = amounts.get(other, 0 if own == "guaranteed" else -1)
+        if amount == -1 and own == "guaranteed":
+            amount = _KAI_UNLIMITED / (1000 if resource == GPU else 1)
+        if isinstance(amount, int | float) and amount >= 0:
+            plain[own][resource] = f"{round(amount * factor)}{unit}"
+    if isinstance(amounts.get("overQuotaWeight"), int | float):
+        plain["weight"][resource] = amounts["overQuotaWeight"]
 
 
 def _made(item: api.Anything, plain: dict[str, Any], kind: str, complain: Complain) -> Queue | None:

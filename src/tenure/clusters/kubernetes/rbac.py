@@ -54,7 +54,7 @@ CLUSTER_RIGHTS: Final = (
     Right("apps", ("deployments", "replicasets", "statefulsets"), _OBSERVE, "to whom pods belong"),
     Right(GROUP, _OWN, _OBSERVE, "queues, groups, budgets and settings"),
     Right("jobset.x-k8s.io", ("jobsets",), _OBSERVE, "how many pods of a JobSet start together"),
-    Right("scheduling.k8s.io", ("podgroups",), _OBSERVE, "Kubernetes' own groups"),
+    Right("scheduling.k8s.io", ("podgroups", "workloads"), _OBSERVE, "Kubernetes' own groups"),
     Right("scheduling.run.ai", ("queues", "podgroups"), _OBSERVE, "KAI's queues and groups"),
     Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what it says of them"),
     Right("events.k8s.io", ("events",), ("create",), "what it did, and why something waits"),
