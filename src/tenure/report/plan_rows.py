@@ -196,9 +196,13 @@ def _blocker(blocker: Plan) -> str:
 
 
 def requeue(plan: Plan) -> Rows:
-    """Workloads that were nominated to be requeued, and those that were passed over."""
+    """Workloads that were nominated to be requeued and what became of them, and those that were passed over."""
     found = plan.get("requeue") or {}
-    rows = [(entry["workload"], "nominated", ", ".join(entry["by"])) for entry in found.get("nominations", ())]
+    nominations = found.get("nominations", ())
+    gone = {s["workload"] for s in plan["steps"] if s.get("cause") == "requeue"}
+    stay = sum(entry["workload"] not in gone for entry in nominations)
+    rest = "rolled back" if 0 < stay <= found.get("rolledBack", 0) else "nominated"
+    rows = [(e["workload"], "committed" if e["workload"] in gone else rest, ", ".join(e["by"])) for e in nominations]
     rows += [
         (entry["workload"], "skipped", f"{entry['plugin']}: {entry['reason']}") for entry in found.get("skipped", ())
     ]
