@@ -89,10 +89,12 @@ def test_whatever_is_written_on_a_workload_a_plan_comes_out_and_nobody_is_evicte
 
 def test_what_starts_in_a_cycle_is_looked_at_again_when_it_is_due():
     """Nothing else would happen then: the plan says when to look, whoever is still waiting."""
-    session = session_of(one_node(actions=ONLY))
+    before = overdue("before", expected=None, priority=90)
+    given = one_node(before, waiting("first", expected_runtime=60), waiting("second", priority=10), actions=ONLY)
+    session = session_of(given)
     scheduler = Scheduler(session)
     scheduler.cycle(NOW)
-    session.add_workloads([waiting("first", expected_runtime=60), waiting("second", priority=10)])
+    session.remove_workload(before.key)
     plan = scheduler.cycle(NOW)
     assert plan.started == ["default/first"]
     assert plan.wake == NOW + 60 * SECOND
