@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.builders import NOW, SECOND
-from tests.requeue.clusters import ONLY, one_node, waiting
+from tests.requeue.clusters import ONLY, one_node, overdue, waiting
 
 from tenure.cli.main import main
 from tenure.cycle import Scheduler
