@@ -124,7 +124,8 @@ class Candidates:
 
     def cheapest_first(self) -> Iterator[Piece]:
         """Give all pieces by their floor."""
-        return merge(*[lot.cheapest_first() for lot in self.lots], key=lambda p: p.floor)
+        lists = [lot.cheapest_first() for lot in self.lots]
+        return iter(lists[0]) if len(lists) == 1 else merge(*lists, key=lambda p: p.floor)
 
     def freed(self, nodes: NodeTable) -> Ints:
         """What all of them free together, at most, ``int64[rows, nodes]``."""
@@ -147,7 +148,8 @@ def in_order(lists: Iterable[list[Piece]]) -> Iterator[Piece]:
         if pieces:
             by_level.setdefault(pieces[0].leaf_priority, []).append(pieces)
     for level in sorted(by_level):
-        yield from merge(*by_level[level], key=lambda p: p.rank[1:])
+        lists = by_level[level]
+        yield from lists[0] if len(lists) == 1 else merge(*lists, key=lambda p: p.rank[1:])
 
 
 class Gatherer:
@@ -212,10 +214,10 @@ class Gatherer:
                 else:
                     self._known[key].drop(workload)
 
-    def leave(self, workloads: Iterable[WorkloadState]) -> None:
+    def leave(self, workloads: Collection[WorkloadState]) -> None:
         """Leave out what has just been given something: one pass does not take back what it gave."""
+        self._served.update(workloads)
         for workload in workloads:
-            self._served.add(workload)
             for key, lot in self._known.items():
                 if key[0] == workload.leaf:
                     lot.drop(workload)

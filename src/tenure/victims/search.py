@@ -75,13 +75,15 @@ class Budget:
 class Found:
     """The outcome for one contender: the best set, if any, and what the search saw.
 
-    ``played``: the set has been carried out on the session already, because nothing could come before it.
+    ``played``: the set has been carried out on the session already, because nothing could come before it. ``hopeless``:
+    nothing was searched for, because the bounds exclude everything.
     """
 
     pieces: list[Piece] | None = None
     played: Played | None = None
     tried: int = 0
     refusals: list[tuple[str, Refusal]] = field(default_factory=list)
+    hopeless: bool = False
 
 
 class Search:
@@ -117,6 +119,7 @@ class Search:
         self.prepare = prepare
         self.allowed = allowed
         self.too_much = too_much
+        self.hopeless: Callable[[], bool] = bool
         self.found = Found()
         self._in_vain = 0
         self._barred: list[frozenset[Piece]] = []
@@ -133,7 +136,8 @@ class Search:
         if self.need.tasks == 1 and (first := self._first_alone(budget)) is not None:
             found.pieces = first
             return found
-        if not self._choose():
+        found.hopeless = self.hopeless()
+        if found.hopeless or not self._choose():
             return found
         best = None
         if self.many or budget.left < 1 << len(self.few):

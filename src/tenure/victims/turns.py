@@ -6,7 +6,7 @@ So one that cannot be helped does not starve the others, and a bound that is hit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 from tenure.engine.order import QueueOrder
 from tenure.engine.plan import Reason, Refused
@@ -175,8 +175,6 @@ class Turns:
         refusal = rules.contender_may()
         if refusal is not None:
             self.state.obstacle(contender.key, Reason("NoRight", refusal.message, {"cause": self.cause}))
-        elif self.state.detailed and self.bounds.hopeless(contender, contender.step):
-            self._tell(contender, rules, alike)
         else:
             return self._search(contender, rules, alike, steps)
         return False
@@ -184,11 +182,20 @@ class Turns:
     def _search(self, contender: WorkloadState, rules: Rules, alike: object, steps: int) -> bool:
         """Look for victims; True if the contender wants another turn."""
         state = self.state
+        if state.detailed and not (everybody := self.gatherer.gather(contender, rules)).count:
+            self._found_nothing(alike, everybody, Found())
+            self._explain(contender, everybody, Found())
+            return False
         search = self._searching(contender, rules)
+        if state.detailed and contender.step is not None:  # else it has been asked already
+            search.hopeless = partial(self.bounds.hopeless, contender, contender.step)
         candidates = search.candidates
         granted = min(steps, state.budget.left)
         budget = Budget(granted)
         found = search.run(budget)
+        if found.hopeless:
+            self._tell(contender, rules, alike)
+            return False
         state.budget.left -= granted - budget.left
         if budget.hit and granted == steps and found.played is None:
             return True
@@ -260,7 +267,7 @@ class Turns:
         if not isinstance(played, Played):
             return False
         record(self.state, played, {}, self.cause, contender, lambda _, __: "")
-        self.gatherer.leave(t.workload for t in played.placed)
+        self.gatherer.leave({t.workload for t in played.placed})
         self.hopeless.clear()
         return True
 
@@ -286,7 +293,7 @@ class Turns:
         if self.wave is not None:
             self.state.moved.update(p.workload.key for p in pieces if not p.fresh)
         self.gatherer.forget(p.workload for p in pieces)
-        self.gatherer.leave(t.workload for t in played.placed if t.workload not in {p.workload for p in pieces})
+        self.gatherer.leave({t.workload for t in played.placed} - {p.workload for p in pieces})
         self.hopeless.clear()
         self.session.waiting.compact()
 
