@@ -1,0 +1,76 @@
+"""What is held where is kept from one look to the next: it is always what a fresh look would find."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.properties.contention import contended
+
+from tenure.engine.evictions import evict
+from tenure.engine.snapshot import session_of
+from tenure.victims.caps import Caps
+from tenure.victims.holdings import Holdings
+
+
+def sums(holdings):
+    """Everything that is held, by node, leaf and priority, without places that hold nothing."""
+    node, leaf, priority, frees = holdings.entries
+    places = zip(node.tolist(), leaf.tolist(), priority.tolist(), frees.T.tolist(), strict=True)
+    return {(n, q, p): tuple(amounts) for n, q, p, amounts in places if any(amounts)}
+
+
+def running(session):
+    """All tasks that run and could be evicted."""
+    return [
+        t for _, w in sorted(session.workloads.items()) for t in w.tasks if t.node >= 0 and t.active and w.leaf >= 0
+    ]
+
+
+@given(st.integers(0, 1 << 32), st.lists(st.tuples(st.integers(0, 30), st.booleans()), max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_what_is_kept_is_what_a_fresh_look_finds(seed, choices):
+    session = session_of(contended(seed))
+    kept = Holdings(session)
+    kept.catch_up()
+    caps = Caps(session.queues, kept)
+    rows = tuple(range(len(session.queues.resources)))
+    for choice, undone in choices:
+        tasks = running(session)
+        if not tasks:
+            break
+        mark, epoch = session.checkpoint(), session.epoch
+        evict(session, tasks[choice % len(tasks)])
+        kept.catch_up()
+        if undone:
+            session.rollback(mark, epoch=epoch)
+        else:
+            session.commit()
+        kept.catch_up()
+        fresh = Holdings(session)
+        fresh.catch_up()
+        assert sums(kept) == sums(fresh)
+        anew = Caps(session.queues, fresh)
+        for leaf in (q for q, is_leaf in enumerate(session.queues.leaf) if is_leaf):
+            assert [w.key for w in kept.workloads(leaf)] == [w.key for w in fresh.workloads(leaf)]
+            assert kept.held(leaf) == fresh.held(leaf)
+            for top in session.queues.path[leaf]:
+                assert caps.of_leaf(leaf, top, rows) == anew.of_leaf(leaf, top, rows)
+
+
+def test_a_trial_that_is_undone_is_no_change():
+    """Else every trial would make all that was found out about room worthless."""
+    session = session_of(contended(3))
+    holdings = Holdings(session)
+    holdings.catch_up()
+    before = holdings.version
+    mark, epoch = session.checkpoint(), session.epoch
+    evict(session, running(session)[0])
+    session.rollback(mark, epoch=epoch)
+    holdings.catch_up()
+    assert holdings.version == before
+    evict(session, running(session)[0])
+    session.commit()
+    holdings.catch_up()
+    assert holdings.version > before
+    assert np.isfinite(holdings.entries.frees).all()
