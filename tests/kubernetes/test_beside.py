@@ -287,6 +287,37 @@ def test_without_the_admission_policy_nothing_is_moved(client, kubeconfig, tmp_p
         client.create(policy.BINDING_PATH.rpartition("/")[0], body)
 
 
+def test_a_replacement_that_is_kept_off_in_vain_is_made_anew(plane, client, tmp_path):
+    """Where it was to land has closed, and where it comes from is free again: it goes there in the end."""
+    settle(client)
+    before = {uid: pod["spec"]["nodeName"] for uid, pod in small(client).items()}
+    client.create(SETS, replicas("large", 9))
+    with Closing(plane.server, plane.authority) as proxy:
+        proxy.plane, proxy.closed = plane, set()
+        kubeconfig = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "closing", proxy.server)
+        with running(kubeconfig, tmp_path) as scheduler:
+            wait_until(lambda: bound(client, "large") == 1, lambda: scheduler.log.read_text()[-3000:], 60)
+            (hole,) = nodes_of(client, "large")
+            wait_until(lambda: not tainted(client), "the taint stays", 30)
+            client.delete(f"{SETS}/large", {"propagationPolicy": "Background"})
+            wait_until(lambda: bound(client, "small-a") == bound(client, "small-b") == 2, "they wait for ever", 120)
+            wait_until(lambda: nothing_is_left(client), "something is left", 60)
+    new = [pod["spec"]["nodeName"] for uid, pod in small(client).items() if uid not in before]
+    assert new == [hole, hole]
+    plane.kubectl("uncordon", *proxy.closed)
+
+
+class Closing(FaultProxy):
+    """A proxy that closes the node where something would land, just before that is evicted."""
+
+    def run_before(self, request):
+        super().run_before(request)
+        if request.path.endswith("/eviction") and b"dryRun" not in request.body and not self.closed:
+            client = self.plane.client()
+            self.closed |= {n["metadata"]["name"] for n in client.get("/api/v1/nodes")["items"]} - set(tainted(client))
+            self.plane.kubectl("cordon", *self.closed)
+
+
 FATAL = (
     r"(POST|PUT) .*/configmaps(/tenure-moves-default)?$",
     r"PATCH /api/v1/nodes/",

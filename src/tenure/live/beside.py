@@ -136,10 +136,8 @@ class Beside:
         gone = guide.gone(hole)
         sent_at = {entry.uid: micros(entry.at) or 0 for entry in observed.log} if gone else {}
         landed = guide.landed(hole, sent_at, now, PATIENCE)
-        if now < hole.ends:
-            turn.wake_at(hole.ends)
+        turn.wake_at(min(hole.ends, now + TIDY) if now < hole.ends else now + TIDY)
         if hole.released and not landed and now < hole.ends + PATIENCE:
-            turn.wake_at(hole.ends + PATIENCE)
             return False
         if hole.released or (gone and landed and not hole.pods):
             guide.release(hole, turn.outcome, landing=False)
