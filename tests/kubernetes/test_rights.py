@@ -16,6 +16,9 @@ from tenure.clusters.kubernetes.rbac import Role, granted
 ROOT = Path(__file__).resolve().parents[2]
 USER = "system:serviceaccount:tenure-system:tenure"
 GPU = "nvidia.com/gpu"
+HOT = {"rescheduler": {"hotNodes": {"enabled": True}}}
+"""A setting for which it has to be known what is in use; nothing serves that here."""
+
 GATES = {"gates": ("GenericWorkload",), "apis": ("scheduling.k8s.io/v1beta1",)}
 BORROWERS = ("borrower-1", "borrower-2")
 PODS = "/api/v1/namespaces/team/pods"
@@ -78,7 +81,7 @@ def past(number, age):
 
 
 THEIRS = (
-    own("NodePool", "default", {"scheduler": {"fairness": {"history": {"halfLife": "24h"}}}}),
+    own("NodePool", "default", {"scheduler": {"fairness": {"history": {"halfLife": "24h"}}, **HOT}}),
     {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "theirs"}, "spec": {}},
     log_page(0, [past(0, timedelta(days=30))]),
     log_page(1, [past(number, timedelta(minutes=5)) for number in range(2000)]),
@@ -166,7 +169,7 @@ def test_read_only_it_says_what_it_would_do_and_does_nothing(cluster, tmp_path):
     Whatever the settings say: no request is refused, no right is left over, and nothing but events is new.
     """
     cluster.install_tenure(Installation(image="tenure:test", role=Role.READ_ONLY))
-    enforced = {"modes": {"reclaim": "enforce"}}
+    enforced = {"modes": {"reclaim": "enforce"}, **HOT}
     cluster.apply(
         own("NodePool", "default", {"scheduler": enforced}),
         own("Queue", "lender", {"guaranteed": {GPU: 8}}),

@@ -71,7 +71,7 @@ class Service:
             beside=Beside(self.cluster.actor, self.guide),
         )
         self._stopped = threading.Event()
-        self._led = False
+        self._without_usage = False
 
     def run(self, address: tuple[str, int]) -> bool:
         """Serve until `stop` is called; False where it could not go on."""
@@ -126,6 +126,7 @@ class Service:
         cluster = cycle.observed.cluster
         self.figures.tell(cluster, self.cluster.paused_until(cluster.now), self.cluster.observed_version)
         self.metrics.count(cycle)
+        self._tell_of_usage()
         self._log(cycle.outcome, cycle)
         if cycle.beside is not None:
             self._log(cycle.beside.outcome, cycle)
@@ -145,6 +146,13 @@ class Service:
         if outcome.done or outcome.failures or outcome.skipped:
             self.log.info("cycle", done=len(outcome.done), refused=len(outcome.failures), skipped=len(outcome.skipped),
                           seconds=round(cycle.seconds, 4), deciding=round(cycle.deciding, 4))  # fmt: skip
+
+    def _tell_of_usage(self) -> None:
+        """Say once that a setting needs to know what is in use, and why that is not known."""
+        trouble = self.cluster.mirror.usage.trouble
+        if trouble and not self._without_usage:
+            self.log.warning("no node is hot as long as it is not known what is in use", error=trouble)
+        self._without_usage = bool(trouble)
 
     def _alive(self) -> Answer:
         silent = time.monotonic() - self.loop.health.due

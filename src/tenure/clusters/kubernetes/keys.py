@@ -28,10 +28,15 @@ EVICTION: Final = "tenure.dev/eviction"
 NOTICE: Final = "tenure.dev/eviction-notice"
 CHECKPOINT: Final = "tenure.dev/last-checkpoint-time"
 PAUSE: Final = "tenure.dev/pause"
+GPU_USAGE: Final = "tenure.dev/gpu-usage"
+GPU_USAGE_SINCE: Final = "tenure.dev/gpu-usage-since"
+"""How many GPUs of its own a pod uses, and since when it has not used more: whoever measures them writes that."""
 
 MIN_MEMBER: Final = "tenure.dev/min-member"
 
-WRITTEN: Final = frozenset({STARTED, DEVICES, NOMINATION, STALE_SINCE, EVICTION, NOTICE, CHECKPOINT})
+WRITTEN: Final = frozenset(
+    {STARTED, DEVICES, NOMINATION, STALE_SINCE, EVICTION, NOTICE, CHECKPOINT, GPU_USAGE, GPU_USAGE_SINCE}
+)
 """Annotations of pods that have fields of their own in a cluster file."""
 
 GPU_MEMORY_LABEL: Final = "nvidia.com/gpu.memory"

@@ -14,6 +14,7 @@ from tenure.clusters.kubernetes import api, journal
 from tenure.clusters.kubernetes.client import ApiError, Client
 from tenure.clusters.kubernetes.records import PodReader
 from tenure.clusters.kubernetes.sinks import Nodes, Objects, Pods, of_job, of_meta, of_spec
+from tenure.clusters.kubernetes.usage import Usage
 from tenure.clusters.kubernetes.watch import Reflector
 
 _ALWAYS = {
@@ -97,6 +98,7 @@ class Mirror:
         self.objects: dict[str, Objects] = {}
         self.reflectors: dict[str, Reflector[Any]] = {}
         self.missing: dict[str, str] = {}
+        self.usage = Usage(client, self.nodes.nodes, self.changed.set)
         self._discovered = -1e9
 
     def start(self) -> None:
@@ -114,6 +116,7 @@ class Mirror:
             namespace, name = self.options.yunikorn
             self._watch("yunikorn", f"/api/v1/namespaces/{namespace}/configmaps", api.Anything,
                         self._objects("yunikorn"), fields=f"metadata.name={name}")  # fmt: skip
+        self.usage.start()
         self.discover()
 
     def discover(self) -> None:
@@ -147,6 +150,7 @@ class Mirror:
 
     def stop(self) -> None:
         """End all watches."""
+        self.usage.stop()
         for reflector in self.reflectors.values():
             reflector.stop()
 
@@ -167,7 +171,8 @@ class Mirror:
 
     def version(self) -> int:
         """Give a number that grows with each change of anything."""
-        return self.pods.version + self.nodes.version + sum(o.version for o in self.objects.values())
+        own = self.pods.version + self.nodes.version + self.usage.version
+        return own + sum(o.version for o in self.objects.values())
 
     def _objects(self, name: str) -> Objects:
         decides = of_job if name == "jobs" else of_meta if name in _OPTIONAL else of_spec

@@ -99,7 +99,8 @@ class Observer:
             announced = [entry for entry in written if entry.uid in alive]
             self._renew(journal.pasts(log), now)
             known = {node.name for node in nodes}
-            found = self._named(known)
+            found = mirror.usage.of_workloads(self._named(known), now)
+            nodes = mirror.usage.of_nodes(nodes, now)
         found = self._sound(found, nodes)
         found, promises = with_promises(found, log, announced, nodes, now, self._settings.nomination_timeout)
         workloads = tuple(made.workload for made in found)
@@ -145,6 +146,8 @@ class Observer:
             queues = tuple(replace(q, status=stored.get(q.name)) for q in queues)
         self._queues, self._queue_kinds = queues, dict.fromkeys((q.name for q in queues), kind)
         self._settings = self._read_settings()
+        hot = self._settings.rescheduler.hot_nodes
+        self.mirror.usage.want(hot.hot if hot.enabled else None)
 
     def _stored(self) -> dict[str, QueueStatus]:
         """Give what was written about queues that are not Tenure's own."""

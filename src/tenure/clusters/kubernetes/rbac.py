@@ -56,6 +56,7 @@ CLUSTER_RIGHTS: Final = (
     Right("jobset.x-k8s.io", ("jobsets",), _OBSERVE, "how many pods of a JobSet start together"),
     Right("scheduling.k8s.io", ("podgroups", "workloads"), _OBSERVE, "Kubernetes' own groups"),
     Right("scheduling.run.ai", ("queues", "podgroups"), _OBSERVE, "KAI's queues and groups"),
+    Right("metrics.k8s.io", ("nodes", "pods"), ("list",), "what is really in use, where the hot-node trigger is on"),
     Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what it says of them"),
     Right("events.k8s.io", ("events",), ("create",), "what it did, and why something waits"),
     Right("", ("pods/binding",), ("create",), "starting pods", ACTING),

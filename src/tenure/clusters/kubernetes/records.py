@@ -11,6 +11,8 @@ import msgspec
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.api import Condition, Owner, Pod, micros
 from tenure.clusters.kubernetes.podspec import SpecTable
+from tenure.model.quantity import parse_queue_quantity
+from tenure.model.resources import GPU
 from tenure.model.workload import Nomination, Notice, Phase, Task
 
 TENURE: Final = "tenure"
@@ -60,6 +62,8 @@ class PodRecord:
     problems: tuple[str, ...] = ()
     controller: str = ""
     is_going: bool = False
+    gpu_usage: int | None = None
+    gpu_usage_since: int | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -118,6 +122,8 @@ class PodReader:
             problems=tuple(problems),
             controller="" if owner is None else intern(owner.uid),
             is_going=bool(meta.deletion_timestamp),
+            gpu_usage=_gpus(annotations, problems),
+            gpu_usage_since=_time(annotations, keys.GPU_USAGE_SINCE, problems),
         )
 
     def _task(
@@ -273,6 +279,19 @@ def _whole(annotations: dict[str, str], key: str, bad: list[str]) -> int | None:
         return int(text)
     bad.append(f"annotation {key}: {text[:60]!r} is no whole number")
     return None
+
+
+def _gpus(annotations: dict[str, str], bad: list[str]) -> int | None:
+    """Give the milli-GPU that an annotation says are in use."""
+    text = annotations.get(keys.GPU_USAGE)
+    if text is None:
+        return None
+    try:
+        found = parse_queue_quantity(text, GPU)
+    except ValueError as error:
+        bad.append(f"annotation {keys.GPU_USAGE}: {error}")
+        return None
+    return found
 
 
 def _devices(annotations: dict[str, str], bad: list[str]) -> tuple[int, ...]:

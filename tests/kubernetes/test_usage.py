@@ -1,0 +1,130 @@
+"""What nodes and pods use: read from a metrics API behind the API server, and from annotations."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.kubernetes.pods import NOW, node, observed, pod
+from tests.kubernetes.running import queue
+from tests.kubernetes.stage import wait_until
+
+from tenure.clusters.kubernetes.access import find_access
+from tenure.clusters.kubernetes.client import Client
+from tenure.clusters.kubernetes.mirror import Mirror, Options
+from tenure.clusters.kubernetes.observe import Observer
+from tenure.clusters.kubernetes.usage import FRESH, METRICS
+
+TENURE = "/apis/tenure.dev/v1alpha1"
+SECOND = 1_000_000
+
+
+@contextmanager
+def metrics_server(credentials, readings):
+    """Serve the metrics API on loopback, as an aggregated API server does; ``readings`` are the CPUs by node."""
+
+    def answer(path):
+        if path.startswith(f"{METRICS}/nodes"):
+            return [{"metadata": {"name": n}, "usage": {"cpu": c, "memory": "1Gi"}} for n, c in readings.items()]
+        if path.startswith(f"{METRICS}/pods"):
+            usage = [{"name": c, "usage": {"cpu": "1500000001n", "memory": "1Mi"}} for c in ("main", "side")]
+            return [{"metadata": {"name": "p", "namespace": "default"}, "containers": usage}]
+        return None
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            items = answer(self.path)
+            body = json.dumps({"kind": "List", "resources": []} if items is None else {"items": items}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(credentials.certificate, credentials.key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def serve(client, port):
+    """Let the API server hand the group on to it."""
+    service = {"metadata": {"name": "metrics"}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
+    client.create("/api/v1/namespaces/default/services", service)
+    spec = {
+        "group": "metrics.k8s.io", "version": "v1beta1", "insecureSkipTLSVerify": True,
+        "groupPriorityMinimum": 100, "versionPriority": 100,
+        "service": {"name": "metrics", "namespace": "default", "port": port},
+    }  # fmt: skip
+    client.create(
+        "/apis/apiregistration.k8s.io/v1/apiservices", {"metadata": {"name": "v1beta1.metrics.k8s.io"}, "spec": spec}
+    )
+
+
+def test_what_is_in_use_is_read_where_the_metrics_api_is_served_and_a_setting_needs_it(plane, token):
+    """Without the setting nobody asks, without the API nothing is known; with both it is known since when it is hot."""
+    client = plane.client()
+    for name in ("cool", "hot"):
+        plane.add_node(name, {"cpu": "4", "memory": "8Gi"})
+    client.create(f"{TENURE}/queues", queue("team"))
+    mirror = Mirror(Client(find_access(str(plane.kubeconfig_for(token, "usage")))), Options())
+    observer, now = Observer(mirror), NOW
+    mirror.usage._wall = lambda: now
+    mirror.start()
+    try:
+        wait_until(lambda: mirror.synced, "nothing is listed")
+        assert all(n.usage is None for n in observer.observe(now).cluster.nodes)
+        assert not mirror.usage._wanted.is_set()
+        pool = {"scheduler": {"rescheduler": {"hotNodes": {"enabled": True, "hot": "50%", "for": "1m"}}}}
+        body = {"apiVersion": "tenure.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "default"}, "spec": pool}
+        client.create(f"{TENURE}/nodepools", body)
+        wait_until(lambda: observer.observe(now) and mirror.usage.trouble, "nobody asks")
+        assert "cannot be read" in mirror.usage.trouble
+        readings = {"cool": "1200m", "hot": "3900000000n"}
+        with metrics_server(plane.credentials, readings) as port:
+            serve(client, port)
+            wait_until(lambda: mirror.usage.read() or not mirror.usage.trouble, lambda: mirror.usage.trouble, 60)
+            version = mirror.version()
+            now += 60 * SECOND
+            mirror.usage.read()
+            assert mirror.version() > version, "a node that is hot for long is a reason to decide"
+            used = {n.name: (n.usage["cpu"], n.usage_for) for n in observer.observe(now).cluster.nodes}
+            assert used["cool"][0] == 1200
+            assert used["hot"] == (3900, 60 * SECOND)
+            assert mirror.usage.pods["default", "p"].amounts == {"cpu": 3002, "memory": 2 << 20}
+            readings["hot"] = "1"
+            now += SECOND
+            mirror.usage.read()
+            (cooled,) = (n for n in observer.observe(now).cluster.nodes if n.name == "hot")
+            assert (cooled.usage["cpu"], cooled.usage_for) == (1000, 0)
+        mirror.usage.read()
+        assert mirror.usage.trouble
+        now += FRESH + SECOND
+        assert all(n.usage is None for n in observer.observe(now).cluster.nodes), "old readings say nothing"
+    finally:
+        mirror.stop()
+
+
+def test_an_annotation_says_how_much_of_its_gpus_a_pod_uses():
+    """Whoever measures GPUs writes it on the pod; what cannot be read is told of, and is no figure."""
+    idle = {"tenure.dev/gpu-usage": "20m", "tenure.dev/gpu-usage-since": "2026-11-20T09:30:00Z"}
+    pods = [
+        pod("idle", node="n", annotations=idle),
+        pod("odd", node="n", annotations={"tenure.dev/gpu-usage": "little"}),
+        pod("unknown", node="n"),
+    ]
+    seen = {w.name: w.tasks[0] for w in observed(node("n"), *pods).cluster.workloads}
+    assert (seen["idle"].usage, seen["idle"].usage_for) == ({"nvidia.com/gpu": 20}, 1800 * SECOND)
+    assert (seen["odd"].usage, seen["unknown"].usage) == (None, None)
