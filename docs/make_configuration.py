@@ -42,6 +42,8 @@ ON_PODS: Final = {
     "tenure.dev/checkpoint-interval": "how often it saves its work",
     "tenure.dev/restart-overhead": "how long it takes to go on from a checkpoint",
     "tenure.dev/last-checkpoint-time": "written by the workload: when it last saved; in a gang the oldest counts",
+    "tenure.dev/gpu-usage": "written by whoever measures it: how many of its GPUs the pod really uses, such as `50m`",
+    "tenure.dev/gpu-usage-since": "written with that: since when it has not used more",
     "tenure.dev/eviction-ack": "written by the workload: it has seen the notice and may be evicted now",
     "yunikorn.apache.org/allow-preemption": "`false`, on the pod or its PriorityClass: it is evicted last",
     "tenure.dev/drain": "`true`, on a node: the rescheduler empties it",
