@@ -18,7 +18,7 @@ from reassignment_search import Reassigned, Search
 from tenure.rescheduler.solver import ProcessSolver
 
 ANCHORS = {"a1_1": 44_306_501, "a1_2": 777_530_730, "a1_3": 583_005_700, "a1_4": 242_387_530, "a1_5": 727_578_290}
-PARTS = {"a1_1": 20, "a1_2": 1_500, "a1_3": 50, "a1_4": 1_200, "a1_5": 20}
+PARTS = {"a1_1": 20, "a1_2": 1_500, "a1_3": 50, "a1_4": 1_650, "a1_5": 20}
 MOST = {"a1_4": 6}
 
 
