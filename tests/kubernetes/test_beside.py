@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.kubernetes.faults import Refuse
 from tests.kubernetes.proxy import FaultProxy
-from tests.kubernetes.running import PODS, SETS, TENURE, Scheduler, bound, clear, pods_of, running
+from tests.kubernetes.running import PODS, SETS, TENURE, Scheduler, bound, clear, pods_of, running, tenure
 from tests.kubernetes.stage import wait_until
 from tools.controlplane.plane import ControlPlane, Options
 
@@ -239,6 +239,31 @@ def test_a_hole_whose_scheduler_has_died_is_given_back_by_the_next_one(plane, cl
             wait_until(lambda: nothing_is_left(client), lambda: scheduler.log.read_text()[-3000:], 60)
         finally:
             scheduler.stop()
+    assert set(small(client)) == before
+
+
+def test_a_pause_lets_nobody_leave_and_gives_back_what_was_kept_for_that(plane, client, tmp_path):
+    """Room that is kept although nothing has moved yet is given back, and none is kept before the pause ends."""
+    settle(client)
+    before = set(small(client))
+    client.create(SETS, replicas("large", 9))
+    with Deadly(plane.server, plane.authority) as proxy:
+        kubeconfig = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "killed", proxy.server)
+        scheduler = Scheduler(kubeconfig, tmp_path, "killed")
+        proxy.arm(scheduler, "after", [r"PATCH /api/v1/namespaces/default/pods/[^/]+$"])
+        scheduler.start()
+        wait_until(lambda: not proxy.left, lambda: scheduler.log.read_text()[-3000:], 60)
+        assert tainted(client)
+        paused = tenure("pause", "--for", "10m", "--reason", "a test", kubeconfig=plane.kubeconfig)
+        assert paused.returncode == 0, paused.stderr
+        scheduler.start()
+        try:
+            wait_until(lambda: nothing_is_left(client), lambda: scheduler.log.read_text()[-3000:], 60)
+            time.sleep(3)
+            assert nothing_is_left(client)
+        finally:
+            scheduler.stop()
+            tenure("pause", "--end", kubeconfig=plane.kubeconfig)
     assert set(small(client)) == before
 
 
