@@ -43,6 +43,7 @@ class Events:
         self._wall = wall
         self._waiting: deque[dict[str, Any]] = deque()
         self._told: dict[tuple[Subject, str, str], float] = {}
+        self._most_told = MOST_WAITING
         self._there = threading.Event()
         self._stopped = False
         self._serial = 0
@@ -55,8 +56,9 @@ class Events:
         key = (subject, reason, note)
         if now - self._told.get(key, -SAME_SECONDS) < SAME_SECONDS:
             return
-        if len(self._told) > MOST_WAITING:
+        if len(self._told) > self._most_told:
             self._told = {k: at for k, at in self._told.items() if now - at < SAME_SECONDS / 10}
+            self._most_told = max(MOST_WAITING, 2 * len(self._told))  # so that looking through them stays rare
         self._told[key] = now
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.popleft()
