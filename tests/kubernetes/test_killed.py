@@ -14,7 +14,7 @@ from tests.kubernetes.running import Scheduler
 from tests.kubernetes.teams import WATCHED, Teams
 from tests.kubernetes.witness import Witness
 
-KILLS = 200 if os.environ.get("TENURE_EXAMPLES") == "thorough" else 20
+KILLS = 200 if os.environ.get("TENURE_EXAMPLES") == "thorough" else 50
 
 
 class Kubelet:
