@@ -58,6 +58,7 @@ def eviction(name, cause="reclaim", at=START, **note):
 
 
 LATER = "2026-11-20T10:00:05Z"
+WAITING = pod("c", owner="c", nominated="n", annotations={keys.NOMINATION: json.dumps({"needs": ["uid-p"]})})
 STORIES = {
     "and then to": [node("n", 1), node("m", 1), pod("p", node="n"), pod("p", node="m")],
     "are bound there": [node("n", 1), pod("p", node="n"), pod("o", node="n")],
@@ -73,6 +74,10 @@ STORIES = {
     "promised nothing": [
         node("n", 1), pod("p", node="n"), pod("c", owner="c"), log(entry("p", beneficiary="default/c")),
         eviction("p", **{"for": "default/c"}),
+    ],
+    "lost its promise": [
+        node("n", 1), pod("p", node="n"), WAITING, log(entry("p", beneficiary="default/c")),
+        eviction("p", **{"for": "default/c"}), pod("c", owner="c"),
     ],
     "with the deadline": [
         node("n", 1), queue(0, LATER), pod("p", node="n"), log(entry("p", "quota")), eviction("p", "quota"),
