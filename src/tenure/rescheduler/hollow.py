@@ -115,7 +115,7 @@ def _program(asked: Improvement, nodes: Ints) -> Program | None:
             made.add(parts, -FREE, float(max(0, limit.limit)))
     return Program(
         removed, inflows, np.array(cost), np.array(upper), np.array(made.rows, np.int64),
-        np.array(made.columns, np.int64), np.array(made.values), np.array(made.low), np.array(made.high),
+        np.array(made.columns, np.int64), np.array(made.values), np.array(made.low), np.array(made.high), loose=True,
     )  # fmt: skip
 
 

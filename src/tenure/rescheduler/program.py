@@ -32,7 +32,8 @@ class Program:
     ``removed`` lists, for the first variables, the tasks that each counts: equal in everything that matters.
     ``inflows`` says what the variables after them are. Further variables only help. ``start`` may have values
     of a solution to begin with, NaN where they are not known. All variables are whole but those of ``broken``
-    (numbers). ``gap`` is the share of the cost within which a solution counts as optimal.
+    (numbers). ``gap`` is the share of the cost within which a solution counts as optimal. ``loose`` says that nothing
+    has been cut off or fixed beforehand, so that the solver had better look for it.
     """
 
     removed: list[list[int]]
@@ -47,6 +48,7 @@ class Program:
     start: Floats = field(default_factory=lambda: np.zeros(0))
     broken: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     gap: float = 0.0
+    loose: bool = False
 
 
 @dataclass(slots=True)

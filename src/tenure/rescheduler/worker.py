@@ -59,11 +59,11 @@ def solve(message: dict[str, Any]) -> dict[str, Any]:
         "output_flag": False,
         "threads": 1,
         "mip_rel_gap": float(message["gap"]),  # the default of 1e-4 stops short of the optimum
-        "presolve": "off",  # the cuts and fixings of `assemble` have done its work: half the time without it
-        "mip_heuristic_run_feasibility_jump": False,  # finds nothing here, and takes a third of a small program's time
         "mip_max_nodes": int(message["node_limit"]),
         "time_limit": float(message["time_limit"]),
     }
+    if not message["loose"]:  # where `assemble` has done their work they take half of a small program's time
+        options |= {"presolve": "off", "mip_heuristic_run_feasibility_jump": False}
     for name, value in options.items():
         solver.setOptionValue(name, value)
     solver.passModel(_model(highspy, message))
