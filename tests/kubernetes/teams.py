@@ -55,7 +55,7 @@ class Teams:
 
     def runs(self, name, pods):
         """Wait until so many pods of a workload are bound."""
-        wait_until(lambda: bound(self.client, name) == pods, f"{name} does not run with {pods}", 180)
+        wait_until(lambda: bound(self.client, name) == pods, f"{name} does not run with {pods}", 300)
 
     def quota(self, tokens):
         """Change a quota."""

@@ -14,7 +14,7 @@ from tests.kubernetes.running import Scheduler
 from tests.kubernetes.teams import WATCHED, Teams
 from tests.kubernetes.witness import Witness
 
-KILLS = 200 if os.environ.get("TENURE_EXAMPLES") == "thorough" else 50
+KILLS = 200 if os.environ.get("TENURE_EXAMPLES") == "thorough" else 25
 
 
 class Kubelet:
@@ -36,7 +36,7 @@ class Kubelet:
             self.ended.wait(0.05)
 
     def arm(self):
-        at = self.proxy.writes + self.chance.randint(1, 14)
+        at = self.proxy.writes + self.chance.randint(1, 30)
         when = self.chance.choice([self.proxy.before_write, self.proxy.after_write])
         when(at, self.kill)
 
