@@ -1,0 +1,149 @@
+"""A control plane with the default kube-scheduler, and what tests of the rescheduler beside it share."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from tests.kubernetes.running import PODS, SETS, TENURE, clear, pods_of
+from tests.kubernetes.stage import wait_until
+from tools.controlplane.plane import ControlPlane, Options
+
+from tenure.clusters.kubernetes import holes
+from tenure.clusters.kubernetes.manifests import Installation
+
+ACCOUNT = "system:serviceaccount:tenure-system:tenure"
+MAPS = "/api/v1/namespaces/tenure-system/configmaps"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+BUDGET_RULES = f"{TENURE}/disruptionbudgets"
+RESCHEDULER = {"schedulers": ["default-scheduler"], "pendingFor": "1s"}
+
+
+@contextmanager
+def started(programs, folder):
+    """Give a control plane with kube-scheduler on which Tenure is installed so that it may move that one's pods."""
+    assert programs.exists()
+    options = Options(scheduler=True, audit=True)
+    with ControlPlane(folder, options) as plane:
+        plane.install_tenure(Installation(image="tenure:test", config={"rescheduler": RESCHEDULER}))
+        first = {"metadata": {"name": "thief"}, "value": 1000, "preemptionPolicy": "Never"}
+        plane.client().create("/apis/scheduling.k8s.io/v1/priorityclasses", first)
+        yield plane
+
+
+@contextmanager
+def filled(plane):
+    """Give a client, on two nodes of 10 cores, 4 of each in use: there is no room for 9, and it can be made.
+
+    Tenure's own replicas are simulated there too, and take a quarter of a core each.
+    """
+    made = plane.client()
+    for name in ("node-0", "node-1"):
+        plane.add_node(name, {"cpu": "10", "memory": "32Gi"})
+    wait_until(lambda: all(is_ready(n) for n in made.get("/api/v1/nodes")["items"]), "the nodes are not ready", 30)
+    for name in ("small-a", "small-b"):
+        made.create(SETS, replicas(name, 2, 2, terminationGracePeriodSeconds=1))
+        wait_until(lambda name=name: sorted(nodes_of(made, name)) == ["node-0", "node-1"], f"{name} is not spread", 30)
+    yield made
+    for budget in made.get(BUDGETS)["items"]:
+        made.delete(f"{BUDGETS}/{budget['metadata']['name']}")
+    clear(plane.client())
+
+
+def replicas(name, cpu, count=1, **spec):
+    """Give a ReplicaSet for the default scheduler."""
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": str(cpu)}}}
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container], **spec}}
+    body = {"replicas": count, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": body}
+
+
+def thieves(count, **spec):
+    """Give pods that kube-scheduler serves first, and for which Tenure makes no room: it does not evaluate volumes."""
+    volumes = [{"name": "data", "nfs": {"server": "nowhere", "path": "/"}}]
+    return replicas("thief", 6, count, priorityClassName="thief", volumes=volumes, **spec)
+
+
+def settle(client, **settings):
+    """Give the node pool its settings."""
+    body = {"scheduler": {"rescheduler": RESCHEDULER, **settings}}
+    item = {"apiVersion": "tenure.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "default"}, "spec": body}
+    client.create(f"{TENURE}/nodepools", item)
+
+
+def nodes_of(client, name):
+    return [p["spec"]["nodeName"] for p in pods_of(client, name) if p["spec"].get("nodeName")]
+
+
+def is_ready(node):
+    """Whether pods may land on a node."""
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", ()))
+    return ready and not node["spec"].get("taints")
+
+
+def tainted(client):
+    nodes = client.get("/api/v1/nodes")["items"]
+    return [n["metadata"]["name"] for n in nodes
+            if any(t["key"] == holes.TAINT for t in n["spec"].get("taints", ()))]  # fmt: skip
+
+
+def record(client):
+    """Give the ConfigMap by which something is kept, if there is one."""
+    found = [m for m in client.get(MAPS)["items"] if m["metadata"]["name"].startswith("tenure-moves")]
+    return found[0] if found else None
+
+
+def nothing_is_left(client):
+    return not tainted(client) and record(client) is None
+
+
+def events(client, reason):
+    return [e for e in client.get("/apis/events.k8s.io/v1/events")["items"] if e["reason"] == reason]
+
+
+def status_of(client, name):
+    return client.get(f"{BUDGET_RULES}/{name}").get("status", {})
+
+
+def place(plane, client, node, body):
+    """Create pods on a node, by closing all others meanwhile."""
+    others = [n["metadata"]["name"] for n in client.get("/api/v1/nodes")["items"] if n["metadata"]["name"] != node]
+    plane.kubectl("cordon", *others)
+    is_pod = body["kind"] == "Pod"
+    client.create(PODS if is_pod else SETS, body)
+    name = body["metadata"]["name"]
+    wait_until(lambda: nodes_of(client, name) == [node], f"{name} does not run on {node}", 30)
+    plane.kubectl("uncordon", *others)
+
+
+def only(*nodes):
+    """Give the part of a pod's spec that lets it run on some nodes alone."""
+    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": list(nodes)}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+def fixed(name, cpu):
+    """Give a pod that nobody would recreate, and which is never moved for that."""
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": str(cpu)}}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
+            "spec": {"containers": [container]}}  # fmt: skip
+
+
+def small(client):
+    """Give the small pods by uid."""
+    return {pod["metadata"]["uid"]: pod for name in ("small-a", "small-b") for pod in pods_of(client, name)}
+
+
+def calls(plane):
+    """Give what the service account asked for: group, resource, verb, and the answer's code."""
+    for event in plane.audit(ACCOUNT):
+        about = event.get("objectRef")
+        if about is not None:
+            resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
+            yield about.get("apiGroup", ""), resource, event["verb"], event["responseStatus"]["code"]
+
+
+def written(made):
+    """Give what was written of pods, nodes and records."""
+    writes = {(resource, verb) for _, resource, verb, _ in made if verb in ("create", "update", "patch", "delete")}
+    return {call for call in writes if call[0].startswith(("pods", "nodes", "configmaps"))}
