@@ -279,6 +279,8 @@ class Search:
 
     def _exact(self, pieces: list[Piece], best: list[Piece] | None, budget: Budget) -> list[Piece] | None:
         """The best set among all subsets, or ``best`` if none comes before it."""
+        if not self.need.met(pieces):
+            return best
         leaves = {p.workload.leaf for p in pieces}
         alone = leaves.pop() if len(leaves) == 1 else None
         limit = self._key(best, alone) if best is not None else None
