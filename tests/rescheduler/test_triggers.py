@@ -164,6 +164,19 @@ def test_only_what_pays_for_its_disruption_is_moved(least, count):
     assert len(moves(play(scattered(packing(least))))) == count
 
 
+def test_beside_parts_of_gpus_whatever_moves_gets_as_many_devices_as_it_asks_for():
+    """Where devices are told apart, a class has many shapes; one of another class would be somebody else's devices."""
+    asked = {"a": (spec(gpu=2), (1, 4)), "b": (spec(gpu=1), (7,)), "part": (spec(fraction=500), (3,))}
+    pods = [workload(name, tasks=[task(f"{name}-0", of, on="a", devices=devices)], running=100, age=8000)
+            for name, (of, devices) in asked.items()]  # fmt: skip
+    stays = task("f-0", spec(gpu=4), on="d", devices=(4, 5, 6, 7))
+    pods.append(workload("f", tasks=[stays], running=100, age=200, preemptible=False))
+    played = play(cluster([node(n, cpu=8, gpu=8) for n in "ad"], pods, [queue("default")], actions=ACTIONS,
+                          rescheduler=packing()), cycles=150, every=MINUTE)  # fmt: skip
+    given = {s.task.removesuffix("-0"): len(s.devices) for s in played.steps if s.action == "nominate"}
+    assert given == {"a": 2, "b": 1, "part": 1}
+
+
 def test_the_schedulers_own_placement_is_an_objective():
     """Binpack moves pods to fuller nodes; under spread the same layout is left alone."""
     placement = packing(1e-4, "placement")

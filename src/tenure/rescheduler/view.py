@@ -109,6 +109,8 @@ def view(
     contenders: Sequence[WorkloadState],
     emptied: Sequence[int] = (),
     cooled: Mapping[int, int] | None = None,
+    *,
+    apart: bool = True,
 ) -> View:
     """Write a session as a problem.
 
@@ -124,6 +126,8 @@ def view(
         Nodes that all movable tasks have to leave.
     cooled
         Nodes that are hot, and the millicores by which they are to be cooled.
+    apart
+        Whether devices are told apart where some of them are in use by parts.
     """
     session, nodes = state.session, state.session.nodes
     waiting = gathered(session, contenders)
@@ -173,7 +177,7 @@ def view(
         classes = [classes[c] for c in origin if c < len(classes)]
     members = tuple(tuple(same) for _, same in waiting.members)
     relaxed = parts or any(t.terms is not None for t in movable) or any(t.terms is not None for m in members for t in m)
-    told = by_device(session, problem, movable, classes) if parts else None
+    told = by_device(session, problem, movable, classes) if parts and apart else None
     problem, devices = told or (problem, ())
     return View(problem, tuple(movable), tuple(classes), members, relaxed, devices)
 

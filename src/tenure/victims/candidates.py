@@ -186,7 +186,9 @@ class Gatherer:
         moves_itself = rules.cause == "consolidate" and contender.occupied()  # others may move what it runs, it may not
         known = {} if self.plugins.others or moves_itself else self._known
         lots = []
-        for leaf in sorted(self._leaves() if leaves is None else leaves):
+        if leaves is None:
+            leaves = (contender.leaf,) if rules.cause == "preempt" else self._leaves()
+        for leaf in sorted(leaves):
             key = self._alike(contender, rules, leaf)
             lot = known.get(key)
             if lot is None:
@@ -199,7 +201,8 @@ class Gatherer:
         cause, session = rules.cause, self.session
         if cause == "preempt":
             return leaf, cause, contender.leaf, contender.priority
-        if self.detailed or self.plugins.budgets.active or leaf == contender.leaf:
+        fenced = cause == "reclaim" and leaf not in self.holdings.open_to(contender.leaf)
+        if fenced or self.plugins.budgets.active or leaf == contender.leaf:
             return leaf, cause, contender.leaf, 0
         return leaf, cause, -1, resolve(session.settings, session.queues, cause, contender.leaf, leaf)
 

@@ -70,11 +70,11 @@ def _tried(
 
 
 def _answer(action: Rescheduling, found: Found, method: str, reason: str) -> tuple[View, Answer]:
-    """Write what was found as a plan over the tasks that move."""
-    made = view(action.state, [m.task for m in found.moves], ())
+    """Write what was found as a plan over the tasks that move; they take the devices that suit best."""
+    made = view(action.state, [m.task for m in found.moves], (), apart=False)
     problem = made.problem
     moves = tuple(
-        Move(n, int(problem.node[n]), m.target, int(problem.cls[n])) for n, m in enumerate(found.moves)
+        Move(n, int(problem.node[n]), m.target, problem.shapes[int(problem.cls[n])][0]) for n, m in enumerate(found.moves)
     )  # fmt: skip
     certificate = Certificate(cost=found.cost, lower_bound=NO_BOUND, method=method, reason=reason)
     return made, Answer(moves, (), certificate)
