@@ -73,9 +73,8 @@ def _answer(action: Rescheduling, found: Found, method: str, reason: str) -> tup
     """Write what was found as a plan over the tasks that move; they take the devices that suit best."""
     made = view(action.state, [m.task for m in found.moves], (), apart=False)
     problem = made.problem
-    moves = tuple(
-        Move(n, int(problem.node[n]), m.target, problem.shapes[int(problem.cls[n])][0]) for n, m in enumerate(found.moves)
-    )  # fmt: skip
+    shapes = [problem.shapes[cls][0] for cls in problem.cls.tolist()]
+    moves = tuple(Move(n, int(problem.node[n]), m.target, shapes[n]) for n, m in enumerate(found.moves))
     certificate = Certificate(cost=found.cost, lower_bound=NO_BOUND, method=method, reason=reason)
     return made, Answer(moves, (), certificate)
 
