@@ -8,6 +8,7 @@ from scenario import Figures, Period, Scenario
 
 from tenure.report.figure import figure
 from tenure.report.page import Cell, html_table, page, section
+from tenure.report.picture import picture
 from tenure.report.plot import WIDTH, Plot, grid, num, titled
 from tenure.report.scales import Tick, nice_step, top_of
 
@@ -16,10 +17,9 @@ GOAL = 0.3
 """The share of lost GPU-hours that `cost` and 30 minutes are to save against `youngest` and 0."""
 
 HEADINGS = ("", "lost GPU-h", "evictions", "due: wait h", "p95 h", "all: wait h", "Jain", "violations", "jobs/s")
-STYLE = ".curve{fill:none;stroke:currentColor;stroke-width:2;vector-effect:non-scaling-stroke}"
+STYLE = ".curve{fill:none;stroke:var(--c,currentColor);stroke-width:2;vector-effect:non-scaling-stroke}"
 
 MEASURES: tuple[tuple[str, Callable[[Figures], float]], ...] = (
-    ("Lost GPU-hours", lambda f: f.lost),
     ("Evictions", lambda f: f.evictions),
     ("Mean wait of jobs within their queue's guaranteed, hours", lambda f: f.due_wait),
     ("Jain's index of received by wanted", lambda f: f.jain),
@@ -71,9 +71,10 @@ def verdict(rows: Sequence[Figures]) -> str:
         after = found[Scenario(reclaim=True, minimum=30 * MINUTE, interval=interval, victims="cost")]
         saved = 1 - after.lost / before.lost if before.lost else 0.0
         word = "met" if saved >= GOAL else "missed"
+        change = f"{abs(saved):.0%} {'fewer' if saved >= 0 else 'more'}"
         told.append(
-            f"{name_of(after.scenario)}: {saved:.0%} fewer lost GPU-hours than with {name_of(before.scenario)} "
-            f"(goal {GOAL:.0%}: {word}); Jain {after.jain:.4f} and {before.jain:.4f}"
+            f"{name_of(after.scenario)}: {change} lost GPU-hours than with {name_of(before.scenario)} "
+            f"(goal {GOAL:.0%} fewer: {word}); Jain {after.jain:.4f} and {before.jain:.4f}"
         )
     return "\n".join(told)
 
@@ -84,21 +85,38 @@ def document(rows: Sequence[Figures], period: Period) -> str:
         f"Philly, days {period.begin:g} to {period.end:g}: {rows[0].jobs:,} jobs of the eleven largest virtual "
         "clusters on 56 nodes of 8 GPUs. A restart takes 62 s. The dashed line is the replay without reclaim."
     )
-    curves = [section(title, "", figure(_curves(title, rows, value))) for title, value in MEASURES]
+    curves = [section(title, "", figure(plot)) for title, plot in plots(rows)]
     headings = [Cell(h, right=bool(i)) for i, h in enumerate(HEADINGS)]
     lines = [[Cell(c, right=bool(i)) for i, c in enumerate(cells(row))] for row in rows]
     told = section("All figures", verdict(rows), html_table(headings, lines))
     return page("Minimum runtime", lead, [*curves, told], style=STYLE)
 
 
-def _curves(title: str, rows: Sequence[Figures], value: Callable[[Figures], float]) -> Plot:
+def drawing(rows: Sequence[Figures], period: Period) -> str:
+    """Give one picture, as SVG."""
+    head = f"Minimum runtime: {rows[0].jobs:,} jobs of Philly in {period.end - period.begin:g} days"
+    return picture(head, plots(rows), style=STYLE)
+
+
+def plots(rows: Sequence[Figures]) -> list[tuple[str, Plot]]:
+    """Give one plot for each measure, and two of what is lost: without checkpoints it is another order of magnitude."""
+    found = []
+    series = list(dict.fromkeys(series_of(r.scenario) for r in rows if r.scenario.reclaim))
+    for interval in dict.fromkeys(r.scenario.interval for r in rows if r.scenario.reclaim):
+        title = f"Lost GPU-hours, {'no checkpoints' if interval is None else f'checkpoints {_minutes(interval)}'}"
+        own = [r for r in rows if r.scenario.reclaim and r.scenario.interval == interval]
+        found.append((title, _curves(title, own, lambda f: f.lost, series)))
+    return found + [(title, _curves(title, rows, value, series)) for title, value in MEASURES]
+
+
+def _curves(title: str, rows: Sequence[Figures], value: Callable[[Figures], float], series: Sequence[str]) -> Plot:
     """One curve for each kind of victims and checkpoints over the minimum runtimes, which stand side by side."""
     top = top_of(max(map(value, rows)))
     minima = sorted({r.scenario.minimum for r in rows if r.scenario.reclaim})
     x = [Tick(n / (len(minima) - 1), _minutes(m)) for n, m in enumerate(minima)]
     step = nice_step(top, 4)
     y = [Tick(step * n / top, f"{step * n:,g}") for n in range(round(top / step) + 1)]
-    names = list(dict.fromkeys(series_of(r.scenario) for r in rows if r.scenario.reclaim))
+    names = {n: name for n, name in enumerate(series) if any(series_of(r.scenario) == name for r in rows)}
     marks = grid(y, HEIGHT)
     for row in rows:
         if not row.scenario.reclaim:
@@ -107,7 +125,7 @@ def _curves(title: str, rows: Sequence[Figures], value: Callable[[Figures], floa
                 f'<path class="curve" stroke-dasharray="6 4" d="M0 {at}H{WIDTH}">'
                 f"{titled(f'no reclaim: {value(row):,.4g}')}</path>"
             )
-    for number, name in enumerate(names):
+    for number, name in names.items():
         own = sorted((r for r in rows if r.scenario.reclaim and series_of(r.scenario) == name), key=_by_minimum)
         points = [
             f"{num(minima.index(r.scenario.minimum) / (len(minima) - 1) * WIDTH)} {num(HEIGHT * (1 - value(r) / top))}"
@@ -117,7 +135,7 @@ def _curves(title: str, rows: Sequence[Figures], value: Callable[[Figures], floa
         marks += (
             f'<g class="c{number}"><path class="curve" d="M{"L".join(points)}">{titled(f"{name}: {told}")}</path></g>'
         )
-    return Plot(f"{title} by minimum runtime", HEIGHT, marks, x, y, legend=[(f"c{n}", s) for n, s in enumerate(names)])
+    return Plot(f"{title} by minimum runtime", HEIGHT, marks, x, y, legend=[(f"c{n}", s) for n, s in names.items()])
 
 
 def _by_minimum(row: Figures) -> int:

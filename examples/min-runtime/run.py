@@ -26,6 +26,8 @@ import drawing
 import scenario as scenarios
 from scenario import FIRST_DAY, LAST_DAY, Figures, Period, Scenario, simulate
 
+from tenure.model.files import write_atomically
+
 MINUTE = 60_000_000
 MINIMA = (0, 10 * MINUTE, 30 * MINUTE, 120 * MINUTE)
 INTERVALS = (None, 30 * MINUTE)
@@ -48,9 +50,10 @@ def main() -> int:
     rows = [found[s] for s in order]
     print(drawing.table(rows))
     print(drawing.verdict(rows))
-    if given.html:
-        Path(given.html).write_text(drawing.document(rows, period), encoding="utf-8")
-        print(f"pictures: {given.html}")
+    for path, draw in ((given.html, drawing.document), (given.picture, drawing.drawing)):
+        if path:
+            write_atomically(Path(path), draw(rows, period))
+            print(f"written: {path}")
     return 0
 
 
@@ -72,6 +75,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="scenarios side by side")
     parser.add_argument("--dask", metavar="ADDRESS", help="run the scenarios on a Dask cluster")
     parser.add_argument("--html", help="write a page with pictures")
+    parser.add_argument("--picture", help="write the pictures alone, as SVG")
     given = parser.parse_args()
     if given.days is not None:
         given.end = given.begin + given.days

@@ -48,7 +48,7 @@ def test_all_scenarios_are_replayed_told_and_drawn(trace, tmp_path):
     assert 0 < lost["0m, youngest, no checkpoints"] <= lost["0m, cost, no checkpoints"]
     assert lost["30m, cost, checkpoints 30m"] < lost["30m, cost, no checkpoints"]
     assert "17 of 17" in done.stderr
-    assert page.read_text().count("<svg") == 4
+    assert page.read_text().count("<svg") == 5
 
 
 def test_a_dask_cluster_gives_the_same_figures(trace):

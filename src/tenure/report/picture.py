@@ -45,20 +45,20 @@ def simulation_picture(outcomes: Outcomes, cluster: Cluster, summary: dict[str, 
     return picture(head, plots)
 
 
-def picture(head: str, plots: Sequence[tuple[str, Plot]]) -> str:
-    """Set plots below each other, each under its title."""
+def picture(head: str, plots: Sequence[tuple[str, Plot]], *, style: str = "") -> str:
+    """Set plots below each other, each under its title; ``style``: rules for marks of the plots' own."""
     parts = []
     y = TOP
     for title, plot in plots:
         parts.append(_panel(title, plot, y))
         y += TITLE + LEGEND + plot.height + AXIS
-    style = (
+    rules = (
         f":root{{{variables(LIGHT)}}}@media(prefers-color-scheme:dark){{:root{{{variables(DARK)}}}}}"
-        f"{classes()}{sheet('marks')}{_TEXT}"
+        f"{classes()}{sheet('marks')}{_TEXT}{style}"
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {FULL_WIDTH} {y}" width="{FULL_WIDTH}" height="{y}" '
-        f'role="img"><title>{escape(head)}</title><style>{style}</style>'
+        f'role="img"><title>{escape(head)}</title><style>{rules}</style>'
         f'<rect class="sheet" x="0.5" y="0.5" width="{FULL_WIDTH - 1}" height="{y - 1}" rx="10"/>'
         f'<text class="head" x="{RIGHT}" y="42">{escape(head)}</text>{"".join(parts)}</svg>\n'
     )
