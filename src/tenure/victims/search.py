@@ -7,9 +7,8 @@ pieces this is exact. Steps are counted, not seconds, so that the same input giv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
 from itertools import islice
 
 from tenure.engine.queues import Amount
@@ -18,12 +17,13 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.reclaiming import FULLNESS
 from tenure.victims.candidates import Candidates
-from tenure.victims.choice import Key, consistent, key_of, priorities, uses_lower
+from tenure.victims.choice import priorities, uses_lower
 from tenure.victims.greedy import Greedy, prefix
 from tenure.victims.pieces import Piece
 from tenure.victims.pool import Pool, sorted_pieces
 from tenure.victims.room import Need
 from tenure.victims.rules import Rules
+from tenure.victims.subsets import Subsets
 from tenure.victims.trial import NO_LANDING, NO_ROOM, Played, Trials
 
 EXACT = 12
@@ -49,10 +49,6 @@ TOLD = 8
 
 LARGE = 64
 """Sets beyond this size are cut by room alone, and not improved."""
-
-
-LEAST = -(1 << 40)
-"""Below every priority."""
 
 
 @dataclass(slots=True)
@@ -108,7 +104,6 @@ class Search:
     ) -> None:
         assert contender.step is not None
         self.session = session
-        self.settings = session.settings
         self.trials = trials
         self.contender = contender
         self.rules = rules
@@ -118,13 +113,11 @@ class Search:
         self.many = False
         self.prepare = prepare
         self.allowed = allowed
-        self.too_much = too_much
+        self.subsets = Subsets(session.settings, too_much)
         self.hopeless: Callable[[], bool] = bool
         self.found = Found()
         self._in_vain = 0
-        self._barred: list[frozenset[Piece]] = []
         self._held: dict[int, Amount] = {}
-        self._beyond: list[Piece] | None = None
         self._verdicts: dict[frozenset[Piece], Played | Refusal] = {}
         self._may: dict[tuple[int, tuple[bool, ...]], bool] = {}
 
@@ -283,9 +276,9 @@ class Search:
             return best
         leaves = {p.workload.leaf for p in pieces}
         alone = leaves.pop() if len(leaves) == 1 else None
-        limit = self._key(best, alone) if best is not None else None
+        limit = self.subsets.key(best, alone) if best is not None else None
         most = self.found.tried + MOST_AROUND if self.many else MOST_TRIED
-        for key, subset in self._subsets(pieces, alone):
+        for key, subset in self.subsets.of(pieces, alone):
             if (limit is not None and key >= limit) or self._in_vain > MOST_IN_VAIN or self.found.tried > most:
                 break
             if not self.need.met(subset):
@@ -300,8 +293,8 @@ class Search:
             best = best or better
         if best is not None:
             return self._lower_inside(pieces, best, budget) or best
-        if self._beyond is not None and not self.found.refusals:
-            self._play(self._beyond)  # to say why
+        if self.subsets.beyond is not None and not self.found.refusals:
+            self._play(self.subsets.beyond)  # to say why
         return None
 
     def _pays(self, subset: list[Piece]) -> bool:
@@ -311,45 +304,12 @@ class Search:
             self._note_barred(subset, verdict)
         return isinstance(verdict, Played)
 
-    def _key(self, pieces: list[Piece], alone: int | None) -> Key:
-        """Order of sets. Inside one queue the highest priority that is used comes before everything else."""
-        key = key_of(self.settings, pieces)
-        return key if alone is None else (max(priorities(pieces, alone), default=LEAST), *key)
-
-    def _subsets(self, pieces: list[Piece], alone: int | None) -> Iterator[tuple[Key, list[Piece]]]:
-        """All subsets in their order, without those that hold what the rules never allow together."""
-        heap: list[tuple[Key, tuple[int, ...]]] = [(self._key([p], alone), (n,)) for n, p in enumerate(pieces)]
-        heapify(heap)
-        while heap:
-            key, numbers = heappop(heap)
-            subset = [pieces[n] for n in numbers]
-            if self._never(subset):
-                continue
-            yield key, subset
-            if self._never(subset):
-                continue
-            for number in range(numbers[-1] + 1, len(pieces)):
-                larger = [*subset, pieces[number]]
-                if not consistent(larger):
-                    continue
-                if self.too_much is not None and self.too_much(larger):
-                    self._beyond = self._beyond or larger
-                else:
-                    heappush(heap, (self._key(larger, alone), (*numbers, number)))
-
-    def _never(self, pieces: list[Piece]) -> bool:
-        """Whether a part of a set was refused by rules that refuse every larger set as well."""
-        if not self._barred:
-            return False
-        chosen = frozenset(pieces)
-        return any(part <= chosen for part in self._barred)
-
     def _note_barred(self, pieces: list[Piece], verdict: Refusal) -> None:
         """Remember what a queue does not let go together: the more is taken from its side, the less it has to give."""
         barring = self.rules.barring(verdict, self._inside)
         if barring >= 0:
             path = self.session.queues.path
-            self._barred.append(frozenset(p for p in pieces if barring in path[p.workload.leaf]))
+            self.subsets.bar(frozenset(p for p in pieces if barring in path[p.workload.leaf]))
 
     def _inside(self, queue: int) -> Amount:
         """Give what all candidates below a queue hold together, at most."""
@@ -368,7 +328,7 @@ class Search:
             level = priorities(chosen, leaf)
             if not any(p.workload.priority < level[0] for p in own):
                 continue
-            for _, subset in self._subsets(own, leaf):
+            for _, subset in self.subsets.of(own, leaf):
                 lower = priorities(subset, leaf)
                 if lower and lower[0] > level[0]:
                     break

@@ -1,0 +1,62 @@
+"""All subsets of a few pieces, the best first, without those that the rules never allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+
+from tenure.model.settings import Settings
+from tenure.victims.choice import Key, consistent, key_of, priorities
+from tenure.victims.pieces import Piece
+
+LEAST = -(1 << 40)
+"""Below every priority."""
+
+
+class Subsets:
+    """Gives subsets in order; what is learnt on the way leaves out all that come later and hold it.
+
+    Sets that are ``too_much``, and all larger ones, are refused by the rules; ``beyond`` is the first of them.
+    """
+
+    def __init__(self, settings: Settings, too_much: Callable[[Sequence[Piece]], bool] | None) -> None:
+        self.settings = settings
+        self.too_much = too_much
+        self.beyond: list[Piece] | None = None
+        self._barred: list[frozenset[Piece]] = []
+
+    def key(self, pieces: list[Piece], alone: int | None) -> Key:
+        """Order sets. Inside one queue (``alone``) the highest priority that is used comes before everything else."""
+        key = key_of(self.settings, pieces)
+        return key if alone is None else (max(priorities(pieces, alone), default=LEAST), *key)
+
+    def of(self, pieces: list[Piece], alone: int | None) -> Iterator[tuple[Key, list[Piece]]]:
+        """Give all subsets in their order."""
+        heap: list[tuple[Key, tuple[int, ...]]] = [(self.key([p], alone), (n,)) for n, p in enumerate(pieces)]
+        heapify(heap)
+        while heap:
+            key, numbers = heappop(heap)
+            subset = [pieces[n] for n in numbers]
+            if self._never(subset):
+                continue
+            yield key, subset
+            if self._never(subset):
+                continue
+            for number in range(numbers[-1] + 1, len(pieces)):
+                larger = [*subset, pieces[number]]
+                if not consistent(larger):
+                    continue
+                if self.too_much is not None and self.too_much(larger):
+                    self.beyond = self.beyond or larger
+                else:
+                    heappush(heap, (self.key(larger, alone), (*numbers, number)))
+
+    def bar(self, pieces: frozenset[Piece]) -> None:
+        """Leave out every set that holds all of these."""
+        self._barred.append(pieces)
+
+    def _never(self, pieces: list[Piece]) -> bool:
+        if not self._barred:
+            return False
+        chosen = frozenset(pieces)
+        return any(part <= chosen for part in self._barred)
