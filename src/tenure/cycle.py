@@ -22,6 +22,7 @@ from tenure.engine.plan import Plan
 from tenure.engine.session import Session
 from tenure.engine.workloads import TERMINATING
 from tenure.fairness.current import Fairness
+from tenure.model.collector import collector_paused, count_as_old
 from tenure.model.modes import mode_of, settings_for
 from tenure.victims.state import promised
 
@@ -36,6 +37,10 @@ ACTIONS: dict[str, Callable[[Context], None]] = {
     "reschedule": reschedule,
 }
 """Every action by the name it has in the settings."""
+
+
+MANY = 10_000
+"""Steps of a plan from which on what was made for it is not looked through for garbage."""
 
 
 class Scheduler:
@@ -67,6 +72,13 @@ class Scheduler:
 
     def cycle(self, now: int) -> Plan:
         """Decide at ``now`` (µs since the epoch) and give the plan; the session holds what was decided."""
+        with collector_paused():
+            plan = self._decide(now)
+            if len(plan.steps) > MANY:
+                count_as_old()
+        return plan
+
+    def _decide(self, now: int) -> Plan:
         session = self.session
         self.pass_time(now)
         if "fragmentation" in session.scorer.weights:
