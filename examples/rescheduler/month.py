@@ -17,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from month_view import month_page, month_picture, table
+from month_view import Row, month_page, month_picture, table
 
 from tenure.cli.progress import ProgressLine
 from tenure.model.files import write_atomically
@@ -56,32 +56,6 @@ class Asked:
     def label(self) -> str:
         """Name and kind of plan."""
         return f"{self.name}, exact" if self.exact and self.name != VARIANTS[0] else self.name
-
-
-@dataclass(frozen=True)
-class Row:
-    """What came out of one replay, or the mean of several.
-
-    ``low`` and ``high`` are the least and the greatest mean wait of large jobs. Waits in hours; ``daily`` counts moves
-    by day; ``after`` those made when nothing arrives any more, the last of them ``until`` hours after the last arrival;
-    ``use`` is the share of GPU-time in use until arrivals stop, ``lost`` what moves destroyed of all work.
-    """
-
-    name: str
-    large: float
-    low: float
-    high: float
-    large_p95: float
-    small: float
-    moves: float
-    most: float
-    after: float
-    until: float
-    use: float
-    lost: float
-    violations: float
-    seconds: float
-    daily: tuple[float, ...]
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from tenure.report.figure import figure
 from tenure.report.page import Cell, html_table, page, section
@@ -16,8 +16,14 @@ HEAD = ("", "large wait (h)", "of seeds", "p95", "other wait", "moves a day", "m
         "lost", "violations", "CPU s")  # fmt: skip
 
 
-class Row(Protocol):
-    """What one variant came to: see `month.Row`."""
+@dataclass(frozen=True)
+class Row:
+    """What came out of one replay, or the mean of several.
+
+    ``low`` and ``high`` are the least and the greatest mean wait of large jobs. Waits in hours; ``daily`` counts moves
+    by day; ``after`` those made when nothing arrives any more, the last of them ``until`` hours after the last arrival;
+    ``use`` is the share of GPU-time in use until arrivals stop, ``lost`` what moves destroyed of all work.
+    """
 
     name: str
     large: float

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import itemgetter
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
 from tenure.requeue.returns import Returns
 from tenure.victims.pieces import Piece
 from tenure.victims.rules import Rules
-from tenure.victims.trial import NO_ROOM, Played, Trials
+from tenure.victims.trial import NO_ROOM, Played, Trials, in_stages
 
 
 class ShortTrials(Trials):
@@ -21,7 +20,6 @@ class ShortTrials(Trials):
     def _play(self, contender: WorkloadState, pieces: Sequence[Piece], rules: Rules) -> Played | Refusal:
         if not pieces or self.returns is None or not self.returns.certain(contender, pieces):
             return super()._play(contender, pieces, rules)
-        stages = sorted(((p, tasks, core) for p in pieces for tasks, core in p.stages), key=itemgetter(2))
         victims = list(dict.fromkeys(p.workload for p in pieces))
-        refusal = self._ask(stages, victims, rules, [])
+        refusal = self._ask(in_stages(pieces), victims, rules, [])
         return refusal or Refusal(NO_ROOM, "with these victims gone the room would go back to them")

@@ -56,13 +56,10 @@ class Pool:
         """Give the pieces that free something on a node, in order."""
         found = self._at.get(node)
         if found is None:
-            by_leaf: dict[int, list[Piece]] = {}
-            for workload in dict.fromkeys(t.workload for t in self.session.on_node[node]):
-                pieces = [p for p in self.of(workload) if any(n == node for n, _ in p.frees)]
-                if pieces:
-                    by_leaf.setdefault(workload.leaf, []).extend(pieces)
-            lists = [sorted(by_leaf[leaf], key=lambda p: p.rank) for leaf in sorted(by_leaf)]
-            found = self._at[node] = list(in_order(lists))
+            here = dict.fromkeys(t.workload for t in self.session.on_node[node])
+            found = self._at[node] = sorted_pieces(
+                [p for workload in here for p in self.of(workload) if any(n == node for n, _ in p.frees)]
+            )
         return found
 
 

@@ -40,6 +40,11 @@ class Played:
     undone: list[TaskState] = field(default_factory=list)
 
 
+def in_stages(pieces: Sequence[Piece]) -> list[Taken]:
+    """Give the parts of pieces in the order in which they are taken: surplus before cores."""
+    return sorted(((p, tasks, core) for p in pieces for tasks, core in p.stages), key=itemgetter(2))
+
+
 class Trials:
     """Tries sets on a session, each inside a transaction and an epoch of its own; counts how many.
 
@@ -85,7 +90,7 @@ class Trials:
         result = Played(list(pieces), [], growth=contender.step.kind == GROW)
         owed: list[Owed] = []
         victims = list(dict.fromkeys(p.workload for p in pieces))
-        stages = sorted(((p, tasks, core) for p in pieces for tasks, core in p.stages), key=itemgetter(2))
+        stages = in_stages(pieces)
         if stages and (refusal := self._ask(stages, victims, rules, owed)) is not None:
             return refusal
         barred = held_back(self.session, contender, contender.step)
