@@ -11,7 +11,6 @@ from tests.kubernetes.beside import (
     RESCHEDULER,
     calls,
     events,
-    filled,
     fixed,
     is_ready,
     nodes_of,
@@ -22,7 +21,6 @@ from tests.kubernetes.beside import (
     replicas,
     settle,
     small,
-    started,
     status_of,
     tainted,
     thieves,
@@ -36,23 +34,6 @@ from tests.kubernetes.stage import wait_until
 from tenure.clusters.kubernetes import holes, policy
 from tenure.clusters.kubernetes.manifests import Installation, objects
 from tenure.clusters.kubernetes.rbac import Role, granted
-
-
-@pytest.fixture(scope="module")
-def plane(programs, tmp_path_factory):
-    with started(programs, tmp_path_factory.mktemp("plane")) as made:
-        yield made
-
-
-@pytest.fixture
-def client(plane):
-    with filled(plane) as made:
-        yield made
-
-
-@pytest.fixture
-def kubeconfig(plane):
-    return plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "tenure")
 
 
 def test_a_pod_of_kube_scheduler_gets_its_room_by_a_move_and_nobody_steals_it(plane, client, kubeconfig, tmp_path):

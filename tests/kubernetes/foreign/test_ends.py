@@ -9,14 +9,12 @@ import msgspec
 import pytest
 from tests.kubernetes.beside import (
     events,
-    filled,
     nodes_of,
     nothing_is_left,
     record,
     replicas,
     settle,
     small,
-    started,
     tainted,
     thieves,
 )
@@ -25,23 +23,6 @@ from tests.kubernetes.running import PODS, SETS, Scheduler, bound, pods_of, runn
 from tests.kubernetes.stage import wait_until
 
 from tenure.clusters.kubernetes import api, holes
-
-
-@pytest.fixture(scope="module")
-def plane(programs, tmp_path_factory):
-    with started(programs, tmp_path_factory.mktemp("plane")) as made:
-        yield made
-
-
-@pytest.fixture
-def client(plane):
-    with filled(plane) as made:
-        yield made
-
-
-@pytest.fixture
-def kubeconfig(plane):
-    return plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "tenure")
 
 
 def test_a_hole_that_nobody_fills_in_time_is_given_back(client, kubeconfig, tmp_path):
@@ -62,18 +43,24 @@ def test_a_hole_that_nobody_fills_in_time_is_given_back(client, kubeconfig, tmp_
         wait_until(lambda: record(client) is None, lambda: str(record(client)), 60)
 
 
+def dead_once_room_is_kept(plane, client, proxy, folder):
+    """Give a scheduler that was killed as soon as it had kept a node and told the pods of it; it moved nobody."""
+    kubeconfig = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "killed", proxy.server)
+    scheduler = Scheduler(kubeconfig, folder, "killed")
+    proxy.arm(scheduler, "after", [r"PATCH /api/v1/namespaces/default/pods/[^/]+$"])
+    scheduler.start()
+    wait_until(lambda: not proxy.left, lambda: scheduler.log.read_text()[-3000:], 60)
+    assert tainted(client)
+    return scheduler
+
+
 def test_a_hole_whose_scheduler_has_died_is_given_back_by_the_next_one(plane, client, tmp_path):
     """The limit stands in the cluster: whoever comes after it takes everything back, and has moved nobody."""
     settle(client, nominationTimeout="3s")
     before = set(small(client))
     client.create(SETS, replicas("large", 9))
     with Deadly(plane.server, plane.authority) as proxy:
-        kubeconfig = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "killed", proxy.server)
-        scheduler = Scheduler(kubeconfig, tmp_path, "killed")
-        proxy.arm(scheduler, "after", [r"PATCH /api/v1/namespaces/default/pods/[^/]+$"])
-        scheduler.start()
-        wait_until(lambda: not proxy.left, lambda: scheduler.log.read_text()[-3000:], 60)
-        assert tainted(client)
+        scheduler = dead_once_room_is_kept(plane, client, proxy, tmp_path)
         time.sleep(6)
         scheduler.start()
         try:
@@ -89,12 +76,7 @@ def test_a_pause_lets_nobody_leave_and_gives_back_what_was_kept_for_that(plane, 
     before = set(small(client))
     client.create(SETS, replicas("large", 9))
     with Deadly(plane.server, plane.authority) as proxy:
-        kubeconfig = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "killed", proxy.server)
-        scheduler = Scheduler(kubeconfig, tmp_path, "killed")
-        proxy.arm(scheduler, "after", [r"PATCH /api/v1/namespaces/default/pods/[^/]+$"])
-        scheduler.start()
-        wait_until(lambda: not proxy.left, lambda: scheduler.log.read_text()[-3000:], 60)
-        assert tainted(client)
+        scheduler = dead_once_room_is_kept(plane, client, proxy, tmp_path)
         paused = tenure("pause", "--for", "10m", "--reason", "a test", kubeconfig=plane.kubeconfig)
         assert paused.returncode == 0, paused.stderr
         scheduler.start()
