@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.kubernetes.beside import filled, started
+from tests.kubernetes.foreign.helpers import filled, started
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import time
 
 import msgspec
 import pytest
-from tests.kubernetes.beside import (
+from tests.kubernetes.foreign.helpers import (
     events,
     nodes_of,
     nothing_is_left,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from tests.kubernetes.beside import (
+from tests.kubernetes.faults import Refuse
+from tests.kubernetes.foreign.helpers import (
     BUDGET_RULES,
     BUDGETS,
     RESCHEDULER,
@@ -26,7 +27,6 @@ from tests.kubernetes.beside import (
     thieves,
     written,
 )
-from tests.kubernetes.faults import Refuse
 from tests.kubernetes.proxy import FaultProxy
 from tests.kubernetes.running import SETS, bound, pods_of, running
 from tests.kubernetes.stage import wait_until
