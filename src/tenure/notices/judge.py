@@ -153,7 +153,7 @@ class Judge:
     def play(self, group: Group, pieces: Sequence[Piece], *, keep: bool = False) -> Played | Refusal:
         """Play a set through for a group's contender."""
         assert group.contender is not None
-        trials = Trials(self.session, self.state.placer, self.shares, self.state.plugins)
+        trials = Trials(self.session, self.state.placer, self.shares, self.state.plugins, self.state.endings)
         if group.cause == "requeue":
             return Commits(self.state, trials, Requeueing()).play(group.contender, pieces, keep=keep)
         return trials.play(group.contender, pieces, self._rules(group, pieces), keep=keep)

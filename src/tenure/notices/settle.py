@@ -141,7 +141,9 @@ class _Settling:
             return False
         if not Need(self.session, contender.step).met(()):
             return True
-        trials = Trials(self.session, self.state.placer, self.state.fairness.now(), self.state.plugins)
+        trials = Trials(
+            self.session, self.state.placer, self.state.fairness.now(), self.state.plugins, self.state.endings
+        )
         return not isinstance(trials.play(contender, (), Move(self.session, contender)), Played)
 
     # -- withdrawing --------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ class Attempts:
         self.state = state
         self.session = state.session
         self.shares = shares
-        self.trials = ShortTrials(state.session, state.placer, shares, state.plugins)
+        self.trials = ShortTrials(state.session, state.placer, shares, state.plugins, state.endings)
         self.commits = Commits(state, self.trials, outcome)
         self.cut: Position | None = None
         self._refusals: dict[tuple[str, str], Refusal] = {}

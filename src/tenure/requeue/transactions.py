@@ -91,7 +91,7 @@ class Transactions:
         found = _place_of(position, turns)
         at, position = (0, None) if found is None else (found, position)
         attempts, number, unseen = self.attempts, self.attempts.commits.number, None
-        if turns:
+        if turns and self.session.settings.backfill == "none":  # what is reserved may keep a candidate from its place
             attempts.trials.returns = Returns(
                 self.session, self.shares, self.census, prospects.needs, lambda: number == attempts.commits.number
             )

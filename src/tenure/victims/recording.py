@@ -59,6 +59,8 @@ def record(
     for workload in totals:
         state.evicted.add(workload.key)
         state.endings.discard(workload)
+        if workload.occupied() and state.session.settings.backfill == "easy":
+            state.endings.add(workload)
     write_placed(state, played.placed)
 
 

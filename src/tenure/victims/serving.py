@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tenure.engine.backfill import Endings
 from tenure.engine.order import Keys, QueueOrder, Shares
 from tenure.engine.placement import Placer
 from tenure.engine.session import Session
 from tenure.engine.workloads import NextStep, TaskState, WorkloadState
+from tenure.victims.reserving import Reserving
 
 
 def held_back(session: Session, workload: WorkloadState, step: NextStep) -> bool:
@@ -26,27 +28,37 @@ def serve(
     victims: Sequence[WorkloadState],
     *,
     keys: Keys | None = None,
+    endings: Endings | None = None,
     tick: Callable[[], None] | None = None,
 ) -> list[TaskState] | None:
     """Serve all that wait, victims included, in order; None if the contender's next step got no place.
 
     Gives every task that was placed. Once the contender is served, the others are gone on with only where a victim
-    might find a place: what is left over for anybody else is the next cycle's. ``keys``: see `QueueOrder`.
+    might find a place: what is left over for anybody else is the next cycle's. ``keys``: see `QueueOrder`. With
+    backfill ``easy`` nobody delays the first that does not fit; ``endings`` are as before the victims went.
     """
     most = session.most_room()
+    easy = session.settings.backfill == "easy"
+    beside = Reserving(session, placer, contender, victims, endings) if easy else None
+    place = placer.place if beside is None else beside.try_place
 
-    def skip(who: WorkloadState, step: NextStep) -> bool:
+    def in_vain(who: WorkloadState, step: NextStep) -> bool:
         return who is not contender and step.cannot_fit(session.epoch, most)
 
-    order = QueueOrder(session, shares, skip, keys=keys)
+    def would_delay(who: WorkloadState, step: NextStep) -> bool:
+        return beside is not None and who is not contender and beside.known_to_delay(who, step)
+
+    order = QueueOrder(session, shares, in_vain if beside is None else would_delay, keys=keys)
     placed: list[TaskState] = []
     served = False
     while (workload := order.next()) is not None:
         step = workload.step
         assert step is not None
-        hopeless = skip(workload, step)
-        if not hopeless and not held_back(session, workload, step) and placer.place(workload, step):
+        hopeless = in_vain(workload, step)
+        if not hopeless and not held_back(session, workload, step) and place(workload, step):
             placed += step.tasks
+            if beside is not None:
+                beside.served(workload)
             session.refresh(workload)
             order.served(workload)
             if workload is contender and not served:
@@ -56,12 +68,28 @@ def serve(
         else:
             if workload is contender and not served:
                 return None
-            if step.shape is not None and not hopeless and not held_back(session, workload, step):
-                step.shape.failed = session.epoch
+            _note_failure(session, workload, step, beside, hopeless=hopeless)
             order.pass_over(workload)
         if tick is not None:
             tick()
     return placed if served else None
+
+
+def _note_failure(
+    session: Session, workload: WorkloadState, step: NextStep, beside: Reserving | None, *, hopeless: bool
+) -> None:
+    """Note what a step that found no place means for those after it: whom they must not delay, what need not be tried.
+
+    What was tried beside a reservation has been noted there.
+    """
+    if hopeless if beside is None else not hopeless:
+        return
+    if held_back(session, workload, step):
+        return
+    if beside is not None:
+        beside.block(workload)
+    elif step.shape is not None:
+        step.shape.failed = session.epoch
 
 
 def promise(session: Session, tasks: Sequence[TaskState]) -> None:

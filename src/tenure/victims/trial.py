@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
+from tenure.engine.backfill import Endings
 from tenure.engine.evictions import evict
 from tenure.engine.order import Keys
 from tenure.engine.placement import Placer
@@ -52,11 +53,19 @@ class Trials:
     known before it holds again.
     """
 
-    def __init__(self, session: Session, placer: Placer, shares: CurrentShares, plugins: Plugins) -> None:
+    def __init__(
+        self,
+        session: Session,
+        placer: Placer,
+        shares: CurrentShares,
+        plugins: Plugins,
+        endings: Endings | None = None,
+    ) -> None:
         self.session = session
         self.placer = placer
         self.shares = shares
         self.plugins = plugins
+        self.endings = endings
         self.count = 0
         self._keys: Keys = {}
         off = {cause for cause, mode in session.settings.modes.items() if mode == "off"}
@@ -97,7 +106,9 @@ class Trials:
         self._take(stages, victims, result)
         if rules.cause == "consolidate" and not self._land(contender, victims, result):
             return Refusal(NO_LANDING, "what would have to move finds no place to land")
-        placed = serve(self.session, self.placer, self.shares, contender, victims, keys=self._keys)
+        placed = serve(
+            self.session, self.placer, self.shares, contender, victims, keys=self._keys, endings=self.endings
+        )
         if placed is None:
             return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do")
         result.placed += placed

@@ -52,7 +52,7 @@ class Turns:
     @cached_property
     def trials(self) -> Trials:
         """Plays sets through."""
-        return Trials(self.session, self.state.placer, self.shares, self.state.plugins)
+        return Trials(self.session, self.state.placer, self.shares, self.state.plugins, self.state.endings)
 
     def run(self) -> None:
         """Help whom evictions of this cause can help."""
