@@ -96,7 +96,7 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
     placed = {t.name: t.node for t in after.tasks if t.phase in PLACED and t.node is not None}
     leaves = [s for s in played.steps if s.workload == key and s.action == "evict"]
     if leaves:
-        return Story(key, "gives way", _evicted_headline(leaves), evictions=evictions, nodes=placed)
+        return Story(key, "gives way", _evicted_headline(leaves), _places(leaves), evictions=evictions, nodes=placed)
     if pending is not None:
         state = "partly running" if placed else "pending"
         headline = _waiting_headline(after, played.before.now, len(placed))
@@ -119,10 +119,22 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
 
 
 def _evicted_headline(steps: list[Step]) -> str:
-    """Say of what is evicted in this cycle why, and where it goes on."""
-    lands = sorted({s.to for s in steps if s.to is not None})
-    goes_on = f"; it goes on at {', '.join(lands)}" if lands else ""
-    return f"{len(steps)} of its tasks are evicted in this cycle: {steps[0].reason}{goes_on}"
+    """Say of what is evicted in this cycle why."""
+    some = "1 of its tasks is" if len(steps) == 1 else f"{len(steps)} of its tasks are"
+    return f"{some} evicted in this cycle: {steps[0].reason}"
+
+
+def _places(steps: list[Step]) -> tuple[Reason, ...]:
+    """Say of each task that is evicted in this cycle, and that is sure of a place, where it goes on."""
+    return tuple(
+        Reason("Moves", _goes_on(s), {"task": s.task, "from": s.node, "to": s.to}) for s in steps if s.to is not None
+    )
+
+
+def _goes_on(step: Step) -> str:
+    if step.to == step.node:
+        return f"{step.task} starts anew on {step.node}, together with the rest of its core"
+    return f"{step.task} leaves {step.node} and goes on at {step.to}"
 
 
 def _settling(played: PlayThrough, key: str) -> list[Reason]:

@@ -197,3 +197,25 @@ def test_a_pod_evicted_for_one_cause_is_down_for_a_rule_about_another():
     book = ledger(rule(max_unavailable=1, causes=("reschedule",)), pods=pods(3))
     book.charge([web(0, cause="reclaim")], NOW)
     assert not book.allows([web(1, cause="reschedule")], NOW)
+
+
+def test_a_pod_that_is_not_ready_goes_only_where_its_pod_disruption_budget_is_kept():
+    """Kubernetes' default (IfHealthyBudget): with fewer up than there have to be, what runs and is not ready stays."""
+    kept = ledger(pods=pods(3, down=1), budgets=[DisruptionBudget(name="web", min_available=2)])
+    assert kept.allows([web(0, up=False)], NOW)
+    broken = ledger(pods=pods(3, down=1), budgets=[DisruptionBudget(name="web", min_available=3)])
+    assert not broken.allows([web(0, up=False)], NOW)
+    assert broken.allows([web(0, up=False, pending=True)], NOW), "it has not started: the API asks no budget"
+    assert ledger(rule(min_available=3), pods=pods(3, down=1)).allows([web(0, up=False)], NOW), "a rule of our own"
+
+
+def test_a_pod_in_several_pod_disruption_budgets_is_not_evicted():
+    """The Eviction API refuses each such eviction with an error, whatever the budgets say."""
+    wide = DisruptionBudget(name="all", max_unavailable=3)
+    narrow = DisruptionBudget(name="web", max_unavailable=3, selector=LabelSelector(match_labels=(("app", "web"),)))
+    book = ledger(pods=pods(4), budgets=[wide, narrow])
+    assert book.allows([web(1)], NOW)
+    denial = book.refusal([web(1), web(2, labels={"app": "web"})], NOW)
+    assert denial.rule == "PodDisruptionBudget default/all and PodDisruptionBudget default/web"
+    assert book.allows([web(2, labels={"app": "web"}, up=False, pending=True)], NOW)
+    assert ledger(pods=pods(4), budgets=[narrow]).allows([web(2, labels={"app": "web"})], NOW)

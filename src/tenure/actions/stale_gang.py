@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tenure.actions.context import Context
 from tenure.engine.evictions import evict
+from tenure.engine.plan import Refused
+from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import SUCCEEDED, WorkloadState
 from tenure.model.duration import format_duration
 from tenure.model.settings import Cause
@@ -63,6 +65,10 @@ def _evict(context: Context, workload: WorkloadState, grace: int) -> None:
     price = prices(state, pieces, CAUSE, None)
     active = sum(t.active for t in workload.tasks)
     tasks = [t for p in pieces for t in p.tasks]
+    refusal = state.plugins.budgets.validate(session, CAUSE, None, tasks, forced=tasks)
+    if refusal is not None:
+        _spare(context, workload, refusal)
+        return
     for task in workload.tasks:
         if task.nominated >= 0:
             session.withdraw(task)
@@ -80,3 +86,10 @@ def _evict(context: Context, workload: WorkloadState, grace: int) -> None:
         )
 
     record(state, Played(pieces, [], evicted=tasks), price, CAUSE, None, reason)
+
+
+def _spare(context: Context, workload: WorkloadState, refusal: Refusal) -> None:
+    """Note that a budget that names the cause, or a PodDisruptionBudget, keeps a stale gang; look again then."""
+    context.plan.refused.append(Refused(workload.key, CAUSE, None, refusal.shield, refusal.until, refusal.message))
+    if refusal.until is not None:
+        context.evicting().wake_at(refusal.until)

@@ -27,6 +27,8 @@ class MovePlan:
     no plan; costs are in weighted resource-seconds. ``gain`` is what the layout gains, in weighted resources, ``net``
     what is left of it once the cost is paid at `minGain`, and ``bound`` the most that any plan could leave; None where
     moves are not made for the layout's sake. ``shadow``: it is a record of what would be done, and nothing is.
+    ``nodes`` are those that are to be emptied or cooled, or that are new. ``leaving`` says how many of the waves leave
+    now: the others are planned anew once those have landed; None: all of them leave.
     """
 
     beneficiaries: tuple[str, ...]
@@ -41,6 +43,8 @@ class MovePlan:
     gain: float | None = None
     net: float | None = None
     bound: float | None = None
+    nodes: tuple[str, ...] = ()
+    leaving: int | None = None
 
     @property
     def feasible(self) -> bool:

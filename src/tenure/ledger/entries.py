@@ -29,6 +29,8 @@ class Ask:
         Whether the pod is up now: one that is down already makes nothing worse.
     forced
         It comes from a drain or a stale gang, which only a rule that names the cause refuses.
+    pending
+        The pod has a node and has not started: Kubernetes asks no PodDisruptionBudget before it goes.
     """
 
     workload: str
@@ -40,6 +42,7 @@ class Ask:
     lost: Mapping[str, int] = field(default_factory=dict)
     up: bool = True
     forced: bool = False
+    pending: bool = False
 
     @property
     def namespace(self) -> str:

@@ -51,12 +51,34 @@ class Ledger:
     ) -> None:
         known, there = list(log), list(pods)
         self.rules = [Rule(r, known, there) for r in rules]
-        self.rules += [Rule(of_budget(b), (), there, strict=True) for b in budgets]
+        self.budgets = [Rule(of_budget(b), (), there, strict=True) for b in budgets]
+        self.rules += self.budgets
         self.charged: list[Charge] = []
 
     def rows(self, asks: Sequence[Ask], now: int) -> list[Row]:
         """Give all bounds on a set of evictions at ``now`` (µs since the epoch)."""
-        return [row for rule in self.rules for row in rule.rows(asks, self.charged, now) if row.weights]
+        rows = [row for rule in self.rules for row in rule.rows(asks, self.charged, now)]
+        return [row for row in (*rows, *self._in_several(asks)) if row.weights]
+
+    def _in_several(self, asks: Sequence[Ask]) -> list[Row]:
+        """Bar pods that several PodDisruptionBudgets cover: the Eviction API refuses them, whatever those say."""
+        if len(self.budgets) <= 1:
+            return []
+        covering = {
+            number: names
+            for number, ask in enumerate(asks)
+            if not ask.pending and len(names := [b.model.name for b in self.budgets if b.covers(ask)]) > 1
+        }
+        groups = sorted({tuple(names) for names in covering.values()})
+        return [
+            Row(
+                rule=" and ".join(names),
+                weights={number: 1 for number, found in covering.items() if tuple(found) == names},
+                bound=0,
+                message="the Eviction API lets no pod go that is in several PodDisruptionBudgets",
+            )
+            for names in groups
+        ]
 
     def refusal(self, asks: Sequence[Ask], now: int) -> Denial | None:
         """Give the first rule that does not allow all of ``asks`` at once; None if all rules do."""

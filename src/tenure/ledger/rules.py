@@ -30,17 +30,17 @@ class Rule:
     def __init__(self, model: BudgetRule, log: Iterable[Charge], pods: Iterable[Pod], *, strict: bool = False) -> None:
         self.model = model
         self.strict = strict
-        self.log = sorted((c for c in log if self._covers(c.ask)), key=lambda c: c.at)
+        self.log = sorted((c for c in log if self.covers(c.ask)), key=lambda c: c.at)
         self.pods = [p for p in pods if self._counts_pods and self._counts(p)]
 
     def rows(self, asks: Sequence[Ask], charged: Sequence[Charge], now: int) -> list[Row]:
         """Give the bounds that hold at ``now`` for a set that is asked for, one for each workload where it says so."""
         window = self._window(now)
-        concerned = [i for i, a in enumerate(asks) if self._covers(a) and not (a.forced and not self._insists(a))]
+        concerned = [i for i, a in enumerate(asks) if self.covers(a) and not (a.forced and not self._insists(a))]
         if window is None or not concerned:
             return []
         since, ends = window
-        log = self.log + [c for c in charged if self._covers(c.ask)]
+        log = self.log + [c for c in charged if self.covers(c.ask)]
         fallen = {(c.ask.workload, c.ask.task) for c in charged}
         recent = self._recent(log, since, now)
         if self.model.each is None:
@@ -119,7 +119,8 @@ class Rule:
             return None
         return (opened[0] - 1 if model.per is None else since), opened[1]
 
-    def _covers(self, ask: Ask) -> bool:
+    def covers(self, ask: Ask) -> bool:
+        """Whether an eviction is one of those that it is about."""
         model = self.model
         if model.causes is not None and ask.cause not in model.causes:
             return False
@@ -182,7 +183,10 @@ class Rule:
         weights = {i: 1 for i in mine if asks[i].up and (asks[i].workload, asks[i].task) not in fallen}
         rows = []
         for bound, text in self._allowances(expected, up):
-            rows.append(replace(self._row(weights, bound, ends, text), concurrent=True))
+            counted = weights
+            if self.strict and bound < 0:  # then the Eviction API keeps what runs and is not ready as well
+                counted = {i: 1 for i in mine if not asks[i].pending}
+            rows.append(replace(self._row(counted, bound, ends, text), concurrent=True))
         return rows
 
     def _allowances(self, expected: int, up: int) -> list[tuple[int, str]]:

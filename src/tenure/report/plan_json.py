@@ -66,6 +66,8 @@ def _move(move: MovePlan) -> dict[str, Any]:
         "trigger": move.trigger,
         "feasible": move.feasible,
         "shadow": move.shadow,
+        "nodes": list(move.nodes),
+        "leaving": len(move.waves) if move.leaving is None else move.leaving,
         "waves": [
             [{"workload": s.workload, "task": s.task, "from": s.origin, "to": s.target, "mode": s.mode} for s in wave]
             for wave in move.waves

@@ -50,7 +50,7 @@ def headline(plan: Plan) -> str:
 
 def all_rows(plan: Plan) -> list[Rows]:
     """Give all tables but that of the queues, in the order in which they are read; empty ones are left out."""
-    makers: Sequence[Callable[[Plan], Rows]] = (quota_events, steps, shadow, quota, pending, refused, requeue)
+    makers: Sequence[Callable[[Plan], Rows]] = (quota_events, steps, shadow, warnings, quota, pending, refused, requeue)
     return [rows for rows in (make(plan) for make in makers) if rows.rows]
 
 
@@ -62,6 +62,11 @@ def steps(plan: Plan) -> Rows:
 def shadow(plan: Plan) -> Rows:
     """Evictions of causes in shadow, which are recorded and not carried out."""
     return _step_rows("In shadow: would be evicted, is not", plan.get("shadow", ()))
+
+
+def warnings(plan: Plan) -> Rows:
+    """What did not go as it should: searches cut off, plugins that misbehave, what stays on nodes to be emptied."""
+    return Rows("Warnings", ("warning",), [(text,) for text in plan.get("warnings", ())], wide=("warning",))
 
 
 def _step_rows(title: str, entries: Sequence[Plan]) -> Rows:
@@ -211,20 +216,40 @@ def requeue(plan: Plan) -> Rows:
 
 def move_sentence(move: Plan) -> str:
     """Say for whom tasks are moved, and how good the plan is."""
-    whom = ", ".join(move.get("for") or ()) or "nobody in particular"
-    whom += " (in shadow: nothing is carried out)" if move.get("shadow") else ""
-    if not move.get("feasible", True):
-        text = f"For {whom} ({move.get('trigger', '')}): no moves make room."
+    trigger = move.get("trigger", "")
+    text = f"{_aim(move)}{' (in shadow: nothing is carried out)' if move.get('shadow') else ''} ({trigger}): "
+    feasible, certificate = move.get("feasible", True), move.get("certificate") or {}
+    method = certificate.get("method", "")
+    if not feasible:
+        text += f"{_FAILS.get(trigger, 'no moves make room')}{f' ({method})' if method else ''}."
     else:
-        tasks = sum(map(len, move.get("waves") or ()))
-        waves = count(len(move.get("waves") or ()), "wave")
-        text = f"For {whom} ({move.get('trigger', '')}): {count(tasks, 'move')} in {waves}."
-    certificate = move.get("certificate") or {}
-    if certificate:
-        text += f" Cost {_figure(certificate.get('cost'))}, {_proven(certificate)} ({certificate.get('method', '')})."
-        reason = certificate.get("reason") or ""
-        text += f" {reason[:1].upper()}{reason[1:]}" if reason else ""
-    return text
+        found = move.get("waves") or ()
+        text += f"{count(sum(map(len, found)), 'move')} in {count(len(found), 'wave')}{_later(move)}."
+        if certificate:
+            text += f" Cost {_figure(certificate.get('cost'))}, {_proven(certificate)} ({method})."
+    reason = certificate.get("reason") or ""
+    return text + (f" {reason[:1].upper()}{reason[1:]}" if reason else "")
+
+
+_AIMS = {"drain": "To empty", "hot-node": "To cool", "new-nodes": "To make use of"}
+_FAILS = {"drain": "what is there cannot all be moved off", "hot-node": "no moves cool it enough"}
+
+
+def _aim(move: Plan) -> str:
+    """Say what moves are for: for whom, or for the sake of which nodes."""
+    whom, nodes = move.get("for") or (), move.get("nodes") or ()
+    if whom:
+        return f"For {_first_of(whom)}"
+    aim = _AIMS.get(move.get("trigger", ""))
+    return f"{aim} {_first_of(nodes)}" if aim and nodes else "For a better layout"
+
+
+def _later(move: Plan) -> str:
+    """Say of waves that do not leave at once what they wait for."""
+    waves, leaving = len(move.get("waves") or ()), move.get("leaving")
+    if leaving is None or leaving >= waves:
+        return ""
+    return f", of which {leaving} leaves now: what follows is planned anew once that has landed"
 
 
 def _proven(certificate: Plan) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tenure.engine.moves import MovePlan, MoveStep
 from tenure.engine.plan import Reason
+from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import RUNNING, TaskState, WorkloadState
 from tenure.model.workload import DEFAULT_GRACE_PERIOD
 from tenure.rescheduler.enact import enact
@@ -86,12 +87,14 @@ class Rescheduling:
 
     def report(
         self, keys: Sequence[str], trigger: str, answer: Answer, waves: Sequence[Wave] = (), made: View | None = None,
-        worth: Worthwhile | None = None,
+        worth: Worthwhile | None = None, nodes: Sequence[int] = (), leaving: int | None = None,
     ) -> None:  # fmt: skip
-        """Write what was planned into the plan of the cycle."""
+        """Write what was planned into the plan of the cycle; ``nodes`` and ``leaving`` as in `MovePlan`."""
         c = answer.certificate
         steps = () if made is None else tuple(tuple(self._step(made, leg.move, leg.mode) for leg in w) for w in waves)
-        plan = MovePlan(tuple(keys), trigger, c.cost, c.lower_bound, c.gap, c.method, c.reason, steps)
+        names = tuple(self.session.nodes.names[n] for n in nodes)
+        plan = MovePlan(tuple(keys), trigger, c.cost, c.lower_bound, c.gap, c.method, c.reason, steps, nodes=names,
+                        leaving=leaving)  # fmt: skip
         if worth is not None:
             gap = (worth.bound - worth.net) / worth.bound if worth.bound else 0.0
             plan = replace(plan, gain=worth.gain, net=worth.net, bound=worth.bound, gap=gap)
@@ -103,13 +106,18 @@ class Rescheduling:
 
     def carry_out(
         self, made: View, answer: Answer, contenders: Sequence[WorkloadState], trigger: str,
-        worth: Worthwhile | None = None,
+        worth: Worthwhile | None = None, nodes: Sequence[int] = (),
     ) -> bool:  # fmt: skip
         """Sequence a plan, carry it out on the session and write it down; whether anything moves."""
         keys = tuple(w.key for w in contenders)
         waves = sequence(made.problem, answer.moves, self.settings.moves)
         if waves is None:
-            self._give_up(keys, trigger, answer, "no order of the moves keeps what is down within the budgets")
+            why = "no order of the moves keeps what is down within the budgets"
+            self._give_up(keys, trigger, answer, why, nodes)
+            return False
+        refusal = self._refusal([made.tasks[m.task] for m in answer.moves], contenders)
+        if refusal is not None:
+            self._give_up(keys, trigger, answer, refusal.message, nodes)
             return False
         last = _in_one_go(made.problem, waves)
         legs = [leg for wave in (waves if last else waves[:1]) for leg in wave]
@@ -117,17 +125,27 @@ class Rescheduling:
         price = prices_of(self.state, [made.tasks[leg.move.task] for leg in legs])
         done = enact(self.state, made, [leg.move for leg in legs], answer.landings if last else ())
         if done is None:
-            self._give_up(keys, trigger, answer, UNSUITED)
+            self._give_up(keys, trigger, answer, UNSUITED, nodes)
             return False
-        self.report(keys, trigger, answer, waves, made, worth)
+        self.report(keys, trigger, answer, waves, made, worth, nodes, len(waves) if last else 1)
         self._record(done.evicted, done.placed, price, contenders, wave_of, trigger)
         self.moved = True
         self.memory.unfinished = not last
         return True
 
-    def _give_up(self, keys: tuple[str, ...], trigger: str, answer: Answer, why: str) -> None:
+    def _refusal(self, tasks: Sequence[TaskState], contenders: Sequence[WorkloadState]) -> Refusal | None:
+        """Give the first no of a plugin to the plan as a whole; budgets and minimum runtime are in it already."""
+        for contender in contenders or (None,):
+            refusal = self.state.plugins.ask_others_of_plan(self.session, CAUSE, contender, tasks)
+            if refusal is not None:
+                return refusal
+        return None
+
+    def _give_up(
+        self, keys: tuple[str, ...], trigger: str, answer: Answer, why: str, nodes: Sequence[int] = ()
+    ) -> None:
         certificate = replace(answer.certificate, cost=None, method="unknown", reason=why)
-        self.report(keys, trigger, Answer((), (), certificate))
+        self.report(keys, trigger, Answer((), (), certificate), nodes=nodes)
         for key in keys:
             self.state.obstacle(key, Reason("NoMoveHelps", f"no moves make room: {why}", {"cause": CAUSE}))
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tenure.rescheduler.cover import NEVER, Cover
+from tenure.rescheduler.heat import NAME as HEAT
 from tenure.rescheduler.problem import Ints, Problem
 
 
@@ -63,10 +64,16 @@ def _too_much(problem: Problem) -> str:
         name = problem.resources[row] if problem.resources else f"resource {row}"
         if name == "free devices":
             continue
-        have, unit = readable(name, int(np.maximum(_real(problem)[row], 0).sum()))
-        need, _ = readable(name, int(wanted[row] * _scale(problem)[row]))
-        return f"moving makes no room in all: {have:g} {unit} are free on all nodes together, and {need:g} are asked"
+        have = int(np.maximum(_real(problem)[row], 0).sum())
+        return too_little(name, have, int(wanted[row] * _scale(problem)[row]))
     return ""
+
+
+def too_little(name: str, have: int, need: int) -> str:
+    """Say that all nodes together have less free of a resource than is asked; amounts in units of the node table."""
+    free, unit = readable(name, have)
+    asked, _ = readable(name, need)
+    return f"moving makes no room in all: {free:g} {unit} are free on all nodes together, and {asked:g} are asked"
 
 
 def _scale(problem: Problem) -> Ints:
@@ -85,6 +92,8 @@ def readable(name: str, amount: int) -> tuple[float, str]:
         return float(amount), "GPUs"
     if name == "cpu":
         return amount / 1000, "CPUs"
+    if name == HEAT:
+        return amount / 1000, "CPUs of use below hot"
     if name == "memory":
         return round(amount / 2**30, 2), "GiB of memory"
     return float(amount), name

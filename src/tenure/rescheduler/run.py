@@ -46,4 +46,6 @@ def run(state: Evicting, memory: Memory, due: Due) -> None:
         new_nodes.act(action, due.new)
     if due.background and not rests:
         background.act(action)
+    known = set(state.plan.warnings)
+    state.plan.warnings += [c for c in state.plugins.complaints.values() if c not in known]
     memory.forget(state.session)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -14,18 +14,20 @@ from tenure.engine.cost import MICRO, cost
 from tenure.engine.nodes import FREE_DEVICES
 from tenure.engine.session import Session
 from tenure.engine.workloads import RUNNING, Group, TaskState, WorkloadState
+from tenure.model.duration import format_time
 from tenure.rescheduler.devices import Devices, by_device
 from tenure.rescheduler.domains import gathered
 from tenure.rescheduler.heat import Heat, with_heat
 from tenure.rescheduler.memory import CAUSE, Memory, moves_of
 from tenure.rescheduler.problem import Ask, Bound, Ints, Mask, Problem
-from tenure.rescheduler.settling import settled
+from tenure.rescheduler.settling import resting
 from tenure.shields.opt_out import last_resort
 from tenure.shields.plugins import Plugins
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.state import Evicting
 
+DAEMON_SET = "DaemonSet"
 Kind = tuple[TaskClass, bytes | None]
 """What tasks of one class of a problem have in common: what they ask for, and the nodes that their group's topology
 leaves, if it requires any.
@@ -55,16 +57,20 @@ class Movable:
     def __init__(self, state: Evicting, memory: Memory) -> None:
         self.state = state
         self.session = state.session
-        self._still = settled(self.session, moves_of(self.session, memory))
+        now = self.session.now
+        self.rests = {k: at for k, at in resting(self.session, moves_of(self.session, memory)).items() if at > now}
 
-    def tasks(self, contenders: Sequence[WorkloadState]) -> list[TaskState]:
-        """Give all tasks that may be moved for all of these contenders, workload by workload."""
+    def tasks(self, contenders: Sequence[WorkloadState], drained: int | None = None) -> list[TaskState]:
+        """Give all tasks that may be moved for all of these contenders, workload by workload.
+
+        ``drained``: the node that is to be emptied; on what is there only budgets that name the cause have a say.
+        """
         found: list[TaskState] = []
         for key in sorted(self.session.workloads):
             workload = self.session.workloads[key]
             if workload in contenders or not self._open(workload):
                 continue
-            found += self._allowed(workload, contenders)
+            found += self._allowed(workload, contenders, drained)
         return found
 
     def _open(self, workload: WorkloadState) -> bool:
@@ -73,26 +79,54 @@ class Movable:
             workload.leaf >= 0
             and workload.occupied()
             and workload.key not in state.evicted
-            and workload.model.owner_kind != "DaemonSet"
+            and workload.model.owner_kind != DAEMON_SET
             and preemptibility(workload) is None
             and disabled(self.session.queues, workload.leaf) is None
         )
 
-    def _allowed(self, workload: WorkloadState, contenders: Sequence[WorkloadState]) -> list[TaskState]:
+    def _allowed(
+        self, workload: WorkloadState, contenders: Sequence[WorkloadState], drained: int | None
+    ) -> list[TaskState]:
         plugins: Plugins = self.state.plugins
+        forced = [t for t in workload.tasks if t.node == drained]
         running = [t for t in workload.tasks if t.phase is RUNNING and not t.fresh]
-        still = {t for t in running if (workload.key, t.name) in self._still}
+        still = {t for t in running if (workload.key, t.name) in self.rests}
         if any(last_resort(self.session, t) for t in running):
             return []
         surplus_only = False
         for contender in contenders or (None,):
-            refusal = plugins.filter(self.session, CAUSE, contender, workload)
+            refusal = plugins.filter(self.session, CAUSE, contender, workload, forced=forced)
             if refusal is not None and not refusal.core_only:
                 return []
             surplus_only |= refusal is not None
         beyond = surplus(workload)
         surplus_only |= any(t not in beyond for t in still)  # of a core, one moves alone or all do
         return [t for t in running if t not in still and (t in beyond or not surplus_only)]
+
+
+def why_still(movable: Movable, task: TaskState, drained: int) -> str:
+    """Say why a task stays on a node that is to be emptied."""
+    workload, state = task.workload, movable.state
+    until = movable.rests.get((workload.key, task.name))
+    told = {
+        "it belongs to the node, by a DaemonSet": workload.model.owner_kind == DAEMON_SET,
+        "another scheduler has bound it": workload.leaf < 0,
+        "its workload has lost something else in this cycle": workload.key in state.evicted,
+        "it does not run yet": task.phase is not RUNNING,
+        f"it was moved lately, and rests until {format_time(until or 0)}": until is not None,
+    }
+    return next((why for why, holds in told.items() if holds), None) or _shielded(movable, workload, drained)
+
+
+def _shielded(movable: Movable, workload: WorkloadState, drained: int) -> str:
+    """Say which shield keeps a workload that runs from being moved off a node that is to be emptied."""
+    state = movable.state
+    refusal = preemptibility(workload) or disabled(state.session.queues, workload.leaf)
+    if refusal is None and any(last_resort(state.session, t) for t in workload.tasks if t.phase is RUNNING):
+        return "its workload asked to be spared"
+    forced = [t for t in workload.tasks if t.node == drained]
+    refusal = refusal or state.plugins.filter(state.session, CAUSE, None, workload, forced=forced)
+    return "another task of its core rests" if refusal is None else refusal.message
 
 
 def surplus(workload: WorkloadState) -> set[TaskState]:
@@ -131,6 +165,7 @@ def view(
     """
     session, nodes = state.session, state.session.nodes
     waiting = gathered(session, contenders)
+    forced = {t for t in movable if t.node in emptied}
     own = [own_domain(session, t, t.node) for t in movable]
     kinds = [(t.cls, None if d is None else d.tobytes()) for t, d in zip(movable, own, strict=True)]
     domains = dict(zip(kinds, own, strict=True))
@@ -168,7 +203,7 @@ def view(
         cost=np.array([max(1, -(-cost(session, t) // MICRO)) for t in movable], np.int64),
         unit=units_of(movable), asks=tuple(asks),
         domain=np.array(places, np.int64).reshape(len(places), len(nodes)),
-        families=tuple(waiting.families), bounds=tuple(_bounds(state, movable, contenders, forced=bool(emptied))),
+        families=tuple(waiting.families), bounds=tuple(_bounds(state, movable, contenders, forced=forced)),
         resources=tuple(nodes.resources[r] for r in rows), nodes=tuple(nodes.names), units=units, real=real,
     )  # fmt: skip
     heat = Heat(session) if session.settings.rescheduler.hot_nodes.enabled else None
@@ -241,7 +276,7 @@ def units_of(movable: Sequence[TaskState]) -> Ints:
 
 
 def _bounds(
-    state: Evicting, movable: Sequence[TaskState], contenders: Sequence[WorkloadState], *, forced: bool
+    state: Evicting, movable: Sequence[TaskState], contenders: Sequence[WorkloadState], *, forced: Collection[TaskState]
 ) -> list[Bound]:
     """Budgets that hold for these tasks, whoever of the contenders they are moved for."""
     budgets = state.plugins.budgets

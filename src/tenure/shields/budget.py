@@ -8,7 +8,7 @@ from dataclasses import replace
 from tenure.engine.cost import UNITS, lost_time
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import FAILED, GATED, PENDING, RUNNING, SUCCEEDED, TaskState, WorkloadState
+from tenure.engine.workloads import BOUND, FAILED, GATED, PENDING, RUNNING, SUCCEEDED, TaskState, WorkloadState
 from tenure.ledger.entries import Ask, Charge, Pod, Row
 from tenure.ledger.ledger import Ledger
 from tenure.model.cluster import Eviction
@@ -41,7 +41,13 @@ class Budgets:
             self.ledger = Ledger(rules, budgets, log + self._history, pods_of(session))
 
     def filter(
-        self, session: Session, cause: Cause, contender: WorkloadState | None, victim: WorkloadState
+        self,
+        session: Session,
+        cause: Cause,
+        contender: WorkloadState | None,
+        victim: WorkloadState,
+        *,
+        forced: Collection[TaskState] = (),
     ) -> Refusal | None:
         """Refuse a workload of which no single task may be evicted."""
         if not self.active:
@@ -49,7 +55,7 @@ class Budgets:
         refusal = None
         for task in victim.tasks:
             if task.node >= 0:
-                refusal = self.validate(session, cause, contender, [task])
+                refusal = self.validate(session, cause, contender, [task], forced=forced)
                 if refusal is None:
                     return None
         return refusal
@@ -61,9 +67,9 @@ class Budgets:
         contender: WorkloadState | None,
         tasks: Sequence[TaskState],
         *,
-        forced: bool = False,
+        forced: Collection[TaskState] = (),
     ) -> Refusal | None:
-        """Refuse a set that some budget does not allow as a whole."""
+        """Refuse a set that some budget does not allow as a whole. ``forced``: drained, or of a stale gang."""
         if not self.active:
             return None
         denial = self.ledger.refusal(asks_of(session, cause, contender, tasks, forced=forced), session.now)
@@ -76,7 +82,7 @@ class Budgets:
         contender: WorkloadState | None,
         tasks: Sequence[TaskState],
         *,
-        forced: bool = False,
+        forced: Collection[TaskState] = (),
     ) -> list[Row]:
         """Give the bounds on a set of tasks that might be evicted, by their number in ``tasks``."""
         if not self.active:
@@ -110,7 +116,7 @@ def asks_of(
     contender: WorkloadState | None,
     tasks: Iterable[TaskState],
     *,
-    forced: bool = False,
+    forced: Collection[TaskState] = (),
 ) -> list[Ask]:
     """Say of tasks what the ledger has to know."""
     for_queues = () if contender is None else queues_of(session, contender)
@@ -124,7 +130,8 @@ def asks_of(
             for_queues=for_queues,
             lost=lost_of(session, task, lost_time(session, task.workload)),
             up=is_up(task),
-            forced=forced,
+            forced=task in forced,
+            pending=task.phase is BOUND,
         )
         for task in tasks
     ]

@@ -16,7 +16,7 @@ name, and its answer counts as no.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -58,12 +58,18 @@ class Plugins:
         return found
 
     def filter(
-        self, session: Session, cause: Cause, contender: WorkloadState | None, victim: WorkloadState
+        self,
+        session: Session,
+        cause: Cause,
+        contender: WorkloadState | None,
+        victim: WorkloadState,
+        *,
+        forced: Collection[TaskState] = (),
     ) -> Refusal | None:
-        """Give the first no to a victim."""
+        """Give the first no to a victim. ``forced``: tasks on which only budgets that name the cause have a say."""
         refusal = recreated(cause, victim) or self.min_runtime.filter(session, cause, contender, victim)
         if refusal is None or refusal.core_only:
-            refusal = self.budgets.filter(session, cause, contender, victim) or refusal
+            refusal = self.budgets.filter(session, cause, contender, victim, forced=forced) or refusal
         if refusal is not None:
             return refusal
         return self.ask_others(session, cause, contender, victim)
@@ -85,8 +91,14 @@ class Plugins:
         """Give the first no to a set of tasks, which are not evicted yet."""
         refusal = self.min_runtime.validate(session, cause, contender, tasks)
         refusal = refusal or self.budgets.validate(session, cause, contender, tasks)
-        if refusal is not None or not self.others:
-            return refusal
+        return refusal or self.ask_others_of_plan(session, cause, contender, tasks)
+
+    def ask_others_of_plan(
+        self, session: Session, cause: Cause, contender: WorkloadState | None, tasks: Sequence[TaskState]
+    ) -> Refusal | None:
+        """Give the first no to a set from what is neither minimum runtime nor a budget."""
+        if not self.others:
+            return None
         victims = tuple(dict.fromkeys(t.workload.key for t in tasks))
         models = tuple(session.workloads[key].model for key in victims)
         pairs = tuple((t.workload.key, t.name) for t in tasks)

@@ -6,31 +6,46 @@ from collections.abc import Sequence
 
 from tenure.engine.workloads import TaskState
 from tenure.rescheduler.carrying import Rescheduling, prices_of
+from tenure.rescheduler.view import why_still
+
+MOST_NAMED = 3
+"""Tasks that are named for one reason why they stay."""
 
 
 def act(action: Rescheduling, node: int) -> None:
     """Move everything off a node that may be moved and finds a place."""
-    there = [t for t in action.movable.tasks(()) if t.node == node]
-    stays = sum(t.active and t.node == node for t in action.session.on_node[node]) - len(there)
+    movable = action.movable.tasks((), node)
+    there = [t for t in movable if t.node == node]
+    _tell_of_the_rest(action, node, there)
     if there:
-        made, answer = action.plan(action.movable.tasks(()), (), (node,))
+        made, answer = action.plan(movable, (), (node,))
         if answer.feasible:
-            action.carry_out(made, answer, (), "drain")
+            action.carry_out(made, answer, (), "drain", nodes=(node,))
         else:
-            action.report((), "drain", answer)
-            _singly(action, there)
-    if stays:
-        name = action.session.nodes.names[node]
-        action.state.plan.warnings.append(f"drain of {name}: {stays} tasks stay that must not be moved")
+            action.report((), "drain", answer, nodes=(node,))
+            _singly(action, node, there)
 
 
-def _singly(action: Rescheduling, there: Sequence[TaskState]) -> None:
+def _tell_of_the_rest(action: Rescheduling, node: int, there: Sequence[TaskState]) -> None:
+    """Warn of what stays although the node is to be emptied, and say why."""
+    session, moving = action.session, set(there)
+    reasons: dict[str, list[str]] = {}
+    staying = [t for t in session.on_node[node] if t.active and t.node == node and t not in moving]
+    for task in sorted(staying, key=lambda t: (t.workload.key, t.index)):
+        reasons.setdefault(why_still(action.movable, task, node), []).append(f"{task.workload.key} {task.name}")
+    for why, names in reasons.items():
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        text = f"drain of {session.nodes.names[node]} leaves {', '.join(names[:MOST_NAMED])}{more} there: {why}"
+        action.state.plan.warnings.append(text)
+
+
+def _singly(action: Rescheduling, node: int, there: Sequence[TaskState]) -> None:
     """Not all can land: move those that can, the cheapest first, without moving anything else."""
     price = prices_of(action.state, there)
     for task in sorted(there, key=lambda t: (price[t][0], t.workload.key, t.index)):
-        alone = [t for t in action.movable.tasks(()) if t is task]
+        alone = [t for t in action.movable.tasks((), node) if t is task]
         if not alone:
             continue
-        made, answer = action.plan(alone, (), (task.node,), exact=False)
+        made, answer = action.plan(alone, (), (node,), exact=False)
         if answer.feasible:
-            action.carry_out(made, answer, (), "drain")
+            action.carry_out(made, answer, (), "drain", nodes=(node,))

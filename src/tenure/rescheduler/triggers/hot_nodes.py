@@ -68,9 +68,9 @@ def _cool(action: Rescheduling, node: int) -> None:
     excess = _excess(action.session, node)
     made, answer = action.plan(tasks, cooled={node: excess})
     if answer.feasible:
-        action.carry_out(made, answer, (), NAME)
+        action.carry_out(made, answer, (), NAME, nodes=(node,))
         return
-    action.report((), NAME, answer)
+    action.report((), NAME, answer, nodes=(node,))
     _singly(action, node, excess)
 
 
@@ -89,5 +89,5 @@ def _singly(action: Rescheduling, node: int, excess: int) -> None:
         if not alone:
             continue
         made, answer = action.plan(alone, cooled={node: min(excess, used(task))}, exact=False)
-        if answer.feasible and action.carry_out(made, answer, (), NAME):
+        if answer.feasible and action.carry_out(made, answer, (), NAME, nodes=(node,)):
             excess -= used(task)

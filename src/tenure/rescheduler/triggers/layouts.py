@@ -19,8 +19,14 @@ NO_BOUND = 1 << 50
 """No plan is known to cost less for the same gain: the certificate bounds the gain instead."""
 
 
-def improve(action: Rescheduling, trigger: str, terms: Terms, origins: Mask, targets: Mask, least: float) -> bool:
-    """Make moves from ``origins`` to ``targets`` (``bool[nodes]``) that improve the layout; whether there are any."""
+def improve(
+    action: Rescheduling, trigger: str, terms: Terms, origins: Mask, targets: Mask, least: float,
+    about: Sequence[int] = (),
+) -> bool:  # fmt: skip
+    """Make moves from ``origins`` to ``targets`` (``bool[nodes]``) that improve the layout; whether there are any.
+
+    ``about``: nodes for whose sake it is done, for who reads the plan.
+    """
     state = action.state
     tasks = [t for t in action.movable.tasks(()) if origins[t.node]]
     if not tasks or not targets.any():
@@ -36,7 +42,7 @@ def improve(action: Rescheduling, trigger: str, terms: Terms, origins: Mask, tar
     if method != "exact" and most - net <= NOTHING:
         method, reason = "exact", "no plan can leave more: its gain is the bound"
     made, answer = _answer(action, found, method, reason)
-    return action.carry_out(made, answer, (), trigger, Worthwhile(found.gain, net, most))
+    return action.carry_out(made, answer, (), trigger, Worthwhile(found.gain, net, most), about)
 
 
 def _exact(

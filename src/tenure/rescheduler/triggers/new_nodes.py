@@ -29,4 +29,4 @@ def act(action: Rescheduling, new: Sequence[int]) -> None:
         terms, least = objective(session.settings), background.min_gain
     else:
         terms, least = LEVEL, 0.0
-    improve(action, NAME, terms, everywhere(action) & ~targets, targets, least)
+    improve(action, NAME, terms, everywhere(action) & ~targets, targets, least, new)

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from tenure.engine.plan import Reason
 from tenure.engine.workloads import NextStep, WorkloadState
 from tenure.rescheduler.carrying import SECOND, Rescheduling
+from tenure.rescheduler.cover import NEVER
+from tenure.rescheduler.impossible import too_little
 from tenure.rescheduler.memory import CAUSE
-from tenure.rescheduler.problem import Answer
+from tenure.rescheduler.problem import Answer, Certificate
 from tenure.rescheduler.view import View
 from tenure.shields.delay import delay
 from tenure.victims.serving import held_back
@@ -61,10 +63,10 @@ def _enough_in_all(action: Rescheduling, workload: WorkloadState, step: NextStep
     """Whether all free room together would do: moves make none. A first look that spares most searches."""
     nodes = action.session.nodes
     free = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready].sum(axis=1).tolist()
-    short = [n for n, have, need in zip(nodes.resources, free, step.amount, strict=False) if have < need]
-    if short:
-        text = f"no moves make room: on all nodes together there is not enough {', '.join(short)} free"
-        action.state.obstacle(workload.key, Reason("NoMoveHelps", text, {"cause": CAUSE}))
+    short = [(n, have, need) for n, have, need in zip(nodes.resources, free, step.amount, strict=False) if have < need]
+    if short and action.state.detailed:
+        certificate = Certificate(cost=None, lower_bound=NEVER, method="impossible", reason=too_little(*short[0]))
+        _report_failure(action, workload, Answer((), (), certificate))
     return not short
 
 

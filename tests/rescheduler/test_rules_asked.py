@@ -1,0 +1,167 @@
+"""Whom the rescheduler asks before anything moves: plugins of the plan as a whole, budgets of what is drained."""
+
+from dataclasses import replace
+
+import pytest
+from tests.actions.test_reschedule import pieces
+from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
+
+from tenure.cycle import Scheduler
+from tenure.engine.snapshot import session_of
+from tenure.model.cluster import DisruptionBudget
+from tenure.model.selectors import LabelSelector
+from tenure.model.settings import BackgroundSettings, BudgetRule, DisruptionSettings, ReschedulerSettings
+from tenure.playthrough import play
+from tenure.shields.plugins import Plugins
+
+HOUR = 3600 * SECOND
+
+
+class Asked:
+    """A plugin that notes the plans it is asked about, and answers all of them alike."""
+
+    name = "asked"
+
+    def __init__(self, answer):
+        self.answer, self.plans = answer, []
+
+    def allow_plan(self, contender, victims, tasks, cause, now):
+        self.plans.append((contender and contender.name, [v.name for v in victims], tasks, cause, now))
+        return self.answer
+
+
+def cycle(made, plugin):
+    scheduler = Scheduler(session_of(made))
+    scheduler.context.plugins = Plugins([plugin])
+    return scheduler.cycle(NOW)
+
+
+def evicted(plan):
+    return sorted((s.task, s.node, s.to) for s in plan.steps if s.action == "evict")
+
+
+def test_a_plugin_is_asked_about_the_whole_plan_and_its_no_stands():
+    """Nothing moves, the plan is no plan, and the contender hears from whom the no came."""
+    plugin = Asked(answer=False)
+    plan = cycle(pieces(), plugin)
+    assert plugin.plans == [("big", ["young"], (("default/young", "young-0"),), "reschedule", NOW)]
+    assert not plan.steps
+    assert [(m.feasible, m.method) for m in plan.moves] == [(False, "unknown")]
+    assert "plugin asked says no" in plan.obstacles["default/big"][0].message
+    assert evicted(cycle(pieces(), Asked(answer=True))) == [("young-0", "b", "a")]
+
+
+def test_a_plugin_is_asked_about_moves_for_the_layout_too():
+    """There nobody benefits: the contender is none."""
+    pods = [workload(n, of=spec(cpu=2), on=[n], running=100, age=200) for n in "ab"]
+    rescheduler = ReschedulerSettings(background=BackgroundSettings(interval=HOUR, objective="pack", min_gain=1e-5))
+    made = cluster([node("a"), node("b")], pods, [queue("default")], actions=("reschedule",), rescheduler=rescheduler)
+    plugin = Asked(answer=False)
+    assert not cycle(made, plugin).steps
+    ((contender, _, tasks, *_),) = plugin.plans
+    assert (contender, len(tasks)) == (None, 1)
+    assert evicted(cycle(made, Asked(answer=True)))
+
+
+def test_a_plugin_that_answers_nonsense_is_named():
+    """It counts as no, and the plan warns of it."""
+    plan = cycle(pieces(), Asked(answer="perhaps"))
+    assert not plan.steps
+    assert any("plugin asked" in w and "'perhaps'" in w for w in plan.warnings)
+
+
+# -- drains --------------------------------------------------------------------------------------------------------
+
+
+def drained(*rules, budgets=(), **fields):
+    """Node a is to be emptied of one pod; the other one, elsewhere, is nobody's concern."""
+    pods = [workload("x", of=spec(cpu=3, labels=(("app", "x"),)), on=["a"], running=100, age=200, **fields),
+            workload("y", of=spec(cpu=3), on=["b"], running=100, age=200)]  # fmt: skip
+    made = cluster([node("a", drain=True), node("b")], pods, [queue("default")], actions=("reschedule",),
+                   disruption=DisruptionSettings(budgets=rules))  # fmt: skip
+    return replace(made, disruption_budgets=budgets)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        BudgetRule(name="r", max_evictions=0, per=HOUR),
+        BudgetRule(name="r", max_unavailable=0, selector=LabelSelector()),
+        BudgetRule(name="r", max_lost={"cpu": 0}, per=HOUR),
+        BudgetRule(name="r", max_evictions=0, schedule="* * * * *", duration=HOUR),
+    ],
+)
+def test_a_budget_does_not_keep_back_what_is_drained_unless_it_names_the_cause(rule):
+    """It goes, and is charged; a rule that lists `reschedule` holds it, and the plan says which one it was."""
+    played = play(drained(rule))
+    assert [s.task for s in played.steps if s.action == "evict"] == ["x-0"]
+    assert len(played.after.evictions) == 1, "so that it counts for everything else"
+    held = play(drained(replace(rule, causes=("reschedule",))))
+    assert not held.steps
+    (warning,) = held.warnings
+    assert warning.startswith("drain of a leaves default/x x-0 there: budget r does not allow it")
+
+
+def test_a_pod_disruption_budget_keeps_back_what_is_drained():
+    """The Eviction API would refuse it too."""
+    budget = DisruptionBudget(name="x", max_unavailable=0, selector=LabelSelector(match_labels=(("app", "x"),)))
+    played = play(drained(budgets=(budget,)))
+    assert not played.steps
+    assert "PodDisruptionBudget default/x" in played.warnings[0]
+
+
+def test_what_makes_way_for_what_is_drained_is_not_drained_itself():
+    """Room for x is on b once y has left it for c; a budget that is used up lets x go, but not y."""
+    nodes = [node("a", drain=True), node("b", cpu=4), node("c", cpu=2)]
+    pods = [workload("x", of=spec(cpu=4), on=["a"], running=100, age=200),
+            workload("y", of=spec(cpu=2), on=["b"], running=100, age=200)]  # fmt: skip
+
+    def moved(most):
+        rule = BudgetRule(name="r", max_evictions=most, per=HOUR)
+        made = cluster(nodes, pods, [queue("default")], actions=("reschedule",),
+                       disruption=DisruptionSettings(budgets=(rule,)))  # fmt: skip
+        return sorted(s.task for s in play(made).steps if s.action == "evict")
+
+    assert moved(1) == ["x-0", "y-0"]
+    assert moved(0) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"preemptible": False}, "default/x is not preemptible: it says so"),
+        ({"owner_kind": "Pod"}, "nobody would recreate the pods of default/x"),
+        ({"owner_kind": "DaemonSet"}, "it belongs to the node, by a DaemonSet"),
+        ({"allow_preemption": False}, "its workload asked to be spared"),
+        ({"scheduler_name": "other"}, "another scheduler has bound it"),
+    ],
+)
+def test_what_stays_on_a_node_that_is_to_be_emptied_is_named_with_the_reason(fields, says):
+    """One warning, with the pod and why."""
+    played = play(drained(**fields))
+    assert not played.steps
+    assert played.warnings == [f"drain of a leaves default/x x-0 there: {says}"]
+
+
+# -- stale gangs ---------------------------------------------------------------------------------------------------
+
+
+def stale(*rules, budgets=()):
+    """A gang that runs one of its two tasks, for longer than its grace."""
+    gang = workload("g", tasks=2, of=spec(cpu=1), on=["a"], running=900, age=1000, min_member=2,
+                    stale_since=NOW - HOUR)  # fmt: skip
+    made = cluster([node("a", cpu=1)], [gang], [queue("default")], actions=("stale-gang",),
+                   disruption=DisruptionSettings(budgets=rules))  # fmt: skip
+    return replace(made, disruption_budgets=budgets)
+
+
+def test_a_stale_gang_is_held_only_by_a_rule_that_names_the_cause_or_by_a_pod_disruption_budget():
+    """Who holds it, and until when, is told."""
+    rule = BudgetRule(name="r", max_evictions=0, schedule="* * * * *", duration=HOUR)
+    assert [s.task for s in play(stale(rule)).steps] == ["g-0"]
+    held = play(stale(replace(rule, causes=("stale-gang",))))
+    assert not held.steps
+    (refused,) = held.refused
+    assert (refused.workload, refused.cause, refused.shield) == ("default/g", "stale-gang", "budget")
+    assert refused.until is not None
+    assert not play(stale(budgets=(DisruptionBudget(name="g", min_available=1),))).steps
