@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tenure.engine.plan import Pending, Reason, Refused, Step
 from tenure.engine.snapshot import session_of
+from tenure.helps import what_helps
 from tenure.model.cluster import Cluster, Eviction
 from tenure.model.duration import format_duration, format_time
 from tenure.model.problems import InvalidInputError, Problem, nearest
-from tenure.model.quantity import format_queue_quantity
-from tenure.model.workload import Phase, Workload
+from tenure.model.workload import Notice, Phase, Task, Workload
 from tenure.playthrough import PlayThrough
 from tenure.rescheduler.memory import MOVING, Memory, moves_of
 from tenure.rescheduler.settling import resting
@@ -100,8 +100,9 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
     if pending is not None:
         state = "partly running" if placed else "pending"
         headline = _waiting_headline(after, played.before.now, len(placed))
-        helps = tuple(h for r in pending.reasons if (h := _what_helps(r)))
-        return Story(key, state, headline, pending.reasons, helps, _future(pending, played), evictions, placed)
+        reasons = (*pending.reasons, *_made_room(played, key))
+        helps = what_helps(pending.reasons, after)
+        return Story(key, state, headline, reasons, helps, _future(pending, played), evictions, placed)
     bound = [s for s in played.steps if s.workload == key and s.action == "bind"]
     if bound:
         headline = f"it would start now: {len(bound)} of its {len(after.tasks)} tasks are bound in this cycle"
@@ -110,11 +111,18 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         since = f" since {format_time(after.started_at)}" if after.started_at is not None else ""
         headline = f"it runs{since} in queue {after.queue or 'default'}"
         held = (
+            *_told(played, after),
             *_eligible(played, key),
             *_settling(played, key),
-            *(_held(r) for r in played.refused if r.workload == key),
+            *(_held(r) for r in played.refused if key in r.workload.split(", ")),
         )
         return Story(key, "running", headline, held, evictions=evictions, nodes=placed)
+    going = sum(t.phase is Phase.TERMINATING for t in after.tasks)
+    if going:
+        headline = (
+            f"{going} of its {len(after.tasks)} tasks are terminating, and nothing of it runs or waits until they left"
+        )
+        return Story(key, "leaving", headline, evictions=evictions)
     return Story(key, "finished", "none of its tasks waits or runs", evictions=evictions)
 
 
@@ -135,6 +143,58 @@ def _goes_on(step: Step) -> str:
     if step.to == step.node:
         return f"{step.task} starts anew on {step.node}, together with the rest of its core"
     return f"{step.task} leaves {step.node} and goes on at {step.to}"
+
+
+def _told(played: PlayThrough, workload: Workload) -> tuple[Reason, ...]:
+    """Say of what was told that it will be evicted when, why and for whom."""
+    told = [t for t in workload.tasks if t.notice is not None]
+    why = {s.task: s.reason for s in played.steps if s.workload == workload.key and s.action == "notice"}
+    found: dict[Notice, list[Task]] = {}
+    for task in told:
+        assert task.notice is not None
+        found.setdefault(task.notice, []).append(task)
+    return tuple(_notice(notice, tasks, why.get(tasks[0].name)) for notice, tasks in found.items())
+
+
+def _notice(notice: Notice, tasks: list[Task], why: str | None) -> Reason:
+    whom = f" for {notice.beneficiary}" if notice.beneficiary is not None else ""
+    text = (
+        f"{_tasks(tasks)} to be evicted{whom} by {notice.cause} at {format_time(notice.deadline)}, "
+        "or as soon as it has saved its work or says that it may go"
+    )
+    numbers = {"tasks": len(tasks), "deadline": format_time(notice.deadline), "cause": notice.cause,
+               "for": notice.beneficiary}  # fmt: skip
+    return Reason("Notice", text if why is None else f"{text}. {why}", numbers)
+
+
+def _made_room(played: PlayThrough, key: str) -> list[Reason]:
+    """Say of a workload that waits who gives way to it: now, once its notice is over, or since an earlier cycle."""
+    logged = {(e.workload, e.task) for e in played.before.evictions if e.beneficiary == key}
+    found = []
+    for victim in played.after.workloads:
+        steps = [s for s in played.steps if s.workload == victim.key and s.action == "evict" and s.beneficiary == key]
+        told = [t.notice for t in victim.tasks if t.notice is not None and t.notice.beneficiary == key]
+        leaving = [t for t in victim.tasks if t.phase is Phase.TERMINATING and (victim.key, t.name) in logged]
+        if steps:
+            cost = sum(s.cost for s in steps)
+            text = (
+                f"{_tasks(steps)} evicted for it ({steps[0].cause}), at a cost of {cost:.1f} weighted resource-seconds"
+            )
+        elif told:
+            text = (
+                f"{_tasks(told)} to be evicted for it ({told[0].cause}) at {format_time(max(n.deadline for n in told))}"
+            )
+        elif leaving:
+            text = f"{_tasks(leaving)} still leaving for it"
+        else:
+            continue
+        numbers = {"workload": victim.key, "tasks": len(steps or told or leaving)}
+        found.append(Reason("MadeRoom", f"of {victim.key}, {text}", numbers))
+    return found
+
+
+def _tasks(some: Sequence[object]) -> str:
+    return "1 task is" if len(some) == 1 else f"{len(some)} tasks are"
 
 
 def _settling(played: PlayThrough, key: str) -> list[Reason]:
@@ -198,58 +258,4 @@ def _waiting_headline(workload: Workload, now: int, placed: int) -> str:
     queue = workload.queue or "default"
     if placed:
         return f"{placed} of its {len(workload.tasks)} tasks run in queue {queue}; the others wait"
-    return f"it waits in queue {queue} with priority {workload.priority}, since {waited}"
-
-
-def _what_helps(reason: Reason) -> str | None:
-    """Say what would remove an obstacle."""
-    help_of = _HELP.get(reason.code)
-    return help_of(reason.numbers) if help_of else None
-
-
-def _less_in_queue(n: dict[str, Any]) -> str:
-    if n["asked"] > n["max"]:
-        asked = format_queue_quantity(n["asked"], n["resource"])
-        return f"a max of {asked} {n['resource']} or more for queue {n['queue']}, or a smaller request"
-    amount = format_queue_quantity(n["allocated"] + n["asked"] - n["max"], n["resource"])
-    return f"{amount} of {n['resource']} less in queue {n['queue']}, or a max that is higher by as much"
-
-
-def _more_guaranteed(n: dict[str, Any]) -> str:
-    amount = format_queue_quantity(n["allocated"] + n["asked"] - n["guaranteed"], n["resource"])
-    more = f"{amount} more of {n['resource']} guaranteed to queue {n['queue']}"
-    return f"{more}, or preemptible: true on the workload"
-
-
-def _a_shield_ends(n: dict[str, Any]) -> str:
-    """The shields in the way, and when the first of them ends by itself."""
-    times = sorted({s["until"] for s in n["shields"] if s["until"] is not None})
-    if times:
-        return f"nothing but time, for {n['cause']}: the first shield in the way ends {times[0]}"
-    names = ", ".join(sorted({s["shield"] for s in n["shields"]}))
-    return f"for {n['cause']}, another answer of what is in the way: {names}"
-
-
-def _more_room(numbers: dict[str, Any]) -> str:
-    if "room" in numbers:
-        return f"room for {numbers['tasks'] - numbers['room']} more of its tasks at the same time"
-    worst = max(numbers["failed"].items(), key=lambda item: (item[1], item[0]))[0]
-    if worst.startswith("insufficient "):
-        return f"one node with enough free {worst.removeprefix('insufficient ')}"
-    return f"one node without this obstacle: {worst}"
-
-
-_HELP: dict[str, Callable[[dict[str, Any]], str]] = {
-    "OverMax": _less_in_queue,
-    "BeyondGuaranteed": _more_guaranteed,
-    "NoNodeFits": _more_room,
-    "NeverFits": lambda _: "larger or more nodes, or a smaller request: no waiting helps",
-    "ShieldedVictims": _a_shield_ends,
-    "PreemptionDelay": lambda n: f"nothing but time: from {n['until']} on others may be evicted for it",
-    "SearchExhausted": lambda _: "the next cycle, or a higher search.maxScenarios",
-    "NoMoveHelps": lambda _: "a further node, or fewer pods that must not move",
-    "Gated": lambda _: "somebody has to remove the scheduling gates of its tasks",
-    "NotEnoughTasks": lambda n: f"{n['minMember'] - n['tasks']} more tasks, or a smaller minMember",
-    "Unsupported": lambda _: "a scheduler that evaluates these constraints",
-    "Nominated": lambda _: "nothing but time: what terminates there has to leave first",
-}
+    return f"it waits in queue {queue} with priority {workload.priority}, and has waited for {waited}"

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
+from itertools import islice
 
+from tenure.engine.cost import MICRO
 from tenure.engine.order import QueueOrder
 from tenure.engine.plan import Reason, Refused
 from tenure.engine.refusal import Refusal
@@ -31,6 +33,9 @@ FIRST_TURN = 64
 """Sets that a contender may have tried in its first turn; each further turn gives four times as many."""
 
 EXHAUSTED = "search-exhausted"
+
+NAMED = 3
+"""Others that were considered, or shielded, of which a reason gives the names."""
 
 MakeRules = Callable[[WorkloadState, CurrentShares], Rules]
 
@@ -281,7 +286,7 @@ class Turns:
             assert isinstance(again, Played), again
             played = again
         why, price = self._prepared
-        considered = _considered(candidates, found)
+        considered = _considered(candidates, found, pieces if self.state.detailed else None)
 
         def reason(workload: WorkloadState, cost: float) -> str:
             return (
@@ -327,7 +332,7 @@ def _shielded(cause: Cause, refusals: Sequence[tuple[str, Refusal]]) -> Reason:
     until = min((r.until for _, r in refusals if r.until is not None), default=None)
     counts = ", ".join(f"{count} by {shield}" for shield, count in sorted(by_shield.items()))
     ends = f"; the first of them ends {format_time(until)}" if until is not None else ""
-    text = f"nothing was evicted for it by {cause}: of the candidates are held {counts}{ends}. {refusals[0][1].message}"
+    text = f"nothing was evicted for it by {cause}: refused were {counts}{ends}. {refusals[0][1].message}"
     shields = [
         {"workload": key, "shield": r.shield, "until": None if r.until is None else format_time(r.until)}
         for key, r in refusals[:20]
@@ -335,8 +340,21 @@ def _shielded(cause: Cause, refusals: Sequence[tuple[str, Refusal]]) -> Reason:
     return Reason("ShieldedVictims", text, {"cause": cause, "shields": shields})
 
 
-def _considered(candidates: Candidates, found: Found) -> str:
-    return (
-        f"considered were {candidates.count} candidates in {found.tried} sets of victims, "
-        f"{candidates.shielded} others were shielded"
-    )
+def _considered(candidates: Candidates, found: Found, chosen: Sequence[Piece] | None) -> str:
+    """Say what else was considered; by name, where it is known what was chosen and somebody reads it."""
+    text = f"considered were {_count(candidates.count, 'candidate')} in {_count(found.tried, 'set')} of victims"
+    held = f"{_count(candidates.shielded, 'other')} {'was' if candidates.shielded == 1 else 'were'} shielded"
+    if chosen is None:
+        return f"{text}, {held}"
+    taken = {p.workload for p in chosen}
+    others = islice((p for p in candidates.all() if p.workload not in taken), NAMED)
+    named = [f"{p.workload.key} (priority {p.workload.priority}) at {p.cost / MICRO:.1f}" for p in others]
+    until = [
+        f"{w.key} by {r.shield} until {format_time(r.until)}" for w, r in candidates.refused if r.until is not None
+    ]
+    text += f" (next {'were' if len(named) > 1 else 'was'} {', '.join(named)})" if named else ""
+    return f"{text}, {held}" + (f" ({', '.join(until[:NAMED])})" if until else "")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,139 @@
+"""What would remove the obstacles of a workload that waits, one sentence for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenure.engine.plan import Reason
+from tenure.model.quantity import format_quantity, format_queue_quantity
+from tenure.model.resources import GPU
+from tenure.model.workload import Phase, Workload
+
+Numbers = dict[str, Any]
+
+MOST = 3
+"""Names that are listed in one sentence."""
+
+
+def what_helps(reasons: Sequence[Reason], workload: Workload) -> tuple[str, ...]:
+    """Say what would help a workload, given why it waits; nothing is said twice."""
+    found = []
+    for reason in reasons:
+        if reason.code in _HELP:
+            found += _HELP[reason.code](reason.numbers, workload)
+    return tuple(dict.fromkeys(found))
+
+
+def _less_in_queue(n: Numbers, _: Workload) -> list[str]:
+    if n["asked"] > n["max"]:
+        asked = format_queue_quantity(n["asked"], n["resource"])
+        return [f"a max of {asked} {n['resource']} or more for queue {n['queue']}, or a smaller request"]
+    amount = format_queue_quantity(n["allocated"] + n["asked"] - n["max"], n["resource"])
+    return [f"{amount} of {n['resource']} less in queue {n['queue']}, or a max that is higher by as much"]
+
+
+def _more_guaranteed(n: Numbers, _: Workload) -> list[str]:
+    amount = format_queue_quantity(n["allocated"] + n["asked"] - n["guaranteed"], n["resource"])
+    more = f"{amount} more of {n['resource']} guaranteed to queue {n['queue']}"
+    return [f"{more}, or preemptible: true on the workload"]
+
+
+def _a_right(n: Numbers, workload: Workload) -> list[str]:
+    queue = workload.queue or "default"
+    return [f"for {n['cause']}, a larger guarantee or share of queue {queue}, or less that it holds itself"]
+
+
+def _more_room(n: Numbers, workload: Workload) -> list[str]:
+    if "room" in n:
+        return [f"room for {n['tasks'] - n['room']} more of its tasks at the same time"]
+    short = [name.removeprefix("insufficient ") for name in n["failed"] if name.startswith("insufficient ")]
+    if short:  # these nodes pass everything else
+        return [f"one node that is open to it with {_asked(workload, short)} free{_for_the_others(workload)}"]
+    worst = max(n["failed"].items(), key=lambda item: (item[1], item[0]))[0]
+    return [f"one node without this obstacle: {worst}"]
+
+
+def _asked(workload: Workload, resources: Sequence[str]) -> str:
+    """Write what one of its tasks that wait asks for of some resources."""
+    spec = next((t.spec for t in workload.tasks if t.phase is Phase.PENDING), None)
+    amounts = {} if spec is None else dict(spec.requests)
+    found = [f"{format_quantity(amounts[name], name)} {name}" for name in resources if amounts.get(name)]
+    if spec is not None and spec.gpu_share is not None and GPU in resources:
+        found.append(f"room for its part of {spec.gpu_share.devices} GPU" + "s" * (spec.gpu_share.devices > 1))
+    return " and ".join(found) or f"enough {' and '.join(resources)}"
+
+
+def _for_the_others(workload: Workload) -> str:
+    """Say of a gang that one place is not enough."""
+    core = len(workload.tasks) if workload.min_member is None else workload.min_member
+    if workload.started_at is not None or workload.sub_groups or core <= 1:
+        return ""
+    return f", and as much for each of the {core} tasks that start together"
+
+
+# -- shields ---------------------------------------------------------------------------------------------------------
+
+
+def _shields(n: Numbers, _: Workload) -> list[str]:
+    """Say for each shield in the way what would lift it."""
+    by_shield: dict[str, list[Numbers]] = {}
+    for entry in n["shields"]:
+        by_shield.setdefault(entry["shield"], []).append(entry)
+    found = []
+    for shield, entries in sorted(by_shield.items()):
+        ending = min((e for e in entries if e["until"] is not None), key=lambda e: e["until"], default=None)
+        if ending is not None:
+            found.append(
+                f"nothing but time, for {n['cause']}: {shield} holds {ending['workload']} until {ending['until']}"
+            )
+        elif shield in _LIFTED:
+            found.append(f"for {n['cause']}, {_LIFTED[shield].format(names=_names(entries))}")
+        else:
+            found.append(f"for {n['cause']}, another answer of {shield} about {_names(entries)}")
+    return found
+
+
+def _names(entries: Sequence[Numbers]) -> str:
+    listed = list(dict.fromkeys(e["workload"] for e in entries))
+    more = f" and {len(listed) - MOST} more" if len(listed) > MOST else ""
+    return "; ".join(listed[:MOST]) + more
+
+
+_LIFTED = {
+    "priority": "a priority above that of {names}",
+    "preemptibility": "preemptible: true on {names}, or that it ends",
+    "fence": "no fence (preemptionPolicy) around its own queue, or victims inside it",
+    "disabled": "another preemptionPolicy of the queue of {names}",
+    "guaranteed": "more that others hold beyond their guarantees: {names} may not go, as its queue is within its own",
+    "fair-share": "more that others hold beyond their share: {names} may not go, as its queue is within its own",
+    "relative-fullness": "that its own queue holds less: with {names} gone it would be the fuller one",
+    "budget": "a disruption budget that allows {names} to go",
+    "nobody-recreates": "that a controller owns the pods of {names}",
+    "no-room": "more room: with {names} gone it would still not fit, or others would come first",
+    "takes-back": "a better standing: {names} could take the place back at once",
+    "in-vain": "nothing: room comes without {names}, or would go back to it",
+    "no-landing": "free room in which {names} could go on",
+}
+"""What would lift a shield that has no end, by its name."""
+
+_HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
+    "OverMax": _less_in_queue,
+    "BeyondGuaranteed": _more_guaranteed,
+    "NoNodeFits": _more_room,
+    "NoRoomTogether": lambda n, _: [f"room for all {n['tasks']} of its tasks at the same time, where they may stand"],
+    "NeverFits": lambda _, __: ["larger or more nodes, or a smaller request: no waiting helps"],
+    "Reserved": lambda _, __: [
+        "that it is gone before the reservation begins (a shorter expectedRuntime), or room that is not reserved"
+    ],
+    "NextCycle": lambda _, __: ["nothing but the next cycle"],
+    "NoRight": _a_right,
+    "ShieldedVictims": _shields,
+    "PreemptionDelay": lambda n, _: [f"nothing but time: from {n['until']} on others may be evicted for it"],
+    "SearchExhausted": lambda _, __: ["the next cycle, or a higher search.maxScenarios"],
+    "NoMoveHelps": lambda _, __: ["a further node, or fewer pods that must not move"],
+    "Gated": lambda _, __: ["somebody has to remove the scheduling gates of its tasks"],
+    "NotEnoughTasks": lambda n, _: [f"{n['minMember'] - n['tasks']} more tasks, or a smaller minMember"],
+    "Unsupported": lambda _, __: ["a scheduler that evaluates these constraints"],
+    "Nominated": lambda _, __: ["nothing but time: what holds the room has to leave first"],
+}

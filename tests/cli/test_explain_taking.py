@@ -1,0 +1,92 @@
+"""`tenure explain` where queues take from each other: who gives way to whom, why, and what it would take else."""
+
+from __future__ import annotations
+
+import pytest
+from tests.actions.helpers import GPU, MINUTE, changed, cluster, play, queue, runs, waits
+
+from tenure.explain import explain_workload
+from tenure.model.settings import BudgetRule, DisruptionSettings
+
+QUEUES = [queue("a", guaranteed=2), queue("b", guaranteed=0)]
+STATE = cluster(QUEUES, [runs("victim", "b", ["n0"], gpus=4), waits("contender", "a", gpus=2)])
+
+
+def story(state, name, **more):
+    found = play(state, **more)
+    return explain_workload(found, next(w for w in found.after.workloads if w.name == name))
+
+
+def said(told):
+    return "\n".join(told.lines())
+
+
+def test_whoever_is_promised_room_learns_who_gives_way_and_at_what_cost():
+    told = story(STATE, "contender")
+    assert [r.code for r in told.reasons] == ["Nominated", "MadeRoom"]
+    assert "of default/victim, 1 task is evicted for it (reclaim), at a cost of 14400.0" in said(told)
+    assert "has waited for 5m" in told.headline
+
+
+def test_in_the_next_cycle_it_is_still_known_for_whom_a_victim_leaves():
+    after = play(STATE).after
+    assert "of default/victim, 1 task is still leaving for it" in said(story(after, "contender"))
+    told = story(after, "victim")
+    assert told.state == "leaving"
+    assert "Evicted" in said(told)
+
+
+def test_a_victim_under_notice_learns_until_when_it_runs_and_for_whom():
+    told_first = changed(STATE, "victim", eviction_notice=4 * MINUTE)
+    for state in (told_first, play(told_first).after):  # when it is told, and afterwards
+        told = story(state, "victim")
+        assert told.state == "running"
+        (reason,) = [r for r in told.reasons if r.code == "Notice"]
+        assert (reason.numbers["for"], reason.numbers["cause"]) == ("default/contender", "reclaim")
+        assert f"is to be evicted for default/contender by reclaim at {reason.numbers['deadline']}" in reason.message
+        assert "1 task is to be evicted for it (reclaim) at" in said(story(state, "contender"))
+
+
+def test_an_eviction_names_what_came_next_and_what_was_shielded():
+    work = [
+        runs("x", "b", ["n0"], minutes=10),
+        runs("y", "b", ["n0"], minutes=60, priority=5),
+        runs("z", "b", ["n0"], gpus=2, minutes=1),
+        waits("contender", "a"),
+    ]
+    told = story(cluster([QUEUES[0], queue("b", reclaim_min_runtime=5 * MINUTE)], work), "x")
+    assert told.state == "gives way"
+    assert (
+        "considered were 2 candidates in 1 set of victims (next was default/y (priority 5) at 3600.0)" in told.headline
+    )
+    assert "1 other was shielded (default/z by min-runtime until" in told.headline
+
+
+BUDGET = DisruptionSettings(budgets=(BudgetRule(name="none", max_evictions=0, per=60 * MINUTE),))
+FIXED = changed(STATE, "victim", preemptible=False)
+EQUAL = cluster([queue("a")], [runs("victim", "a", ["n0"], gpus=4), waits("contender", "a", gpus=2)])
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (FIXED, "for reclaim, preemptible: true on default/victim, or that it ends"),
+        (EQUAL, "for preempt, a priority above that of default/victim"),
+        (changed(STATE, "a", preemption_policy="fence"), "no fence (preemptionPolicy) around its own queue"),
+        (changed(STATE, "b", preemption_policy="disabled"), "another preemptionPolicy of the queue of default/victim"),
+        (changed(STATE, "b", guaranteed={GPU: 4000}), "default/victim may not go, as its queue is within its own"),
+        (changed(STATE, "b", reclaim_min_runtime=61 * MINUTE), "nothing but time, for reclaim: min-runtime holds"),
+        (cluster(QUEUES, STATE.workloads, disruption=BUDGET), "a disruption budget that allows default/victim to go"),
+    ],
+)  # fmt: skip
+def test_what_it_would_take_is_said_for_each_shield(state, expected):
+    helps = story(state, "contender").helps
+    assert any(expected in h for h in helps), helps
+
+
+def test_how_much_room_it_would_take_is_said():
+    (room, *_) = story(FIXED, "contender").helps
+    assert room == "one node that is open to it with 2 nvidia.com/gpu free"
+    gang = cluster(QUEUES, [FIXED.workloads[0], waits("contender", "a", tasks=2)])
+    (room, *_) = story(gang, "contender").helps
+    assert room.endswith("with 1 nvidia.com/gpu free, and as much for each of the 2 tasks that start together")
