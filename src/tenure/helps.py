@@ -113,6 +113,7 @@ _LIFTED = {
     "no-room": "more room: with {names} gone it would still not fit, or others would come first",
     "takes-back": "a better standing: {names} could take the place back at once",
     "in-vain": "nothing: room comes without {names}, or would go back to it",
+    "max-moves": "the next cycle, or a higher maxConsolidatedWorkloads",
     "no-landing": "free room in which {names} could go on",
 }
 """What would lift a shield that has no end, by its name."""

@@ -5,11 +5,14 @@ A move restarts what it moves, so it is refused where victims that reclaim or pr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import ge
 
 from tenure.engine.cost import MICRO
 from tenure.engine.moves import MovePlan, MoveStep
 from tenure.engine.plan import Reason
+from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
 from tenure.engine.workloads import NextStep, WorkloadState
 from tenure.model.settings import Cause
 from tenure.victims.candidates import Candidates
@@ -21,14 +24,32 @@ from tenure.victims.turns import Turns
 
 CHEAPER = "cheaper-victims"
 
+TOO_MANY = "max-moves"
+
 UNPROVEN = "found by the search that reclaim and preempt share, which proves no bound"
+
+
+class _Bounded(Move):
+    """Moves of so many workloads at most."""
+
+    def __init__(self, session: Session, contender: WorkloadState, most: int) -> None:
+        super().__init__(session, contender)
+        self.most = most
+
+    def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:
+        """Refuse more than may still move in this cycle; what was placed in it does not move."""
+        moved = sum(any(t.node >= 0 and not t.fresh for t in w.tasks) for w in victims)
+        if moved <= self.most:
+            return None
+        text = f"{moved} workloads would move, and maxConsolidatedWorkloads allows {self.most} more in this cycle"
+        return Refusal(TOO_MANY, text)
 
 
 class Moving(Turns):
     """Contenders take turns as with other causes; what is found may be refused, and is bounded in number."""
 
     def __init__(self, state: Evicting) -> None:
-        super().__init__(state, "consolidate", lambda contender, _: Move(state.session, contender))
+        super().__init__(state, "consolidate", lambda contender, _: _Bounded(state.session, contender, self._left()))
         self._free: tuple[int, list[int]] = (-1, [])
 
     def _hopeless(self, contender: WorkloadState) -> bool:
@@ -53,13 +74,17 @@ class Moving(Turns):
     def _room_in_all(self, step: NextStep) -> bool:
         """Whether more may be moved, and there is room enough in all: a move frees none."""
         session = self.session
-        if len(self.state.moved) >= session.settings.max_consolidated_workloads:
+        if self._left() <= 0:
             return False
         if self._free[0] != session.epoch:
             nodes = session.nodes
             room = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready]
             self._free = session.epoch, room.sum(axis=1).tolist()
         return all(map(ge, self._free[1], step.amount))
+
+    def _left(self) -> int:
+        """How many workloads may still move in this cycle."""
+        return self.session.settings.max_consolidated_workloads - len(self.state.moved)
 
     # -- across cycles ----------------------------------------------------------------------------------------------
 
@@ -96,11 +121,8 @@ class Moving(Turns):
         found: Found,
         budget: Budget,
     ) -> bool:
-        """Refuse what is too many, or dearer than what reclaim or preempt would take."""
+        """Refuse what is dearer than what reclaim or preempt would take."""
         pieces = found.pieces or []
-        left = self.session.settings.max_consolidated_workloads - len(self.state.moved)
-        if len({p.workload.key for p in pieces if not p.fresh}) > left:
-            return False
         cost = sum(p.cost for p in pieces)
         off = {cause for cause, mode in self.session.settings.modes.items() if mode == "off"}
         for rules in self._alternatives(contender, off):

@@ -155,12 +155,17 @@ class Search:
         return bool(self.few) and self.need.met_by_all(self.candidates.freed(self.session.nodes))
 
     def tell(self) -> Found:
-        """Where nothing is allowed, ask about a few, one of each queue, to say why."""
+        """Where what is allowed makes no room, ask about a few others, one of each queue, to say why not these.
+
+        Those are asked that free something where a task could go; if there are none, any.
+        """
         pieces = list(self.candidates.all())
-        if self.allowed is None or not self.need.ever() or any(map(self.allowed, pieces)):
+        if self.allowed is None or not self.need.ever():
             return self.found
+        barred = [p for p in pieces if not self.allowed(p)]
+        useful = [p for p in barred if self._wanted(p)]
         leaves: dict[int, Piece] = {}
-        for piece in pieces:
+        for piece in useful or (barred if len(barred) == len(pieces) else ()):
             leaves.setdefault(piece.workload.leaf, piece)
         for piece in list(leaves.values())[:TOLD]:
             self._play([piece])
