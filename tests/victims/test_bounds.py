@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 from hypothesis import given, settings
@@ -105,8 +106,12 @@ def test_the_bounds_are_no_formality():
 @given(seeds)
 @settings(max_examples=60, deadline=None)
 def test_the_plan_is_the_same_with_and_without_the_bounds(seed):
-    """A simulation leaves out what is hopeless; a plan that somebody reads looks at everybody."""
+    """A simulation leaves out what is hopeless; a plan that somebody reads looks at everybody, and names some more."""
     cluster = contended(seed)
     simulation = Simulation(Setup(cluster), Trace(format="tenure", jobs=()))
     plan = simulation.scheduler.cycle(cluster.now)
-    assert [repr(s) for s in plan.steps] == [repr(s) for s in play(cluster).steps]
+
+    def decided(steps):
+        return [replace(s, reason=s.reason.partition("; considered")[0]) for s in steps]
+
+    assert decided(plan.steps) == decided(play(cluster).steps)
