@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 
 from hypothesis import given, settings
@@ -112,6 +111,6 @@ def test_the_plan_is_the_same_with_and_without_the_bounds(seed):
     plan = simulation.scheduler.cycle(cluster.now)
 
     def decided(steps):
-        return [replace(s, reason=s.reason.partition("; considered")[0]) for s in steps]
+        return [s._replace(reason=s.reason.partition("; considered")[0]) for s in steps]
 
     assert decided(plan.steps) == decided(play(cluster).steps)
