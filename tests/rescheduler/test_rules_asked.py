@@ -165,3 +165,32 @@ def test_a_stale_gang_is_held_only_by_a_rule_that_names_the_cause_or_by_a_pod_di
     assert (refused.workload, refused.cause, refused.shield) == ("default/g", "stale-gang", "budget")
     assert refused.until is not None
     assert not play(stale(budgets=(DisruptionBudget(name="g", min_available=1),))).steps
+
+
+# -- gangs below their core ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("action", ["consolidate", "reschedule"])
+def test_a_gang_below_its_core_is_not_moved(action):
+    """What it lacks has no place: moved as a whole, it would not start again. Whole, the same gang is moved."""
+
+    def moved(lost):
+        nodes = ["a", "b"] if lost else ["a", "b", "b"]
+        gang = workload("g", tasks=3, of=spec(cpu=2), on=nodes, running=100, age=200)
+        stays = workload("f", of=spec(cpu=2), on=["b"], running=100, age=200, preemptible=False)
+        big = workload("big", of=spec(cpu=8), age=600, priority=1)
+        made = cluster([node("a"), node("b")], [gang, stays, big], [queue("default")], actions=(action,))
+        return [s.task for s in play(made).steps if s.action == "evict"]
+
+    assert moved(lost=False)
+    assert not moved(lost=True)
+
+
+def test_a_drain_says_of_a_gang_below_its_core_that_it_waits():
+    """Its pod stays until the replacement of the other one has landed."""
+    made = drained()
+    short = workload("x", tasks=2, of=spec(cpu=3), on=["a"], running=100, age=200)
+    played = play(replace(made, workloads=(short, made.workloads[1])))
+    assert not played.steps
+    (warning,) = played.warnings
+    assert warning.endswith("default/x runs below its core, and would not start again until that is whole")

@@ -25,6 +25,7 @@ from tenure.shields.opt_out import last_resort
 from tenure.shields.plugins import Plugins
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
+from tenure.shields.short import below_core
 from tenure.victims.state import Evicting
 
 DAEMON_SET = "DaemonSet"
@@ -81,6 +82,7 @@ class Movable:
             and workload.key not in state.evicted
             and workload.model.owner_kind != DAEMON_SET
             and preemptibility(workload) is None
+            and below_core(workload) is None
             and disabled(self.session.queues, workload.leaf) is None
         )
 
@@ -121,7 +123,7 @@ def why_still(movable: Movable, task: TaskState, drained: int) -> str:
 def _shielded(movable: Movable, workload: WorkloadState, drained: int) -> str:
     """Say which shield keeps a workload that runs from being moved off a node that is to be emptied."""
     state = movable.state
-    refusal = preemptibility(workload) or disabled(state.session.queues, workload.leaf)
+    refusal = preemptibility(workload) or disabled(state.session.queues, workload.leaf) or below_core(workload)
     if refusal is None and any(last_resort(state.session, t) for t in workload.tasks if t.phase is RUNNING):
         return "its workload asked to be spared"
     forced = [t for t in workload.tasks if t.node == drained]

@@ -15,6 +15,7 @@ from tenure.fairness.reclaiming import FAIR_SHARE, GUARANTEED, Owed, ReclaimRule
 from tenure.model.settings import Cause
 from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
+from tenure.shields.short import below_core
 
 PRIORITY = "priority"
 
@@ -186,8 +187,8 @@ class Move(Preempt):
         return True
 
     def eligible(self, victim: WorkloadState) -> Refusal | None:
-        """Refuse what is disabled or not preemptible."""
-        return preemptibility(victim) or disabled(self.session.queues, victim.leaf)
+        """Refuse what is disabled or not preemptible, or would not start again where it goes."""
+        return preemptibility(victim) or disabled(self.session.queues, victim.leaf) or below_core(victim)
 
     def why(self, victim: WorkloadState) -> str:  # noqa: ARG002
         """Say that it goes on elsewhere."""
