@@ -117,13 +117,21 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
             *(_held(r) for r in played.refused if key in r.workload.split(", ")),
         )
         return Story(key, "running", headline, held, evictions=evictions, nodes=placed)
+    return _apart(after, evictions)
+
+
+def _apart(after: Workload, evictions: tuple[Eviction, ...]) -> Story:
+    """Tell of a workload that neither runs nor waits for Tenure."""
     going = sum(t.phase is Phase.TERMINATING for t in after.tasks)
     if going:
         headline = (
             f"{going} of its {len(after.tasks)} tasks are terminating, and nothing of it runs or waits until they left"
         )
-        return Story(key, "leaving", headline, evictions=evictions)
-    return Story(key, "finished", "none of its tasks waits or runs", evictions=evictions)
+        return Story(after.key, "leaving", headline, evictions=evictions)
+    if any(t.phase is Phase.PENDING for t in after.tasks):
+        headline = f"it waits for {after.scheduler_name}, whose pods Tenure neither places nor moves"
+        return Story(after.key, "pending", headline, evictions=evictions)
+    return Story(after.key, "finished", "none of its tasks waits or runs", evictions=evictions)
 
 
 def _evicted_headline(steps: list[Step]) -> str:

@@ -9,7 +9,7 @@ from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.estimate import estimated_starts
 from tenure.engine.moves import MovePlan
-from tenure.engine.plan import Pending, Reason, Refused, Step
+from tenure.engine.plan import Pending, Plan, Reason, Refused, Step
 from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.reasons import why_pending
 from tenure.engine.requeued import Requeueing
@@ -18,7 +18,9 @@ from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import GATED, PENDING
 from tenure.fairness.current import Fairness
 from tenure.model.cluster import Cluster
+from tenure.model.modes import mode_of
 from tenure.quota.history import QuotaHistory, QuotaTrack
+from tenure.rescheduler.memory import CAUSE
 from tenure.telemetry.events import Event, events_of
 from tenure.telemetry.samples import Sample, add_up, samples_of
 
@@ -40,7 +42,9 @@ class QueueView:
 class PlayThrough:
     """What came out of playing cycles: all steps, and the state after the last one.
 
-    ``events`` has, for each event, the cycle in which it was first said.
+    ``events`` has, for each event, the cycle in which it was first said. ``beside`` is the plan of the last cycle for
+    the pods of `rescheduler.schedulers`, which other schedulers bind: what of them is moved, and why the rest waits. It
+    is not carried out in ``after``; its own ``after`` has both plans carried out.
     """
 
     before: Cluster
@@ -58,6 +62,7 @@ class PlayThrough:
     shadow: list[Step] = field(default_factory=list)
     counters: list[Sample] = field(default_factory=list)
     events: dict[Event, int] = field(default_factory=dict)
+    beside: PlayThrough | None = None
 
 
 def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrough:
@@ -70,13 +75,15 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrou
     session: Session | None = None
     obstacles: dict[str, list[Reason]] = {}
     recorded: set[tuple[str, str, str]] = set()
+    seen, plan = cluster, Plan(cluster.now)
     for number in range(cycles):
         if number:
             embedded.advance(cluster.now + number * every)
-        session = session_of(embedded.observe())
+        seen = embedded.observe()
+        session = session_of(seen)
         scheduler = Scheduler(session, recorded)
         scheduler.cycles = number
-        plan = scheduler.cycle(embedded.observe().now)
+        plan = scheduler.cycle(seen.now)
         result.steps += plan.steps
         result.refused, obstacles = plan.refused, plan.obstacles
         result.quota = plan.quota
@@ -95,7 +102,35 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrou
     result.after, result.quota_tracks = embedded.observe(), quotas.tracks()
     result.pending = explain_pending(session, obstacles)
     result.queues = queue_views(session)
+    result.beside = play_beside(seen, plan, result.after)
     return result
+
+
+def play_beside(cluster: Cluster, plan: Plan, after: Cluster) -> PlayThrough | None:
+    """Plan once for the pods that other schedulers bind; None where the settings let none of them move.
+
+    Parameters
+    ----------
+    cluster
+        The cluster, before anything of the cycle was done.
+    plan
+        What the cycle does about Tenure's own pods, which counts as done.
+    after
+        The cluster once that is done.
+    """
+    settings = cluster.settings
+    if not settings.rescheduler.schedulers or CAUSE not in settings.actions or mode_of(settings, CAUSE) == "off":
+        return None
+    from tenure.rescheduler.beside import beside  # noqa: PLC0415  few clusters need it
+
+    view = beside(cluster, plan)
+    session, done = session_of(view), EmbeddedCluster(after)
+    made = Scheduler(session).cycle(view.now)
+    done.carry_out(made)
+    return PlayThrough(
+        before=view, after=done.observe(), steps=made.steps, pending=explain_pending(session, made.obstacles),
+        refused=made.refused, warnings=made.warnings, moves=made.moves, shadow=made.shadow,
+    )  # fmt: skip
 
 
 def explain_pending(session: Session, obstacles: Mapping[str, Sequence[Reason]]) -> list[Pending]:

@@ -38,7 +38,10 @@ def explain(
     cluster, warnings = cluster_from(given or "", overrides, additions, live=asked_for(given, where, live=live))
     warn(warnings)
     found = find_workload(cluster, asked, given or "the cluster")
-    story = explain_workload(play(cluster), found)
+    played = play(cluster)
+    if played.beside is not None and found.scheduler_name in cluster.settings.rescheduler.schedulers:
+        played = played.beside
+    story = explain_workload(played, found)
     if form == "json":
         click.echo(json.dumps(story.plain(), indent=1, ensure_ascii=False))
     else:

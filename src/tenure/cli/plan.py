@@ -55,7 +55,9 @@ def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
         from tenure.model.files import write_atomically  # noqa: PLC0415
         from tenure.report.plan_page import plan_page  # noqa: PLC0415
 
-        write_atomically(Path(report), plan_page(played.before, played.after, result, played.quota_tracks))
+        write_atomically(
+            Path(report), plan_page(played.before, (played.beside or played).after, result, played.quota_tracks)
+        )
     if form == "json":
         click.echo(json.dumps(result, indent=1, ensure_ascii=False))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tenure.engine.moves import NEVER, MovePlan
@@ -17,7 +18,7 @@ MILLI_GPU = "milliGpu"
 
 def plan_json(played: PlayThrough) -> dict[str, Any]:
     """Give the result as plain data, in the documented form."""
-    return {
+    found = {
         "now": format_time(played.before.now),
         "steps": [_step(s) for s in played.steps],
         "shadow": [_step(s) for s in played.shadow],
@@ -34,6 +35,21 @@ def plan_json(played: PlayThrough) -> dict[str, Any]:
             {"cycle": number, "on": e.kind, "name": e.name, "reason": e.reason, "message": e.message}
             for e, number in played.events.items()
         ],
+    }
+    if played.beside is not None:
+        found["beside"] = _beside(played.beside, played.before.settings.rescheduler.schedulers)
+    return found
+
+
+def _beside(played: PlayThrough, schedulers: Sequence[str]) -> dict[str, Any]:
+    """Give what is planned for the pods that other schedulers bind."""
+    return {
+        "schedulers": list(schedulers),
+        "steps": [_step(s) for s in played.steps],
+        "shadow": [_step(s) for s in played.shadow],
+        "pending": [_pending(p) for p in played.pending],
+        "moves": [_move(m) for m in played.moves],
+        "warnings": list(played.warnings),
     }
 
 

@@ -15,6 +15,7 @@ from tenure.report.plan_picture import nodes_picture
 from tenure.report.plan_rows import (
     QueueBar,
     Rows,
+    all_moves,
     all_rows,
     headline,
     move_sentence,
@@ -80,7 +81,12 @@ def _table(rows: Rows) -> str:
     shown = rows.rows[:MAX_LINES]
     more = len(rows.rows) - len(shown)
     caption = _CAPTIONS.get(rows.title, "") + (f" The first {MAX_LINES:,} of {len(rows.rows):,} lines." if more else "")
-    return section(rows.title, caption.strip(), _plain_table(rows, shown), name=rows.title.lower().replace(" ", "-"))
+    return section(
+        rows.title,
+        caption.strip(),
+        _plain_table(rows, shown),
+        name=rows.title.lower().replace(":", "").replace(" ", "-"),
+    )
 
 
 def _plain_table(rows: Rows, shown: Sequence[tuple[str, ...]]) -> str:
@@ -97,9 +103,8 @@ def _plain_table(rows: Rows, shown: Sequence[tuple[str, ...]]) -> str:
 
 
 def _moves(result: dict[str, Any]) -> str:
-    moves = result.get("moves") or []
     parts = []
-    for move in moves:
+    for move in all_moves(result):
         rows = waves(move)
         parts.append(f"<p>{escape(move_sentence(move))}</p>" + (_plain_table(rows, rows.rows) if rows.rows else ""))
     return (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tenure.model.resources import CPU, GPU, MEMORY
@@ -41,17 +41,42 @@ class Rows:
 
 def headline(plan: Plan) -> str:
     """Say in one sentence what was decided."""
+    text = f"At {plan['now']}: {_counted(plan)}."
+    if plan.get("beside"):
+        text += f" Of the pods of {_names(plan)}: {_counted(plan['beside'])}."
+    return text
+
+
+def _counted(plan: Plan) -> str:
     counts = Counter(step["action"] for step in plan["steps"])
     done = [count(counts[action], noun) for action, noun in _DONE.items() if counts[action]]
     pending = len(plan["pending"])
     waits = f"{count(pending, 'workload')} {'waits' if pending == 1 else 'wait'}" if pending else "nothing waits"
-    return f"At {plan['now']}: {', '.join(done) or 'nothing to do'}; {waits}."
+    return f"{', '.join(done) or 'nothing to do'}; {waits}"
+
+
+def _names(plan: Plan) -> str:
+    return ", ".join(plan["beside"]["schedulers"])
+
+
+def beside(plan: Plan) -> list[Rows]:
+    """Tables of what is planned for pods that other schedulers bind: who leaves, where room is kept, what waits."""
+    found = plan.get("beside")
+    if not found:
+        return []
+    made = [(steps, "moves"), (shadow, "moves in shadow"), (warnings, "warnings"), (pending, "waiting")]
+    return [replace(make(found), title=f"Of {_names(plan)}: {title}") for make, title in made]
+
+
+def all_moves(plan: Plan) -> list[Plan]:
+    """Give the plans of moves, those for pods of other schedulers last."""
+    return [*plan.get("moves", ()), *(plan.get("beside") or {}).get("moves", ())]
 
 
 def all_rows(plan: Plan) -> list[Rows]:
     """Give all tables but that of the queues, in the order in which they are read; empty ones are left out."""
     makers: Sequence[Callable[[Plan], Rows]] = (quota_events, steps, shadow, warnings, quota, pending, refused, requeue)
-    return [rows for rows in (make(plan) for make in makers) if rows.rows]
+    return [rows for rows in (*(make(plan) for make in makers), *beside(plan)) if rows.rows]
 
 
 def steps(plan: Plan) -> Rows:

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from tenure.report.plan_rows import SAME, Rows, all_rows, headline, move_sentence, queue_rows, waves
+from tenure.report.plan_rows import SAME, Rows, all_moves, all_rows, headline, move_sentence, queue_rows, waves
 from tenure.report.tables import GAP, Column, Terminal, table, terminal, text_width, wrap
 
 WHY, WORKLOAD = "why", "workload"
@@ -29,7 +29,7 @@ def plan_text(result: dict[str, Any], where: Terminal) -> str:
     parts = ["\n".join(wrap(headline(result), where.width)) + "\n"]
     for rows in all_rows(result):
         parts += [_set(part, where) for part in _apart(rows, where)]
-    for move in result.get("moves", ()):
+    for move in all_moves(result):
         sentence = "\n".join(wrap(move_sentence(move), where.width))
         moved = waves(move)
         parts.append(f"{sentence}\n" + (_set(moved, where) if moved.rows else ""))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenure.engine.workloads import TaskState
+from tenure.rescheduler.beside import HOLDING
 from tenure.rescheduler.carrying import Rescheduling, prices_of
 from tenure.rescheduler.view import why_still
 
@@ -30,7 +31,12 @@ def _tell_of_the_rest(action: Rescheduling, node: int, there: Sequence[TaskState
     """Warn of what stays although the node is to be emptied, and say why."""
     session, moving = action.session, set(there)
     reasons: dict[str, list[str]] = {}
-    staying = [t for t in session.on_node[node] if t.active and t.node == node and t not in moving]
+    elsewhere = (HOLDING, *session.settings.rescheduler.schedulers)  # of these, another plan speaks
+    staying = [
+        t
+        for t in session.on_node[node]
+        if t.active and t.node == node and t not in moving and t.workload.model.scheduler_name not in elsewhere
+    ]
     for task in sorted(staying, key=lambda t: (t.workload.key, t.index)):
         reasons.setdefault(why_still(action.movable, task, node), []).append(f"{task.workload.key} {task.name}")
     for why, names in reasons.items():
