@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import le
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +51,8 @@ class Places:
             for node in range(problem.size)
         ]
         self._numbers = {place: number for number, place in enumerate(self.places)}
+        self._asked: list[list[int]] = problem.ask.tolist()
+        self._most: list[tuple[int, ...]] = []
         self._options: dict[tuple[int, int], tuple[Option, ...]] = {}
         self._prices: dict[int, Ints] = {}
         self._ranked: dict[int, list[tuple[int, int]]] = {}
@@ -107,17 +110,25 @@ class Places:
         if key not in self._options:
             problem, place = self.problem, self.places[number]
             found: list[Option] = []
+            most = self._emptied(number)
             for shape in problem.shapes[kind >> 1]:
-                if problem.allowed[shape, place.node]:
+                if problem.allowed[shape, place.node] and all(map(le, self._asked[shape], most)):
                     found += self._of_shape(place, shape, -1 if kind & 1 else kind >> 1)
             found.sort(key=lambda o: (o.price, len(o.gone), o.shape))
             self._options[key] = tuple(found[:1] if found and not found[0].gone else found[:SETS])
         return self._options[key]
 
+    def _emptied(self, number: int) -> tuple[int, ...]:
+        """Give the room that a place would have if everybody left: most places are too small for most who ask."""
+        while len(self._most) <= number:
+            place = self.places[len(self._most)]
+            freed = self.takes[list(place.tasks)].sum(axis=0).tolist()
+            self._most.append(tuple(have + more for have, more in zip(place.room, freed, strict=True)))
+        return self._most[number]
+
     def _of_shape(self, place: Place, shape: int, alike: int) -> list[Option]:
         problem = self.problem
-        asked = problem.ask[shape]
-        missing = [need - have for need, have in zip(asked.tolist(), place.room, strict=True)]
+        missing = [need - have for need, have in zip(self._asked[shape], place.room, strict=True)]
         rows = [row for row, short in enumerate(missing) if short > 0]
         if not rows:
             return [self._option(place, shape, (), 0)]
