@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.settings import MinRuntimeSettings, Settings
-from tenure.model.workload import Phase, Task, TaskSpec, Workload
+from tenure.model.workload import Phase, SubGroup, Task, TaskSpec, Workload
 
 GPU = "nvidia.com/gpu"
 NOW = 1_000_000_000_000_000
 MINUTE = 60_000_000
 
 
-def contended(seed: int, *, settings: Settings | None = None, large: bool = False) -> Cluster:
-    """Draw a cluster from a seed: GPUs alone, so that every number can be checked by hand."""
+def contended(seed: int, *, settings: Settings | None = None, large: bool = False, crowd: int = 4) -> Cluster:
+    """Draw a cluster from a seed: GPUs alone, so that every number can be checked by hand.
+
+    ``crowd``: how many wait at most.
+    """
     rng = random.Random(seed)
     count, size = rng.randint(1, 6 if large else 3), rng.choice([2, 4])
     nodes = tuple(Node(name=f"n{i}", allocatable={GPU: size}) for i in range(count))
     queues = _queues(rng, count * size)
     parents = {q.parent for q in queues}
     leaves = [q.name for q in queues if q.name not in parents]
-    workloads = _running(rng, nodes, size, leaves) + _pending(rng, size, leaves, rng.randint(1, 4))
+    workloads = _running(rng, nodes, size, leaves) + _pending(rng, size, leaves, rng.randint(1, crowd))
     chosen = settings or Settings(
         reclaim_min_runtime=rng.choice([0, 0, 10 * MINUTE]),
         preempt_min_runtime=rng.choice([0, 0, 5 * MINUTE]),
@@ -116,3 +120,17 @@ def _pending(rng: random.Random, size: int, leaves: list[str], count: int) -> li
             )
         )
     return found
+
+
+def in_groups(state: Cluster, seed: int) -> Cluster:
+    """The same cluster, but of some workloads the tasks are in two subgroups, one of which may be enough."""
+    rng, found = random.Random(seed), []
+    for workload in state.workloads:
+        if len(workload.tasks) < 2 or rng.random() < 0.4:
+            found.append(workload)
+            continue
+        groups = [SubGroup(name=name, min_member=rng.choice([None, 1])) for name in "gh"]
+        tasks = tuple(replace(t, sub_group="gh"[number % 2]) for number, t in enumerate(workload.tasks))
+        fields = {"min_member": None, "sub_groups": tuple(groups), "min_sub_group": rng.choice([None, 1])}
+        found.append(replace(workload, tasks=tasks, **fields))
+    return replace(state, workloads=tuple(found))

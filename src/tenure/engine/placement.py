@@ -55,7 +55,7 @@ class Placer:
         if len(step.tasks) == 1 and not topology:
             return self._one(step.tasks[0], allowed)
         session = self.session
-        if not enough(self.scorer, step, allowed) and not _has_choice(workload.root):
+        if not enough(self.scorer, step, allowed) and not has_choice(workload.root):
             return False
         mark, epoch = session.checkpoint(), session.epoch
         if not self._together(workload, step, allowed):
@@ -76,7 +76,7 @@ class Placer:
             return False
         now = _placed_below(unit)
         if len(now) - len(before) != len(step.tasks) or any(t not in now for t in step.tasks):
-            step.tasks = [t for t in workload.tasks if t in now and t not in before]
+            self.session.journal.set(step, "tasks", [t for t in workload.tasks if t in now and t not in before])
         return True
 
     def _all_nominated_if_any(self, tasks: list[TaskState]) -> None:
@@ -253,9 +253,9 @@ def enough(scorer: Scorer, step: NextStep, allowed: Mask | None = None) -> bool:
     return all(scorer.capacity(classes[c], allowed) >= n for c, n in counts.items())
 
 
-def _has_choice(group: Group) -> bool:
+def has_choice(group: Group) -> bool:
     """Whether other subgroups may do instead of those that were chosen for the core."""
-    return any(_has_choice(c) for c in group.children) or 0 < group.minimum < len(group.children)
+    return any(has_choice(c) for c in group.children) or 0 < group.minimum < len(group.children)
 
 
 def _begun(step: NextStep) -> Group | None:

@@ -20,6 +20,7 @@ class ShortTrials(Trials):
     def _play(self, contender: WorkloadState, pieces: Sequence[Piece], rules: Rules) -> Played | Refusal:
         if not pieces or self.returns is None or not self.returns.certain(contender, pieces):
             return super()._play(contender, pieces, rules)
+        assert contender.step is not None
         victims = list(dict.fromkeys(p.workload for p in pieces))
-        refusal = self._ask(in_stages(pieces), victims, rules, [])
+        refusal = self._ask(in_stages(self.session, pieces, contender.step.amount), victims, rules, [])
         return refusal or Refusal(NO_ROOM, "with these victims gone the room would go back to them")

@@ -13,9 +13,10 @@ import numpy as np
 
 from tenure.engine.classes import TaskClass
 from tenure.engine.nodes import Ints, NodeTable
+from tenure.engine.placement import has_choice
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
-from tenure.engine.workloads import NextStep
+from tenure.engine.workloads import START, NextStep
 from tenure.model.resources import MILLI
 from tenure.victims.pieces import Piece
 
@@ -23,12 +24,14 @@ from tenure.victims.pieces import Piece
 class Need:
     """What a step needs, class by class: how many tasks, and for how many each node has room as things are.
 
-    ``exact``: fits are decided by room alone, so that the bound is no mere bound.
+    ``exact``: fits are decided by room alone, so that the bound is no mere bound. Where other subgroups may do instead
+    of those that the step names, there is no bound at all: nothing is needed of any class.
     """
 
     def __init__(self, session: Session, step: NextStep) -> None:
         self.nodes = session.nodes
-        counts = Counter(t.cls.id for t in step.tasks)
+        choice = (step.kind == START or len(step.tasks) > 1) and has_choice(step.tasks[0].workload.root)
+        counts = Counter(() if choice else (t.cls.id for t in step.tasks))
         classes = {t.cls.id: t.cls for t in step.tasks}
         self.parts = [_Part(session, classes[i], counts[i]) for i in sorted(counts)]
         topology = step.tasks[0].workload.root

@@ -72,7 +72,8 @@ class Found:
     """The outcome for one contender: the best set, if any, and what the search saw.
 
     ``played``: the set has been carried out on the session already, because nothing could come before it. ``hopeless``:
-    nothing was searched for, because the bounds exclude everything.
+    nothing was searched for, because the bounds exclude everything. ``cut``: nothing was found among as many sets as
+    may be tried in vain, and there are others.
     """
 
     pieces: list[Piece] | None = None
@@ -80,6 +81,7 @@ class Found:
     tried: int = 0
     refusals: list[tuple[str, Refusal]] = field(default_factory=list)
     hopeless: bool = False
+    cut: bool = False
 
 
 class Search:
@@ -284,7 +286,7 @@ class Search:
         limit = self.subsets.key(best, alone) if best is not None else None
         most = self.found.tried + MOST_AROUND if self.many else MOST_TRIED
         for key, subset in self.subsets.of(pieces, alone):
-            if (limit is not None and key >= limit) or self._in_vain > MOST_IN_VAIN or self.found.tried > most:
+            if (limit is not None and key >= limit) or self._gives_up(most, best):
                 break
             if not self.need.met(subset):
                 continue
@@ -301,6 +303,12 @@ class Search:
         if self.subsets.beyond is not None and not self.found.refusals:
             self._play(self.subsets.beyond)  # to say why
         return None
+
+    def _gives_up(self, most: int, best: list[Piece] | None) -> bool:
+        """Whether as many sets were tried in vain as may be."""
+        over = self._in_vain > MOST_IN_VAIN or self.found.tried > most
+        self.found.cut = over and best is None
+        return over
 
     def _pays(self, subset: list[Piece]) -> bool:
         known = frozenset(subset) in self._verdicts

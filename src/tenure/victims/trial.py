@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
+from operator import gt, mul
 
 from tenure.engine.backfill import Endings
 from tenure.engine.evictions import evict
 from tenure.engine.order import Keys
 from tenure.engine.placement import Placer
+from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import GROW, NextStep, TaskState, WorkloadState
@@ -41,9 +42,23 @@ class Played:
     undone: list[TaskState] = field(default_factory=list)
 
 
-def in_stages(pieces: Sequence[Piece]) -> list[Taken]:
-    """Give the parts of pieces in the order in which they are taken: surplus before cores."""
-    return sorted(((p, tasks, core) for p in pieces for tasks, core in p.stages), key=itemgetter(2))
+def in_stages(session: Session, pieces: Sequence[Piece], asked: Amount) -> list[Taken]:
+    """Give the parts of pieces in the order in which they are taken: surplus before cores, of each the smallest first.
+
+    A queue may be taken from as long as it is over its share before each part, so no other order allows more, and what
+    is allowed does not depend on what the pieces cost. Small is what is small of what is ``asked``.
+    """
+    stages: list[Taken] = [(p, tasks, core) for p in pieces for tasks, core in p.stages]
+    if len(stages) < 2:  # noqa: PLR2004  nothing to bring into order
+        return stages
+    weights = [1 / a if a else 0.0 for a in asked]
+
+    def key(stage: Taken) -> tuple[bool, float]:
+        piece, tasks, core = stage
+        amount = piece.amount if len(tasks) == len(piece.tasks) else held(session, tasks)
+        return core, sum(map(mul, amount, weights))
+
+    return sorted(stages, key=key)
 
 
 class Trials:
@@ -99,10 +114,11 @@ class Trials:
         result = Played(list(pieces), [], growth=contender.step.kind == GROW)
         owed: list[Owed] = []
         victims = list(dict.fromkeys(p.workload for p in pieces))
-        stages = in_stages(pieces)
+        step = contender.step
+        stages = in_stages(self.session, pieces, step.amount)
         if stages and (refusal := self._ask(stages, victims, rules, owed)) is not None:
             return refusal
-        barred = held_back(self.session, contender, contender.step)
+        barred = held_back(self.session, contender, step)
         self._take(stages, victims, result)
         if rules.cause == "consolidate" and not self._land(contender, victims, result):
             return Refusal(NO_LANDING, "what would have to move finds no place to land")
@@ -111,6 +127,8 @@ class Trials:
         )
         if placed is None:
             return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do")
+        if pieces and any(map(gt, NextStep(step.kind, step.tasks, None).amount, step.amount)):
+            return Refusal(NO_ROOM, "room would only be there for subgroups that ask for more than its first ones")
         result.placed += placed
         if barred and result.evicted:  # there was room on the nodes, but not in its queues
             promise(self.session, [t for t in placed if t.workload is contender])
@@ -211,16 +229,15 @@ class Trials:
         if back.contender_may() is not None or back.eligible(contender) is not None:
             return False
         mark, epoch = session.checkpoint(), session.epoch
-        amount = tuple(
-            sum(column)
-            for column in zip(
-                *(t.cls.amount_at(t.node if t.node >= 0 else t.nominated, session.nodes) for t in got), strict=True
-            )
-        )
-        possible = back.may_take(contender, amount, core=not result.growth, owed=[]) is None
+        possible = back.may_take(contender, self._holding(got), core=not result.growth, owed=[]) is None
         if possible:
             for task in got:
                 session.withdraw(task)
             possible = back.exchange([contender]) is None
         session.rollback(mark, epoch=epoch)
         return possible
+
+    def _holding(self, tasks: Sequence[TaskState]) -> Amount:
+        """What tasks hold where they are bound or nominated."""
+        places = ((t, t.node if t.node >= 0 else t.nominated) for t in tasks)
+        return tuple(map(sum, zip(*(t.cls.amount_at(node, self.session.nodes) for t, node in places), strict=True)))

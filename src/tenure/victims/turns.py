@@ -316,6 +316,9 @@ class Turns:
         state = self.state
         refusals = [(w.key, r) for w, r in candidates.refused] if candidates is not None else []
         refusals += found.refusals
+        if found.cut:
+            text = f"the search for victims by {self.cause} gave up after {found.tried} sets in vain; there are others"
+            state.obstacle(contender.key, Reason("SearchExhausted", text, {"cause": self.cause, "tried": found.tried}))
         if not refusals:
             return
         state.refuse([Refused(w, self.cause, contender.key, r.shield, r.until, r.message) for w, r in refusals])
