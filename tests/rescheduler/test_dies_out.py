@@ -15,7 +15,7 @@ DAY = 24 * HOUR
 
 @pytest.mark.parametrize(("load", "someone_waits"), [(0.6, False), (1.3, True)])
 def test_nothing_moves_once_arrivals_and_ends_have_stopped(load, someone_waits):
-    """Two days of arrivals; what would end later runs for ever. Then cycles go on for two days more, at least hourly."""
+    """Two days of arrivals; what would end later runs for ever, and cycles go on for days, at least hourly."""
     trace = generate(GeneratorConfig(days=2, load=load * 4, capacity=16), 2)
     last = max(job.workload.created_at for job in trace.jobs)
     over = (job.runtime is not None and job.workload.created_at + job.runtime <= last for job in trace.jobs)
