@@ -4,10 +4,12 @@ from dataclasses import replace
 
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
 
+from tenure.cli.outputs import write_cluster
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import DisruptionBudget
+from tenure.model.load import load_cluster
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import BudgetRule, DisruptionSettings
 
@@ -85,3 +87,24 @@ def test_lost_time_is_bounded():
     many = BudgetRule(name="lost", max_lost={"cpu": 350 * SECOND}, per=HOUR)
     assert not evicted(play(crowded(few))[0])
     assert len(evicted(play(crowded(many))[0])) == 3
+
+
+def test_what_is_lost_of_memory_is_counted_in_gib_and_can_be_written_and_read(tmp_path):
+    """Bytes times years would be no duration any more; the log of the cluster file is what survives a restart."""
+    asked = spec(cpu=1, memory=32, labels=(("tier", "web"),), extra={"ephemeral-storage": 1 << 40})
+    small = workload("small", of=asked, on=["a"], running=30 * 24 * 3600, age=31 * 24 * 3600)
+    room = {"ephemeral-storage": 1 << 41}
+    made = cluster(
+        [node("a", cpu=1, memory=64, extra=room)], [small, workload("big", of=spec(cpu=1), priority=50)],
+        [queue("default")], actions=("allocate", "preempt"),
+    )  # fmt: skip
+    _, after = play(made)
+    (entry,) = after.evictions
+    assert entry.lost["memory"] == 32 * 30 * 24 * HOUR
+    assert entry.lost["ephemeral-storage"] == 1024 * 30 * 24 * HOUR
+    path = str(tmp_path / "after.yaml")
+    write_cluster(after, path)
+    assert load_cluster(path).cluster.evictions == after.evictions
+    over = BudgetRule(name="lost", max_lost={"memory": 32 * 30 * 24 * HOUR - 1}, per=HOUR)
+    bounded = replace(made, settings=replace(made.settings, disruption=DisruptionSettings(budgets=(over,))))
+    assert not evicted(play(bounded)[0])

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
-from tenure.model.resources import CPU, GPU, MILLI
+from tenure.model.duration import MAX_DURATION
+from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 from tenure.model.workload import TaskSpec
 
 SECOND = 1_000_000
 MICRO = 1_000_000
 """Costs are counted in millionths of a weighted resource-second, so that sums do not depend on their order."""
 
+GIB = 1 << 30
+_BYTES = frozenset({MEMORY, "ephemeral-storage"})
 UNITS = {GPU: MILLI, CPU: 1000}
 """How much of an amount is one unit of what `disruption.cost` prices."""
 
@@ -77,9 +80,22 @@ def cost(session: Session, task: TaskState, weight: float | None = None) -> int:
     return round((rate(session, task) if weight is None else weight) * time / SECOND * MICRO)
 
 
+def lost_unit(name: str) -> int:
+    """Give how much of an amount is one unit of what is lost: a GPU, a core, a GiB of what is counted in bytes."""
+    if name in _BYTES or name.startswith("hugepages-"):
+        return GIB
+    return UNITS.get(name, 1)
+
+
+def destroyed(amount: int, time: int, unit: int) -> int:
+    """Give what is lost of an amount in ``time`` (µs), in µs of its unit, and no more than a duration may be."""
+    return min(amount * time // unit, MAX_DURATION)
+
+
 def lost_amounts(spec: TaskSpec, time: int) -> dict[str, int]:
-    """What a task that loses ``time`` (µs) destroys, in resource-µs by resource: of whole GPUs and cores."""
-    lost = {name: amount * time // (1000 if name == CPU else 1) for name, amount in spec.requests if amount}
+    """What a task that loses ``time`` (µs) destroys, in resource-µs by resource: of whole GPUs, cores and GiB."""
+    amounts = [(n, amount) for n, amount in spec.requests if amount]
+    found = {n: destroyed(amount, time, 1 if n == GPU else lost_unit(n)) for n, amount in amounts}
     if spec.gpu_share is not None and spec.gpu_share.milli:
-        lost[GPU] = spec.gpu_share.milli * spec.gpu_share.devices * time // MILLI
-    return lost
+        found[GPU] = destroyed(spec.gpu_share.milli * spec.gpu_share.devices, time, MILLI)
+    return found

@@ -23,6 +23,7 @@ _OWN: Final = {
     "Nominated": "Nominated",
     "Reserved": "Reserved",
     "NextCycle": "NextCycle",
+    "MovesUnderWay": "MovesUnderWay",
 }
 HELD_BACK: Final = "HeldBack"
 LEFT_OUT: Final = ("QueueUnknown", "Invalid")

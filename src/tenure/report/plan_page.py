@@ -71,7 +71,8 @@ def _colors(before: Cluster, after: Cluster) -> tuple[dict[str, int], list[str]]
 
 
 def _nodes(before: Cluster, after: Cluster, colors: dict[str, int], names: list[str]) -> str:
-    told = f"{count(len(after.nodes), 'node')}. Squares are GPUs, bars CPU and memory; hatched is leaving or promised."
+    told = f"{count(len(after.nodes), 'node')}. Squares are GPUs, bars CPU and memory; what is hatched leaves, "
+    told += "and what is hatched in a frame is promised."
     legend = legend_list([(f"c{index}", name) for index, name in enumerate(names)])
     picture = nodes_picture(views_of(before), views_of(after), colors)
     return section("Cluster before and after", told, legend, picture, name="nodes")

@@ -253,7 +253,7 @@ def move_sentence(move: Plan) -> str:
         if certificate:
             text += f" Cost {_figure(certificate.get('cost'))}, {_proven(certificate)} ({method})."
     reason = certificate.get("reason") or ""
-    return text + (f" {reason[:1].upper()}{reason[1:]}" if reason else "")
+    return text + (f" {reason[:1].upper()}{reason[1:]}{'' if reason.endswith('.') else '.'}" if reason else "")
 
 
 _AIMS = {"drain": "To empty", "hot-node": "To cool", "new-nodes": "To make use of"}

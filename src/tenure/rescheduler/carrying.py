@@ -131,6 +131,9 @@ class Rescheduling:
         self._record(done.evicted, done.placed, price, contenders, wave_of, trigger)
         self.moved = True
         self.memory.unfinished = not last
+        for key in keys if not last else ():
+            text = f"room is made for it in {len(waves)} waves of moves, of which the first leaves now"
+            self.state.obstacle(key, Reason("MovesUnderWay", text, {"cause": CAUSE, "waves": len(waves)}))
         return True
 
     def _refusal(self, tasks: Sequence[TaskState], contenders: Sequence[WorkloadState]) -> Refusal | None:
@@ -178,7 +181,7 @@ def _why(contenders: Sequence[WorkloadState], trigger: str) -> Callable[[Workloa
 
     def reason(workload: WorkloadState, cost: float) -> str:
         figure = f"moving it costs {cost:.1f} weighted resource-seconds"
-        return f"{workload.key} {aim} (reschedule, {trigger}); {figure}"
+        return f"{workload.key} {aim} ({trigger}); {figure}"
 
     return reason
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tenure.engine.cost import UNITS, lost_time
+from tenure.engine.cost import destroyed, lost_time, lost_unit
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import BOUND, FAILED, GATED, PENDING, RUNNING, SUCCEEDED, TaskState, WorkloadState
@@ -145,12 +145,12 @@ def queues_of(session: Session, workload: WorkloadState) -> tuple[str, ...]:
 
 
 def lost_of(session: Session, task: TaskState, time: int) -> dict[str, int]:
-    """What an eviction that costs ``time`` (µs) destroys, in resource-µs by resource: of whole GPUs and cores."""
+    """What an eviction that costs ``time`` (µs) destroys, in resource-µs by resource: of whole GPUs, cores and GiB."""
     node = task.node if task.node >= 0 else task.leaving
     if node < 0:
         return {}
     amounts = zip(session.queues.resources, task.cls.amount_at(node, session.nodes), strict=True)
-    return {name: amount * time // UNITS.get(name, 1) for name, amount in amounts if amount}
+    return {name: destroyed(amount, time, lost_unit(name)) for name, amount in amounts if amount}
 
 
 def is_up(task: TaskState) -> bool:

@@ -46,8 +46,12 @@ def act(action: Rescheduling, waiting: Sequence[WorkloadState]) -> None:
 def _wave_under_way(action: Rescheduling) -> bool:
     """Whether a wave has not landed yet while its contender waits for the next: nothing is planned until it has."""
     workloads = action.session.workloads
-    waiting = (workloads.get(m.beneficiary or "") for m in action.landing())
-    return any(w is not None and w.entry is not None for w in waiting)
+    found = (workloads.get(m.beneficiary or "") for m in action.landing())
+    waiting = list(dict.fromkeys(w for w in found if w is not None and w.entry is not None))
+    for workload in waiting:
+        text = "what moves so that it fits has not landed yet"
+        action.state.obstacle(workload.key, Reason("MovesUnderWay", text, {"cause": CAUSE}))
+    return bool(waiting)
 
 
 def _may_contend(action: Rescheduling, workload: WorkloadState) -> bool:

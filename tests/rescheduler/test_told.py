@@ -1,0 +1,82 @@
+"""What users read of moves: which nodes they are about, which waves wait, why none helps, and of whom a pod is told."""
+
+from pathlib import Path
+
+import pytest
+
+from tenure.cli.main import main
+
+EXAMPLES = Path(__file__).parents[2] / "examples/rescheduler"
+
+CLUSTER = """
+apiVersion: tenure.dev/v1alpha1
+kind: Cluster
+now: 2026-11-20T10:00:00Z
+scheduler: {rescheduler: {hotNodes: {enabled: true, hot: 50%, for: 1m}}}
+nodes:
+  - {name: n-0, allocatable: {cpu: "8"}, usage: {cpu: 7}, usageFor: 5m}
+  - {name: n-1, allocatable: {cpu: "8"}, usage: {cpu: 3500m}, usageFor: 5m}
+workloads:
+  - {name: web, minMember: 1, requests: {cpu: 3}, createdAt: 2026-11-20T08:00:00Z, startedAt: 2026-11-20T09:00:00Z,
+     tasks: [{name: web-0, node: n-0, usage: {cpu: 4}}, {name: web-1, node: n-0, usage: {cpu: 3}},
+             {name: web-2, node: n-1, usage: {cpu: 3}}]}
+  - {name: big, replicas: 3, requests: {cpu: 5}, createdAt: 2026-11-20T09:50:00Z}
+"""
+
+
+@pytest.fixture
+def command(capsys):
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(a) for a in arguments])
+        printed = capsys.readouterr()
+        assert ended.value.code == 0, printed.err
+        return " ".join(printed.out.split())
+
+    return call
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTER)
+    return path
+
+
+def test_where_no_moves_help_each_plan_says_what_it_was_for_and_why_not(command, file):
+    """In units that people use, and without figures that there are not."""
+    text = command("reschedule", file, "--drain", "n-0")
+    assert (
+        "To cool n-0 (hot-node): no moves cool it enough (impossible). Moving makes no room in all: 0.5 CPUs of use "
+        "below hot are free on all nodes together, and 3 are asked." in text
+    )
+    assert "To empty n-0 (drain): what is there cannot all be moved off (impossible)." in text
+    assert (
+        "For default/big (pending): no moves make room (impossible). Moving makes no room in all: 7 CPUs are free on "
+        "all nodes together, and 15 are asked." in text
+    )
+    assert "at least — is needed" not in text
+
+
+def test_a_plan_in_waves_says_which_leave_now_and_the_contender_knows(command):
+    """The rest is planned anew, so its steps are not among those of this cycle."""
+    file = EXAMPLES / "make-room.yaml"
+    text = command("reschedule", file)
+    assert "3 moves in 2 waves, of which 1 leaves now: what follows is planned anew once that has landed." in text
+    told = command("explain", file, "big", "--set", "scheduler.actions=[reschedule]")
+    assert "MovesUnderWay: room is made for it in 2 waves of moves, of which the first leaves now" in told
+
+
+def test_a_contender_waits_for_a_wave_to_land_and_says_so(command, tmp_path):
+    """What the first cycle leaves behind, looked at a second later."""
+    after = tmp_path / "after.yaml"
+    command("reschedule", EXAMPLES / "make-room.yaml", "--output", after)
+    told = command("explain", after, "big", "--set", "scheduler.actions=[reschedule]")
+    assert "MovesUnderWay: what moves so that it fits has not landed yet" in told
+
+
+def test_explain_tells_of_each_task_that_moves_from_where_to_where(command):
+    """A line for each."""
+    told = command("explain", EXAMPLES / "improve.yaml", "shop")
+    assert "1 of its tasks is evicted in this cycle: default/shop moves off a node that is hot (hot-node);" in told
+    assert "Moves: shop-2 leaves node-0 and goes on at node-1" in told
