@@ -80,3 +80,20 @@ def test_explain_tells_of_each_task_that_moves_from_where_to_where(command):
     told = command("explain", EXAMPLES / "improve.yaml", "shop")
     assert "1 of its tasks is evicted in this cycle: default/shop moves off a node that is hot (hot-node);" in told
     assert "Moves: shop-2 leaves node-0 and goes on at node-1" in told
+
+
+def test_why_no_move_helps_says_as_well_what_holds_the_pods_that_run(command, tmp_path):
+    """A budget that is used up is no reason to buy a node."""
+    path = tmp_path / "held.yaml"
+    path.write_text(
+        "apiVersion: tenure.dev/v1alpha1\nkind: Cluster\nnow: 2026-11-20T10:00:00Z\n"
+        "scheduler: {actions: [reschedule], disruption: {budgets: [{name: b, maxEvictions: 0, queue: one}]}}\n"
+        "nodes: [{name: n, count: 2, allocatable: {cpu: '8'}}]\nqueues: [{name: one}, {name: two}]\nworkloads:\n"
+        "  - {name: big, queue: one, createdAt: 2026-11-20T09:50:00Z, requests: {cpu: 8}}\n"
+        "  - {name: a, queue: one, requests: {cpu: 4}, createdAt: 2026-11-20T08:00:00Z,\n"
+        "     tasks: [{name: a-0, node: n-0}]}\n"
+        "  - {name: b, queue: two, requests: {cpu: 2}, createdAt: 2026-11-20T08:00:00Z, preemptible: false,\n"
+        "     tasks: [{name: b-0, node: n-1}]}\n"
+    )
+    told = command("explain", path, "big")
+    assert "the largest hole is 6 CPUs on n-1; pods held where they are: 1 by budget, 1 by preemptibility" in told

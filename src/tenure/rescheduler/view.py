@@ -131,6 +131,32 @@ def _shielded(movable: Movable, workload: WorkloadState, drained: int) -> str:
     return "another task of its core rests" if refusal is None else refusal.message
 
 
+def held(movable: Movable, contenders: Sequence[WorkloadState]) -> Counter[str]:
+    """Count the running tasks that may not be moved for these contenders, by what holds them."""
+    free, state = set(movable.tasks(contenders)), movable.state
+    found: Counter[str] = Counter()
+    for _, workload in sorted(state.session.workloads.items()):
+        if workload.leaf < 0 or workload in contenders:
+            continue
+        for task in workload.tasks:
+            if task.phase is RUNNING and task not in free:
+                found[_holder(movable, task, contenders)] += 1
+    return found
+
+
+def _holder(movable: Movable, task: TaskState, contenders: Sequence[WorkloadState]) -> str:
+    """Give the name of what holds a task."""
+    workload, state = task.workload, movable.state
+    if workload.model.owner_kind == DAEMON_SET:
+        return DAEMON_SET
+    if any((workload.key, t.name) in movable.rests for t in workload.tasks):
+        return "settle"
+    refusal = preemptibility(workload) or disabled(state.session.queues, workload.leaf) or below_core(workload)
+    for contender in contenders:
+        refusal = refusal or state.plugins.filter(state.session, CAUSE, contender, workload)
+    return "opt-out" if refusal is None else refusal.shield
+
+
 def surplus(workload: WorkloadState) -> set[TaskState]:
     """Give the tasks that a running workload has beyond its core: the last ones in their order."""
     if workload.root.children:

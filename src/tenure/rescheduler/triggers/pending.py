@@ -11,7 +11,7 @@ from tenure.rescheduler.cover import NEVER
 from tenure.rescheduler.impossible import too_little
 from tenure.rescheduler.memory import CAUSE
 from tenure.rescheduler.problem import Answer, Certificate
-from tenure.rescheduler.view import View
+from tenure.rescheduler.view import View, held
 from tenure.shields.delay import delay
 from tenure.victims.serving import held_back
 
@@ -81,5 +81,9 @@ def _plan(action: Rescheduling, contenders: list[WorkloadState]) -> tuple[View, 
 def _report_failure(action: Rescheduling, contender: WorkloadState, answer: Answer) -> None:
     """Say why no move helps: the signal for an autoscaler."""
     text = f"no moves make room: {answer.certificate.reason}"
+    if action.state.detailed:
+        counts = sorted(held(action.movable, [contender]).items())
+        names = ", ".join(f"{number} by {name}" for name, number in counts)
+        text += f"; pods held where they are: {names}" if names else ""
     action.state.obstacle(contender.key, Reason("NoMoveHelps", text, {"cause": CAUSE}))
     action.report((contender.key,), "pending", answer)
