@@ -105,7 +105,8 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         return Story(key, state, headline, reasons, helps, _future(pending, played), evictions, placed)
     bound = [s for s in played.steps if s.workload == key and s.action == "bind"]
     if bound:
-        headline = f"it would start now: {len(bound)} of its {len(after.tasks)} tasks are bound in this cycle"
+        whole = "its task is" if len(after.tasks) == 1 else f"{len(bound)} of its {len(after.tasks)} tasks are"
+        headline = f"it would start now: {whole} bound in this cycle"
         return Story(key, "starts", headline, evictions=evictions, nodes=placed)
     if placed:
         since = f" since {format_time(after.started_at)}" if after.started_at is not None else ""

@@ -131,7 +131,7 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "NoRight": _a_right,
     "ShieldedVictims": _shields,
     "PreemptionDelay": lambda n, _: [f"nothing but time: from {n['until']} on others may be evicted for it"],
-    "SearchExhausted": lambda n, _: [] if "tried" in n else ["the next cycle, or a higher search.maxScenarios"],
+    "SearchExhausted": lambda _, __: ["the next cycle, or a higher search.maxScenarios"],
     "NoMoveHelps": lambda _, __: ["a further node, or fewer pods that must not move"],
     "Gated": lambda _, __: ["somebody has to remove the scheduling gates of its tasks"],
     "NotEnoughTasks": lambda n, _: [f"{n['minMember'] - n['tasks']} more tasks, or a smaller minMember"],

@@ -57,7 +57,7 @@ def test_an_eviction_names_what_came_next_and_what_was_shielded():
     told = story(cluster([QUEUES[0], queue("b", reclaim_min_runtime=5 * MINUTE)], work), "x")
     assert told.state == "gives way"
     assert (
-        "considered were 2 candidates in 1 set of victims (next was default/y (priority 5) at 3600.0)" in told.headline
+        "considered: 2 candidates in 1 set of victims (next was default/y (priority 5) at 3600.0)" in told.headline
     )
     assert "1 other was shielded (default/z by min-runtime until" in told.headline
 

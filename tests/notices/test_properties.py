@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.properties.contention import GPU, MINUTE, contended
 
@@ -15,15 +16,16 @@ from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.load import load_cluster
+from tenure.model.settings import FairnessSettings, HistorySettings
 from tenure.model.workload import Checkpoint
 
 seeds = st.integers(0, 1 << 32)
 RUNNING = ("Running", "Bound", "Terminating")
 
 
-def with_notices(seed):
+def with_notices(seed, crowd=4):
     """A contended cluster in which most have a notice; some save on it, some are about to end."""
-    rng, state = random.Random(seed), contended(seed)
+    rng, state = random.Random(seed), contended(seed, large=crowd > 4, crowd=crowd)
     workloads = [
         replace(
             w,
@@ -104,7 +106,7 @@ def check_steps(before, plan):
 
 def check_state(state):
     """Nothing is late, nothing is on a node beyond what it has, and who is told has somebody to go for."""
-    keys = {w.key for w in state.workloads if any(t.nominated is not None for t in w.tasks)}
+    keys = {w.key for w in state.workloads if any(t.nominated is not None or t.phase == "Bound" for t in w.tasks)}
     held = dict.fromkeys([n.name for n in state.nodes], 0)
     for workload in state.workloads:
         for task in workload.tasks:
@@ -166,3 +168,25 @@ def test_the_cluster_file_says_it_all(tmp_path_factory, seed):
         again = load_cluster(file).cluster
         assert Scheduler(session_of(again)).cycle(state.now).steps == plan.steps
         embedded.carry_out(plan)
+
+
+@given(
+    seeds, st.booleans(), st.sampled_from([("reclaim",), ("reclaim", "preempt"), ("consolidate", "reclaim", "preempt")])
+)
+@example(
+    seed=29, history=True, causes=("reclaim", "preempt")
+)  # what was promised counted as used, what was told did not
+@settings(max_examples=40)
+def test_an_untouched_cluster_comes_to_rest_though_many_wait(seed, history, causes):
+    """A hundred minutes in which nothing happens by itself: evictions and notices stop, with and without history.
+
+    Some minimum runtimes are twenty minutes, so a few things happen late.
+    """
+    state = with_notices(seed, crowd=12)
+    workloads = tuple(replace(w, expected_runtime=None) for w in state.workloads)
+    fairness = FairnessSettings(history=HistorySettings(strength=2.0) if history else None)
+    chosen = replace(state.settings, fairness=fairness, actions=("allocate", *causes))
+    plans = watched(replace(state, workloads=workloads, settings=chosen), 100)
+    assert not [s for p in plans[80:] for s in p.steps if s.action in ("notice", "withdraw", "evict")]
+    told = Counter((s.workload, s.task, s.beneficiary) for p in plans for s in p.steps if s.action == "notice")
+    assert all(times <= 4 for times in told.values())

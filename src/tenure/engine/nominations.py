@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tenure.engine.order import Shares, queue_key
 from tenure.engine.placement import Placer
+from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import Group, NextStep, TaskState, WorkloadState
 
@@ -105,8 +106,14 @@ def beatable(workload: WorkloadState) -> list[TaskState]:
     return [] if running and not workload.root.satisfied(promised=False) else promised(workload)
 
 
-def ahead(session: Session, shares: Shares, contender: WorkloadState, step: NextStep, rival: list[Promise]) -> bool:
-    """Whether a contender ranks ahead by queue or priority of one whose nomination was just withdrawn."""
+def ahead(
+    session: Session, shares: Shares, contender: WorkloadState, amounts: Iterable[Amount], rival: list[Promise]
+) -> bool:
+    """Whether a contender ranks ahead by queue or priority of one whose nomination was just withdrawn.
+
+    ``amounts`` are what it asks for and what those do who wait before it in its leaf: its turn comes after theirs,
+    though they got nothing. Else the room would go to whom the play-through of the nomination did not give it.
+    """
     other = rival[0].task.workload
     if contender.leaf == other.leaf:
         return contender.priority > other.priority
@@ -114,7 +121,7 @@ def ahead(session: Session, shares: Shares, contender: WorkloadState, step: Next
     amount = rival[0].task.cls.amount
     for promise in rival[1:]:
         amount = tuple(map(add, amount, promise.task.cls.amount))
-    own = queue_key(session, shares, mine, step.amount)[:BY_QUEUE]
+    own = max(queue_key(session, shares, mine, a)[:BY_QUEUE] for a in amounts)
     return own < queue_key(session, shares, theirs, amount)[:BY_QUEUE]
 
 
@@ -144,13 +151,23 @@ class Rivals:
             promised_to = (w for w in session.workloads.values() if any(t.nominated >= 0 for t in w.tasks))
             held = [w for w in promised_to if w.leaf >= 0 and beatable(w)]
         self.workloads = sorted(held, key=lambda w: (w.priority, -w.created_at, w.key))
+        self._passed: dict[int, dict[Amount, None]] = {}
         self._victims = {(e.workload, e.beneficiary) for e in session.evictions} if held else set()
 
     def beaten_by(self, contender: WorkloadState, step: NextStep) -> list[TaskState]:
         """Place a step on room that is promised to others behind it; gives who lost it, nobody if that does not help.
 
-        Whoever loses goes from the back, and gets the promise again where the contender does not need the room.
+        Whoever loses goes from the back, and gets the promise again where the contender does not need the room. To be
+        asked about all that find no room, in order.
         """
+        lost = self._beaten_by(contender, step)
+        if lost:
+            self._passed.clear()  # the pass begins anew
+        else:
+            self._passed.setdefault(contender.leaf, {})[step.amount] = None
+        return lost
+
+    def _beaten_by(self, contender: WorkloadState, step: NextStep) -> list[TaskState]:
         session = self.session
         mark, epoch = session.checkpoint(), session.epoch
         lost: list[list[Promise]] = []
@@ -176,7 +193,8 @@ class Rivals:
         session = self.session
         mark, epoch = session.checkpoint(), session.epoch
         promises = withdraw(session, beatable(rival))
-        if promises and ahead(session, self.shares, contender, step, promises):
+        amounts = [*self._passed.get(contender.leaf, ()), step.amount]
+        if promises and ahead(session, self.shares, contender, amounts, promises):
             session.commit()
             return promises
         session.rollback(mark, epoch=epoch)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from operator import add
+from operator import add, sub
 
+from tenure.engine.queues import Amount
 from tenure.engine.session import Session
+from tenure.engine.workloads import TERMINATING, WorkloadState
 from tenure.fairness.history import History, accrue
 from tenure.fairness.shares import allocatable_share, fair_shares
 from tenure.fairness.tree import tree_of
@@ -25,6 +28,7 @@ class Fairness:
         self.rows = named
         self.settings = session.settings.fairness.history
         self.scale = [1.0 / MILLI if r in (CPU, GPU) else 1.0 for r in queues.resources]
+        self._used = self._in_use()
         self.usage = [self._so_far(number) for number in range(len(queues.queues))]
         self.usage_at = session.now
 
@@ -38,8 +42,33 @@ class Fairness:
         return self._accrued(past, number, elapsed, self.settings.half_life)
 
     def _accrued(self, past: list[float], number: int, elapsed: int, half_life: int) -> list[float]:
-        held = self.session.queues.allocated[number]
+        held = self._used[number]
         return [accrue(p / s, h, elapsed, half_life) * s for p, h, s in zip(past, held, self.scale, strict=True)]
+
+    def _in_use(self) -> list[Amount]:
+        """What each queue really holds: what runs on under notice as well, and nothing of what is only promised.
+
+        Else those that give way would seem to use nothing and their contenders all of it, though neither is so yet; the
+        order of queues would turn, the eviction would not pay any more, and with its withdrawal all would begin anew.
+        """
+        session = self.session
+        used = list(session.queues.allocated)
+        if self.settings is None or not (session.noticed or session.nodes.waiting):
+            return used
+        for workload in session.workloads.values():
+            for task in workload.tasks if workload.leaf >= 0 else ():
+                if task.notice is not None:
+                    node = task.node if task.node >= 0 else task.leaving
+                    self._count(used, workload, add, task.cls.amount_at(node, session.nodes))
+                if task.nominated >= 0:
+                    self._count(used, workload, sub, task.cls.amount_at(task.nominated, session.nodes))
+        return used
+
+    def _count(
+        self, used: list[Amount], workload: WorkloadState, how: Callable[[int, int], int], amount: Amount
+    ) -> None:
+        for queue in self.session.queues.path[workload.leaf]:
+            used[queue] = tuple(map(how, used[queue], amount))
 
     @property
     def history(self) -> History | None:
@@ -50,6 +79,7 @@ class Fairness:
         """Count what has been held since the last time."""
         if self.settings is not None and now != self.usage_at:
             elapsed, half_life = now - self.usage_at, self.settings.half_life
+            self._used = self._in_use()
             self.usage = [self._accrued(past, n, elapsed, half_life) for n, past in enumerate(self.usage)]
             self.usage_at = now
 
@@ -86,9 +116,19 @@ class CurrentShares:
 
     @cached_property
     def request(self) -> list[tuple[int, ...]]:
-        """Allocated and pending, by queue."""
-        queues = self._fairness.session.queues
-        return [tuple(map(add, a, p)) for a, p in zip(queues.allocated, queues.pending, strict=True)]
+        """Allocated and pending, by queue.
+
+        What runs on under notice, and stands for itself no more, still counts: it will wait again, as it did in the
+        play-through that decided. Else shares would change by the mere announcement.
+        """
+        session = self._fairness.session
+        queues = session.queues
+        found = [tuple(map(add, a, p)) for a, p in zip(queues.allocated, queues.pending, strict=True)]
+        for task in session.noticed:
+            if task.phase is TERMINATING and task.workload.leaf >= 0:
+                for queue in queues.path[task.workload.leaf]:
+                    found[queue] = tuple(map(add, found[queue], task.cls.amount))
+        return found
 
     @cached_property
     def fair(self) -> list[list[int]]:

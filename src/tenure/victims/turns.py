@@ -318,7 +318,7 @@ class Turns:
         refusals += found.refusals
         if found.cut:
             text = f"the search for victims by {self.cause} gave up after {found.tried} sets in vain; there are others"
-            state.obstacle(contender.key, Reason("SearchExhausted", text, {"cause": self.cause, "tried": found.tried}))
+            state.obstacle(contender.key, Reason("SearchGaveUp", text, {"cause": self.cause, "tried": found.tried}))
         if not refusals:
             return
         state.refuse([Refused(w, self.cause, contender.key, r.shield, r.until, r.message) for w, r in refusals])
@@ -335,7 +335,7 @@ def _shielded(cause: Cause, refusals: Sequence[tuple[str, Refusal]]) -> Reason:
     until = min((r.until for _, r in refusals if r.until is not None), default=None)
     counts = ", ".join(f"{count} by {shield}" for shield, count in sorted(by_shield.items()))
     ends = f"; the first of them ends {format_time(until)}" if until is not None else ""
-    text = f"nothing was evicted for it by {cause}: refused were {counts}{ends}. {refusals[0][1].message}"
+    text = f"nothing was evicted for it by {cause}: refused: {counts}{ends}. {refusals[0][1].message}"
     shields = [
         {"workload": key, "shield": r.shield, "until": None if r.until is None else format_time(r.until)}
         for key, r in refusals[:20]
@@ -345,7 +345,7 @@ def _shielded(cause: Cause, refusals: Sequence[tuple[str, Refusal]]) -> Reason:
 
 def _considered(candidates: Candidates, found: Found, chosen: Sequence[Piece] | None) -> str:
     """Say what else was considered; by name, where it is known what was chosen and somebody reads it."""
-    text = f"considered were {_count(candidates.count, 'candidate')} in {_count(found.tried, 'set')} of victims"
+    text = f"considered: {_count(candidates.count, 'candidate')} in {_count(found.tried, 'set')} of victims"
     held = f"{_count(candidates.shielded, 'other')} {'was' if candidates.shielded == 1 else 'were'} shielded"
     if chosen is None:
         return f"{text}, {held}"
