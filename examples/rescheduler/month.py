@@ -6,7 +6,7 @@ in the background; and both; with greedy plans, and with exact ones. Arrivals st
 there runs to its end: moves have to die out with the arrivals. Every replay runs in a process of its own.
 
     python examples/rescheduler/month.py
-    python examples/rescheduler/month.py --seeds 1 2 3 --plans greedy exact --html month.html --svg month.svg
+    python examples/rescheduler/month.py --seeds 1 2 3 --each --plans greedy exact --html month.html --svg month.svg
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main() -> None:
         for seed in given.seeds
         if name != VARIANTS[0] or plan == given.plans[0]
     ]
-    rows = run(asked, given.processes)
+    rows = run(asked, given.processes, each=given.each)
     print(table(rows))
     title = f"{given.days:g} days on {given.gpus} GPUs"
     lead = f"Offered load {given.load:g}, jobs of up to {given.largest} GPUs, seeds {', '.join(map(str, given.seeds))}."
@@ -85,6 +85,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--load", type=float, default=0.6, help="work that is asked for, as a share of the cluster")
     parser.add_argument("--largest", type=int, default=16, help="GPUs of the largest jobs")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--each", action="store_true", help="a row for each seed beside the means")
     parser.add_argument("--min-gain", type=float, default=0.001, help="of the background")
     parser.add_argument("--plans", nargs="+", choices=("greedy", "exact"), default=["greedy"])
     parser.add_argument("--processes", type=int, default=2)
@@ -93,8 +94,8 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def run(asked: list[Asked], processes: int = 1) -> list[Row]:
-    """Replay everything that is asked, and give the mean of each variant over its seeds."""
+def run(asked: list[Asked], processes: int = 1, *, each: bool = False) -> list[Row]:
+    """Replay everything that is asked, and give the mean of each variant over its seeds, perhaps after each seed."""
     line = ProgressLine()
     found: dict[Asked, Row] = {}
     with ProcessPoolExecutor(processes) as pool:
@@ -105,7 +106,13 @@ def run(asked: list[Asked], processes: int = 1) -> list[Row]:
             line.show(f"{done} of {len(asked)} replays")
     line.clear()
     labels = dict.fromkeys(a.label for a in asked)
-    return [_mean([found[a] for a in asked if a.label == label]) for label in labels]
+    rows = []
+    for label in labels:
+        mine = [a for a in asked if a.label == label]
+        if each:
+            rows += [replace(found[a], name=f"{label}, seed {a.seed}") for a in mine]
+        rows.append(_mean([found[a] for a in mine]))
+    return rows
 
 
 def replay(asked: Asked) -> Row:

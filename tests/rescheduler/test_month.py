@@ -35,3 +35,12 @@ def test_three_days_with_and_without_moves(month):
     for shown in (month.table(everything), month.month_page("A month", "", everything),
                   month.month_picture("A month", everything)):  # fmt: skip
         assert all(row.name in shown for row in everything if row.moves)
+
+
+def test_each_seed_has_a_row_beside_the_mean(month):
+    """A day without moves over two seeds: the mean is that of both, with their range."""
+    asked = [month.Asked("no moves", seed, 1, 64, 0.9, 16, 0.001, exact=False) for seed in (1, 2)]
+    first, second, mean = month.run(asked, each=True)
+    assert [first.name, second.name, mean.name] == ["no moves, seed 1", "no moves, seed 2", "no moves"]
+    assert mean.large == (first.large + second.large) / 2
+    assert (mean.low, mean.high) == (min(first.large, second.large), max(first.large, second.large))

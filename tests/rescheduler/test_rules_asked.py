@@ -48,6 +48,9 @@ def test_a_plugin_is_asked_about_the_whole_plan_and_its_no_stands():
     assert not plan.steps
     assert [(m.feasible, m.method) for m in plan.moves] == [(False, "unknown")]
     assert "plugin asked says no" in plan.obstacles["default/big"][0].message
+    assert [(r.workload, r.cause, r.beneficiary, r.shield) for r in plan.refused] == [
+        ("default/young", "reschedule", "default/big", "asked")
+    ]
     assert evicted(cycle(pieces(), Asked(answer=True))) == [("young-0", "b", "a")]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tenure.engine.moves import MovePlan, MoveStep
-from tenure.engine.plan import Reason
+from tenure.engine.plan import Reason, Refused
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import RUNNING, TaskState, WorkloadState
 from tenure.model.workload import DEFAULT_GRACE_PERIOD
@@ -141,6 +141,10 @@ class Rescheduling:
         for contender in contenders or (None,):
             refusal = self.state.plugins.ask_others_of_plan(self.session, CAUSE, contender, tasks)
             if refusal is not None:
+                whose = ", ".join(dict.fromkeys(t.workload.key for t in tasks))
+                whom = None if contender is None else contender.key
+                refused = Refused(whose, CAUSE, whom, refusal.shield, refusal.until, refusal.message)
+                self.state.plan.refused.append(refused)
                 return refusal
         return None
 
