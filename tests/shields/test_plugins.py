@@ -77,6 +77,18 @@ def test_a_victim_filter_shields_a_workload(monkeypatch):
     assert {w for w, _ in steps(found)} == {"y"}
 
 
+def test_a_filter_shields_the_surplus_of_a_workload_in_its_minimum_runtime_as_well(monkeypatch):
+    """All must agree: that its core is protected anyway does not make its surplus anybody's."""
+    queues = [queue("a", guaranteed=2), queue("b", guaranteed=0, reclaim_min_runtime=30 * MINUTE)]
+    work = [runs("x", "b", ["n0"] * 4, core=2, minutes=1), waits("contender", "a", gpus=2)]
+    install(monkeypatch)
+    assert {w for w, _ in steps(play(cluster(queues, work)))} == {"x"}
+    install(monkeypatch, NeverX)
+    found = play(cluster(queues, work))
+    assert found.steps == []
+    assert shields(found) == {("x", "never-x")}
+
+
 def test_a_plan_validator_refuses_a_finished_set(monkeypatch):
     install(monkeypatch, AtMostOneTask)
     found = play(STATE)

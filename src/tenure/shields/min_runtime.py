@@ -71,12 +71,9 @@ def clock(session: Session, victim: WorkloadState) -> int | None:
 
 
 class MinRuntime:
-    """Minimum runtime as a plugin. ``unknown`` counts the workloads that it could not protect for want of a start."""
+    """Minimum runtime as a plugin. What runs and has no start that is known is not protected, and counted elsewhere."""
 
     name = SHIELD
-
-    def __init__(self) -> None:
-        self.unknown: set[str] = set()
 
     def protected_until(self, session: Session, cause: Cause, beneficiary: int, victim: WorkloadState) -> int:
         """When the protection of a workload ends or ended, in µs since the epoch; -1 if it never had any."""
@@ -84,10 +81,7 @@ class MinRuntime:
         if not minimum:
             return -1
         start = clock(session, victim)
-        if start is None:
-            self.unknown.add(victim.key)
-            return -1
-        return start + minimum
+        return -1 if start is None else start + minimum
 
     def filter(
         self, session: Session, cause: Cause, contender: WorkloadState | None, victim: WorkloadState

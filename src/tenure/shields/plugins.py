@@ -70,9 +70,9 @@ class Plugins:
         refusal = recreated(cause, victim) or self.min_runtime.filter(session, cause, contender, victim)
         if refusal is None or refusal.core_only:
             refusal = self.budgets.filter(session, cause, contender, victim, forced=forced) or refusal
-        if refusal is not None:
-            return refusal
-        return self.ask_others(session, cause, contender, victim)
+        if refusal is None or refusal.core_only:  # its surplus may still be taken, unless somebody else says no
+            refusal = self.ask_others(session, cause, contender, victim) or refusal
+        return refusal
 
     def ask_others(
         self, session: Session, cause: Cause, contender: WorkloadState | None, victim: WorkloadState
