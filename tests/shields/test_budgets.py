@@ -108,3 +108,18 @@ def test_what_is_lost_of_memory_is_counted_in_gib_and_can_be_written_and_read(tm
     over = BudgetRule(name="lost", max_lost={"memory": 32 * 30 * 24 * HOUR - 1}, per=HOUR)
     bounded = replace(made, settings=replace(made.settings, disruption=DisruptionSettings(budgets=(over,))))
     assert not evicted(play(bounded)[0])
+
+
+def test_pods_on_a_node_that_has_failed_are_down():
+    """One of three may be down: where the node of one is not ready, nobody else may go."""
+    web = [workload(f"web-{n}", of=spec(labels=(("tier", "web"),)), on=[n], running=100, age=200) for n in "abc"]
+    rule = BudgetRule(name="web", max_unavailable=1, selector=LabelSelector(match_labels=(("tier", "web"),)))
+
+    def plan(**failed):
+        nodes = [node("a", cpu=1, **failed), node("b", cpu=1), node("c", cpu=1)]
+        made = cluster(nodes, [*web, workload("big", of=spec(cpu=1), priority=50)], [queue("default")],
+                       actions=("allocate", "preempt"), disruption=DisruptionSettings(budgets=(rule,)))  # fmt: skip
+        return evicted(play(made)[0])
+
+    assert len(plan()) == 1
+    assert not plan(ready=False)

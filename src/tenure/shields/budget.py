@@ -129,7 +129,7 @@ def asks_of(
             queues=queues_of(session, task.workload),
             for_queues=for_queues,
             lost=lost_of(session, task, lost_time(session, task.workload)),
-            up=is_up(task),
+            up=is_up(session, task),
             forced=task in forced,
             pending=task.phase is BOUND,
         )
@@ -153,9 +153,9 @@ def lost_of(session: Session, task: TaskState, time: int) -> dict[str, int]:
     return {name: destroyed(amount, time, lost_unit(name)) for name, amount in amounts if amount}
 
 
-def is_up(task: TaskState) -> bool:
-    """Whether a pod is up: it runs and is ready."""
-    return task.phase is RUNNING and task.model.ready
+def is_up(session: Session, task: TaskState) -> bool:
+    """Whether a pod is up: it runs and is ready, on a node that is."""
+    return task.phase is RUNNING and task.model.ready and bool(session.nodes.ready[task.node])
 
 
 def pods_of(session: Session) -> list[Pod]:
@@ -176,7 +176,9 @@ def pods_of(session: Session) -> list[Pod]:
             started = task.phase is not PENDING or task.leaving >= 0 or short or (key, task.name) in logged
             labels = dict(task.model.spec.labels)
             found.append(
-                Pod(workload=key, task=task.name, labels=labels, queues=queues, up=is_up(task), started=started)
+                Pod(
+                    workload=key, task=task.name, labels=labels, queues=queues, up=is_up(session, task), started=started
+                )
             )
     return found
 
