@@ -142,38 +142,63 @@ def _protected_cores(cluster, tree, evictions, workloads):
             found.append(f"{key} is left with {left} of {minimum}")
         if left >= minimum or own[0].cause == "stale-gang":
             continue
-        for step in own:
-            contender = workloads[step.beneficiary]
-            protected = min_runtime(cluster.settings, tree, step.cause, contender.queue, victim.queue)
+        left = len(active)
+        for beneficiary in dict.fromkeys(s.beneficiary for s in own):  # in the order in which they took
+            taken = [s for s in own if s.beneficiary == beneficiary]
+            left -= len(taken)
+            if left >= minimum:  # its surplus alone, which is never protected
+                continue
+            protected = min_runtime(cluster.settings, tree, taken[0].cause, workloads[beneficiary].queue, victim.queue)
             if cluster.now < (victim.started_at or 0) + protected:
-                found.append(f"the core of {key} is protected from {step.beneficiary}")
+                found.append(f"the core of {key} is protected from {beneficiary}")
     return found
 
 
 def _shares(cluster, tree, steps, workloads, fair):
-    """Replay what each reclaim takes, piece by piece, in any order that the rules allow."""
+    """Replay what each reclaim takes, piece by piece, in the order in which the rules allow most."""
     found = []
     held = holdings(cluster, tree)
     for step in steps:  # what the cycle placed for nothing is there before it takes
         if step.action == "bind":
             _change(held, tree, workloads[step.workload], asked_of(workloads, step), 1)
-    groups = {}
+    after = dict(held)
     for step in steps:
-        if step.action == "evict":
-            groups.setdefault((step.beneficiary, step.cause, step.workload), []).append(step)
-    for (beneficiary, cause, key), own in groups.items():
+        if step.action in ("evict", "nominate"):
+            sign = -1 if step.action == "evict" else 1
+            after.update(_changed(after, tree, workloads[step.workload], sign * asked_of(workloads, step)))
+    evictions = [s for s in steps if s.action == "evict"]
+    beneficiaries = {s.beneficiary for s in evictions}
+    if len(beneficiaries) != 1 or {s.cause for s in evictions} != {"reclaim"}:
+        return found
+    contender = workloads[beneficiaries.pop()]
+    placed = [s for s in steps if s.workload == contender.key and s.action == "nominate"]
+    core = len(contender.tasks) if contender.min_member is None else contender.min_member
+    if len(placed) != core or any(t.phase in HELD for t in contender.tasks):
+        return found  # it grew as well, by other sets
+    got = sum(asked_of(workloads, s) for s in placed)
+    for amount, victim, is_core in _pieces(evictions, workloads):
+        found += _one_piece(tree, held, fair, after, contender, got, victim, amount, is_core=is_core)
+        _change(held, tree, victim, amount, -1)
+    return found + _fullness(tree, held, fair, contender, got, {workloads[s.workload].queue for s in evictions})
+
+
+def _pieces(evictions, workloads):
+    """Amount, workload and whether it is a core: surplus singly and before cores, of each the smallest first."""
+    found = []
+    for key in {s.workload for s in evictions}:
         victim = workloads[key]
-        if cause == "reclaim" and len({b for b, c, _ in groups if c == "reclaim"}) == 1:
-            contender = workloads[beneficiary]
-            got = sum(asked_of(workloads, s) for s in steps if s.workload == beneficiary and s.action == "nominate")
-            found += _one_victim(tree, held, fair, contender, victim, got)
-        for step in own:
-            _change(held, tree, victim, asked_of(workloads, step), -1)
-    return found
+        gone = [asked_of(workloads, s) for s in evictions if s.workload == key]
+        active = sum(t.phase in HELD for t in victim.tasks)
+        minimum = len(victim.tasks) if victim.min_member is None else victim.min_member
+        surplus = min(len(gone), max(0, active - minimum))
+        found += [(amount, victim, False) for amount in gone[:surplus]]
+        if gone[surplus:]:
+            found.append((sum(gone[surplus:]), victim, True))
+    return sorted(found, key=lambda piece: (piece[2], piece[0], piece[1].key))
 
 
-def _one_victim(tree, held, fair, contender, victim, got):
-    """Check the first piece of one victim at the moment it is taken; the others need no more than that."""
+def _one_piece(tree, held, fair, after, contender, got, victim, amount, *, is_core):  # noqa: PLR0913
+    """Check one piece at the moment it is taken; ``after`` is what queues hold once the plan is carried out."""
     found = []
     mine, theirs = tree.meeting(contender.queue, victim.queue)
     leaf = contender.queue
@@ -187,8 +212,26 @@ def _one_victim(tree, held, fair, contender, victim, got):
     for queue in tree.path(victim.queue):
         if held[queue] <= tree.floor(queue):
             found.append(f"{queue} is not over its guaranteed when {victim.key} is taken")
+        if held[queue] - amount < tree.floor(queue):
+            entitled = within_leaf or held[mine] < tree.floor(mine) or after[queue] >= tree.floor(queue)
+            if not (is_core and entitled):
+                found.append(f"{victim.key} carries {queue} below its guaranteed")
         if queue == theirs:
             break
+    return found
+
+
+def _fullness(tree, held, fair, contender, got, leaves):
+    """Check the contender's side against what it took from, once all is taken and it has its place."""
+    found = []
+    for leaf in sorted(leaves):
+        mine, theirs = tree.meeting(contender.queue, leaf)
+        for queue in tree.path(contender.queue):
+            then = held[queue] + got
+            if then > fair[queue] and fuller(fair[queue], then, fair[theirs], held[theirs]):
+                found.append(f"{queue} is fuller than {theirs} after {contender.key} took from it")
+            if queue == mine:
+                break
     return found
 
 
@@ -206,5 +249,8 @@ def asked_of(workloads, step):
 
 
 def _change(held, tree, workload, amount, sign):
-    for queue in tree.path(workload.queue):
-        held[queue] += sign * amount
+    held.update(_changed(held, tree, workload, sign * amount))
+
+
+def _changed(held, tree, workload, amount):
+    return {queue: held.get(queue, 0) + amount for queue in tree.path(workload.queue)}
