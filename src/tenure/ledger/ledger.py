@@ -51,8 +51,11 @@ class Ledger:
     ) -> None:
         known, there = list(log), list(pods)
         self.rules = [Rule(r, known, there) for r in rules]
-        self.budgets = [Rule(of_budget(b), (), there, strict=True) for b in budgets]
-        self.rules += self.budgets
+        own = [Rule(of_budget(b), (), there, strict=True) for b in budgets]
+        self.rules += own
+        self._near: dict[str | None, list[Rule]] = {}
+        for budget in own:
+            self._near.setdefault(budget.model.namespace, []).append(budget)
         self.charged: list[Charge] = []
 
     def rows(self, asks: Sequence[Ask], now: int) -> list[Row]:
@@ -62,12 +65,12 @@ class Ledger:
 
     def _in_several(self, asks: Sequence[Ask]) -> list[Row]:
         """Bar pods that several PodDisruptionBudgets cover: the Eviction API refuses them, whatever those say."""
-        if len(self.budgets) <= 1:
-            return []
         covering = {
             number: names
             for number, ask in enumerate(asks)
-            if not ask.pending and len(names := [b.model.name for b in self.budgets if b.covers(ask)]) > 1
+            if len(near := self._near.get(ask.namespace, ())) > 1
+            and not ask.pending
+            and len(names := [b.model.name for b in near if b.covers(ask)]) > 1
         }
         groups = sorted({tuple(names) for names in covering.values()})
         return [
