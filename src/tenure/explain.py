@@ -96,7 +96,8 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
     placed = {t.name: t.node for t in after.tasks if t.phase in PLACED and t.node is not None}
     leaves = [s for s in played.steps if s.workload == key and s.action == "evict"]
     if leaves:
-        return Story(key, "gives way", _evicted_headline(leaves), _places(leaves), evictions=evictions, nodes=placed)
+        reasons = (*_places(leaves), *_unprotected(played, key))
+        return Story(key, "gives way", _evicted_headline(leaves), reasons, evictions=evictions, nodes=placed)
     if pending is not None:
         state = "partly running" if placed else "pending"
         headline = _waiting_headline(after, played.before.now, len(placed))
@@ -113,6 +114,7 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         headline = f"it runs{since} in queue {after.queue or 'default'}"
         held = (
             *_told(played, after),
+            *_unprotected(played, key),
             *_eligible(played, key),
             *_settling(played, key),
             *(_held(r) for r in played.refused if key in r.workload.split(", ")),
@@ -152,6 +154,15 @@ def _goes_on(step: Step) -> str:
     if step.to == step.node:
         return f"{step.task} starts anew on {step.node}, together with the rest of its core"
     return f"{step.task} leaves {step.node} and goes on at {step.to}"
+
+
+def _unprotected(played: PlayThrough, key: str) -> list[Reason]:
+    """Say of what runs without a start that anybody knows that minimum runtime does not hold for it."""
+    before = next((w for w in played.before.workloads if w.key == key), None)
+    running = [t for t in before.tasks if t.phase in PLACED] if before is not None else []
+    if before is None or not running or before.started_at is not None or any(t.started_at for t in running):
+        return []
+    return [Reason("UnknownStart", "nobody knows since when it runs, so no minimum runtime protects it")]
 
 
 def _told(played: PlayThrough, workload: Workload) -> tuple[Reason, ...]:

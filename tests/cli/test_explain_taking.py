@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.actions.helpers import GPU, MINUTE, changed, cluster, play, queue, runs, waits
 
@@ -56,9 +58,7 @@ def test_an_eviction_names_what_came_next_and_what_was_shielded():
     ]
     told = story(cluster([QUEUES[0], queue("b", reclaim_min_runtime=5 * MINUTE)], work), "x")
     assert told.state == "gives way"
-    assert (
-        "considered: 2 candidates in 1 set of victims (next was default/y (priority 5) at 3600.0)" in told.headline
-    )
+    assert "considered: 2 candidates in 1 set of victims (next was default/y (priority 5) at 3600.0)" in told.headline
     assert "1 other was shielded (default/z by min-runtime until" in told.headline
 
 
@@ -90,3 +90,14 @@ def test_how_much_room_it_would_take_is_said():
     gang = cluster(QUEUES, [FIXED.workloads[0], waits("contender", "a", tasks=2)])
     (room, *_) = story(gang, "contender").helps
     assert room.endswith("with 1 nvidia.com/gpu free, and as much for each of the 2 tasks that start together")
+
+
+def test_what_has_no_start_says_that_no_minimum_runtime_protects_it():
+    """Whether it gives way or not; the earliest start of a task would do."""
+    state = changed(STATE, "b", reclaim_min_runtime=600 * MINUTE)
+    (victim,) = (w for w in state.workloads if w.name == "victim")
+    silent = tuple(replace(t, started_at=None) for t in victim.tasks)
+    for more, expected in (({"tasks": silent}, True), ({}, False), ({"tasks": silent, "preemptible": False}, True)):
+        told = story(changed(state, "victim", started_at=None, **more), "victim")
+        assert ("UnknownStart" in [r.code for r in told.reasons]) is expected
+        assert (told.state == "gives way") is (expected and "preemptible" not in more)
