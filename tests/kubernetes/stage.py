@@ -49,7 +49,7 @@ def can_stage(cluster):
     """Whether everything that a cluster file says can be said on an API server."""
     tasks = [t for w in cluster.workloads for t in w.tasks]
     measured = any(n.usage for n in cluster.nodes) or any(t.usage for t in tasks)
-    foreign = any(w.scheduler_name != "tenure" for w in cluster.workloads)
+    foreign = any(w.scheduler_name != "tenure" or w.owner_kind for w in cluster.workloads)
     volumes = all("(persistentVolumeClaim)" in u for t in tasks for u in t.spec.unsupported)
     names = [n.name for n in (*cluster.nodes, *cluster.queues, *cluster.workloads, *tasks)]
     sayable = volumes and all(NAME.fullmatch(name) for name in names)
