@@ -1,7 +1,8 @@
 """B11: machine reassignment (ROADEF/EURO challenge 2012, set A), part by part with the product's solver.
 
 Anchors: the optimum of a1_1 and lower bounds of the others, as published. The number of parts is fixed, so the same run
-gives the same layout. Run: python benchmarks/b11_machine_reassignment.py [a1_1 ...] [--parts N] [--most NODES]
+gives the same layout.
+Run: python benchmarks/b11_machine_reassignment.py [a1_1 ...] [--parts N] [--most NODES] [--seed N]
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import numpy as np
 from common import measure, print_memory, print_table, traces_or_skip
 from reassignment import Balance, Ints, Reassignment
 from reassignment_check import cost_of, faults_of
+from reassignment_guided import Guided
 from reassignment_search import Reassigned, Search
 from tenure.rescheduler.solver import ProcessSolver
 
 ANCHORS = {"a1_1": 44_306_501, "a1_2": 777_530_730, "a1_3": 583_005_700, "a1_4": 242_387_530, "a1_5": 727_578_290}
-PARTS = {"a1_1": 20, "a1_2": 1_500, "a1_3": 50, "a1_4": 1_650, "a1_5": 20}
-MOST = {"a1_4": 6}
+PARTS = {"a1_1": 20, "a1_2": 1_500, "a1_3": 50, "a1_4": 330, "a1_5": 20}
+MOST = {"a1_4": 4}
+GUIDED = {"a1_4"}
 
 
 class Numbers:
@@ -69,13 +72,16 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=list(ANCHORS))
     parser.add_argument("--parts", type=int)
     parser.add_argument("--most", type=int, help="nodes of the largest parts")
+    parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     folder = traces_or_skip("roadef2012")
     rows = []
     for name in arguments.names:
         problem = read(folder, name)
         with ProcessSolver() as solver:
-            search = Search(problem, solver, arguments.parts or PARTS[name], arguments.most or MOST.get(name, 8))
+            parts, most = arguments.parts or PARTS[name], arguments.most or MOST.get(name, 8)
+            kind = Guided if name in GUIDED else Search
+            search = kind(problem, solver, parts, most, arguments.seed)
             made: list[Reassigned] = []
             took = measure(lambda s=search, m=made: m.append(s.run()))  # type: ignore[misc]
         (found,) = made

@@ -81,9 +81,12 @@ class Reassignment:
     distance: Ints
     most_of_group: int = 0
     needed_by: tuple[tuple[int, ...], ...] = field(default=(), init=False)
+    pairs: Ints = field(default_factory=lambda: np.zeros((0, 2), np.int64), init=False)
 
     def __post_init__(self) -> None:
-        """Turn the needs round."""
+        """Turn the needs round, and list them: ``pairs`` has a group and one that it needs in each row."""
+        pairs = [(group, other) for group, others in enumerate(self.needs) for other in others]
+        object.__setattr__(self, "pairs", np.array(pairs, np.int64).reshape(-1, 2))
         needed: list[list[int]] = [[] for _ in self.needs]
         for group, others in enumerate(self.needs):
             for other in others:
@@ -99,6 +102,11 @@ class Reassignment:
     def tasks(self) -> int:
         """Number of tasks."""
         return len(self.takes)
+
+    @property
+    def everywhere(self) -> Mask:
+        """Groups of as many tasks as there are nodes, so that one is on each: ``bool[groups]``."""
+        return np.asarray(np.bincount(self.group, minlength=len(self.needs)) == self.nodes)
 
 
 class Layout:

@@ -1,7 +1,8 @@
 """Search for a cheaper layout: the best single moves, then part after part by the product's solver.
 
-Parts are drawn at random, nodes that cost much more often; they begin with two nodes and grow where small ones find
-nothing any more. Draws come from one seed and parts are counted, so the same run gives the same layout.
+Parts are a few nodes with all that is on them. They are drawn at random, nodes that cost much more often; they begin
+with two nodes and grow where small ones find nothing any more. Draws come from one seed and parts are counted, so the
+same run gives the same layout.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from reassignment import Ints, Layout, Reassignment
+from reassignment import Floats, Ints, Layout, Reassignment
 from reassignment_check import cost_of
 from reassignment_parts import Part
+from tenure.rescheduler.program import Program
 from tenure.rescheduler.solver import Solver
 
 NODES = 50
 """How far the search tree of one part may grow."""
 GUARD = 60.0
 """Seconds for one part, which none comes near."""
+GAP = 1e-3
+"""A part is solved to within this share of what its nodes pay."""
 CHOICES = 800
 """A part has no more of them, unless two nodes have."""
 PATIENCE = 25
@@ -40,12 +44,20 @@ class Reassigned:
     seconds: float
 
 
-def descend(problem: Reassignment) -> Ints:
-    """Make the single move that gains most, until none does: the layout that remains."""
+def descend(problem: Reassignment, away: Floats | None = None) -> Ints:
+    """Make the single move that gains most, until none does: the layout that remains.
+
+    ``away`` is what it costs besides if a task is away from its origin: ``float64[tasks]``.
+    """
     layout = Layout(problem)
+    price = np.zeros(problem.tasks) if away is None else away
 
     def best(task: int) -> tuple[float, int]:
         deltas = layout.move_deltas(task)
+        if layout.place[task] == problem.origin[task]:
+            deltas += price[task]
+        else:
+            deltas[problem.origin[task]] -= price[task]
         return float(deltas.min()), int(deltas.argmin())
 
     heap = [(best(task)[0], task) for task in range(problem.tasks)]
@@ -79,13 +91,13 @@ class Search:
         cost, size, idle = cost_of(problem, place), min(2, self.most), 0
         tried: dict[tuple[int, ...], bytes] = {}
         for _ in range(self.parts):
-            nodes = self._drawn(place, size)
-            part = Part(problem, place, nodes)
+            pays = Layout(problem, place).pays
+            part = Part.among(problem, place, self._drawn(place, pays, size))
             idle += 1
-            state = part.tasks.tobytes()
-            if part.tasks.size and tried.get(tuple(nodes.tolist())) != state:
-                tried[tuple(nodes.tolist())] = state
-                found = self._solved(part)
+            nodes, state = tuple(part.nodes.tolist()), part.tasks.tobytes()
+            if part.tasks.size and tried.get(nodes) != state:
+                tried[nodes] = state
+                found = self.solved(part, part.program(gap=GAP * float(pays[part.nodes].sum())))
                 then = cost_of(problem, found)
                 if then < cost:
                     idle = 0 if cost - then > MENTIONED * cost else idle
@@ -94,10 +106,9 @@ class Search:
                 size, idle = size + 1, 0
         return Reassigned(place, cost, cost_of(problem, problem.origin), self.seconds)
 
-    def _drawn(self, place: Ints, size: int) -> Ints:
+    def _drawn(self, place: Ints, pays: Floats, size: int) -> Ints:
         """Draw nodes: the first and half of the others by what they cost, as many as leave the part small enough."""
         count = self.problem.nodes
-        pays = Layout(self.problem, place).pays
         dear = pays + 0.3 * pays.mean() + 1.0
         on = np.bincount(place, minlength=count)
         chosen: list[int] = []
@@ -110,8 +121,14 @@ class Search:
             chosen.append(node)
         return np.sort(np.array(chosen, np.int64))
 
-    def _solved(self, part: Part) -> Ints:
-        solution = self.solver.solve(part.program(), node_limit=NODES, time_limit=GUARD)
+    def solved(self, part: Part, program: Program) -> Ints:
+        """Give the layout that the solver makes of a part."""
+        values = self.values(program)
+        return part.place if values is None else part.placed(values)
+
+    def values(self, program: Program) -> Floats | None:
+        """Solve a program; None where no solution was found."""
+        solution = self.solver.solve(program, node_limit=NODES, time_limit=GUARD)
         assert not solution.failure, solution.failure
         self.seconds += solution.seconds
-        return part.place if solution.values is None else part.placed(solution.values)
+        return solution.values

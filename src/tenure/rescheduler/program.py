@@ -33,7 +33,8 @@ class Program:
     ``inflows`` says what the variables after them are. Further variables only help. ``start`` may have values
     of a solution to begin with, NaN where they are not known. All variables are whole but those of ``broken``
     (numbers). ``gap`` is the share of the cost within which a solution counts as optimal. ``loose`` says that nothing
-    has been cut off or fixed beforehand, so that the solver had better look for it.
+    has been cut off or fixed beforehand, so that the solver had better look for it. ``relaxed`` asks for the linear
+    relaxation: nothing has to be whole, and the bound is what it costs.
     """
 
     removed: list[list[int]]
@@ -49,6 +50,7 @@ class Program:
     broken: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     gap: float = 0.0
     loose: bool = False
+    relaxed: bool = False
 
 
 @dataclass(slots=True)

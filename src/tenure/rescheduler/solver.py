@@ -85,7 +85,7 @@ class ProcessSolver:
             "cost": program.cost, "upper": program.upper, "rows": program.rows, "columns": program.columns,
             "values": program.values, "low": program.low, "high": program.high,
             "start": program.start, "broken": program.broken, "gap": np.float64(program.gap),
-            "loose": np.bool_(program.loose),
+            "loose": np.bool_(program.loose), "relaxed": np.bool_(program.relaxed),
             "node_limit": np.int64(node_limit), "time_limit": np.float64(time_limit),
         }  # fmt: skip
         try:

@@ -49,7 +49,8 @@ def receive(stream: BinaryIO) -> dict[str, Any] | None:
 def solve(message: dict[str, Any]) -> dict[str, Any]:
     """Solve one program: status, values (empty if none were found), bound and the number of nodes searched.
 
-    ``start`` has values to begin with, NaN where none is known; empty if there are none.
+    ``start`` has values to begin with, NaN where none is known; empty if there are none. A relaxed program is solved as
+    a linear one, which needs no start.
     """
     import highspy  # noqa: PLC0415  takes long to load
 
@@ -62,23 +63,28 @@ def solve(message: dict[str, Any]) -> dict[str, Any]:
         "mip_max_nodes": int(message["node_limit"]),
         "time_limit": float(message["time_limit"]),
     }
-    if not message["loose"]:  # where `assemble` has done their work they take half of a small program's time
+    relaxed = bool(message["relaxed"])
+    if not relaxed and not message["loose"]:
+        # where `assemble` has done their work they take half of a small program's time
         options |= {"presolve": "off", "mip_heuristic_run_feasibility_jump": False}
     for name, value in options.items():
         solver.setOptionValue(name, value)
     solver.passModel(_model(highspy, message))
     known = np.flatnonzero(np.isfinite(message["start"])).astype(np.int32)
-    if len(known):
+    if len(known) and not relaxed:
         solver.setSolution(len(known), known, message["start"][known])
     solver.run()
     status, info = solver.getModelStatus(), solver.getInfo()
     found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     infeasible = status == highspy.HighsModelStatus.kInfeasible
     optimal = status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kModelEmpty)
+    bound = info.mip_dual_bound
+    if relaxed:
+        bound = info.objective_function_value if optimal else -np.inf
     return {
         "status": np.int64(INFEASIBLE if infeasible else OPTIMAL if optimal else LIMIT),
         "x": np.array(solver.getSolution().col_value) if found else np.zeros(0),
-        "bound": np.float64(info.mip_dual_bound if not infeasible else np.inf),
+        "bound": np.float64(bound if not infeasible else np.inf),
         "nodes": np.int64(max(0, info.mip_node_count)),
         "seconds": np.float64(time.process_time() - begin),
     }
@@ -94,10 +100,11 @@ def _model(highspy: Any, message: dict[str, Any]) -> Any:
     model.num_col_, model.num_row_ = width, height
     model.col_cost_, model.col_lower_, model.col_upper_ = message["cost"], np.zeros(width), message["upper"]
     model.row_lower_, model.row_upper_ = message["low"], message["high"]
-    kinds = [highspy.HighsVarType.kInteger] * width
-    for column in message["broken"].tolist():
-        kinds[column] = highspy.HighsVarType.kContinuous
-    model.integrality_ = kinds
+    if not message["relaxed"]:
+        kinds = [highspy.HighsVarType.kInteger] * width
+        for column in message["broken"].tolist():
+            kinds[column] = highspy.HighsVarType.kContinuous
+        model.integrality_ = kinds
     model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     model.a_matrix_.start_ = np.searchsorted(unique, np.arange(width + 1) * height).astype(np.int32)
     model.a_matrix_.index_ = (unique % height).astype(np.int32)
