@@ -101,8 +101,9 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
     if pending is not None:
         state = "partly running" if placed else "pending"
         headline = _waiting_headline(after, played.before.now, len(placed))
-        reasons = (*pending.reasons, *_made_room(played, key))
-        helps = what_helps(pending.reasons, after)
+        promised = tuple(r for r in pending.reasons if r.code == "Nominated")  # what else was tried matters no more
+        reasons = (*(promised or pending.reasons), *_made_room(played, key))
+        helps = what_helps(reasons, after)
         return Story(key, state, headline, reasons, helps, _future(pending, played), evictions, placed)
     bound = [s for s in played.steps if s.workload == key and s.action == "bind"]
     if bound:

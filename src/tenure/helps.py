@@ -19,8 +19,9 @@ MOST = 3
 def what_helps(reasons: Sequence[Reason], workload: Workload) -> tuple[str, ...]:
     """Say what would help a workload, given why it waits; nothing is said twice."""
     found = []
+    final = {r.code for r in reasons} & {"NeverFits"}  # nobody who gives way helps then
     for reason in reasons:
-        if reason.code in _HELP:
+        if reason.code in (final or _HELP):
             found += _HELP[reason.code](reason.numbers, workload)
     return tuple(dict.fromkeys(found))
 
@@ -52,6 +53,13 @@ def _more_room(n: Numbers, workload: Workload) -> list[str]:
         return [f"one node that is open to it with {_asked(workload, short)} free{_for_the_others(workload)}"]
     worst = max(n["failed"].items(), key=lambda item: (item[1], item[0]))[0]
     return [f"one node without this obstacle: {worst}"]
+
+
+def _other_nodes(n: Numbers, _: Workload) -> list[str]:
+    failed = n.get("failed", {})
+    if failed and not any(name.startswith(("insufficient ", "no ")) for name in failed):
+        return [f"a node without this obstacle: {' or '.join(failed)}: no waiting helps"]
+    return ["larger or more nodes, or a smaller request: no waiting helps"]
 
 
 def _asked(workload: Workload, resources: Sequence[str]) -> str:
@@ -123,7 +131,7 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "BeyondGuaranteed": _more_guaranteed,
     "NoNodeFits": _more_room,
     "NoRoomTogether": lambda n, _: [f"room for all {n['tasks']} of its tasks at the same time, where they may stand"],
-    "NeverFits": lambda _, __: ["larger or more nodes, or a smaller request: no waiting helps"],
+    "NeverFits": _other_nodes,
     "Reserved": lambda _, __: [
         "that it is gone before the reservation begins (a shorter expectedRuntime), or room that is not reserved"
     ],

@@ -101,3 +101,18 @@ def test_what_has_no_start_says_that_no_minimum_runtime_protects_it():
         told = story(changed(state, "victim", started_at=None, **more), "victim")
         assert ("UnknownStart" in [r.code for r in told.reasons]) is expected
         assert (told.state == "gives way") is (expected and "preemptible" not in more)
+
+
+def test_whoever_is_promised_room_hears_nothing_of_what_else_was_tried():
+    """Reclaim had no right to take for it; preempt has."""
+    work = [runs("victim", "a", ["n0"], gpus=4), waits("contender", "a", gpus=2, priority=10)]
+    told = story(cluster([queue("a", guaranteed=2), queue("b")], work), "contender")
+    assert [r.code for r in told.reasons] == ["Nominated", "MadeRoom"]
+
+
+def test_what_never_fits_is_not_told_that_others_could_give_way():
+    contender = waits("contender", "a", gpus=2)
+    spec = replace(contender.tasks[0].spec, node_selector=(("gpu", "h100"),))
+    told = story(changed(FIXED, "contender", tasks=(replace(contender.tasks[0], spec=spec),)), "contender")
+    assert "NeverFits" in [r.code for r in told.reasons]
+    assert told.helps == ("a node without this obstacle: node selector: no waiting helps",)
