@@ -103,19 +103,16 @@ class Watcher:
             lost, labels = cpus * (state.now - start) // 1000, dict(task.spec.labels)
             new.append(Gone(state.now, step.workload, step.task, workload.queue, labels, step.cause, lost, forced,
                             step.beneficiary, step.node, step.to))  # fmt: skip
-            self._spared(workload, task)
+            self._spared(workload, task, step.cause)
         self._pod_disruption_budgets(pods, new)
         self.log += new
         for rule in self.rules:
             self._rule(rule, pods, new, state.now)
 
-    def _spared(self, workload, task):
-        """Shields: who must not be moved at all."""
-        if (
-            workload.preemptible is False
-            or workload.owner_kind in ("DaemonSet", "Pod")
-            or not workload.allow_preemption
-        ):
+    def _spared(self, workload, task, cause):
+        """Shields: who must not be moved at all, or not by the rescheduler."""
+        opted_out = not workload.allow_preemption and cause == "reschedule"
+        if workload.preemptible is False or workload.owner_kind in ("DaemonSet", "Pod") or opted_out:
             self.fault(workload.key, task.name, "must not be moved")
 
     def _pod_disruption_budgets(self, pods, new):

@@ -25,10 +25,10 @@ from tenure.shields.opt_out import last_resort
 from tenure.shields.plugins import Plugins
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
+from tenure.shields.recreated import DAEMON_SET
 from tenure.shields.short import below_core
 from tenure.victims.state import Evicting
 
-DAEMON_SET = "DaemonSet"
 Kind = tuple[TaskClass, bytes | None]
 """What tasks of one class of a problem have in common: what they ask for, and the nodes that their group's topology
 leaves, if it requires any.

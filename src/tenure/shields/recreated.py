@@ -1,6 +1,7 @@
 """What nobody recreates is not sent elsewhere (spec: on Kubernetes, who is never a victim).
 
-A pod without a controller does not come back after its eviction: it cannot be moved, and cannot be requeued.
+A pod without a controller does not come back after its eviction: it cannot be moved, and cannot be requeued. One of a
+DaemonSet comes back to its node and to no other.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from tenure.engine.workloads import WorkloadState
 from tenure.model.settings import Cause
 
 SHIELD: Final = "nobody-recreates"
+DAEMON_SET: Final = "DaemonSet"
 BARE: Final = "Pod"
 """``ownerKind`` of pods that stand for themselves."""
 
@@ -20,6 +22,10 @@ _COMES_BACK: Final[frozenset[Cause]] = frozenset({"requeue", "consolidate", "res
 
 def recreated(cause: Cause, victim: WorkloadState) -> Refusal | None:
     """Refuse to move or requeue pods that nobody would recreate."""
-    if cause not in _COMES_BACK or victim.model.owner_kind != BARE:
+    if cause not in _COMES_BACK:
+        return None
+    if victim.model.owner_kind == DAEMON_SET:
+        return Refusal(SHIELD, f"the pods of {victim.key} belong to their nodes, by a DaemonSet")
+    if victim.model.owner_kind != BARE:
         return None
     return Refusal(SHIELD, f"nobody would recreate the pods of {victim.key}")
