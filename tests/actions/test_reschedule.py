@@ -137,7 +137,9 @@ def test_a_node_is_drained():
     played = play(made)
     assert moves(played) == [("x-0", "a", "b")]
     assert played.moves[0].trigger == "drain"
-    assert played.warnings == ["drain of a leaves default/daemon daemon-0 there: it belongs to the node, by a DaemonSet"]
+    assert played.warnings == [
+        "drain of a leaves default/daemon daemon-0 there: it belongs to the node, by a DaemonSet"
+    ]
 
 
 def test_a_node_that_cannot_be_emptied_is_emptied_as_far_as_it_goes():

@@ -74,8 +74,7 @@ def test_a_set_that_pays_has_only_pieces_that_the_bounds_leave(seed):
 @settings(max_examples=60, deadline=None)
 def test_a_set_that_pays_is_never_called_too_much(seed):
     for trials, contender, rules, pieces, bounds in contenders(contended(seed), "reclaim"):
-        groups = bounds.open_to(contender)
-        too_much = bounds.too_much(groups)
+        too_much = bounds.too_much(contender, pieces)
         for subset in paying_sets(trials, contender, rules, pieces):
             assert not too_much(subset)
 
@@ -84,9 +83,8 @@ def test_a_set_that_pays_is_never_called_too_much(seed):
 @settings(max_examples=60, deadline=None)
 def test_what_is_too_much_stays_so_with_more(seed):
     for _, contender, _, pieces, bounds in contenders(contended(seed), "reclaim"):
-        groups = bounds.open_to(contender)
-        too_much = bounds.too_much(groups)
-        inside = [p for p in pieces if p.workload.leaf in groups]
+        too_much, groups = bounds.too_much(contender, pieces), bounds.open_to(contender)
+        inside = [p for p in pieces if groups.of(p.workload.leaf) is not None]
         verdicts = [too_much(inside[:count]) for count in range(1, len(inside) + 1)]
         assert verdicts == sorted(verdicts)
 

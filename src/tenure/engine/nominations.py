@@ -5,8 +5,8 @@ Source: the specification's section on the cycle, "Nominations are kept".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from operator import add
+from collections.abc import Iterable
+from operator import add, sub
 from typing import NamedTuple
 
 from tenure.engine.order import Shares, queue_key
@@ -17,6 +17,9 @@ from tenure.engine.workloads import Group, NextStep, TaskState, WorkloadState
 
 BY_QUEUE = 6
 """Rules between sibling queues that tell more than age and name."""
+
+
+Rank = tuple[object, ...]
 
 
 class Promise(NamedTuple):
@@ -106,39 +109,6 @@ def beatable(workload: WorkloadState) -> list[TaskState]:
     return [] if running and not workload.root.satisfied(promised=False) else promised(workload)
 
 
-def ahead(
-    session: Session, shares: Shares, contender: WorkloadState, amounts: Iterable[Amount], rival: list[Promise]
-) -> bool:
-    """Whether a contender ranks ahead by queue or priority of one whose nomination was just withdrawn.
-
-    ``amounts`` are what it asks for and what those do who wait before it in its leaf: its turn comes after theirs,
-    though they got nothing. Else the room would go to whom the play-through of the nomination did not give it.
-    """
-    other = rival[0].task.workload
-    if contender.leaf == other.leaf:
-        return contender.priority > other.priority
-    mine, theirs = _siblings(session, contender.leaf, other.leaf)
-    amount = rival[0].task.cls.amount
-    for promise in rival[1:]:
-        amount = tuple(map(add, amount, promise.task.cls.amount))
-    own = max(queue_key(session, shares, mine, a)[:BY_QUEUE] for a in amounts)
-    return own < queue_key(session, shares, theirs, amount)[:BY_QUEUE]
-
-
-def _siblings(session: Session, one: int, other: int) -> tuple[int, int]:
-    """Give the children of the lowest common ancestor, towards each of two leaves."""
-    queues = session.queues
-    above = set(queues.path[other])
-
-    def towards(leaf: int, common: Iterable[int]) -> Iterator[int]:
-        return (q for q in queues.path[leaf] if q not in common)
-
-    shared = above & set(queues.path[one])
-    *_, mine = towards(one, shared)
-    *_, theirs = towards(other, shared)
-    return mine, theirs
-
-
 class Rivals:
     """The nominations that were there when a pass began, and that may be beaten in it; each at most once."""
 
@@ -152,6 +122,7 @@ class Rivals:
             held = [w for w in promised_to if w.leaf >= 0 and beatable(w)]
         self.workloads = sorted(held, key=lambda w: (w.priority, -w.created_at, w.key))
         self._passed: dict[int, dict[Amount, None]] = {}
+        self._ranks: dict[tuple[int, WorkloadState], tuple[Amount, Rank]] = {}
         self._victims = {(e.workload, e.beneficiary) for e in session.evictions} if held else set()
 
     def beaten_by(self, contender: WorkloadState, step: NextStep) -> list[TaskState]:
@@ -171,17 +142,18 @@ class Rivals:
         session = self.session
         mark, epoch = session.checkpoint(), session.epoch
         lost: list[list[Promise]] = []
+        own: dict[int, Rank] = {}
         for rival in self.workloads:
-            if not self._may_take(contender, rival):
+            if not self._may_take(contender, rival) or not self._is_ahead(contender, step, rival, own):
                 continue
-            promises = self._withdraw_if_behind(contender, step, rival)
+            promises = withdraw(session, beatable(rival))
             if promises:
                 lost.append(promises)
-                if session.queues.admits(contender.leaf, step.amount, fixed=contender.fixed) and self.placer.place(
-                    contender, step
-                ):
-                    session.commit()
-                    return self._settled(lost)
+            if session.queues.admits(contender.leaf, step.amount, fixed=contender.fixed) and self.placer.place(
+                contender, step
+            ):
+                session.commit()
+                return self._settled(lost)
         session.rollback(mark, epoch=epoch)
         return []
 
@@ -189,16 +161,34 @@ class Rivals:
         """Whether it is somebody else, who was not evicted for the nomination."""
         return rival is not contender and (contender.key, rival.key) not in self._victims
 
-    def _withdraw_if_behind(self, contender: WorkloadState, step: NextStep, rival: WorkloadState) -> list[Promise]:
-        session = self.session
-        mark, epoch = session.checkpoint(), session.epoch
-        promises = withdraw(session, beatable(rival))
-        amounts = [*self._passed.get(contender.leaf, ()), step.amount]
-        if promises and ahead(session, self.shares, contender, amounts, promises):
-            session.commit()
-            return promises
-        session.rollback(mark, epoch=epoch)
-        return []
+    def _is_ahead(self, contender: WorkloadState, step: NextStep, rival: WorkloadState, own: dict[int, Rank]) -> bool:
+        """Whether a contender ranks ahead by queue or priority of one whose nomination were not there.
+
+        Its turn comes after that of those who wait before it in its leaf, though they got nothing: else the room would
+        go to whom the play-through of the nomination did not give it. ``own``: by queue, how it ranks there.
+        """
+        if contender.leaf == rival.leaf:
+            return contender.priority > rival.priority
+        mine, theirs = self.session.queues.meeting(contender.leaf, rival.leaf)
+        rank = own.get(mine)
+        if rank is None:
+            amounts = [*self._passed.get(contender.leaf, ()), step.amount]
+            rank = own[mine] = max(queue_key(self.session, self.shares, mine, a)[:BY_QUEUE] for a in amounts)
+        return rank < self._rank(rival, theirs)
+
+    def _rank(self, rival: WorkloadState, queue: int) -> Rank:
+        """How a queue would rank with a workload below it that is nominated, if it were pending instead."""
+        session, allocated = self.session, self.session.queues.allocated[queue]
+        known = self._ranks.get((queue, rival))
+        if known is None or known[0] is not allocated:
+            tasks, nodes = beatable(rival), session.nodes
+            without, amount = allocated, (0,) * len(allocated)
+            for task in tasks:
+                amount = tuple(map(add, amount, task.cls.amount))
+                without = tuple(map(sub, without, task.cls.amount_at(task.nominated, nodes)))
+            key = queue_key(session, self.shares, queue, amount, without)[:BY_QUEUE]
+            known = self._ranks[queue, rival] = allocated, key
+        return known[1]
 
     def _settled(self, lost: list[list[Promise]]) -> list[TaskState]:
         gone = [promises for promises in reversed(lost) if not renew(self.session, self.placer, promises)]

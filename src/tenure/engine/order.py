@@ -6,7 +6,8 @@ leaf that was just served is looked at again, because nothing else changes what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from heapq import heapify, heappop, heapreplace
 from math import inf
 from typing import Protocol
@@ -68,6 +69,12 @@ class LeafCursor:
         self.skipped: dict[Amount, None] = {}
         self.seek: Seek | None = None
 
+    def again(self, skip: Skip) -> LeafCursor:
+        """Give another one at the same place, which skips others."""
+        other = LeafCursor(self.entries, skip, freely=self.freely, alone=self.alone)
+        other.position, other.skipped = self.position, self.skipped
+        return other
+
     def head(self, passed: Amount | None = None) -> WorkloadState | None:
         """Give the first workload that still waits and has to be tried; ``passed``: what was passed over just now."""
         if self.seek is not None:
@@ -102,13 +109,13 @@ class QueueOrder:
         self.session = session
         self.shares = shares
         self.queues = session.queues
-        waiting = {q: e for q, e in session.waiting.entries.items() if e}
-        only = len(waiting) == 1
-        forks = set() if only else self._forks(waiting)
-        self.cursors = {
-            leaf: LeafCursor(e, skip, freely=only or forks.isdisjoint(self.queues.path[leaf]), alone=only)
-            for leaf, e in waiting.items()
-        }
+        self.skip = skip
+        self._shared: set[int] = set()
+        waiting = [leaf for leaf, entries in session.waiting.entries.items() if entries]
+        only = self.only = len(waiting) == 1
+        self.forks = set() if only else self._forks(waiting)
+        self.cursors = {leaf: self._cursor(leaf, skip) for leaf in waiting}
+        self.free = {leaf for leaf, cursor in self.cursors.items() if cursor.freely}
         self.heads: dict[int, WorkloadState] = {}
         self._keys = {} if keys is None else keys
         self.heaps: dict[int, list[tuple[Key | None, int]]] = {-1: []}
@@ -119,6 +126,46 @@ class QueueOrder:
         else:
             self._build(-1, self.queues.top)
         self.alone = len(self.heads) == 1
+
+    def again(self, skip: Skip, changed: Iterable[int]) -> QueueOrder | None:
+        """Give the order anew, from its beginning, after something has changed in some leaves and their queues.
+
+        This one must be at its beginning. None where more may have changed than can be told from that.
+        """
+        leaves, entries = set(changed), self.session.waiting.entries
+        added = [leaf for leaf in leaves if leaf not in self.cursors and entries[leaf]]
+        if self.only or self.alone or not self._forks([*self.cursors, *added]) <= self.forks:
+            return None
+        return copy(self).taken_up(skip, leaves, added)
+
+    def taken_up(self, skip: Skip, changed: set[int], added: Iterable[int]) -> QueueOrder:
+        """Begin anew with some leaves ``changed`` and others ``added``, of what was another order until now."""
+        self.skip, self.cursors, self.heads = skip, dict(self.cursors), dict(self.heads)
+        self.heaps = {parent: heap.copy() for parent, heap in self.heaps.items()}
+        for leaf in added:
+            self.cursors[leaf] = self._cursor(leaf, skip)
+        leaves = (changed | self.free) & self.cursors.keys()
+        self._shared = self.cursors.keys() - leaves
+        for leaf in sorted(leaves):
+            cursor = self.cursors[leaf] = self.cursors[leaf].again(skip)
+            cursor.position = 0
+            self._advance(leaf)
+        return self._renewed(leaves)
+
+    def _cursor(self, leaf: int, skip: Skip) -> LeafCursor:
+        freely = self.only or self.forks.isdisjoint(self.queues.path[leaf])
+        return LeafCursor(self.session.waiting.entries[leaf], skip, freely=freely, alone=self.only)
+
+    def _renewed(self, leaves: Iterable[int]) -> QueueOrder:
+        """Put the queues above some leaves into order, from the leaves upwards."""
+        touched: dict[int, set[int]] = {}
+        for queue in {q for leaf in leaves for q in self.queues.path[leaf]}:
+            touched.setdefault(self.queues.parent[queue], set()).add(queue)
+        for parent in sorted(touched, reverse=True):  # parents come before children
+            contending = touched[parent].union(child for _, child in self.heaps[parent])
+            self.heaps[parent] = self._heap([q for q in sorted(contending) if self._head_of(q) is not None])
+        self.alone = len(self.heads) == 1
+        return self
 
     def _forks(self, leaves: Iterable[int]) -> set[int]:
         """Give the inner queues below which several leaves contend."""
@@ -137,18 +184,30 @@ class QueueOrder:
                 self._build(child, self.queues.children[child])
             if self._head_of(child) is not None:
                 contending.append(child)
+        self.heaps[parent] = self._heap(contending)
+
+    def _heap(self, contending: Sequence[int]) -> list[tuple[Key | None, int]]:
         alone = len(contending) == 1
         heap = [(None if alone else self.key(c), c) for c in contending]
         heapify(heap)  # type: ignore[arg-type, unused-ignore]
-        self.heaps[parent] = heap
+        return heap
 
     def _advance(self, leaf: int, passed: Amount | None = None) -> None:
         cursor = self.cursors.get(leaf)
+        if cursor is not None:
+            cursor = self._own(leaf)
         head = cursor.head(passed) if cursor else None
         if head is None:
             self.heads.pop(leaf, None)
         else:
             self.heads[leaf] = head
+
+    def _own(self, leaf: int) -> LeafCursor:
+        """Give a leaf's cursor, which no other order uses."""
+        if leaf in self._shared:
+            self._shared.discard(leaf)
+            self.cursors[leaf] = self.cursors[leaf].again(self.skip)
+        return self.cursors[leaf]
 
     def _head_of(self, queue: int) -> WorkloadState | None:
         while queue < 0 or not self.queues.leaf[queue]:
@@ -171,7 +230,7 @@ class QueueOrder:
     def pass_over(self, workload: WorkloadState) -> None:
         """The workload, which was next, got nothing in this pass."""
         assert workload.step is not None
-        self.cursors[workload.leaf].position += 1
+        self._own(workload.leaf).position += 1
         self._renew(workload.leaf, workload.step.amount)
 
     def _renew(self, leaf: int, passed: Amount | None = None) -> None:
@@ -209,10 +268,14 @@ class QueueOrder:
         return known[1]
 
 
-def queue_key(session: Session, shares: Shares, queue: int, amount: tuple[int, ...]) -> Key:
-    """Order of a queue among its siblings if its next step takes ``amount``: rules 1 to 8, one item each."""
+def queue_key(session: Session, shares: Shares, queue: int, amount: Amount, allocated: Amount | None = None) -> Key:
+    """Order of a queue among its siblings if its next step takes ``amount``: rules 1 to 8, one item each.
+
+    ``allocated``: what it is to be counted as holding, where that is not what it holds.
+    """
     queues = session.queues
-    allocated, fair, allocatable = queues.allocated[queue], shares.fair[queue], shares.allocatable[queue]
+    allocated = queues.allocated[queue] if allocated is None else allocated
+    fair, allocatable = shares.fair[queue], shares.allocatable[queue]
     over = False
     now = then = 0.0
     size = 0.0
@@ -229,6 +292,6 @@ def queue_key(session: Session, shares: Shares, queue: int, amount: tuple[int, .
             if have:
                 now = max(now, have / share if share else inf)
     model = queues.queues[queue]
-    within = queues.within_guaranteed(queue, amount)
+    within = queues.within_guaranteed(queue, amount, allocated)
     created = inf if model.created_at is None else model.created_at
     return over, not within, -model.priority, then, now, size, created, model.name

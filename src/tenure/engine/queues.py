@@ -185,10 +185,15 @@ class QueueTree:
                     return queue, row
         return None
 
-    def within_guaranteed(self, queue: int, amount: Amount) -> bool:
-        """Whether with ``amount`` more the queue stays within guaranteed in all that it asks for and guarantees."""
+    def within_guaranteed(self, queue: int, amount: Amount, allocated: Amount | None = None) -> bool:
+        """Whether with ``amount`` more the queue stays within guaranteed in all that it asks for and guarantees.
+
+        ``allocated``: what it is to be counted as holding, where that is not what it holds.
+        """
         held = False
-        for have, more, floor in zip(self.allocated[queue], amount, self.guaranteed[queue], strict=True):
+        if allocated is None:
+            allocated = self.allocated[queue]
+        for have, more, floor in zip(allocated, amount, self.guaranteed[queue], strict=True):
             if more and floor >= 0:
                 if have + more > floor:
                     return False

@@ -38,10 +38,15 @@ class ReclaimRules:
         self.allocatable = shares.allocatable_without_history
         self.leaf_within = self.queues.within_guaranteed(self.leaf, self.amount)
 
+    def entitled(self) -> bool:
+        """Whether the contender's leaf would be within guaranteed, or within its fair share."""
+        held, fair = self.queues.allocated[self.leaf], self.fair[self.leaf]
+        return self.leaf_within or (bool(self.rows) and all(held[r] + self.amount[r] <= fair[r] for r in self.rows))
+
     def contender_may(self) -> Refusal | None:
-        """Refuse a contender whose leaf would be neither within guaranteed nor within its fair share."""
+        """Refuse a contender that is not `entitled`."""
         queues = self.queues
-        if self.leaf_within:
+        if self.entitled():
             return None
         name = queues.queues[self.leaf].name
         if not self.rows:
@@ -99,7 +104,8 @@ class ReclaimRules:
             floor = queues.guaranteed[queue]
             if rows and not any(queues.allocated[queue][r] > max(0, floor[r]) for r in rows):
                 name = queues.queues[queue].name
-                return Refusal(GUARANTEED, f"queue {name} holds no more than it is guaranteed of what is asked for")
+                text = f"queue {name} holds no more than it is guaranteed of what is asked for"
+                return Refusal(GUARANTEED, text, about=name)
             below = [
                 r
                 for r, (have, goes, keep) in enumerate(zip(queues.allocated[queue], held, floor, strict=True))
@@ -127,7 +133,7 @@ class ReclaimRules:
         what = "guaranteed" if within else "allocatable share"
         shown = [format_queue_quantity(v, resource) for v in (queues.allocated[queue][row], max(0, limit[row]))]
         text = f"queue {name} holds {shown[0]} of {resource} and is not over its {what} of {shown[1]}"
-        return Refusal(GUARANTEED if within else FAIR_SHARE, text)
+        return Refusal(GUARANTEED if within else FAIR_SHARE, text, about=name)
 
     def _below(self, queue: int, row: int, *, core: bool) -> Refusal:
         queues = self.queues

@@ -24,3 +24,16 @@ def collector_paused() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+@contextmanager
+def collector_seldom() -> Iterator[None]:
+    """Let the garbage collector look through what is new a hundred times less often: what stays is counted as old."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(100 * before[0], *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()

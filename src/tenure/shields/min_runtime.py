@@ -71,13 +71,30 @@ def clock(session: Session, victim: WorkloadState) -> int | None:
 
 
 class MinRuntime:
-    """Minimum runtime as a plugin. What runs and has no start that is known is not protected, and counted elsewhere."""
+    """Minimum runtime as a plugin. What runs and has no start that is known is not protected, and counted elsewhere.
+
+    ``brief``: nobody reads why, so refusals say no more than that they are.
+    """
 
     name = SHIELD
 
+    def __init__(self) -> None:
+        self.brief = False
+        self._of: tuple[Settings, QueueTree] | None = None
+        self._known: dict[tuple[Cause, int, int], int] = {}
+
+    def _minimum(self, session: Session, cause: Cause, beneficiary: int, leaf: int) -> int:
+        """As `resolve`, which does not change while settings and queues are the same."""
+        if self._of is None or self._of[0] is not session.settings or self._of[1] is not session.queues:
+            self._of, self._known = (session.settings, session.queues), {}
+        found = self._known.get((cause, beneficiary, leaf))
+        if found is None:
+            found = self._known[cause, beneficiary, leaf] = resolve(*self._of, cause, beneficiary, leaf)
+        return found
+
     def protected_until(self, session: Session, cause: Cause, beneficiary: int, victim: WorkloadState) -> int:
         """When the protection of a workload ends or ended, in µs since the epoch; -1 if it never had any."""
-        minimum = resolve(session.settings, session.queues, cause, beneficiary, victim.leaf)
+        minimum = self._minimum(session, cause, beneficiary, victim.leaf)
         if not minimum:
             return -1
         start = clock(session, victim)
@@ -91,7 +108,9 @@ class MinRuntime:
         until = self.protected_until(session, cause, beneficiary, victim)
         if until <= session.now:
             return None
-        minimum = resolve(session.settings, session.queues, cause, beneficiary, victim.leaf)
+        if self.brief:
+            return Refusal(SHIELD, f"{victim.key} has not run for its minimum runtime", until, core_only=True)
+        minimum = self._minimum(session, cause, beneficiary, victim.leaf)
         text = (
             f"{victim.key} has not run for its minimum runtime of {format_duration(minimum)}: "
             f"protected until {format_time(until)}"

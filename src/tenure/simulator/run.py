@@ -5,7 +5,6 @@ At one instant ends come first, then arrivals, then one cycle. Between events no
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
@@ -16,6 +15,7 @@ from tenure.engine.plan import Plan, Step
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
+from tenure.model.collector import collector_seldom
 from tenure.model.queue import Queue
 from tenure.model.workload import SAVING, Notice, Phase, Workload
 from tenure.simulator.log import EventLog
@@ -94,6 +94,7 @@ class Simulation:
         self.wakes: list[int] = []
         self.saves: list[tuple[int, int]] = []  # when, job
         self.done = 0
+        self.now = 0
         self._start_initial(cluster.workloads)
         if setup.whole_mix:
             self._fix_mix()
@@ -130,27 +131,28 @@ class Simulation:
 
     def run(self, report: Callable[[Progress], None] | None = None, every: int = 1000) -> Result:
         """Run to the end. ``report`` hears of the progress after every so many events; Ctrl-C ends early."""
+        complete = True
+        with collector_seldom():  # the trace stays: to look through it again and again takes longer than to decide
+            try:
+                self._run(report, every)
+            except KeyboardInterrupt:
+                complete = False
+        return Result(self.log, self.setup, complete, self.now)
+
+    def _run(self, report: Callable[[Progress], None] | None, every: int) -> None:
         arrival, jobs, events = 0, self.trace.jobs, 0
-        now, complete = 0, True
-        gc.freeze()  # the trace stays: to look through it for garbage again and again takes longer than to decide
-        try:
-            while (at := self._next(jobs[arrival].workload.created_at if arrival < len(jobs) else NEVER)) < NEVER:
-                now = at
-                self.scheduler.pass_time(self.origin + now)
-                self._end_all(now)
-                self._depart_all(now)
-                while arrival < len(jobs) and jobs[arrival].workload.created_at == now:
-                    self._arrive(arrival, now)
-                    arrival += 1
-                self._decide(now)
-                events += 1
-                if report is not None and events % every == 0:
-                    report(Progress(self.done, len(jobs), now))
-        except KeyboardInterrupt:
-            complete = False
-        finally:
-            gc.unfreeze()
-        return Result(self.log, self.setup, complete, now)
+        while (at := self._next(jobs[arrival].workload.created_at if arrival < len(jobs) else NEVER)) < NEVER:
+            now = self.now = at
+            self.scheduler.pass_time(self.origin + now)
+            self._end_all(now)
+            self._depart_all(now)
+            while arrival < len(jobs) and jobs[arrival].workload.created_at == now:
+                self._arrive(arrival, now)
+                arrival += 1
+            self._decide(now)
+            events += 1
+            if report is not None and events % every == 0:
+                report(Progress(self.done, len(jobs), now))
 
     # -- events -----------------------------------------------------------------------------------------------------
 

@@ -6,27 +6,65 @@ left aside, so a contender that passes may still not be helped; one that does no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from operator import add, gt, sub
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.queues import Amount
+from tenure.engine.queues import Amount, QueueTree
 from tenure.engine.session import Session
 from tenure.engine.workloads import NextStep, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import ReclaimRules
 from tenure.model.settings import Cause
-from tenure.victims.caps import Cap, Caps
+from tenure.victims.caps import Below, Cap, Caps
 from tenure.victims.pieces import Piece
 from tenure.victims.room import Need
 
 Floats = NDArray[np.float64]
-Groups = dict[int, tuple[int, Cap, Cap]]
-"""By leaf that lets something go: the sibling by which the contender meets it, and the most that each of them lets go.
-"""
+
+
+class Side(NamedTuple):
+    """A sibling on the contender's way up from which something may be taken.
+
+    ``mine`` is the queue above the contender's leaf beside which it stands, ``cap`` the most that it lets go if
+    everything goes on the contender's own side that may. ``direct``: something may be taken as things stand, whatever
+    else is. ``below``: what its leaves let go.
+    """
+
+    mine: int
+    queue: int
+    cap: Cap
+    direct: bool
+    below: Below
+
+
+class Groups:
+    """All that lets something go for a contender, side by side from its leaf upwards."""
+
+    def __init__(self, queues: QueueTree, leaf: int, sides: Sequence[Side]) -> None:
+        self.queues = queues
+        self.leaf = leaf
+        self.sides = sides
+        self._by_queue = {side.queue: side for side in sides}
+
+    def __bool__(self) -> bool:
+        """Whether there is anything."""
+        return bool(self.sides)
+
+    def of(self, leaf: int) -> tuple[Side, Cap] | None:
+        """Give the side of a leaf, and the most that the leaf lets go; None if nothing."""
+        side = self._by_queue.get(self.queues.meeting(self.leaf, leaf)[1])
+        own = None if side is None else side.below.leaves.get(leaf)
+        return None if side is None or own is None else (side, own)
+
+    @property
+    def leaves(self) -> list[int]:
+        """The leaves from which something may be taken."""
+        return [leaf for side in self.sides for leaf in side.below.leaves]
 
 
 class Bounds:
@@ -53,7 +91,7 @@ class Bounds:
             return True
         if self.cause == "reclaim":
             return self._cannot_reclaim(contender, step)
-        may_go = self._movable() if self.cause == "consolidate" else self._below(contender)
+        may_go = self.holdings.movable if self.cause == "consolidate" else self._below(contender)
         return not self._fits(self._need(step), may_go, {})
 
     def _need(self, step: NextStep) -> Need:
@@ -95,17 +133,10 @@ class Bounds:
 
     # -- what could be free ---------------------------------------------------------------------------------------
 
-    def _movable(self) -> Floats:
-        entries = self.holdings.entries
-        return self._by_node(np.ones(len(entries.node), bool))
-
     def _below(self, contender: WorkloadState) -> Floats:
-        entries = self.holdings.entries
-        return self._by_node((entries.leaf == contender.leaf) & (entries.priority < contender.priority))
-
-    def _by_node(self, chosen: NDArray[np.bool_]) -> Floats:
-        """Sum chosen entries up by node: ``float64[rows, nodes]``."""
-        entries, count = self.holdings.entries, len(self.session.nodes)
+        """Sum up by node what is of lower priority in the contender's leaf: ``float64[rows, nodes]``."""
+        entries, count = self.holdings.entries(contender.leaf), len(self.session.nodes)
+        chosen = entries.priority < contender.priority
         nodes = entries.node[chosen]
         return np.array([np.bincount(nodes, weights=row[chosen], minlength=count) for row in entries.frees])
 
@@ -146,7 +177,7 @@ class Bounds:
         self.holdings.catch_up()
         known, key = self._known, (contender, self.holdings.version)
         if known is None or known[0] != key:
-            known = self._known = key, self._groups(rules)
+            known = self._known = key, Groups(self.queues, rules.leaf, self._sides(rules))
         return known[1]
 
     def may_be_taken(self, contender: WorkloadState, groups: Groups) -> Callable[[Piece], bool]:
@@ -155,30 +186,47 @@ class Bounds:
         known: dict[tuple[int, Amount], bool] = {}
 
         def allowed(piece: Piece) -> bool:
-            group = groups.get(piece.workload.leaf)
+            key = piece.workload.leaf, piece.amount
+            found = known.get(key)
+            if found is None:
+                found = known[key] = may(*key)
+            return found
+
+        def may(leaf: int, amount: Amount) -> bool:
+            group = groups.of(leaf)
             if group is None:
                 return False
-            amount = piece.amount
-            key = piece.workload.leaf, amount
-            if key not in known:
-                known[key] = all(amount[row] <= min(group[1][row], group[2][row]) for row in rules.rows if amount[row])
-            return known[key]
+            side, own = group
+            return all(amount[row] <= min(own[row], side.cap[row]) for row in rules.rows if amount[row])
 
         return allowed
 
-    def too_much(self, groups: Groups) -> Callable[[Sequence[Piece]], bool]:
-        """Say which sets take more from a leaf or a sibling than it lets go, and so does every larger set."""
+    def too_much(self, contender: WorkloadState, pieces: Iterable[Piece]) -> Callable[[Sequence[Piece]], bool]:
+        """Say which sets of some pieces take more from a leaf or a sibling than it lets go, and so does every larger.
+
+        What goes on the contender's own side are these pieces at most.
+        """
+        self.holdings.catch_up()
+        rules = ReclaimRules(self.session, self.shares, contender)
+        held: dict[int, Amount] = {}
+        for piece in dict.fromkeys(pieces):
+            queue = rules.meeting(piece.workload.leaf)[1]
+            held[queue] = tuple(map(add, held[queue], piece.amount)) if queue in held else piece.amount
+        groups = Groups(self.queues, contender.leaf, self._sides(rules, held))
 
         def exceeds(pieces: Sequence[Piece]) -> bool:
             of_leaf: dict[int, Amount] = {}
             of_side: dict[int, Amount] = {}
             for piece in pieces:
                 leaf = piece.workload.leaf
-                theirs, own, cap = groups[leaf]
-                before, beside = of_leaf.get(leaf), of_side.get(theirs)
+                group = groups.of(leaf)
+                if group is None:
+                    return True
+                side, own = group
+                before, beside = of_leaf.get(leaf), of_side.get(side.queue)
                 here = of_leaf[leaf] = piece.amount if before is None else tuple(map(add, before, piece.amount))
-                there = of_side[theirs] = piece.amount if beside is None else tuple(map(add, beside, piece.amount))
-                if any(map(gt, here, own)) or any(map(gt, there, cap)):
+                there = of_side[side.queue] = piece.amount if beside is None else tuple(map(add, beside, piece.amount))
+                if any(map(gt, here, own)) or any(map(gt, there, side.cap)):
                     return True
             return False
 
@@ -186,7 +234,7 @@ class Bounds:
 
     def _cannot_reclaim(self, contender: WorkloadState, step: NextStep) -> bool:
         rules = ReclaimRules(self.session, self.shares, contender)
-        if rules.contender_may() is not None:
+        if not rules.entitled():
             return True
         groups = self.open_to(contender)
         if not groups:
@@ -197,74 +245,87 @@ class Bounds:
 
     def _let_go(self, groups: Groups, rows: Sequence[int]) -> tuple[Floats, dict[int, float]]:
         """What could be freed on each node, ``float64[rows, nodes]``, and in all, for the rows that are asked for."""
-        entries, nodes = self.holdings.entries, self.session.nodes
-        sides = {theirs: n for n, theirs in enumerate(dict.fromkeys(theirs for theirs, _, _ in groups.values()))}
-        side_of, count = np.full(len(self.queues.queues), -1), len(nodes)
-        for leaf, (theirs, _, _) in groups.items():
-            side_of[leaf] = sides[theirs]
-        side = side_of[entries.leaf]
-        chosen = side >= 0
-        node, leaf_of, side = entries.node[chosen], entries.leaf[chosen], side[chosen]
-        freed, total = np.zeros((nodes.rows, count)), {}
+        nodes = self.session.nodes
+        freed, total = np.zeros((nodes.rows, len(nodes))), {}
         for row in rows:
-            held = entries.frees[row][chosen]
-            if row >= nodes.amounts:
-                freed[row] = np.bincount(node, weights=held, minlength=count)
-                continue
-            most = np.full(len(side_of), inf)
-            of_side = np.full(len(sides), inf)
-            for leaf, (theirs, own, cap) in groups.items():
-                most[leaf], of_side[sides[theirs]] = max(0.0, own[row]), max(0.0, cap[row])
-            by_leaf = np.minimum(np.bincount(leaf_of, weights=held, minlength=len(side_of)), most)
-            by_side = np.bincount(side_of + 1, weights=by_leaf, minlength=len(sides) + 1)[1:]
-            total[row] = float(np.minimum(by_side, of_side).sum())
-            there = np.bincount(
-                node * len(sides) + side, weights=np.minimum(held, most[leaf_of]), minlength=count * len(sides)
-            )
-            freed[row] = np.minimum(there.reshape(count, len(sides)), of_side).sum(axis=1)
+            capped = row < nodes.amounts
+            for side in groups.sides:
+                here = side.below.on_nodes(self.holdings, row, len(nodes), capped=capped)
+                freed[row] += np.minimum(here, max(0.0, side.cap[row])) if capped else here
+            if capped:
+                total[row] = float(sum(min(side.below.total[row], max(0.0, side.cap[row])) for side in groups.sides))
         return freed, total
 
-    def _groups(self, rules: ReclaimRules) -> Groups:
-        """Leaves from which something may be taken: the sibling that is met there, and what leaf and sibling let go.
+    def _sides(self, rules: ReclaimRules, held: dict[int, Amount] | None = None) -> list[Side]:
+        """Siblings from which something may be taken; ``held``: what of each could go, where that is known.
 
         From the contender's leaf upwards, because what its own side may give up below decides how much of what is
         further away it has a right to.
         """
-        groups: Groups = {}
+        found: list[Side] = []
         rows, sides = tuple(rules.rows), self.caps.sides(rules.leaf)
-        inside: list[Cap] = []  # what is still held at least, queue by queue on the way up
+        now: list[Cap] = []  # what is held, queue by queue on the way up
+        least: list[Cap] = []  # what is still held at least
         gone: Cap = (0,) * len(self.queues.resources)
         for mine in self.queues.path[rules.leaf]:
-            inside.append(tuple(map(sub, self.queues.allocated[mine], gone)))
-            for theirs, leaves in sides.get(mine, {}).items():
-                cap = self._cap_of_sibling(rules, inside, theirs)
-                if cap is None:
+            now.append(self.queues.allocated[mine])
+            least.append(tuple(map(sub, self.queues.allocated[mine], gone)))
+            for sibling in sides[mine]:
+                queue = sibling.queue
+                if held is not None and queue not in held:
                     continue
-                below: Cap = (0,) * len(cap)
-                for leaf in leaves:
-                    if any(held := self.holdings.held(leaf)) and (own := self.caps.of_leaf(leaf, theirs, rows)):
-                        groups[leaf] = theirs, own, cap
-                        below = tuple(map(add, below, map(min, held, own)))
-                gone = tuple(map(add, gone, map(min, below, cap)))
-        return groups
+                cap = self._cap_of_sibling(rules, least, queue)
+                below = sibling.below(self.caps, rows)
+                if cap is None or not below.leaves:
+                    continue
+                direct = least == now or self._is_open(rules, now, queue)
+                found.append(Side(mine, queue, cap, direct, below))
+                goes = below.total if held is None else held[queue]
+                gone = tuple(map(add, gone, map(min, goes, cap)))
+        return found
+
+    def is_open(self, rules: ReclaimRules, side: Side) -> bool:
+        """Whether something, be it ever so little, may be taken from a side as things stand at this moment."""
+        path = self.queues.path[rules.leaf]
+        now = [self.queues.allocated[q] for q in path[: path.index(side.mine) + 1]]
+        return self._is_open(rules, now, side.queue)
+
+    def _is_open(self, rules: ReclaimRules, inside: Sequence[Cap], theirs: int) -> bool:
+        allocated, limit = self.queues.allocated[theirs], self._limit(rules, inside, theirs)
+        if not any(allocated[row] > limit[row] for row in rules.rows):
+            return False
+        return self._worth_it(rules, self._until_fuller(rules, inside, theirs))
+
+    def _worth_it(self, rules: ReclaimRules, most: Sequence[float]) -> bool:
+        return all(most[row] >= 0 for row in rules.rows) and any(most[row] > 0 for row in rules.rows)
 
     def _cap_of_sibling(self, rules: ReclaimRules, inside: Sequence[Cap], theirs: int) -> Cap | None:
         """The most that may be taken from what the contender's side meets; None if nothing.
 
-        ``inside``: what the queues on the contender's side hold at least, from its leaf up to the one that meets it.
+        ``inside``: what the queues on the contender's side hold, from its leaf up to the one that meets it.
         """
-        queues, path = self.queues, self.queues.path[rules.leaf]
-        limit: Sequence[int] = rules.allocatable[theirs]
-        if rules.would_be_within(path[len(inside) - 1], inside[-1]):
-            limit = [min(a, max(0, g)) for a, g in zip(limit, queues.guaranteed[theirs], strict=True)]
-        cap = self.caps.of_queue(theirs, limit, tuple(rules.rows))
+        cap = self.caps.of_queue(theirs, self._limit(rules, inside, theirs), tuple(rules.rows))
         if cap is None:
             return None
-        least = list(cap)
-        for queue, least_held in zip(path, inside, strict=False):
+        most = tuple(map(min, cap, self._until_fuller(rules, inside, theirs)))
+        return most if self._worth_it(rules, most) else None
+
+    def _limit(self, rules: ReclaimRules, inside: Sequence[Cap], theirs: int) -> Sequence[int]:
+        """What a sibling has to hold more than, so that something may be taken from it."""
+        limit, guaranteed = rules.allocatable[theirs], self.queues.guaranteed[theirs]
+        mine = self.queues.path[rules.leaf][len(inside) - 1]
+        if rules.would_be_within(mine, inside[-1]):
+            return [min(a, max(0, g)) for a, g in zip(limit, guaranteed, strict=True)]
+        return [max(0, a) for a in limit]
+
+    def _until_fuller(self, rules: ReclaimRules, inside: Sequence[Cap], theirs: int) -> Cap:
+        """The most that can go before the contender's side is relatively fuller than what it takes from."""
+        most = [inf] * len(self.queues.resources)
+        allocated, its_fair = self.queues.allocated[theirs], rules.fair[theirs]
+        for queue, held in zip(self.queues.path[rules.leaf], inside, strict=False):
+            fair = rules.fair[queue]
             for row in rules.rows:
-                then = least_held[row] + rules.amount[row]
-                share, its_share = rules.fair[queue][row], rules.fair[theirs][row]
-                if then > share > 0 and its_share > 0:  # it must not be fuller than what it takes from
-                    least[row] = min(least[row], queues.allocated[theirs][row] - -(-then * its_share // share))
-        return None if any(least[row] <= 0 for row in rules.rows) and len(rules.rows) == 1 else tuple(least)
+                then, share, its_share = held[row] + rules.amount[row], fair[row], its_fair[row]
+                if then > share > 0 and its_share > 0:
+                    most[row] = min(most[row], allocated[row] - -(-then * its_share // share))
+        return tuple(most)

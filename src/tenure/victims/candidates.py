@@ -43,6 +43,7 @@ class Lot:
         self._frees: tuple[Ints, Ints] | None = None
         self._most: Amount | None = None
         self.uniform = len({p.rank[0] for p in pieces}) <= 1
+        self.least: Amount = tuple(map(min, zip(*(p.amount for p in pieces), strict=True))) if pieces else ()
         for piece in self._pieces:
             self.of.setdefault(piece.workload, []).append(piece)
 
@@ -93,10 +94,14 @@ class Lot:
 
 
 class Candidates:
-    """The lots that are open to a contender."""
+    """The lots that are open to a contender.
 
-    def __init__(self, lots: Sequence[Lot]) -> None:
+    ``beyond``: what opens only once something has gone on the contender's own side.
+    """
+
+    def __init__(self, lots: Sequence[Lot], beyond: Beyond | None = None) -> None:
         self.lots = lots
+        self.beyond = beyond
 
     @property
     def count(self) -> int:
@@ -111,7 +116,8 @@ class Candidates:
     @property
     def refused(self) -> list[tuple[WorkloadState, Refusal]]:
         """Who was refused, by name."""
-        return sorted((r for lot in self.lots for r in lot.refused), key=lambda r: r[0].key)
+        beyond = () if self.beyond is None else self.beyond.refused.items()
+        return sorted((*(r for lot in self.lots for r in lot.refused), *beyond), key=lambda r: r[0].key)
 
     def first(self) -> Piece | None:
         """Give the piece that is best taken."""
@@ -121,11 +127,6 @@ class Candidates:
     def all(self) -> Iterator[Piece]:
         """Give all pieces in order, see `in_order`."""
         return in_order([lot.all() for lot in self.lots])
-
-    def cheapest_first(self) -> Iterator[Piece]:
-        """Give all pieces by their floor."""
-        lists = [lot.cheapest_first() for lot in self.lots]
-        return iter(lists[0]) if len(lists) == 1 else merge(*lists, key=lambda p: p.floor)
 
     def freed(self, nodes: NodeTable) -> Ints:
         """What all of them free together, at most, ``int64[rows, nodes]``."""
@@ -150,6 +151,32 @@ def in_order(lists: Iterable[list[Piece]]) -> Iterator[Piece]:
     for level in sorted(by_level):
         lists = by_level[level]
         yield from lists[0] if len(lists) == 1 else merge(*lists, key=lambda p: p.rank[1:])
+
+
+class Beyond:
+    """What is gathered only where a search comes to it: leaves that are not open to a contender as things stand."""
+
+    def __init__(self, gatherer: Gatherer, contender: WorkloadState, rules: Rules, leaves: Iterable[int]) -> None:
+        self.gatherer = gatherer
+        self.contender = contender
+        self.rules = rules
+        self.leaves = frozenset(leaves)
+        self.refused: dict[WorkloadState, Refusal] = {}
+
+    def lots(self, leaves: Iterable[int]) -> list[Lot]:
+        """Gather some leaves."""
+        found = self.gatherer.lots(self.contender, self.rules, [leaf for leaf in leaves if leaf in self.leaves])
+        self.refused.update(pair for lot in found for pair in lot.refused)
+        return found
+
+    def pieces(self, workload: WorkloadState) -> list[Piece]:
+        """Give what may be taken from one workload of these leaves, the best to take first."""
+        if workload.leaf not in self.leaves:
+            return []
+        refusal, pieces = self.gatherer.of(self.contender, self.rules, workload)
+        if refusal is not None:
+            self.refused[workload] = refusal
+        return pieces
 
 
 class Gatherer:
@@ -181,20 +208,40 @@ class Gatherer:
         self._known: dict[Alike, Lot] = {}
         self._pieces: dict[tuple[str, bool], list[Piece]] = {}
 
-    def gather(self, contender: WorkloadState, rules: Rules, leaves: Iterable[int] | None = None) -> Candidates:
-        """Give the candidates for one contender, from some leaves or from all."""
+    def gather(
+        self,
+        contender: WorkloadState,
+        rules: Rules,
+        leaves: Iterable[int] | None = None,
+        beyond: Collection[int] = (),
+    ) -> Candidates:
+        """Give the candidates for one contender, from some leaves or all; those ``beyond`` when it comes to them."""
+        if leaves is None:
+            leaves = (contender.leaf,) if rules.cause == "preempt" else self._leaves()
+        lots = self.lots(contender, rules, leaves)
+        return Candidates(lots, Beyond(self, contender, rules, beyond) if beyond else None)
+
+    def lots(self, contender: WorkloadState, rules: Rules, leaves: Iterable[int]) -> list[Lot]:
+        """Give one lot for each leaf."""
         moves_itself = rules.cause == "consolidate" and contender.occupied()  # others may move what it runs, it may not
         known = {} if self.plugins.others or moves_itself else self._known
         lots = []
-        if leaves is None:
-            leaves = (contender.leaf,) if rules.cause == "preempt" else self._leaves()
         for leaf in sorted(leaves):
             key = self._alike(contender, rules, leaf)
             lot = known.get(key)
             if lot is None:
                 lot = known[key] = self._lot(contender, rules, leaf)
             lots.append(lot)
-        return Candidates(lots)
+        return lots
+
+    def of(self, contender: WorkloadState, rules: Rules, victim: WorkloadState) -> tuple[Refusal | None, list[Piece]]:
+        """Say why not all of a workload may be taken, and give what may, the best to take first."""
+        if not self._may_concern(contender, rules, victim):
+            return None, []
+        refusal = rules.eligible(victim) or self._shielded(contender, rules, victim)
+        if refusal is not None and not refusal.core_only:
+            return refusal, []
+        return refusal, sorted(self._pieces_of(victim, core=refusal is None), key=lambda p: p.rank)
 
     def _alike(self, contender: WorkloadState, rules: Rules, leaf: int) -> Alike:
         """What contenders have in common to whom the same of a leaf is open."""
@@ -250,13 +297,11 @@ class Gatherer:
         refused: list[tuple[WorkloadState, Refusal]] = []
         shielded = 0
         for victim in self._victims(leaf):
-            if victim is contender or victim in self._served or not rules.concerns(victim) or not victim.occupied():
-                continue
-            if victim.key in self.barred:
+            if not self._may_concern(contender, rules, victim):
                 continue
             refusal = rules.eligible(victim)
-            if refusal is None and not self._is_fresh(victim):
-                refusal = self.plugins.filter(self.session, rules.cause, contender, victim)
+            if refusal is None:
+                refusal = self._shielded(contender, rules, victim)
                 shielded += refusal is not None
             if refusal is not None:
                 refused.append((victim, refusal))
@@ -264,6 +309,16 @@ class Gatherer:
                     continue
             pieces += self._pieces_of(victim, core=refusal is None)
         return Lot(leaf, pieces, refused, shielded)
+
+    def _may_concern(self, contender: WorkloadState, rules: Rules, victim: WorkloadState) -> bool:
+        if victim is contender or victim in self._served or not rules.concerns(victim) or not victim.occupied():
+            return False
+        return victim.key not in self.barred
+
+    def _shielded(self, contender: WorkloadState, rules: Rules, victim: WorkloadState) -> Refusal | None:
+        if self._is_fresh(victim):
+            return None
+        return self.plugins.filter(self.session, rules.cause, contender, victim)
 
     def _is_fresh(self, victim: WorkloadState) -> bool:
         """Whether all that it runs was placed in this cycle, which a shield does not look at."""

@@ -6,8 +6,13 @@ so what was worked out holds as long as the object is the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from math import inf
+from operator import add
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tenure.engine.queues import Amount, QueueTree
 from tenure.victims.holdings import Holdings
@@ -17,8 +22,57 @@ Cap = tuple[float, ...]
 
 Rows = tuple[int, ...]
 
-Sides = dict[int, dict[int, list[int]]]
-"""By the child towards the contender of the ancestor that both share, by the child towards the others: leaves."""
+Sides = dict[int, list["Sibling"]]
+"""By a queue above a contender: the siblings of that queue, below which something is open to the contender."""
+
+
+@dataclass(slots=True, eq=False)
+class Sibling:
+    """A queue, and the leaves below it that are open to some contenders.
+
+    ``_known`` has by rows what they let go, and what the queue held when that was worked out.
+    """
+
+    queue: int
+    leaves: Sequence[int]
+    _known: dict[Rows, tuple[Amount, Below]] = field(default_factory=dict)
+
+    def below(self, caps: Caps, rows: Rows) -> Below:
+        """Give what its leaves let go, whoever asks."""
+        allocated = caps.queues.allocated[self.queue]
+        known = self._known.get(rows)
+        if known is None or known[0] is not allocated:
+            known = self._known[rows] = allocated, self._below(caps, rows)
+        return known[1]
+
+    def _below(self, caps: Caps, rows: Rows) -> Below:
+        leaves: dict[int, Cap] = {}
+        total: Cap = (0,) * len(caps.queues.resources)
+        for leaf in self.leaves:
+            held = caps.holdings.held(leaf)
+            if any(held) and (own := caps.of_leaf(leaf, self.queue, rows)):
+                leaves[leaf] = own
+                total = tuple(map(add, total, map(min, held, own)))
+        return Below(leaves, total)
+
+
+@dataclass(slots=True, eq=False)
+class Below:
+    """What the leaves below a queue let go: each of them at most, and all together."""
+
+    leaves: dict[int, Cap]
+    total: Cap
+    _on_nodes: dict[int, NDArray[np.float64]] = field(default_factory=dict)
+
+    def on_nodes(self, holdings: Holdings, row: int, count: int, *, capped: bool) -> NDArray[np.float64]:
+        """Give what they let go of one resource on each of ``count`` nodes; a cap holds for what queues count."""
+        found = self._on_nodes.get(row)
+        if found is None:
+            entries = [(holdings.entries(leaf), own[row] if capped else inf) for leaf, own in self.leaves.items()]
+            nodes = np.concatenate([held.node for held, _ in entries])
+            amounts = np.concatenate([np.minimum(held.frees[row], max(0.0, most)) for held, most in entries])
+            found = self._on_nodes[row] = np.bincount(nodes, weights=amounts, minlength=count).astype(np.float64)
+        return found
 
 
 class Caps:
@@ -28,28 +82,27 @@ class Caps:
         self.queues = queues
         self.holdings = holdings
         self._largest: dict[int, tuple[Amount, Amount]] = {}
-        self._leaves: dict[tuple[int, int, Rows], tuple[Amount, Cap | None]] = {}
         self._sides: dict[int, Sides] = {}
+        self._siblings: dict[tuple[int, ...], Sibling] = {}
 
     def sides(self, contender: int) -> Sides:
-        """Leaves from which neither a fence nor their policy keeps a contender of a leaf, by where they meet."""
+        """Where something is open to a contender of a leaf: neither a fence nor a policy keeps it from it."""
         found = self._sides.get(contender)
         if found is None:
+            queues, reach = self.queues, self.holdings.open_to(contender)
             found = self._sides[contender] = {}
-            for leaf in sorted(self.holdings.open_to(contender)):
-                mine, theirs = self.queues.meeting(contender, leaf)
-                found.setdefault(mine, {}).setdefault(theirs, []).append(leaf)
+            for mine in queues.path[contender]:
+                siblings = [self._sibling(q, reach) for q in queues.siblings(mine) if q != mine]
+                found[mine] = [s for s in siblings if s.leaves]
         return found
+
+    def _sibling(self, queue: int, reach: Collection[int]) -> Sibling:
+        """Give the sibling with the leaves that are in reach, the same one for all contenders that reach the same."""
+        leaves = tuple(leaf for leaf in self.queues.leaves[queue] if leaf in reach)
+        return self._siblings.setdefault((queue, *leaves), Sibling(queue, leaves))
 
     def of_leaf(self, leaf: int, top: int, rows: Rows) -> Cap | None:
         """The most that all queues from a leaf up to ``top`` let go: none may lose what it is guaranteed."""
-        key, allocated = (leaf, top, rows), self.queues.allocated[top]
-        known = self._leaves.get(key)
-        if known is None or known[0] is not allocated:
-            known = self._leaves[key] = allocated, self._of_leaf(leaf, top, rows)
-        return known[1]
-
-    def _of_leaf(self, leaf: int, top: int, rows: Rows) -> Cap | None:
         least: Cap | None = None
         for queue in self.queues.path[leaf]:
             cap = self.of_queue(queue, self.queues.guaranteed[queue], rows)

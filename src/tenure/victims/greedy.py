@@ -12,11 +12,13 @@ from heapq import heappop, heappush
 from operator import add, sub
 
 from tenure.engine.queues import Amount
+from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.victims.choice import Key, key_of
+from tenure.victims.opening import Opening
 from tenure.victims.pieces import Piece, held
-from tenure.victims.pool import Pool
+from tenure.victims.pool import Coming, Pool
 from tenure.victims.room import Need
 from tenure.victims.rules import Rules
 
@@ -24,9 +26,10 @@ from tenure.victims.rules import Rules
 class Tally:
     """What a growing set frees on each node, and for how many tasks there is room then."""
 
-    def __init__(self, need: Need) -> None:
+    def __init__(self, need: Need, others: int = 0) -> None:
         self.need = need
         self.part = need.parts[0]
+        self.needed = self.part.needed + others
         self.chosen: dict[Piece, None] = {}
         self.freed: dict[int, Amount] = {}
         self.count: dict[int, int] = {}
@@ -67,30 +70,46 @@ class Tally:
     @property
     def enough(self) -> bool:
         """Whether there is room for all."""
-        return self.total >= self.part.needed
+        return self.total >= self.needed
 
 
 class Greedy:
     """Finds sets for a step of one class of tasks, one after the other; for several classes see `prefix`."""
 
-    def __init__(self, session: Session, need: Need, pool: Pool, rules: Rules) -> None:
+    def __init__(
+        self, session: Session, need: Need, pool: Pool, rules: Rules, opening: Opening | None, others: int = 0
+    ) -> None:
         self.session = session
         self.need = need
         self.pool = pool
         self.rules = rules
+        self.opening = opening
         self.tally = Tally(need)
         self.barred: set[Piece] = set()
         self.unwanted: list[Callable[[WorkloadState], bool]] = []
+        self.others = others
+        self.most = max(others, need.tasks)
 
     def run(self) -> list[Piece] | None:
         """Give a set by which there is room for the whole step, or None."""
         session = self.session
-        self.tally, self.barred = Tally(self.need), set()
+        self.tally, self.barred = Tally(self.need, self.others), set()
+        self._known = set[int]()
+        self._heap: list[tuple[Key, int, list[Piece]]] = []
+        self._coming = Coming(self.pool.usable, (lambda _: False) if self.opening is None else self.opening.closed)
+        self._coming.add(self.pool.candidates.lots)
+        if self.opening is not None:
+            self.opening.begin()
         mark, epoch = session.checkpoint(), session.epoch
         try:
             return self._fill()
         finally:
             session.rollback(mark, epoch=epoch)
+
+    def also(self, tasks: int) -> bool:
+        """Make room for others as well, who are served before the contender; False where they ask for more than it."""
+        self.others += tasks
+        return tasks > 0 and self.others <= self.most
 
     def leave_out(self, unwanted: Callable[[WorkloadState], bool]) -> None:
         """Choose nothing of some workloads from now on."""
@@ -101,13 +120,11 @@ class Greedy:
 
         Nodes are looked at when it is the turn of the first piece there: no set on a node comes before that.
         """
-        heap: list[tuple[Key, int, list[Piece]]] = []
-        coming, known = self.pool.cheapest_first(), set[int]()
-        following = next(coming, None)
+        heap = self._heap
         while not self.tally.enough:
-            while following is not None and (not heap or following.floor <= heap[0][0]):
-                self._open(following, known, heap)
-                following = next(coming, None)
+            while (following := self._coming.peek()) is not None and (not heap or following.floor <= heap[0][0]):
+                self._open(following)
+                self._coming.take()
             if not heap:
                 return None
             _, node, pieces = heappop(heap)
@@ -118,17 +135,17 @@ class Greedy:
                 heappush(heap, entry)
         return self._cut()
 
-    def _open(self, piece: Piece, known: set[int], heap: list[tuple[Key, int, list[Piece]]]) -> None:
+    def _open(self, piece: Piece) -> None:
         """Look at the nodes of a piece that have not been looked at yet."""
         if self._left_out(piece):
             return
         for node, amounts in piece.frees:
-            if node not in known:
-                known.add(node)
+            if node not in self._known:
+                self._known.add(node)
                 alone = self._first_and_enough(piece, node, amounts)
                 entry = (key_of(self.session.settings, [piece]), node, [piece]) if alone else self._entry(node)
                 if entry is not None:
-                    heappush(heap, entry)
+                    heappush(self._heap, entry)
 
     def _first_and_enough(self, piece: Piece, node: int, amounts: Amount) -> bool:
         """Whether a piece, which is the cheapest that is left, is also the first to take on a node, and will do."""
@@ -137,6 +154,8 @@ class Greedy:
         return self.tally.slots(node, amounts) > self.tally.slots(node) and not self._out(piece)
 
     def _left_out(self, piece: Piece) -> bool:
+        if self.opening is not None and self.opening.out(piece):
+            return True
         return any(unwanted(piece.workload) for unwanted in self.unwanted)
 
     def _out(self, piece: Piece) -> bool:
@@ -189,39 +208,72 @@ class Greedy:
         return any(p.whole and p in self.tally.chosen for p in self.pool.of(piece.workload))
 
     def _take(self, pieces: list[Piece]) -> None:
-        """Choose pieces if the rules allow each of them now; those that they do not allow are barred."""
+        """Choose pieces if the rules allow all of them now; the one that they do not allow is barred."""
+        session, done = self.session, []
+        mark = session.checkpoint()
+        refusal: Refusal | None = None
         for piece in pieces:
-            if not self._allowed(piece):
-                self.barred.add(piece)
-                return
-            if piece.whole or piece.group:
-                for other in self.pool.of(piece.workload):
-                    if other in self.tally.chosen and set(other.tasks) <= set(piece.tasks):
-                        self.tally.change(other, -1)
+            refusal = self._ask(piece)
+            if refusal is not None:
+                self._refused([piece], refusal)
+                break
+            for other in self.pool.of(piece.workload) if piece.whole or piece.group else ():
+                if other in self.tally.chosen and set(other.tasks) <= set(piece.tasks):
+                    done.append((other, -1))
+                    self.tally.change(other, -1)
+            done.append((piece, 1))
             self.tally.change(piece, 1)
+        else:
+            refusal = self.rules.exchange(list(dict.fromkeys(p.workload for p in pieces)))
+            if refusal is not None:
+                self._refused([p for p in pieces if self._is_of(p, refusal)] or pieces, refusal)
+        if refusal is None:
+            session.commit()
+            self._reopen(pieces)
+            return
+        session.rollback(mark, epoch=session.epoch)
+        for piece, sign in reversed(done):
+            self.tally.change(piece, -sign)
 
-    def _allowed(self, piece: Piece) -> bool:
+    def _is_of(self, piece: Piece, refusal: Refusal) -> bool:
+        """Whether it was taken from the queue that a refusal is about."""
+        queues = self.session.queues
+        return queues.index.get(refusal.about, -1) in queues.path[piece.workload.leaf]
+
+    def _refused(self, pieces: Sequence[Piece], refusal: Refusal) -> None:
+        """Bar the last of some pieces, unless more is known to be closed than that."""
+        if self.opening is None or not self.opening.refused(pieces, refusal):
+            self.barred.add(pieces[-1])
+
+    def _reopen(self, pieces: Iterable[Piece]) -> None:
+        """Look at what is open now that some pieces are taken."""
+        if self.opening is not None and not self.tally.enough:
+            leaves = dict.fromkeys(leaf for p in pieces for leaf in self.opening.taken(p))
+            if leaves:
+                self._known = {node for _, node, _ in self._heap}
+                beyond = self.pool.beyond(leaves)
+                self._coming.add([*(lot for lot in self.pool.candidates.lots if lot.leaf in leaves), *beyond])
+
+    def _ask(self, piece: Piece) -> Refusal | None:
         """Ask the rules about each stage, and take it off the queues."""
         session, workload = self.session, piece.workload
-        mark = session.checkpoint()
         gone = {t for p in self.pool.of(workload) if p in self.tally.chosen for t in p.tasks}
         for stage, core in piece.stages:
             tasks = [t for t in stage if t not in gone]
             if not tasks:
                 continue
             amount = held(session, tasks)
-            if self.rules.may_take(workload, amount, core=core, owed=[]) is not None:
-                session.rollback(mark, epoch=session.epoch)
-                return False
+            refusal = self.rules.may_take(workload, amount, core=core, owed=[])
+            if refusal is not None:
+                return refusal
             session.queues.release(workload.leaf, amount, fixed=workload.fixed)
-        session.commit()
-        return True
+        return None
 
     def _cut(self) -> list[Piece]:
         """Give back what room does not need."""
         tally = self.tally
         for piece in sorted(tally.chosen, key=lambda p: (p.leaf_priority, p.cost, p.rank[0]), reverse=True):
-            if tally.total - tally.loss(piece) >= tally.part.needed:
+            if tally.total - tally.loss(piece) >= tally.needed:
                 tally.change(piece, -1)
         return list(tally.chosen)
 

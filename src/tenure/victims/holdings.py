@@ -13,17 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.nodes import Ints
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
-from tenure.shields.policy import disabled, fence
-
-Place = tuple[int, int, int]
-"""Node, leaf and priority."""
-
-MANY = 4096
-"""Places from which on it is looked at whether they are empty."""
+from tenure.shields.policy import DISABLED, FENCE, disabled, fence
+from tenure.victims.table import Entries, Table
 
 
 class Share(NamedTuple):
@@ -32,70 +26,6 @@ class Share(NamedTuple):
     workload: WorkloadState
     amount: Amount
     frees: Amount
-
-
-class Entries(NamedTuple):
-    """One entry for each node, leaf and priority: ``frees`` is ``float64[rows, entries]``, whole numbers."""
-
-    node: Ints
-    leaf: Ints
-    priority: Ints
-    frees: NDArray[np.float64]
-
-
-class Table:
-    """Sums by node, leaf and priority, as arrays that are kept up to date; a sum that is nothing keeps its place."""
-
-    def __init__(self, rows: int) -> None:
-        self._sums: dict[Place, Amount] = {}
-        self._slots: dict[Place, int] = {}
-        self._dirty: set[Place] = set()
-        self._empty = 0
-        self._keys = np.zeros((3, 0), np.int64)
-        self._frees = np.zeros((rows, 0))
-
-    def add(self, node: int, share: Share, sign: int) -> None:
-        """Count a share, or count it no more."""
-        place = node, share.workload.leaf, share.workload.priority
-        known = self._sums.get(place)
-        if known is None:
-            self._sums[place] = share.frees
-        else:
-            after = self._sums[place] = tuple(map(add if sign > 0 else sub, known, share.frees))
-            self._empty += (not any(after)) - (not any(known))
-        self._dirty.add(place)
-
-    def entries(self) -> Entries:
-        """Everything, as arrays."""
-        if self._dirty:
-            self._forget_empty()
-            self._write(sorted(self._dirty))
-            self._dirty.clear()
-        count = len(self._slots)
-        node, leaf, priority = self._keys[:, :count]
-        return Entries(node, leaf, priority, self._frees[:, :count])
-
-    def _write(self, places: list[Place]) -> None:
-        new = [place for place in places if place not in self._slots]
-        first = len(self._slots)
-        self._slots.update(zip(new, range(first, first + len(new)), strict=True))
-        beyond = len(self._slots) - self._keys.shape[1]
-        if beyond > 0:
-            more = ((0, 0), (0, beyond + len(self._slots)))
-            self._keys, self._frees = np.pad(self._keys, more), np.pad(self._frees, more)
-        if new:
-            self._keys[:, first : first + len(new)] = np.array(new, np.int64).T
-        columns = [self._slots[place] for place in places]
-        self._frees[:, columns] = np.array([self._sums[place] for place in places], np.float64).T
-
-    def _forget_empty(self) -> None:
-        """Give places back where most are empty."""
-        if len(self._slots) < MANY or 2 * self._empty < len(self._slots):
-            return
-        self._empty = 0
-        self._sums = {place: sums for place, sums in self._sums.items() if any(sums)}
-        self._slots.clear()
-        self._dirty = set(self._sums)
 
 
 class Holdings:
@@ -119,8 +49,10 @@ class Holdings:
         self._sizes: dict[int, Counter[Amount]] = {}
         self._sums: dict[int, Amount] = {}
         self._largest: dict[int, Amount] = {}
-        self._table = Table(session.nodes.rows)
+        self._tables: dict[int, Table] = {}
+        self._movable = np.zeros((session.nodes.rows, count))
         self._open: dict[int, frozenset[int]] = {}
+        self._all = self._unguarded()
         self._none: Amount = (0,) * len(session.queues.resources)
 
     def catch_up(self) -> None:
@@ -148,14 +80,19 @@ class Holdings:
         before = self._shares[node]
         if found == before:
             return False
-        for share in before:
-            self._count(share, -1)
-            self._table.add(node, share, -1)
-        for share in found:
-            self._count(share, 1)
-            self._table.add(node, share, 1)
+        for shares, sign in ((before, -1), (found, 1)):
+            for share in shares:
+                self._count(share, sign)
+                self._of(share.workload.leaf).add((node, share.workload.priority), share.frees, sign)
         self._shares[node] = found
+        self._movable[:, node] = [sum(row) for row in zip(*(s.frees for s in found), strict=True)] if found else 0
         return True
+
+    def _of(self, leaf: int) -> Table:
+        table = self._tables.get(leaf)
+        if table is None:
+            table = self._tables[leaf] = Table(self.session.nodes.rows)
+        return table
 
     def _has_lost(self, node: int, here: list[TaskState]) -> bool:
         """Whether something has gone for which nothing of the same class has come; parts of GPUs are never alike."""
@@ -209,6 +146,10 @@ class Holdings:
         """Give what all preemptible workloads of a leaf hold."""
         return self._sums.get(leaf, self._none)
 
+    def count(self, leaf: int) -> int:
+        """Give the number of preemptible workloads of a leaf that hold something."""
+        return len(self._totals.get(leaf, ()))
+
     def workloads(self, leaf: int) -> list[WorkloadState]:
         """Give the preemptible workloads of a leaf that hold something, by name."""
         return sorted(self._totals.get(leaf, ()), key=attrgetter("key"))
@@ -219,16 +160,31 @@ class Holdings:
         return [leaf for leaf, totals in self._totals.items() if totals]
 
     def open_to(self, contender: int) -> frozenset[int]:
-        """Give the other leaves from which neither a fence nor their policy keeps a contender of this leaf."""
+        """Give the leaves from which neither a fence nor their policy keeps a contender of this leaf."""
         found = self._open.get(contender)
         if found is None:
             queues = self.session.queues
-            others = (q for q, leaf in enumerate(queues.leaf) if leaf and q != contender)
-            found = frozenset(q for q in others if not (fence(queues, contender, q) or disabled(queues, q)))
+            leaves = (q for q, leaf in enumerate(queues.leaf) if leaf)
+            found = (
+                self._all
+                if self._all is not None
+                else frozenset(q for q in leaves if not (fence(queues, contender, q) or disabled(queues, q)))
+            )
             self._open[contender] = found
         return found
 
+    def _unguarded(self) -> frozenset[int] | None:
+        """Give all leaves, if no queue has a policy."""
+        queues = self.session.queues
+        if any(q.preemption_policy in (FENCE, DISABLED) for q in queues.queues):
+            return None
+        return frozenset(q for q, leaf in enumerate(queues.leaf) if leaf)
+
+    def entries(self, leaf: int) -> Entries:
+        """Give what is held below a leaf, node by node."""
+        return self._of(leaf).entries()
+
     @property
-    def entries(self) -> Entries:
-        """Everything, as arrays."""
-        return self._table.entries()
+    def movable(self) -> NDArray[np.float64]:
+        """What all preemptible work holds on each node, ``float64[rows, nodes]``."""
+        return self._movable

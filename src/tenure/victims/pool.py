@@ -5,7 +5,8 @@ A cluster may have many thousands of candidates, of which a search for a small c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heappop, heappush, heapreplace
 from itertools import islice
 
 from tenure.engine.session import Session
@@ -29,7 +30,8 @@ class Pool:
 
     def of_one_priority(self, leaf: int) -> bool:
         """Whether all candidates of a leaf have one priority, so that the cheapest is the first."""
-        return self._lots[leaf].uniform
+        lot = self._lots.get(leaf)
+        return lot is not None and lot.uniform
 
     def first(self, count: int) -> list[Piece]:
         """Give the first pieces in order."""
@@ -39,18 +41,24 @@ class Pool:
         """Give all pieces in order."""
         return filter(self.usable, self.candidates.all())
 
-    def cheapest_first(self) -> Iterator[Piece]:
-        """Give all pieces by their floor."""
-        return filter(self.usable, self.candidates.cheapest_first())
+    def beyond(self, leaves: Iterable[int]) -> list[Lot]:
+        """Give the lots of leaves that were not open before."""
+        found = [] if self.candidates.beyond is None else self.candidates.beyond.lots(leaves)
+        self._lots.update((lot.leaf, lot) for lot in found)
+        return found
 
     def of(self, workload: WorkloadState) -> list[Piece]:
         """Give the pieces of one workload."""
         found = self._of.get(workload)
         if found is None:
-            lot = self._lots.get(workload.leaf)
-            pieces = lot.of.get(workload, ()) if lot is not None else ()
-            found = self._of[workload] = [p for p in pieces if self.usable(p)]
+            found = self._of[workload] = [p for p in self._all_of(workload) if self.usable(p)]
         return found
+
+    def _all_of(self, workload: WorkloadState) -> Sequence[Piece]:
+        lot, beyond = self._lots.get(workload.leaf), self.candidates.beyond
+        if lot is not None:
+            return lot.of.get(workload, ())
+        return () if beyond is None else beyond.pieces(workload)
 
     def at(self, node: int) -> list[Piece]:
         """Give the pieces that free something on a node, in order."""
@@ -61,6 +69,45 @@ class Pool:
                 [p for workload in here for p in self.of(workload) if any(n == node for n, _ in p.frees)]
             )
         return found
+
+
+class Coming:
+    """Pieces of several lots, the cheapest first, by their floor; lots may come and be closed on the way."""
+
+    def __init__(self, usable: Usable, closed: Callable[[Lot], bool]) -> None:
+        self.usable = usable
+        self.closed = closed
+        self._heap: list[tuple[object, int, int, int, list[Piece], Lot]] = []
+        self._added = 0
+
+    def add(self, lots: Iterable[Lot]) -> None:
+        """Take in lots, from their beginnings."""
+        for lot in lots:
+            pieces = lot.cheapest_first()
+            if pieces:
+                self._added += 1
+                heappush(self._heap, (pieces[0].floor, lot.leaf, self._added, 0, pieces, lot))
+
+    def peek(self) -> Piece | None:
+        """Give the next piece, and leave it."""
+        heap = self._heap
+        while heap:
+            *_, position, pieces, lot = heap[0]
+            if self.closed(lot):
+                heappop(heap)
+            elif self.usable(piece := pieces[position]):
+                return piece
+            else:
+                self.take()
+        return None
+
+    def take(self) -> None:
+        """Leave the next piece behind."""
+        _, leaf, number, position, pieces, lot = self._heap[0]
+        if position + 1 < len(pieces):
+            heapreplace(self._heap, (pieces[position + 1].floor, leaf, number, position + 1, pieces, lot))
+        else:
+            heappop(self._heap)
 
 
 def sorted_pieces(pieces: Sequence[Piece]) -> list[Piece]:

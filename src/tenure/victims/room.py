@@ -48,10 +48,10 @@ class Need:
         """Whether an empty cluster would have room."""
         return all(part.ever() for part in self.parts)
 
-    def met(self, pieces: Iterable[Piece]) -> bool:
-        """Whether, by room alone, the step could fit with these pieces gone."""
+    def met(self, pieces: Iterable[Piece], others: int = 0) -> bool:
+        """Whether, by room alone, the step could fit with these pieces gone, and so many others of each class."""
         freed = freed_by(pieces)
-        return all(part.count + part.gain(freed) >= part.needed for part in self.parts)
+        return all(part.count + part.gain(freed) >= part.needed + others for part in self.parts)
 
     def met_by_all(self, freed: Ints) -> bool:
         """Whether it could fit with ``freed`` (``int64[rows, nodes]``) gone."""

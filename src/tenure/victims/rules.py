@@ -66,6 +66,7 @@ class Reclaim:
         self.session = session
         self.contender = contender
         self.rules = ReclaimRules(session, shares, contender)
+        self._policies: dict[int, Refusal | None] = {}
 
     def contender_may(self) -> Refusal | None:
         """Refuse a contender whose leaf has no right to more."""
@@ -77,10 +78,10 @@ class Reclaim:
 
     def eligible(self, victim: WorkloadState) -> Refusal | None:
         """Refuse what is fenced off, disabled, or not preemptible."""
-        queues = self.session.queues
-        return (
-            preemptibility(victim) or disabled(queues, victim.leaf) or fence(queues, self.contender.leaf, victim.leaf)
-        )
+        queues, leaf = self.session.queues, victim.leaf
+        if leaf not in self._policies:
+            self._policies[leaf] = disabled(queues, leaf) or fence(queues, self.contender.leaf, leaf)
+        return preemptibility(victim) or self._policies[leaf]
 
     def may_take(
         self, victim: WorkloadState, held: Amount, *, core: bool, owed: list[Owed] | None = None

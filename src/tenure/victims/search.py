@@ -7,7 +7,7 @@ pieces this is exact. Steps are counted, not seconds, so that the same input giv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -19,6 +19,7 @@ from tenure.fairness.reclaiming import FULLNESS
 from tenure.victims.candidates import Candidates
 from tenure.victims.choice import priorities, uses_lower
 from tenure.victims.greedy import Greedy, prefix
+from tenure.victims.opening import Reach
 from tenure.victims.pieces import Piece
 from tenure.victims.pool import Pool, sorted_pieces
 from tenure.victims.room import Need
@@ -42,7 +43,10 @@ MOST_TRIED = 512
 """Sets that may be refused, for whatever reason, before the search gives up: all subsets of nine pieces."""
 
 MOST_AROUND = 32
-"""Sets around the greedy one, or among the first of many pieces, that may be refused before the search gives up."""
+"""Sets around the greedy one, where there are many pieces, that may be refused before the search gives up."""
+
+MOST_WITHOUT = 8
+"""The same where nothing was found greedily."""
 
 TOLD = 8
 """Queues of which it is said why nothing is taken from them, where nothing is taken from any."""
@@ -85,9 +89,7 @@ class Found:
 
 
 class Search:
-    """One contender's search among candidates, of which only those that are ``allowed`` can be part of a set.
-
-    Sets that are ``too_much``, and all larger ones, are refused by the rules.
+    """One contender's search among candidates, of which ``reach`` says what need not be looked at.
 
     ``prepare`` is told a set of which it is clear beforehand that it is the last word: if it pays, it stays carried
     out. Without it nothing ever does.
@@ -101,8 +103,7 @@ class Search:
         rules: Rules,
         candidates: Candidates,
         prepare: Callable[[list[Piece]], None] | None = None,
-        allowed: Callable[[Piece], bool] | None = None,
-        too_much: Callable[[Sequence[Piece]], bool] | None = None,
+        reach: Reach | None = None,
     ) -> None:
         assert contender.step is not None
         self.session = session
@@ -114,12 +115,13 @@ class Search:
         self.few: list[Piece] = []
         self.many = False
         self.prepare = prepare
-        self.allowed = allowed
-        self.subsets = Subsets(session.settings, too_much)
+        self.allowed = reach.allowed if reach is not None else None
+        self.opening = reach.opening if reach is not None else None
+        self.others = reach.others if reach is not None else 0
+        self.subsets = Subsets(session.settings, reach.limits if reach is not None else None)
         self.hopeless: Callable[[], bool] = bool
         self.found = Found()
         self._in_vain = 0
-        self._held: dict[int, Amount] = {}
         self._verdicts: dict[frozenset[Piece], Played | Refusal] = {}
         self._may: dict[tuple[int, tuple[bool, ...]], bool] = {}
 
@@ -140,6 +142,9 @@ class Search:
             if found.played is not None:
                 found.pieces = best
                 return found
+            if best is None and self.others:  # the few that are taken apart have no room for all of them
+                found.cut = True
+                return found
         found.pieces = self._exact(self._core(best), best, budget)
         if found.pieces is not None:
             found.pieces = sorted_pieces(found.pieces)
@@ -150,11 +155,12 @@ class Search:
         allowed = self.allowed
         self.pool = Pool(self.session, self.candidates, self._wanted if allowed is None else self._wanted_and_allowed)
         among = self.candidates.all() if allowed is None else filter(allowed, self.candidates.all())
-        if len(list(islice(among, EXACT + 1))) > EXACT:
+        if self.candidates.beyond is not None or len(list(islice(among, EXACT + 1))) > EXACT:
             self.pool = Pool(self.session, self.candidates, self._could_serve)
         self.few = self.pool.first(EXACT + 1)
-        self.many = len(self.few) > EXACT
-        return bool(self.few) and self.need.met_by_all(self.candidates.freed(self.session.nodes))
+        beyond = self.candidates.beyond is not None
+        self.many = len(self.few) > EXACT or beyond
+        return bool(self.few) and (beyond or self.need.met_by_all(self.candidates.freed(self.session.nodes)))
 
     def tell(self) -> Found:
         """Where what is allowed makes no room, ask about a few others, one of each queue, to say why not these.
@@ -236,7 +242,9 @@ class Search:
 
     def _greedy(self, budget: Budget) -> list[Piece] | None:
         """The first of the greedy sets that pays, with what it does not need given back."""
-        greedy = Greedy(self.session, self.need, self.pool, self.rules) if len(self.need.parts) == 1 else None
+        greedy = None
+        if len(self.need.parts) == 1:
+            greedy = Greedy(self.session, self.need, self.pool, self.rules, self.opening, self.others)
         pieces = [] if greedy is not None else list(self.pool.ordered())
         for _ in range(ATTEMPTS):
             chosen = greedy.run() if greedy is not None else prefix(self.need, pieces)
@@ -247,7 +255,9 @@ class Search:
             if isinstance(verdict, Played):
                 return chosen if large else self._reprieve(chosen, budget)
             if not verdict.about:
-                return None
+                if greedy is None or verdict.shield != NO_ROOM or not greedy.also(self.trials.ahead):
+                    return None
+                continue
             unwanted = self._unwanted(verdict)
             if greedy is not None:
                 greedy.leave_out(unwanted)
@@ -284,15 +294,15 @@ class Search:
         leaves = {p.workload.leaf for p in pieces}
         alone = leaves.pop() if len(leaves) == 1 else None
         limit = self.subsets.key(best, alone) if best is not None else None
-        most = self.found.tried + MOST_AROUND if self.many else MOST_TRIED
+        most = self.found.tried + (MOST_TRIED if not self.many else MOST_AROUND if best else MOST_WITHOUT)
         for key, subset in self.subsets.of(pieces, alone):
             if (limit is not None and key >= limit) or self._gives_up(most, best):
                 break
-            if not self.need.met(subset):
+            if not self.need.met(subset, self.others):
                 continue
             if not budget.spend():
                 return best
-            if not self._pays(subset):
+            if not self._pays(subset, pieces):
                 continue
             better = self._lower_inside(pieces, subset, budget)
             if better is None:
@@ -310,28 +320,25 @@ class Search:
         self.found.cut = over and best is None
         return over
 
-    def _pays(self, subset: list[Piece]) -> bool:
+    def _pays(self, subset: list[Piece], among: list[Piece]) -> bool:
         known = frozenset(subset) in self._verdicts
         verdict = self._play(subset)
         if isinstance(verdict, Refusal) and not known:  # else it was asked about in another order
-            self._note_barred(subset, verdict)
+            self._note_barred(subset, verdict, among)
         return isinstance(verdict, Played)
 
-    def _note_barred(self, pieces: list[Piece], verdict: Refusal) -> None:
+    def _note_barred(self, pieces: list[Piece], verdict: Refusal, among: list[Piece]) -> None:
         """Remember what a queue does not let go together: the more is taken from its side, the less it has to give."""
-        barring = self.rules.barring(verdict, self._inside)
+        barring = self.rules.barring(verdict, lambda queue: self._inside(queue, among))
         if barring >= 0:
             path = self.session.queues.path
             self.subsets.bar(frozenset(p for p in pieces if barring in path[p.workload.leaf]))
 
-    def _inside(self, queue: int) -> Amount:
-        """Give what all candidates below a queue hold together, at most."""
-        found = self._held.get(queue)
-        if found is None:
-            path, rows = self.session.queues.path, len(self.session.queues.resources)
-            amounts = [lot.most(rows) for lot in self.candidates.lots if queue in path[lot.leaf]]
-            found = self._held[queue] = tuple(map(sum, zip((0,) * rows, *amounts, strict=True)))
-        return found
+    def _inside(self, queue: int, among: list[Piece]) -> Amount:
+        """Give what some pieces hold together below a queue, at most."""
+        path, rows = self.session.queues.path, len(self.session.queues.resources)
+        amounts = [p.amount for p in among if queue in path[p.workload.leaf]]
+        return tuple(map(sum, zip((0,) * rows, *amounts, strict=True)))
 
     def _lower_inside(self, pieces: list[Piece], chosen: list[Piece], budget: Budget) -> list[Piece] | None:
         """A set that differs from ``chosen`` inside one queue only and uses lower priorities there, if one pays."""
@@ -359,6 +366,7 @@ class Search:
         key = frozenset(pieces)
         verdict = self._verdicts.get(key)
         if verdict is None:
+            pieces = sorted_pieces(pieces)  # the rules are asked piece by piece: always in one order
             self.found.tried += 1
             last = last and self.prepare is not None
             if last and self.prepare is not None:

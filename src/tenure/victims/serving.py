@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from tenure.engine.backfill import Endings
-from tenure.engine.order import Keys, QueueOrder, Shares
-from tenure.engine.placement import Placer
+from tenure.engine.order import Keys, QueueOrder, Shares, Skip
+from tenure.engine.placement import Placer, has_choice
 from tenure.engine.session import Session
 from tenure.engine.workloads import NextStep, TaskState, WorkloadState
 from tenure.victims.reserving import Reserving
+
+
+class Served(NamedTuple):
+    """Every task that was placed, and whether the contender is among those that were served."""
+
+    placed: list[TaskState]
+    reached: bool
 
 
 def held_back(session: Session, workload: WorkloadState, step: NextStep) -> bool:
@@ -29,13 +37,14 @@ def serve(
     *,
     keys: Keys | None = None,
     endings: Endings | None = None,
-    tick: Callable[[], None] | None = None,
-) -> list[TaskState] | None:
-    """Serve all that wait, victims included, in order; None if the contender's next step got no place.
+    before: QueueOrder | None = None,
+) -> Served:
+    """Serve all that wait, victims included, in order, until the contender's next step has found its place or lost it.
 
-    Gives every task that was placed. Once the contender is served, the others are gone on with only where a victim
+    Once the contender is served, the others are gone on with only where a victim
     might find a place: what is left over for anybody else is the next cycle's. ``keys``: see `QueueOrder`. With
-    backfill ``easy`` nobody delays the first that does not fit; ``endings`` are as before the victims went.
+    backfill ``easy`` nobody delays the first that does not fit; ``endings`` are as before the victims went, and so is
+    ``before``, the order at its beginning.
     """
     most = session.most_room()
     easy = session.settings.backfill == "easy"
@@ -48,7 +57,7 @@ def serve(
     def would_delay(who: WorkloadState, step: NextStep) -> bool:
         return beside is not None and who is not contender and beside.known_to_delay(who, step)
 
-    order = QueueOrder(session, shares, in_vain if beside is None else would_delay, keys=keys)
+    order = _order(session, shares, in_vain if beside is None else would_delay, contender, victims, keys, before)
     placed: list[TaskState] = []
     served = False
     while (workload := order.next()) is not None:
@@ -61,18 +70,37 @@ def serve(
                 beside.served(workload)
             session.refresh(workload)
             order.served(workload)
-            if workload is contender and not served:
-                served = True
-                if not _any_fits(session, placer, victims):
-                    break
-        else:
-            if workload is contender and not served:
-                return None
-            _note_failure(session, workload, step, beside, hopeless=hopeless)
-            order.pass_over(workload)
-        if tick is not None:
-            tick()
-    return placed if served else None
+            served = served or workload is contender
+            if _any_fits(session, placer, victims) if served else not _lost(placer, contender):
+                continue
+            break
+        if workload is contender and not served:
+            break
+        _note_failure(session, workload, step, beside, hopeless=hopeless)
+        order.pass_over(workload)
+    return Served(placed, served)
+
+
+def _order(
+    session: Session,
+    shares: Shares,
+    skip: Skip,
+    contender: WorkloadState,
+    victims: Sequence[WorkloadState],
+    keys: Keys | None,
+    before: QueueOrder | None,
+) -> QueueOrder:
+    """Give the order from its beginning: taken up again, where it is known how it was before the victims went."""
+    again = None if before is None else before.again(skip, {contender.leaf, *(v.leaf for v in victims)})
+    return again if again is not None else QueueOrder(session, shares, skip, keys=keys)
+
+
+def _lost(placer: Placer, contender: WorkloadState) -> bool:
+    """Whether it is clear that a contender gets no place any more: room only shrinks."""
+    assert contender.step is not None
+    first = contender.step.tasks[0]
+    plain = first.terms is None and not has_choice(contender.root)
+    return plain and placer.find(first)[0] < 0
 
 
 def _note_failure(

@@ -9,6 +9,8 @@ from tenure.model.settings import Settings
 from tenure.victims.choice import Key, consistent, key_of, priorities
 from tenure.victims.pieces import Piece
 
+Limits = Callable[[Sequence[Piece]], Callable[[Sequence[Piece]], bool]]
+
 LEAST = -(1 << 40)
 """Below every priority."""
 
@@ -16,12 +18,13 @@ LEAST = -(1 << 40)
 class Subsets:
     """Gives subsets in order; what is learnt on the way leaves out all that come later and hold it.
 
-    Sets that are ``too_much``, and all larger ones, are refused by the rules; ``beyond`` is the first of them.
+    ``limits`` says which sets of some pieces the rules refuse because they are too much, and so is every larger one;
+    ``beyond`` is the first of them.
     """
 
-    def __init__(self, settings: Settings, too_much: Callable[[Sequence[Piece]], bool] | None) -> None:
+    def __init__(self, settings: Settings, limits: Limits | None) -> None:
         self.settings = settings
-        self.too_much = too_much
+        self.limits = limits
         self.beyond: list[Piece] | None = None
         self._barred: list[frozenset[Piece]] = []
 
@@ -32,6 +35,7 @@ class Subsets:
 
     def of(self, pieces: list[Piece], alone: int | None) -> Iterator[tuple[Key, list[Piece]]]:
         """Give all subsets in their order."""
+        too_much = self.limits(pieces) if self.limits is not None else None
         heap: list[tuple[Key, tuple[int, ...]]] = [(self.key([p], alone), (n,)) for n, p in enumerate(pieces)]
         heapify(heap)
         while heap:
@@ -46,7 +50,7 @@ class Subsets:
                 larger = [*subset, pieces[number]]
                 if not consistent(larger):
                     continue
-                if self.too_much is not None and self.too_much(larger):
+                if too_much is not None and too_much(larger):
                     self.beyond = self.beyond or larger
                 else:
                     heappush(heap, (self.key(larger, alone), (*numbers, number)))

@@ -8,7 +8,7 @@ from operator import gt, mul
 
 from tenure.engine.backfill import Endings
 from tenure.engine.evictions import evict
-from tenure.engine.order import Keys
+from tenure.engine.order import Keys, QueueOrder
 from tenure.engine.placement import Placer
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
@@ -64,6 +64,9 @@ def in_stages(session: Session, pieces: Sequence[Piece], asked: Amount) -> list[
 class Trials:
     """Tries sets on a session, each inside a transaction and an epoch of its own; counts how many.
 
+    ``ahead``: tasks that others got before the contender, in the last set in which it got no place. ``steady``: nothing
+    changes on the session between two plays but by what a play carried out.
+
     So what was found out about room in one is not believed in another, and after an undone trial everything that was
     known before it holds again.
     """
@@ -82,7 +85,10 @@ class Trials:
         self.plugins = plugins
         self.endings = endings
         self.count = 0
+        self.steady = False
+        self.ahead = 0
         self._keys: Keys = {}
+        self._before: QueueOrder | None = None
         off = {cause for cause, mode in session.settings.modes.items() if mode == "off"}
         self._enabled = set(session.settings.actions) - off
 
@@ -101,6 +107,7 @@ class Trials:
         result = self._play(contender, pieces, rules)
         if keep and isinstance(result, Played):
             session.commit()
+            self._before = None
             return result
         session.rollback(mark, epoch=before)
         return result
@@ -119,20 +126,31 @@ class Trials:
         if stages and (refusal := self._ask(stages, victims, rules, owed)) is not None:
             return refusal
         barred = held_back(self.session, contender, step)
+        before = self._order_before() if self.steady else None
         self._take(stages, victims, result)
         if rules.cause == "consolidate" and not self._land(contender, victims, result):
             return Refusal(NO_LANDING, "what would have to move finds no place to land")
-        placed = serve(
-            self.session, self.placer, self.shares, contender, victims, keys=self._keys, endings=self.endings
-        )
-        if placed is None:
-            return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do")
+        placed, reached = serve(
+            self.session, self.placer, self.shares, contender, victims,
+            keys=self._keys, endings=self.endings, before=before,
+        )  # fmt: skip
+        if not reached:
+            self.ahead = len(placed)
+            back = next((t.workload.key for t in placed if t.workload in victims), "")
+            return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do", about=back)
         if pieces and any(map(gt, NextStep(step.kind, step.tasks, None).amount, step.amount)):
+            self.ahead = 0
             return Refusal(NO_ROOM, "room would only be there for subgroups that ask for more than its first ones")
         result.placed += placed
         if barred and result.evicted:  # there was room on the nodes, but not in its queues
             promise(self.session, [t for t in placed if t.workload is contender])
         return self._judge(contender, victims, rules, owed, result)
+
+    def _order_before(self) -> QueueOrder:
+        """Give the order of all that wait before anything is tried."""
+        if self._before is None:
+            self._before = QueueOrder(self.session, self.shares, lambda _, __: False, keys=self._keys)
+        return self._before
 
     def _ask(
         self, stages: Sequence[Taken], victims: Sequence[WorkloadState], rules: Rules, owed: list[Owed]

@@ -5,28 +5,28 @@ So one that cannot be helped does not starve the others, and a bound that is hit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from functools import cached_property, partial
-from itertools import islice
 
-from tenure.engine.cost import MICRO
 from tenure.engine.order import QueueOrder
 from tenure.engine.plan import Reason, Refused
-from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.duration import format_time
 from tenure.model.settings import Cause
 from tenure.shields.delay import delay
-from tenure.victims.bounds import Bounds
+from tenure.victims.before import Before
+from tenure.victims.bounds import Bounds, Groups
 from tenure.victims.candidates import Candidates, Gatherer
+from tenure.victims.opening import Opening, Reach
 from tenure.victims.pieces import Piece
 from tenure.victims.recording import Price, prices, record
 from tenure.victims.room import Need
 from tenure.victims.rules import Rules
-from tenure.victims.search import Budget, Found, Search
+from tenure.victims.search import EXACT, Budget, Found, Search
 from tenure.victims.serving import held_back
 from tenure.victims.state import Evicting, VainPass
+from tenure.victims.telling import considered_of, shielded
 from tenure.victims.trial import Played, Trials
 
 FIRST_TURN = 64
@@ -34,8 +34,9 @@ FIRST_TURN = 64
 
 EXHAUSTED = "search-exhausted"
 
-NAMED = 3
-"""Others that were considered, or shielded, of which a reason gives the names."""
+MOST_BEFORE = 8
+"""Others, served before a contender, for whom a search makes room as well; as many as it has tasks, if these are more.
+"""
 
 MakeRules = Callable[[WorkloadState, CurrentShares], Rules]
 
@@ -47,6 +48,7 @@ class Turns:
         self.state = state
         self.session = state.session
         self.cause = cause
+        state.plugins.min_runtime.brief = not state.detailed
         self.wave = 0 if cause == "consolidate" else None
         self.make_rules = make_rules
         self.shares = state.memory.shares()
@@ -57,7 +59,9 @@ class Turns:
     @cached_property
     def trials(self) -> Trials:
         """Plays sets through."""
-        return Trials(self.session, self.state.placer, self.shares, self.state.plugins, self.state.endings)
+        trials = Trials(self.session, self.state.placer, self.shares, self.state.plugins, self.state.endings)
+        trials.steady = True
+        return trials
 
     def run(self) -> None:
         """Help whom evictions of this cause can help."""
@@ -65,7 +69,9 @@ class Turns:
         fresh = self._arrived() if self._nothing_changed(memory) else None
         waiting = []
         if self.state.detailed or self._anyone_may_be_helped(fresh):
-            waiting = [w for w in self._in_order() if (fresh is None or w in fresh) and self._may_contend(w)]
+            order = self._in_order()
+            self.before = Before(self.session, self.shares, order)
+            waiting = [w for w in order if (fresh is None or w in fresh) and self._may_contend(w)]
         if waiting:
             self.gatherer = self._gatherer()
         turn = FIRST_TURN
@@ -169,7 +175,8 @@ class Turns:
             return False
         alike = self._alike(contender)
         if alike in self.hopeless:
-            self._explain(contender, *self.hopeless[alike])
+            if self.state.detailed:
+                self._explain(contender, *self.hopeless[alike])
             return False
         if not self.state.detailed and self._hopeless(contender):
             self.hopeless[alike] = None, Found()
@@ -223,9 +230,32 @@ class Turns:
             candidates = self.gatherer.gather(contender, rules)
             return Search(self.session, self.trials, contender, rules, candidates, prepare)
         bounds, groups = self.bounds, self.bounds.open_to(contender)
-        candidates = self.gatherer.gather(contender, rules, groups)
-        allowed, too_much = bounds.may_be_taken(contender, groups), bounds.too_much(groups)
-        return Search(self.session, self.trials, contender, rules, candidates, prepare, allowed, too_much)
+        leaves = groups.leaves
+        few = sum(map(self.state.memory.holdings.count, leaves)) <= EXACT
+        reach = Reach(bounds.may_be_taken(contender, groups), partial(bounds.too_much, contender))
+        near = leaves
+        if not few:
+            reach.others, first = self._worth_it(contender, groups)
+            reach.opening = Opening(bounds, contender, groups, first)
+            near = reach.opening.leaves
+        candidates = self.gatherer.gather(contender, rules, near, set(leaves).difference(near))
+        return Search(self.session, self.trials, contender, rules, candidates, prepare, reach)
+
+    def _worth_it(self, contender: WorkloadState, groups: Groups) -> tuple[int, Collection[int]]:
+        """Give the sides from which something may be taken at once, but those whose room would go to too many others.
+
+        Beside them, how many others would be served before the contender at least.
+        """
+        assert contender.step is not None
+        count = self.before.count(contender)
+        direct = {side.queue: count[side.mine] for side in groups.sides if side.direct}
+        most = max(len(contender.step.tasks), MOST_BEFORE)
+        found = {queue: others for queue, others in direct.items() if others <= most}
+        if direct and not found:
+            others = min(direct.values())
+            text = f"evictions by {self.cause} would make room for {others} others that are served before it"
+            self.state.obstacle(contender.key, Reason("OthersFirst", text, {"cause": self.cause, "others": others}))
+        return min(found.values(), default=0), found.keys()
 
     def _everybody(self, contender: WorkloadState, rules: Rules, candidates: Candidates) -> Candidates:
         """Give those as well whom the bounds exclude, where somebody reads who was refused."""
@@ -286,7 +316,7 @@ class Turns:
             assert isinstance(again, Played), again
             played = again
         why, price = self._prepared
-        considered = _considered(candidates, found, pieces if self.state.detailed else None)
+        considered = considered_of(candidates, found, pieces if self.state.detailed else None)
 
         def reason(workload: WorkloadState, cost: float) -> str:
             return (
@@ -314,6 +344,11 @@ class Turns:
     def _explain(self, contender: WorkloadState, candidates: Candidates | None, found: Found) -> None:
         """Say which shields stand between a contender and the room it asks for."""
         state = self.state
+        if not state.detailed:
+            untils = {r.until for _, r in (*(candidates.refused if candidates is not None else ()), *found.refusals)}
+            for until in untils:
+                state.wake_at(until)
+            return
         refusals = [(w.key, r) for w, r in candidates.refused] if candidates is not None else []
         refusals += found.refusals
         if found.cut:
@@ -324,40 +359,4 @@ class Turns:
         state.refuse([Refused(w, self.cause, contender.key, r.shield, r.until, r.message) for w, r in refusals])
         for _, refusal in refusals:
             state.wake_at(refusal.until)
-        state.obstacle(contender.key, _shielded(self.cause, refusals))
-
-
-def _shielded(cause: Cause, refusals: Sequence[tuple[str, Refusal]]) -> Reason:
-    """One reason for all refusals of a cause: how many by which shield, and when the first of them ends."""
-    by_shield: dict[str, int] = {}
-    for _, refusal in refusals:
-        by_shield[refusal.shield] = by_shield.get(refusal.shield, 0) + 1
-    until = min((r.until for _, r in refusals if r.until is not None), default=None)
-    counts = ", ".join(f"{count} by {shield}" for shield, count in sorted(by_shield.items()))
-    ends = f"; the first of them ends {format_time(until)}" if until is not None else ""
-    text = f"nothing was evicted for it by {cause}: refused: {counts}{ends}. {refusals[0][1].message}"
-    shields = [
-        {"workload": key, "shield": r.shield, "until": None if r.until is None else format_time(r.until)}
-        for key, r in refusals[:20]
-    ]
-    return Reason("ShieldedVictims", text, {"cause": cause, "shields": shields})
-
-
-def _considered(candidates: Candidates, found: Found, chosen: Sequence[Piece] | None) -> str:
-    """Say what else was considered; by name, where it is known what was chosen and somebody reads it."""
-    text = f"considered: {_count(candidates.count, 'candidate')} in {_count(found.tried, 'set')} of victims"
-    held = f"{_count(candidates.shielded, 'other')} {'was' if candidates.shielded == 1 else 'were'} shielded"
-    if chosen is None:
-        return f"{text}, {held}"
-    taken = {p.workload for p in chosen}
-    others = islice((p for p in candidates.all() if p.workload not in taken), NAMED)
-    named = [f"{p.workload.key} (priority {p.workload.priority}) at {p.cost / MICRO:.1f}" for p in others]
-    until = [
-        f"{w.key} by {r.shield} until {format_time(r.until)}" for w, r in candidates.refused if r.until is not None
-    ]
-    text += f" (next {'were' if len(named) > 1 else 'was'} {', '.join(named)})" if named else ""
-    return f"{text}, {held}" + (f" ({', '.join(until[:NAMED])})" if until else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+        state.obstacle(contender.key, shielded(self.cause, refusals))

@@ -1,0 +1,101 @@
+"""Who is served before a contender and would take the room that is made for it.
+
+The room that victims leave goes in the ordinary order (spec: play it through). One who is served before the contender,
+and fits wherever it does, takes the first place that comes free. So where as many of them stand before it as it needs
+places, a search would have to make room for them all, and is not begun. What is taken on the contender's own side puts
+this side further to the front, and with it the contender: those who meet it further away than the victims count only if
+they would come first even then.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from operator import sub
+
+import numpy as np
+
+from tenure.engine.classes import TaskClass
+from tenure.engine.order import queue_key
+from tenure.engine.queues import Amount
+from tenure.engine.session import Session
+from tenure.engine.waiting import Entry
+from tenure.engine.workloads import WorkloadState
+from tenure.fairness.current import CurrentShares
+from tenure.victims.serving import held_back
+
+Waiting = tuple[int, WorkloadState, Entry]
+"""Position in the order, who it is, and its place in its leaf by which it is told that it still waits."""
+
+
+class Before:
+    """The order of all that wait, as it was when it was made; those who have been served since count no more."""
+
+    def __init__(self, session: Session, shares: CurrentShares, order: Iterable[WorkloadState]) -> None:
+        self.session = session
+        self.queues = session.queues
+        self.shares = shares
+        self._position: dict[WorkloadState, int] = {}
+        self._lines: dict[tuple[int, int], list[Waiting]] = {}
+        self._classes: dict[int, TaskClass] = {}
+        self._fits: dict[tuple[int, int], bool] = {}
+        for position, workload in enumerate(order):
+            self._position[workload] = position
+            step = workload.step
+            if step is not None and workload.entry is not None and len(step.tasks) == 1:
+                task = step.tasks[0]
+                if task.terms is None and task.cls.milli is None and not held_back(session, workload, step):
+                    self._classes[task.cls.id] = task.cls
+                    line = self._lines.setdefault((workload.leaf, task.cls.id), [])
+                    line.append((position, workload, workload.entry))
+
+    def count(self, contender: WorkloadState) -> dict[int, int]:
+        """Count places that go to others first, by the queue on a contender's path beside which victims are.
+
+        One for each other leaf in which somebody takes one, because whoever was served puts its queue further back; of
+        the contender's own leaf all that are before it.
+        """
+        step, position, path = contender.step, self._position.get(contender), self.queues.path[contender.leaf]
+        if step is None or position is None:
+            return dict.fromkeys(path, 0)
+        near, far = Counter[int](), Counter[int]()
+        seen = set[int]()
+        for (leaf, number), line in self._lines.items():
+            if leaf in seen or not self._is_first(line, position) or not self._takes(number, step.tasks[0].cls):
+                continue
+            if leaf == contender.leaf:
+                near[leaf] += sum(who.entry is entry for place, who, entry in line if place < position)
+                continue
+            seen.add(leaf)
+            mine, theirs = self.queues.meeting(contender.leaf, leaf)
+            near[mine] += 1
+            far[mine] += self._comes_first(line[0][1], theirs, step.amount, mine)
+        found, nearer, further = {}, 0, sum(far.values())
+        for queue in path:
+            nearer += near[queue]
+            further -= far[queue]
+            found[queue] = nearer + further
+        return found
+
+    def _comes_first(self, other: WorkloadState, theirs: int, amount: Amount, mine: int) -> bool:
+        """Whether a queue still ranks ahead of another that gives up as much as it is going to get."""
+        assert other.step is not None
+        rest = tuple(map(sub, self.queues.allocated[mine], amount))
+        own = queue_key(self.session, self.shares, mine, amount, rest)
+        return queue_key(self.session, self.shares, theirs, other.step.amount) < own
+
+    def _is_first(self, line: list[Waiting], position: int) -> bool:
+        """Whether somebody of a line still waits before a position."""
+        while line and line[0][1].entry is not line[0][2]:
+            del line[0]
+        return bool(line) and line[0][0] < position
+
+    def _takes(self, number: int, cls: TaskClass) -> bool:
+        """Whether a task of one class fits wherever one of another does."""
+        key = number, cls.id
+        found = self._fits.get(key)
+        if found is None:
+            other = self._classes[number]
+            smaller = bool((np.asarray(other.ask) <= np.asarray(cls.ask)).all())
+            found = self._fits[key] = smaller and bool((other.static | ~cls.static).all())
+        return found
