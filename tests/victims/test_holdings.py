@@ -23,6 +23,17 @@ def sums(holdings):
     return found
 
 
+def what_goes(caps, contender, rows):
+    """What each sibling on the way up from a leaf lets go, as sums and on the nodes."""
+    found = []
+    for mine, siblings in caps.sides(contender).items():
+        for sibling in siblings:
+            below = sibling.below(caps, rows)
+            here = below.on_nodes(caps.holdings, rows[0], len(caps.holdings.session.nodes), capped=True)
+            found.append((mine, sibling.queue, below.leaves, below.total, here.tolist()))
+    return found
+
+
 def running(session):
     """All tasks that run and could be evicted."""
     return [
@@ -58,8 +69,7 @@ def test_what_is_kept_is_what_a_fresh_look_finds(seed, choices):
         for leaf in (q for q, is_leaf in enumerate(session.queues.leaf) if is_leaf):
             assert [w.key for w in kept.workloads(leaf)] == [w.key for w in fresh.workloads(leaf)]
             assert kept.held(leaf) == fresh.held(leaf)
-            for top in session.queues.path[leaf]:
-                assert caps.of_leaf(leaf, top, rows) == anew.of_leaf(leaf, top, rows)
+            assert what_goes(caps, leaf, rows) == what_goes(anew, leaf, rows)
 
 
 def test_a_trial_that_is_undone_is_no_change():

@@ -6,10 +6,9 @@ so what was worked out holds as long as the object is the same.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
-from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +27,13 @@ Sides = dict[int, list["Sibling"]]
 
 @dataclass(slots=True, eq=False)
 class Sibling:
-    """A queue, and the leaves below it that are open to some contenders.
+    """A queue, and the leaves below it that are open to some contenders; ``children`` are those with such leaves.
 
     ``_known`` has by rows what they let go, and what the queue held when that was worked out.
     """
 
     queue: int
-    leaves: Sequence[int]
+    children: Sequence[Sibling]
     _known: dict[Rows, tuple[Amount, Below]] = field(default_factory=dict)
 
     def below(self, caps: Caps, rows: Rows) -> Below:
@@ -46,32 +45,49 @@ class Sibling:
         return known[1]
 
     def _below(self, caps: Caps, rows: Rows) -> Below:
-        leaves: dict[int, Cap] = {}
-        total: Cap = (0,) * len(caps.queues.resources)
-        for leaf in self.leaves:
-            held = caps.holdings.held(leaf)
-            if any(held) and (own := caps.of_leaf(leaf, self.queue, rows)):
-                leaves[leaf] = own
-                total = tuple(map(add, total, map(min, held, own)))
-        return Below(leaves, total)
+        """None of the queues from a leaf up to this one may lose what it is guaranteed."""
+        queue, none = self.queue, (0,) * len(caps.queues.resources)
+        cap = caps.of_queue(queue, caps.queues.guaranteed[queue], rows)
+        if cap is None:
+            return Below({}, none, none, ())
+        if caps.queues.leaf[queue]:
+            held = caps.holdings.held(queue)
+            return Below({queue: cap} if any(held) else {}, tuple(map(min, held, cap)), cap, ())
+        parts = [part for child in self.children if (part := child.below(caps, rows)).leaves]
+        leaves = {leaf: tuple(map(min, own, cap)) for part in parts for leaf, own in part.leaves.items()}
+        total = tuple(map(min, cap, map(sum, zip(none, *(part.total for part in parts), strict=True))))
+        return Below(leaves, total, cap, parts)
 
 
 @dataclass(slots=True, eq=False)
 class Below:
-    """What the leaves below a queue let go: each of them at most, and all together."""
+    """What the leaves below a queue let go: each of them at most, all together, and the queue itself."""
 
     leaves: dict[int, Cap]
     total: Cap
+    cap: Cap
+    parts: Sequence[Below]
     _on_nodes: dict[int, NDArray[np.float64]] = field(default_factory=dict)
 
     def on_nodes(self, holdings: Holdings, row: int, count: int, *, capped: bool) -> NDArray[np.float64]:
         """Give what they let go of one resource on each of ``count`` nodes; a cap holds for what queues count."""
         found = self._on_nodes.get(row)
         if found is None:
-            entries = [(holdings.entries(leaf), own[row] if capped else inf) for leaf, own in self.leaves.items()]
+            found = self._sum(holdings, row, count, capped=capped)
+            self._on_nodes[row] = found = np.minimum(found, max(0.0, self.cap[row])) if capped else found
+        return found
+
+    def _sum(self, holdings: Holdings, row: int, count: int, *, capped: bool) -> NDArray[np.float64]:
+        found = np.zeros(count)
+        for part in self.parts:
+            if part.parts:
+                found += part.on_nodes(holdings, row, count, capped=capped)
+        single = [next(iter(part.leaves.items())) for part in self.parts or (self,) if part.leaves and not part.parts]
+        entries = [(holdings.entries(leaf), own[row] if capped else inf) for leaf, own in single]
+        if entries:
             nodes = np.concatenate([held.node for held, _ in entries])
             amounts = np.concatenate([np.minimum(held.frees[row], max(0.0, most)) for held, most in entries])
-            found = self._on_nodes[row] = np.bincount(nodes, weights=amounts, minlength=count).astype(np.float64)
+            found += np.bincount(nodes, weights=amounts, minlength=count)
         return found
 
 
@@ -83,7 +99,7 @@ class Caps:
         self.holdings = holdings
         self._largest: dict[int, tuple[Amount, Amount]] = {}
         self._sides: dict[int, Sides] = {}
-        self._siblings: dict[tuple[int, ...], Sibling] = {}
+        self._siblings: dict[tuple[int, frozenset[int]], Sibling | None] = {}
 
     def sides(self, contender: int) -> Sides:
         """Where something is open to a contender of a leaf: neither a fence nor a policy keeps it from it."""
@@ -93,25 +109,17 @@ class Caps:
             found = self._sides[contender] = {}
             for mine in queues.path[contender]:
                 siblings = [self._sibling(q, reach) for q in queues.siblings(mine) if q != mine]
-                found[mine] = [s for s in siblings if s.leaves]
+                found[mine] = [s for s in siblings if s is not None]
         return found
 
-    def _sibling(self, queue: int, reach: Collection[int]) -> Sibling:
-        """Give the sibling with the leaves that are in reach, the same one for all contenders that reach the same."""
-        leaves = tuple(leaf for leaf in self.queues.leaves[queue] if leaf in reach)
-        return self._siblings.setdefault((queue, *leaves), Sibling(queue, leaves))
-
-    def of_leaf(self, leaf: int, top: int, rows: Rows) -> Cap | None:
-        """The most that all queues from a leaf up to ``top`` let go: none may lose what it is guaranteed."""
-        least: Cap | None = None
-        for queue in self.queues.path[leaf]:
-            cap = self.of_queue(queue, self.queues.guaranteed[queue], rows)
-            if cap is None:
-                return None
-            least = cap if least is None else tuple(map(min, least, cap))
-            if queue == top:
-                break
-        return least
+    def _sibling(self, queue: int, reach: frozenset[int]) -> Sibling | None:
+        """Give a queue with what is in reach below it, the same one for all who reach the same; None for nothing."""
+        key = queue, reach
+        if key not in self._siblings:
+            below = (self._sibling(child, reach) for child in self.queues.children[queue])
+            children = [s for s in below if s is not None]
+            self._siblings[key] = Sibling(queue, children) if children or queue in reach else None
+        return self._siblings[key]
 
     def of_queue(self, queue: int, limit: Sequence[int], rows: Rows) -> Cap | None:
         """The most that can go while every piece is taken from more than ``limit``; None if nothing.
