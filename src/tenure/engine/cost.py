@@ -7,6 +7,8 @@ silence nor a huge overhead protects better than saving does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.duration import MAX_DURATION
@@ -90,6 +92,18 @@ def lost_unit(name: str) -> int:
 def destroyed(amount: int, time: int, unit: int) -> int:
     """Give what is lost of an amount in ``time`` (µs), in µs of its unit, and no more than a duration may be."""
     return min(amount * time // unit, MAX_DURATION)
+
+
+def cost_of_all(session: Session, tasks: Sequence[TaskState]) -> int:
+    """Cost of evicting active tasks of one workload together: the sum of each `cost`."""
+    workload, now = tasks[0].workload, session.now
+    saved, overhead = saved_at(session, workload), _overhead(session, workload)
+    found = 0
+    for task in tasks:
+        own = task.model.started_at
+        since = own if own is not None and saved < own <= now else saved
+        found += round(rate(session, task) * (now - since + overhead) / SECOND * MICRO)
+    return found
 
 
 def lost_amounts(spec: TaskSpec, time: int) -> dict[str, int]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import add
 
-from tenure.engine.cost import cost
+from tenure.engine.cost import cost_of_all
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import SUCCEEDED, Group, TaskState, WorkloadState
@@ -52,7 +52,10 @@ class Piece:
 
 def held(session: Session, tasks: Sequence[TaskState]) -> Amount:
     """Amount that placed tasks hold, by row."""
-    amount: Amount = tasks[0].cls.amount_at(tasks[0].node, session.nodes)
+    cls, count = tasks[0].cls, len(tasks)
+    amount: Amount = cls.amount_at(tasks[0].node, session.nodes)
+    if count > 1 and cls.milli is None and all(t.cls is cls for t in tasks):
+        return tuple(each * count for each in amount)
     for task in tasks[1:]:
         amount = tuple(map(add, amount, task.cls.amount_at(task.node, session.nodes)))
     return amount
@@ -121,8 +124,8 @@ def _piece(
 ) -> Piece:
     stages = tuple(s for s in stages if s[0])
     tasks = tuple(t for stage, _ in stages for t in stage)
-    is_fresh = all(t in fresh for t in tasks)
-    price = 0 if is_fresh else sum(cost(session, t) for t in tasks if t not in fresh)
+    is_fresh = bool(fresh) and all(t in fresh for t in tasks)
+    price = 0 if is_fresh else cost_of_all(session, [t for t in tasks if t not in fresh] if fresh else tasks)
     age = -(workload.created_at if workload.started_at is None else workload.started_at)
     rank = (
         workload.priority,
