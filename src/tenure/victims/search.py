@@ -374,6 +374,8 @@ class Search:
             verdict = self.trials.play(self.contender, pieces, self.rules, keep=last)
             if last and isinstance(verdict, Played):
                 self.found.played = verdict
+            if isinstance(verdict, Refusal) and verdict.shield == NO_ROOM and self.trials.back is not None:
+                verdict = verdict._replace(about=self.trials.back.key)
             self._verdicts[key] = verdict
             if isinstance(verdict, Refusal):
                 self._in_vain += verdict.shield in (NO_ROOM, NO_LANDING)

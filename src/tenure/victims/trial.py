@@ -64,11 +64,12 @@ def in_stages(session: Session, pieces: Sequence[Piece], asked: Amount) -> list[
 class Trials:
     """Tries sets on a session, each inside a transaction and an epoch of its own; counts how many.
 
-    ``ahead``: tasks that others got before the contender, in the last set in which it got no place. ``steady``: nothing
-    changes on the session between two plays but by what a play carried out.
-
     So what was found out about room in one is not believed in another, and after an undone trial everything that was
     known before it holds again.
+
+    ``ahead``: tasks that others got before the contender, in the last set in which it got no place; ``back``: a victim
+    that had its place back. ``steady``: nothing changes on the session between two plays but by what a play carried
+    out.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Trials:
         self.count = 0
         self.steady = False
         self.ahead = 0
+        self.back: WorkloadState | None = None
         self._keys: Keys = {}
         self._before: QueueOrder | None = None
         off = {cause for cause, mode in session.settings.modes.items() if mode == "off"}
@@ -136,10 +138,10 @@ class Trials:
         )  # fmt: skip
         if not reached:
             self.ahead = len(placed)
-            back = next((t.workload.key for t in placed if t.workload in victims), "")
-            return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do", about=back)
+            self.back = next((t.workload for t in placed if t.workload in victims), None)
+            return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do")
         if pieces and any(map(gt, NextStep(step.kind, step.tasks, None).amount, step.amount)):
-            self.ahead = 0
+            self.ahead, self.back = 0, None
             return Refusal(NO_ROOM, "room would only be there for subgroups that ask for more than its first ones")
         result.placed += placed
         if barred and result.evicted:  # there was room on the nodes, but not in its queues
