@@ -139,6 +139,7 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "NoRight": _a_right,
     "ShieldedVictims": _shields,
     "PreemptionDelay": lambda n, _: [f"nothing but time: from {n['until']} on others may be evicted for it"],
+    "OthersFirst": lambda n, _: [f"nothing but its turn, after {n['others']} others, or a higher priority"],
     "SearchExhausted": lambda _, __: ["the next cycle, or a higher search.maxScenarios"],
     "NoMoveHelps": lambda _, __: ["a further node, or fewer pods that must not move"],
     "Gated": lambda _, __: ["somebody has to remove the scheduling gates of its tasks"],

@@ -36,9 +36,9 @@ def paying_sets(trials, contender, rules, pieces):
                 yield subset
 
 
-def contenders(cluster, cause):
+def contenders(cluster, cause, session=None):
     """All that wait, each with its rules, its candidates, and the bounds."""
-    session = session_of(cluster)
+    session = session_of(cluster) if session is None else session
     shares = Fairness(session).now()
     plugins = Plugins([])
     trials, holdings = Trials(session, Placer(session), shares, plugins), Holdings(session)

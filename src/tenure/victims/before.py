@@ -16,7 +16,7 @@ from operator import sub
 import numpy as np
 
 from tenure.engine.classes import TaskClass
-from tenure.engine.order import queue_key
+from tenure.engine.order import Key, queue_key
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.waiting import Entry
@@ -39,15 +39,31 @@ class Before:
         self._lines: dict[tuple[int, int], list[Waiting]] = {}
         self._classes: dict[int, TaskClass] = {}
         self._fits: dict[tuple[int, int], bool] = {}
+        self._amounts: dict[int, list[Amount]] = {}
+        self._passed: dict[WorkloadState, list[int]] = {}
         for position, workload in enumerate(order):
             self._position[workload] = position
             step = workload.step
+            self._pass(workload)
             if step is not None and workload.entry is not None and len(step.tasks) == 1:
                 task = step.tasks[0]
                 if task.terms is None and task.cls.milli is None and not held_back(session, workload, step):
                     self._classes[task.cls.id] = task.cls
                     line = self._lines.setdefault((workload.leaf, task.cls.id), [])
                     line.append((position, workload, workload.entry))
+
+    def _pass(self, workload: WorkloadState) -> None:
+        """Note, for each queue above a workload, how many different amounts have their turn there until it has its own.
+
+        A queue comes no earlier than with the greatest key of those that have their turn before.
+        """
+        assert workload.step is not None
+        counts = self._passed[workload] = []
+        for queue in self.queues.path[workload.leaf]:
+            amounts = self._amounts.setdefault(queue, [])
+            if workload.step.amount not in amounts:
+                amounts.append(workload.step.amount)
+            counts.append(len(amounts))
 
     def count(self, contender: WorkloadState) -> dict[int, int]:
         """Count places that go to others first, by the queue on a contender's path beside which victims are.
@@ -69,7 +85,7 @@ class Before:
             seen.add(leaf)
             mine, theirs = self.queues.meeting(contender.leaf, leaf)
             near[mine] += 1
-            far[mine] += self._comes_first(line[0][1], theirs, step.amount, mine)
+            far[mine] += self._comes_first(line[0][1], theirs, contender, mine)
         found, nearer, further = {}, 0, sum(far.values())
         for queue in path:
             nearer += near[queue]
@@ -77,12 +93,18 @@ class Before:
             found[queue] = nearer + further
         return found
 
-    def _comes_first(self, other: WorkloadState, theirs: int, amount: Amount, mine: int) -> bool:
-        """Whether a queue still ranks ahead of another that gives up as much as it is going to get."""
-        assert other.step is not None
-        rest = tuple(map(sub, self.queues.allocated[mine], amount))
-        own = queue_key(self.session, self.shares, mine, amount, rest)
-        return queue_key(self.session, self.shares, theirs, other.step.amount) < own
+    def _comes_first(self, other: WorkloadState, theirs: int, contender: WorkloadState, mine: int) -> bool:
+        """Whether another still ranks ahead of a contender whose side gives up as much as it is going to get."""
+        assert contender.step is not None
+        rest = tuple(map(sub, self.queues.allocated[mine], contender.step.amount))
+        return self._turn(other, theirs, self.queues.allocated[theirs]) < self._turn(contender, mine, rest)
+
+    def _turn(self, workload: WorkloadState, queue: int, allocated: Amount) -> Key:
+        """Give the key with which a queue comes when it is a workload's turn, if it held ``allocated``."""
+        passed = self._passed[workload][self.queues.path[workload.leaf].index(queue)]
+        return max(
+            queue_key(self.session, self.shares, queue, amount, allocated) for amount in self._amounts[queue][:passed]
+        )
 
     def _is_first(self, line: list[Waiting], position: int) -> bool:
         """Whether somebody of a line still waits before a position."""
