@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import ssl
-import threading
 import time
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from tests.kubernetes.metrics_server import announce, metrics_server, withdraw
 from tests.kubernetes.running import PODS, SETS, TENURE, bound, clear, log_of, pods_of, queue, running, tenure
 from tests.kubernetes.stage import wait_until
-from tests.kubernetes.test_usage import serve
 
 from tenure.clusters.kubernetes.usage import METRICS
 
@@ -90,36 +87,13 @@ class Meter:
 
 @contextmanager
 def metered(plane, meter):
-    """Serve the metrics API on loopback, behind the API server as an aggregated one."""
-    lock = threading.Lock()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            with lock:
-                items = meter.answer(self.path)
-            body = json.dumps({"kind": "List", "resources": []} if items is None else {"items": items}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(plane.credentials.certificate, plane.credentials.key)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        serve(meter.client, server.server_address[1])
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        meter.client.delete("/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.metrics.k8s.io")
-        meter.client.delete("/api/v1/namespaces/default/services/metrics")
+    """Serve the metrics API, behind the API server."""
+    with metrics_server(plane.credentials, meter.answer) as port:
+        try:
+            announce(meter.client, port)
+            yield
+        finally:
+            withdraw(meter.client)
 
 
 def evictions(plane):

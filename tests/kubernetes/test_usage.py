@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import ssl
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
+from tests.kubernetes.metrics_server import announce, metrics_server
 from tests.kubernetes.pods import NOW, node, observed, pod
 from tests.kubernetes.running import queue
 from tests.kubernetes.stage import wait_until
@@ -22,9 +17,8 @@ TENURE = "/apis/tenure.dev/v1alpha1"
 SECOND = 1_000_000
 
 
-@contextmanager
-def metrics_server(credentials, readings):
-    """Serve the metrics API on loopback, as an aggregated API server does; ``readings`` are the CPUs by node."""
+def answers(readings):
+    """What the metrics API says; ``readings`` are the CPUs by node."""
 
     def answer(path):
         if path.startswith(f"{METRICS}/nodes"):
@@ -34,43 +28,7 @@ def metrics_server(credentials, readings):
             return [{"metadata": {"name": "p", "namespace": "default"}, "containers": usage}]
         return None
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            items = answer(self.path)
-            body = json.dumps({"kind": "List", "resources": []} if items is None else {"items": items}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(credentials.certificate, credentials.key)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def serve(client, port):
-    """Let the API server hand the group on to it."""
-    service = {"metadata": {"name": "metrics"}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
-    client.create("/api/v1/namespaces/default/services", service)
-    spec = {
-        "group": "metrics.k8s.io", "version": "v1beta1", "insecureSkipTLSVerify": True,
-        "groupPriorityMinimum": 100, "versionPriority": 100,
-        "service": {"name": "metrics", "namespace": "default", "port": port},
-    }  # fmt: skip
-    client.create(
-        "/apis/apiregistration.k8s.io/v1/apiservices", {"metadata": {"name": "v1beta1.metrics.k8s.io"}, "spec": spec}
-    )
+    return answer
 
 
 def test_what_is_in_use_is_read_where_the_metrics_api_is_served_and_a_setting_needs_it(plane, token):
@@ -93,8 +51,8 @@ def test_what_is_in_use_is_read_where_the_metrics_api_is_served_and_a_setting_ne
         wait_until(lambda: observer.observe(now) and mirror.usage.trouble, "nobody asks")
         assert "cannot be read" in mirror.usage.trouble
         readings = {"cool": "1200m", "hot": "3900000000n"}
-        with metrics_server(plane.credentials, readings) as port:
-            serve(client, port)
+        with metrics_server(plane.credentials, answers(readings)) as port:
+            announce(client, port)
             wait_until(lambda: mirror.usage.read() or not mirror.usage.trouble, lambda: mirror.usage.trouble, 60)
             version = mirror.version()
             now += 60 * SECOND

@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from tenure.cli.main import main
-
 CLUSTER = """
 apiVersion: tenure.dev/v1alpha1
 kind: Cluster
@@ -22,18 +20,6 @@ workloads:
      startedAt: 2026-11-20T09:00:00Z, ownerKind: ReplicaSet, tasks: [{name: b-0, node: n-1}]}
 """
 NAMED = "{schedulers: [default-scheduler]}"
-
-
-@pytest.fixture
-def command(capsys):
-    def call(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(a) for a in arguments])
-        printed = capsys.readouterr()
-        assert ended.value.code == 0, printed.err
-        return printed.out
-
-    return call
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
 
-from tenure.cli.main import main
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
@@ -84,20 +83,20 @@ def test_a_moved_pod_that_nobody_recreates_holds_nothing_up():
 
 
 @pytest.fixture
-def command(capsys):
+def ended(run_command):
+    """The exit code of a command, and all that it printed."""
+
     def call(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(a) for a in arguments])
-        printed = capsys.readouterr()
-        return ended.value.code, printed.out + printed.err
+        code, printed, complaints = run_command(*arguments)
+        return code, printed + complaints
 
     return call
 
 
-def test_a_page_shows_the_nodes_before_and_after(command, tmp_path):
+def test_a_page_shows_the_nodes_before_and_after(ended, tmp_path):
     """`tenure reschedule --report`: every trigger's plan with its certificate, and nothing fetched from elsewhere."""
     page = tmp_path / "page.html"
-    code, output = command("reschedule", EXAMPLES / "improve.yaml", "--report", page)
+    code, output = ended("reschedule", EXAMPLES / "improve.yaml", "--report", page)
     assert code == 0, output
     text = page.read_text()
     assert "(hot-node): 1 move in 1 wave" in text
@@ -124,15 +123,15 @@ evictions:
 """
 
 
-def test_explain_tells_of_the_largest_hole_and_of_what_was_moved(command, tmp_path):
+def test_explain_tells_of_the_largest_hole_and_of_what_was_moved(ended, tmp_path):
     """The signal for an autoscaler; and of a moved pod from where, where to, and until when it rests."""
     file = tmp_path / "never.yaml"
     file.write_text(NEVER.replace("TIME", "2026-11-20T08:30:00Z"))
-    _, output = command("explain", file, "big")
+    _, output = ended("explain", file, "big")
     assert "even if every movable pod moved, the largest hole is 6 GPUs on node-3" in output
     assert "a further node, or fewer pods that must not move" in output
     file.write_text(NEVER.replace("TIME", "2026-11-20T09:55:00Z"))
-    _, output = command("explain", file, "c")
+    _, output = ended("explain", file, "c")
     assert "c-0 was moved lately, and is not moved again before 2026-11-20T10:55:00Z" in output
     assert "Evicted 2026-11-20T09:55:00Z: c-0 from node-1 to node-3, reschedule" in output
 
@@ -147,14 +146,14 @@ BUDGETS = [
 
 
 @pytest.mark.parametrize(("rule", "message"), BUDGETS)
-def test_a_malformed_budget_names_its_line(command, tmp_path, rule, message):
+def test_a_malformed_budget_names_its_line(ended, tmp_path, rule, message):
     """Selector, percentage and cron line; the command ends without a traceback."""
     file = tmp_path / "bad.yaml"
     file.write_text(
         "apiVersion: tenure.dev/v1alpha1\nkind: Cluster\nnow: 2026-11-20T10:00:00Z\nscheduler:\n  disruption:\n"
         f"    budgets:\n      - {{name: b, {rule}}}\nnodes: []\n"
     )
-    code, output = command("reschedule", file)
+    code, output = ended("reschedule", file)
     assert code == 1
     assert f"{file}:7: scheduler.disruption." in output
     assert message in output
