@@ -9,8 +9,9 @@ they would come first even then.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
+from itertools import takewhile
 from operator import sub
 
 import numpy as np
@@ -36,7 +37,7 @@ class Before:
         self.queues = session.queues
         self.shares = shares
         self._position: dict[WorkloadState, int] = {}
-        self._lines: dict[tuple[int, int], list[Waiting]] = {}
+        self._lines: dict[tuple[int, int], deque[Waiting]] = {}
         self._classes: dict[int, TaskClass] = {}
         self._fits: dict[tuple[int, int], bool] = {}
         self._amounts: dict[int, list[Amount]] = {}
@@ -49,7 +50,7 @@ class Before:
                 task = step.tasks[0]
                 if task.terms is None and task.cls.milli is None and not held_back(session, workload, step):
                     self._classes[task.cls.id] = task.cls
-                    line = self._lines.setdefault((workload.leaf, task.cls.id), [])
+                    line = self._lines.setdefault((workload.leaf, task.cls.id), deque())
                     line.append((position, workload, workload.entry))
 
     def _pass(self, workload: WorkloadState) -> None:
@@ -80,7 +81,8 @@ class Before:
             if leaf in seen or not self._is_first(line, position) or not self._takes(number, step.tasks[0].cls):
                 continue
             if leaf == contender.leaf:
-                near[leaf] += sum(who.entry is entry for place, who, entry in line if place < position)
+                ahead = takewhile(lambda waiting: waiting[0] < position, line)
+                near[leaf] += sum(who.entry is entry for _, who, entry in ahead)
                 continue
             seen.add(leaf)
             mine, theirs = self.queues.meeting(contender.leaf, leaf)
@@ -106,10 +108,10 @@ class Before:
             queue_key(self.session, self.shares, queue, amount, allocated) for amount in self._amounts[queue][:passed]
         )
 
-    def _is_first(self, line: list[Waiting], position: int) -> bool:
+    def _is_first(self, line: deque[Waiting], position: int) -> bool:
         """Whether somebody of a line still waits before a position."""
         while line and line[0][1].entry is not line[0][2]:
-            del line[0]
+            line.popleft()
         return bool(line) and line[0][0] < position
 
     def _takes(self, number: int, cls: TaskClass) -> bool:

@@ -70,7 +70,7 @@ def _enough_in_all(action: Rescheduling, workload: WorkloadState, step: NextStep
     short = [(n, have, need) for n, have, need in zip(nodes.resources, free, step.amount, strict=False) if have < need]
     if short and action.state.detailed:
         certificate = Certificate(cost=None, lower_bound=NEVER, method="impossible", reason=too_little(*short[0]))
-        _report_failure(action, workload, Answer((), (), certificate))
+        _report(action, workload, Answer((), (), certificate), "")
     return not short
 
 
@@ -80,10 +80,14 @@ def _plan(action: Rescheduling, contenders: list[WorkloadState]) -> tuple[View, 
 
 def _report_failure(action: Rescheduling, contender: WorkloadState, answer: Answer) -> None:
     """Say why no move helps: the signal for an autoscaler."""
-    text = f"no moves make room: {answer.certificate.reason}"
+    names = ""
     if action.state.detailed:
         counts = sorted(held(action.movable, [contender]).items())
         names = ", ".join(f"{number} by {name}" for name, number in counts)
-        text += f"; pods held where they are: {names}" if names else ""
+    _report(action, contender, answer, f"; pods held where they are: {names}" if names else "")
+
+
+def _report(action: Rescheduling, contender: WorkloadState, answer: Answer, beside: str) -> None:
+    text = f"no moves make room: {answer.certificate.reason}{beside}"
     action.state.obstacle(contender.key, Reason("NoMoveHelps", text, {"cause": CAUSE}))
     action.report((contender.key,), "pending", answer)
