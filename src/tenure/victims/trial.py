@@ -91,6 +91,7 @@ class Trials:
         self.back: WorkloadState | None = None
         self._keys: Keys = {}
         self._before: QueueOrder | None = None
+        self._tried = 0
         off = {cause for cause, mode in session.settings.modes.items() if mode == "off"}
         self._enabled = set(session.settings.actions) - off
 
@@ -109,7 +110,7 @@ class Trials:
         result = self._play(contender, pieces, rules)
         if keep and isinstance(result, Played):
             session.commit()
-            self._before = None
+            self._before, self._tried = None, 0
             return result
         session.rollback(mark, epoch=before)
         return result
@@ -148,9 +149,13 @@ class Trials:
             promise(self.session, [t for t in placed if t.workload is contender])
         return self._judge(contender, victims, rules, owed, result)
 
-    def _order_before(self) -> QueueOrder:
-        """Give the order of all that wait before anything is tried."""
-        if self._before is None:
+    def _order_before(self) -> QueueOrder | None:
+        """Give the order of all that wait before anything is tried; None where it is not worth to make it.
+
+        It is, from the second set on that is tried on the same state.
+        """
+        self._tried += 1
+        if self._before is None and self._tried > 1:
             self._before = QueueOrder(self.session, self.shares, lambda _, __: False, keys=self._keys)
         return self._before
 
