@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import merge
+from itertools import islice
 
 import numpy as np
 
@@ -59,6 +60,12 @@ class Lot:
         while self._start < len(pieces) and pieces[self._start].workload in gone:
             self._start += 1
         return pieces[self._start] if self._start < len(pieces) else None
+
+    def beginning(self, count: int, without: Collection[WorkloadState]) -> list[Piece]:
+        """Give the first pieces but those of some workloads."""
+        gone = self._gone
+        there = (p for p in islice(self._pieces, self._start, None) if p.workload not in gone)
+        return list(islice((p for p in there if p.workload not in without), count))
 
     def all(self) -> list[Piece]:
         """Give all pieces, those of lower priority first, then by cost."""
@@ -123,6 +130,10 @@ class Candidates:
         """Give the piece that is best taken."""
         firsts = [p for lot in self.lots if (p := lot.first()) is not None]
         return min(firsts, key=lambda p: (p.leaf_priority, p.rank[1:]), default=None)
+
+    def beginning(self, count: int, without: Collection[WorkloadState]) -> Iterator[Piece]:
+        """Give the first pieces in order, but those of some workloads."""
+        return islice(in_order([lot.beginning(count, without) for lot in self.lots]), count)
 
     def all(self) -> Iterator[Piece]:
         """Give all pieces in order, see `in_order`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
 from tenure.engine.cost import MICRO
 from tenure.engine.plan import Reason
@@ -40,8 +39,7 @@ def considered_of(candidates: Candidates, found: Found, chosen: Sequence[Piece] 
     held = f"{_count(candidates.shielded, 'other')} {'was' if candidates.shielded == 1 else 'were'} shielded"
     if chosen is None:
         return f"{text}, {held}"
-    taken = {p.workload for p in chosen}
-    others = islice((p for p in candidates.all() if p.workload not in taken), NAMED)
+    others = candidates.beginning(NAMED, {p.workload for p in chosen})
     named = [f"{p.workload.key} (priority {p.workload.priority}) at {p.cost / MICRO:.1f}" for p in others]
     until = [
         f"{w.key} by {r.shield} until {format_time(r.until)}" for w, r in candidates.refused if r.until is not None
