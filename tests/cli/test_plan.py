@@ -9,7 +9,6 @@ import sys
 
 import pytest
 
-from tenure.cli.main import main
 from tenure.model.load import load_cluster
 
 CLUSTER = """\
@@ -49,16 +48,9 @@ def file(tmp_path):
 
 
 @pytest.fixture
-def run(capsys):
+def run(run_command):
     """Run the command in this process: exit code, output, errors."""
-
-    def command(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(a) for a in arguments])
-        printed = capsys.readouterr()
-        return ended.value.code, printed.out, printed.err
-
-    return command
+    return run_command
 
 
 @pytest.fixture

@@ -42,7 +42,6 @@ class Lot:
         self._gone: set[WorkloadState] = set()
         self._cheapest: list[Piece] | None = None
         self._frees: tuple[Ints, Ints] | None = None
-        self._most: Amount | None = None
         self.uniform = len({p.rank[0] for p in pieces}) <= 1
         self.least: Amount = tuple(map(min, zip(*(p.amount for p in pieces), strict=True))) if pieces else ()
         for piece in self._pieces:
@@ -52,7 +51,7 @@ class Lot:
         """A workload is no candidate any more."""
         if self.of.pop(workload, None) is not None:
             self._gone.add(workload)
-            self._cheapest = self._frees = self._most = None
+            self._cheapest = self._frees = None
 
     def first(self) -> Piece | None:
         """Give the piece that is best taken."""
@@ -88,13 +87,6 @@ class Lot:
             nodes = np.array([node for node, _ in entries], np.int64)
             self._frees = nodes, np.array([amounts for _, amounts in entries], np.int64).reshape(-1, rows).T
         return self._frees
-
-    def most(self, rows: int) -> Amount:
-        """What all of them hold together, at most, as queues count it."""
-        if self._most is None:
-            amounts = [piece.amount for piece in self._largest()]
-            self._most = tuple(map(sum, zip((0,) * rows, *amounts, strict=True)))
-        return self._most
 
     def _largest(self) -> list[Piece]:
         return [p for own in self.of.values() for p in ([w for w in own if w.whole] or own)]
