@@ -5,6 +5,7 @@ Labels are no part of a class: what other tasks' terms make of them is the task'
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +31,7 @@ class TaskClass:
     """
 
     __slots__ = (
-        "amount", "ask", "asks", "best", "best_key", "both", "devices", "id", "key", "least", "milli", "preference",
+        "_plain", "amount", "ask", "asks", "best", "best_key", "both", "devices", "id", "key", "least", "milli", "preference",
         "rate", "spec", "static", "static_list", "synced", "version", "whole",
     )  # fmt: skip
 
@@ -58,6 +59,7 @@ class TaskClass:
         self.least = np.where(self.both > 0, self.both, ANYTHING)[:, None]
         self.asks = [(row, amount) for row, amount in enumerate(self.ask.tolist()) if amount]
         self.amount = self._pending_amount(nodes)
+        self._plain: tuple[int, ...] = tuple(self.ask.tolist())
         self.static = self._static(nodes)
         self.static_list: list[bool] = self.static.tolist()
         self.preference = self._preference(nodes)
@@ -103,6 +105,17 @@ class TaskClass:
         ask = self.ask.copy()
         ask[nodes.gpu_row] += int(self.milli[node]) * self.devices
         return ask
+
+    def frees(self, node: int, devices: Sequence[int], nodes: NodeTable) -> tuple[int, ...]:
+        """What ``node`` would have again without one task, by row of amounts; at most, for parts of GPUs.
+
+        The devices of which it has a part may become wholly free.
+        """
+        if self.milli is None:
+            return self._plain
+        takes: list[int] = self.takes(node, nodes).tolist()
+        takes[-1] += len(devices)
+        return tuple(takes)
 
     def amount_at(self, node: int, nodes: NodeTable) -> tuple[int, ...]:
         """What one task counts for its queue once it is placed on ``node``."""

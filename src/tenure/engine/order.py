@@ -113,19 +113,21 @@ class QueueOrder:
         self._shared: set[int] = set()
         waiting = [leaf for leaf, entries in session.waiting.entries.items() if entries]
         only = self.only = len(waiting) == 1
-        self.forks = set() if only else self._forks(waiting)
+        self.forks = set() if only else self.queues.forks(tuple(waiting))
         self.cursors = {leaf: self._cursor(leaf, skip) for leaf in waiting}
         self.free = {leaf for leaf, cursor in self.cursors.items() if cursor.freely}
         self.heads: dict[int, WorkloadState] = {}
+        self._top = -1
         self._keys = {} if keys is None else keys
         self.heaps: dict[int, list[tuple[Key | None, int]]] = {-1: []}
         if only:
             for leaf, cursor in self.cursors.items():
                 cursor.seek = seek
+                self._top = leaf
                 self._advance(leaf)
         else:
             self._build(-1, self.queues.top)
-        self.alone = len(self.heads) == 1
+            self._look_for_one_alone()
 
     def again(self, skip: Skip, changed: Iterable[int]) -> QueueOrder | None:
         """Give the order anew, from its beginning, after something has changed in some leaves and their queues.
@@ -134,7 +136,7 @@ class QueueOrder:
         """
         leaves, entries = set(changed), self.session.waiting.entries
         added = [leaf for leaf in leaves if leaf not in self.cursors and entries[leaf]]
-        if self.only or self.alone or not self._forks([*self.cursors, *added]) <= self.forks:
+        if self._top >= 0 or (added and not self.queues.forks((*self.cursors, *added)) <= self.forks):
             return None
         return copy(self).taken_up(skip, leaves, added)
 
@@ -163,17 +165,14 @@ class QueueOrder:
             touched.setdefault(self.queues.parent[queue], set()).add(queue)
         for parent in sorted(touched, reverse=True):  # parents come before children
             contending = touched[parent].union(child for _, child in self.heaps[parent])
-            self.heaps[parent] = self._heap([q for q in sorted(contending) if self._head_of(q) is not None])
-        self.alone = len(self.heads) == 1
+            self._put(parent, [q for q in sorted(contending) if q in self.heads])
+        self._look_for_one_alone()
         return self
 
-    def _forks(self, leaves: Iterable[int]) -> set[int]:
-        """Give the inner queues below which several leaves contend."""
-        below: dict[int, set[int]] = {}
-        for leaf in leaves:
-            for queue in self.queues.path[leaf][:-1]:
-                below.setdefault(self.queues.parent[queue], set()).add(queue)
-        return {queue for queue, children in below.items() if len(children) > 1}
+    def _look_for_one_alone(self) -> None:
+        """Where only one leaf has anybody to serve, it has nobody to be compared with."""
+        having = [leaf for leaf in self.cursors if leaf in self.heads]
+        self._top = having[0] if len(having) == 1 else -1
 
     def _build(self, parent: int, children: list[int]) -> None:
         contending = []
@@ -182,15 +181,23 @@ class QueueOrder:
                 self._advance(child)
             else:
                 self._build(child, self.queues.children[child])
-            if self._head_of(child) is not None:
+            if child in self.heads:
                 contending.append(child)
-        self.heaps[parent] = self._heap(contending)
+        self._put(parent, contending)
 
-    def _heap(self, contending: Sequence[int]) -> list[tuple[Key | None, int]]:
+    def _put(self, parent: int, contending: Sequence[int]) -> None:
+        """Put those below a queue that have somebody to serve into order."""
         alone = len(contending) == 1
-        heap = [(None if alone else self.key(c), c) for c in contending]
+        heap = self.heaps[parent] = [(None if alone else self.key(c), c) for c in contending]
         heapify(heap)  # type: ignore[arg-type, unused-ignore]
-        return heap
+        self._crown(parent, heap)
+
+    def _crown(self, parent: int, heap: list[tuple[Key | None, int]]) -> None:
+        """Note whom a queue gives next: whom the first below it does."""
+        if heap:
+            self.heads[parent] = self.heads[heap[0][1]]
+        else:
+            self.heads.pop(parent, None)
 
     def _advance(self, leaf: int, passed: Amount | None = None) -> None:
         cursor = self.cursors.get(leaf)
@@ -209,19 +216,9 @@ class QueueOrder:
             self.cursors[leaf] = self.cursors[leaf].again(self.skip)
         return self.cursors[leaf]
 
-    def _head_of(self, queue: int) -> WorkloadState | None:
-        while queue < 0 or not self.queues.leaf[queue]:
-            heap = self.heaps[queue]
-            if not heap:
-                return None
-            queue = heap[0][1]
-        return self.heads.get(queue)
-
     def next(self) -> WorkloadState | None:
         """Give the workload to serve next, None when nobody waits any more."""
-        if self.alone:
-            return next(iter(self.heads.values()), None)
-        return self._head_of(-1) if self.heaps[-1] else None
+        return self.heads.get(self._top)
 
     def served(self, workload: WorkloadState) -> None:
         """The workload, which was next, has got its step; its leaf goes on with who is next there."""
@@ -235,14 +232,16 @@ class QueueOrder:
 
     def _renew(self, leaf: int, passed: Amount | None = None) -> None:
         self._advance(leaf, passed)
-        if self.alone:  # one leaf alone has nobody to be compared with
+        if self._top >= 0:
             return
+        heads, heaps, parents = self.heads, self.heaps, self.queues.parent
         for queue in self.queues.path[leaf]:
-            heap = self.heaps[self.queues.parent[queue]]
-            if self._head_of(queue) is None:
+            heap = heaps[parents[queue]]
+            if queue not in heads:
                 heappop(heap)
-            elif len(heap) > 1:
-                heapreplace(heap, (self.key(queue), queue))
+            elif len(heap) > 1 and (key := self.key(queue)) is not heap[0][0]:
+                heapreplace(heap, (key, queue))
+            self._crown(parents[queue], heap)
 
     def key(self, queue: int) -> Key:
         """Order of a queue among its siblings with its next workload; the least comes first.
@@ -250,8 +249,7 @@ class QueueOrder:
         Before that had its turn, those that were skipped would have had theirs: as long as nothing is placed, whoever
         comes after them in their leaf comes at their turn at the earliest.
         """
-        head = self._head_of(queue)
-        assert head is not None
+        head = self.heads[queue]
         assert head.step is not None
         key = self._key_with(queue, head.step.amount)
         cursor = self.cursors[head.leaf]

@@ -47,6 +47,7 @@ class QueueTree:
         self.version = 0
         self.told: dict[int, Amount] = {}
         self._meeting: dict[tuple[int, int], tuple[int, int]] = {}
+        self._forks: tuple[tuple[int, ...], set[int]] = ((), set())
 
     def _order(self, queues: list[Queue]) -> None:
         below: dict[str | None, list[Queue]] = {}
@@ -108,6 +109,16 @@ class QueueTree:
                 next(q for q in reversed(theirs) if q not in shared),
             )
         return found
+
+    def forks(self, leaves: tuple[int, ...]) -> set[int]:
+        """Give the inner queues below which several of some leaves contend."""
+        if self._forks[0] != leaves:
+            below: dict[int, set[int]] = {}
+            for leaf in leaves:
+                for queue in self.path[leaf][:-1]:
+                    below.setdefault(self.parent[queue], set()).add(queue)
+            self._forks = leaves, {queue for queue, children in below.items() if len(children) > 1}
+        return self._forks[1]
 
     def allocate(self, leaf: int, amount: Amount, *, fixed: bool) -> None:
         """Count ``amount`` as allocated from ``leaf`` up."""

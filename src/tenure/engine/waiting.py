@@ -101,14 +101,17 @@ class WaitingLists:
         """Give all workloads that wait for a step, leaf by leaf, in order."""
         return [e[-1] for leaf in sorted(self.entries) for e in self.entries[leaf] if e[-1].entry is e]
 
-    def compact(self) -> None:
-        """Drop stale entries where there are many; within a transaction nothing is dropped."""
+    def compact(self) -> list[int]:
+        """Drop stale entries where there are many, and give these leaves; within a transaction nothing is dropped."""
         if self.journal.depth:
-            return
+            return []
+        compacted = []
         for leaf, stale in self._stale.items():
             if stale and 4 * stale > len(entries := self.entries[leaf]):
                 entries[:] = [e for e in entries if e[-1].entry is e]
                 self._stale[leaf] = 0
+                compacted.append(leaf)
+        return compacted
 
 
 def _relative_surplus(state: WorkloadState) -> float:

@@ -42,6 +42,7 @@ class Before:
         self._fits: dict[tuple[int, int], bool] = {}
         self._amounts: dict[int, list[Amount]] = {}
         self._passed: dict[WorkloadState, list[int]] = {}
+        self._turns: dict[tuple[int, int], tuple[Amount, Key]] = {}
         for position, workload in enumerate(order):
             self._position[workload] = position
             step = workload.step
@@ -75,7 +76,7 @@ class Before:
         step, position, path = contender.step, self._position.get(contender), self.queues.path[contender.leaf]
         if step is None or position is None:
             return dict.fromkeys(path, 0)
-        near, far = Counter[int](), Counter[int]()
+        near, far, own = Counter[int](), Counter[int](), dict[int, Key]()
         seen = set[int]()
         for (leaf, number), line in self._lines.items():
             if leaf in seen or not self._is_first(line, position) or not self._takes(number, step.tasks[0].cls):
@@ -87,7 +88,10 @@ class Before:
             seen.add(leaf)
             mine, theirs = self.queues.meeting(contender.leaf, leaf)
             near[mine] += 1
-            far[mine] += self._comes_first(line[0][1], theirs, contender, mine)
+            if mine not in own:
+                rest = tuple(map(sub, self.queues.allocated[mine], step.amount))
+                own[mine] = self._turn(self._passed_at(contender, mine), mine, rest)
+            far[mine] += self._turn_now(line[0][1], theirs) < own[mine]
         found, nearer, further = {}, 0, sum(far.values())
         for queue in path:
             nearer += near[queue]
@@ -95,15 +99,19 @@ class Before:
             found[queue] = nearer + further
         return found
 
-    def _comes_first(self, other: WorkloadState, theirs: int, contender: WorkloadState, mine: int) -> bool:
-        """Whether another still ranks ahead of a contender whose side gives up as much as it is going to get."""
-        assert contender.step is not None
-        rest = tuple(map(sub, self.queues.allocated[mine], contender.step.amount))
-        return self._turn(other, theirs, self.queues.allocated[theirs]) < self._turn(contender, mine, rest)
+    def _turn_now(self, workload: WorkloadState, queue: int) -> Key:
+        """Give the key with which a queue comes when it is a workload's turn, as the queue stands."""
+        key = queue, self._passed_at(workload, queue)
+        allocated, known = self.queues.allocated[queue], self._turns.get(key)
+        if known is None or known[0] is not allocated:
+            known = self._turns[key] = allocated, self._turn(key[1], queue, allocated)
+        return known[1]
 
-    def _turn(self, workload: WorkloadState, queue: int, allocated: Amount) -> Key:
-        """Give the key with which a queue comes when it is a workload's turn, if it held ``allocated``."""
-        passed = self._passed[workload][self.queues.path[workload.leaf].index(queue)]
+    def _passed_at(self, workload: WorkloadState, queue: int) -> int:
+        return self._passed[workload][self.queues.path[workload.leaf].index(queue)]
+
+    def _turn(self, passed: int, queue: int, allocated: Amount) -> Key:
+        """Give the last key with which a queue comes for some of its amounts, if it held ``allocated``."""
         return max(
             queue_key(self.session, self.shares, queue, amount, allocated) for amount in self._amounts[queue][:passed]
         )

@@ -43,7 +43,7 @@ class Holdings:
         count = len(session.nodes)
         self._seen = -1
         self._room = np.full_like(session.nodes.room, -1)
-        self._shares: list[list[Share]] = [[] for _ in range(count)]
+        self._shares: list[dict[TaskState, Share]] = [{} for _ in range(count)]
         self._occupants: list[list[int]] = [[] for _ in range(count)]
         self._totals: dict[int, dict[WorkloadState, Amount]] = {}
         self._sizes: dict[int, Counter[Amount]] = {}
@@ -75,17 +75,21 @@ class Holdings:
         here = [t for t in on_node if node in (t.node, t.nominated) or (t.stuck and t.leaving == node)]
         if self._has_lost(node, here):
             self.departures += 1
-        shares = [self._share(t, node) for t in here if t.node == node and t.active]
-        found = [s for s in shares if s.workload.leaf >= 0 and not s.workload.fixed]
+        found = {
+            t: self._share(t, node)
+            for t in here
+            if t.node == node and t.active and t.workload.leaf >= 0 and not t.workload.fixed
+        }
         before = self._shares[node]
         if found == before:
             return False
-        for shares, sign in ((before, -1), (found, 1)):
-            for share in shares:
-                self._count(share, sign)
-                self._of(share.workload.leaf).add((node, share.workload.priority), share.frees, sign)
         self._shares[node] = found
-        self._movable[:, node] = [sum(row) for row in zip(*(s.frees for s in found), strict=True)] if found else 0
+        frees = zip(*(share.frees for share in found.values()), strict=True)
+        self._movable[:, node] = [sum(row) for row in frees] if found else 0
+        for shares, others, sign in ((before, found, -1), (found, before, 1)):
+            for task, share in shares.items():
+                if others.get(task) != share:
+                    self._count(node, share, sign)
         return True
 
     def _of(self, leaf: int) -> Table:
@@ -109,13 +113,11 @@ class Holdings:
 
     def _share(self, task: TaskState, node: int) -> Share:
         cls, nodes = task.cls, self.session.nodes
-        frees = cls.takes(node, nodes).tolist()
-        if cls.milli is not None:  # its devices may become wholly free: an upper bound
-            frees[-1] += len(task.devices)
-        return Share(task.workload, cls.amount_at(node, nodes), tuple(frees))
+        return Share(task.workload, cls.amount_at(node, nodes), cls.frees(node, task.devices, nodes))
 
-    def _count(self, share: Share, sign: int) -> None:
+    def _count(self, node: int, share: Share, sign: int) -> None:
         workload = share.workload
+        self._of(workload.leaf).add((node, workload.priority), share.frees, sign)
         if not any(share.amount):
             return
         leaf, reckon = workload.leaf, add if sign > 0 else sub

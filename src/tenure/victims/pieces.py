@@ -19,7 +19,7 @@ Stage = tuple[tuple[TaskState, ...], bool]
 """Tasks that are taken in one go, and whether they are a core: what the rules are asked about one after the other."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Piece:
     """A choice that a set may contain. ``cost`` is in millionths of a weighted resource-second.
 
@@ -88,7 +88,8 @@ def pieces_of(session: Session, workload: WorkloadState, fresh: frozenset[TaskSt
 
 def _beyond_core(root: Group) -> tuple[list[TaskState], list[list[TaskState]]]:
     """Surplus tasks, and the tasks of each subgroup that the core does without."""
-    if not root.satisfied():
+    rigid = not root.children and sum(t.active for t in root.tasks) <= root.minimum
+    if rigid or not root.satisfied():
         return [], []
     surplus: list[TaskState] = []
     units: list[list[TaskState]] = []
@@ -157,8 +158,6 @@ def _frees(session: Session, tasks: Sequence[TaskState]) -> tuple[tuple[int, Amo
     nodes = session.nodes
     found: dict[int, Amount] = {}
     for task in tasks:
-        takes = task.cls.takes(task.node, nodes).tolist()
-        if task.cls.milli is not None:  # its devices may become wholly free: an upper bound
-            takes[-1] += len(task.devices)
-        found[task.node] = tuple(map(add, found[task.node], takes)) if task.node in found else tuple(takes)
+        frees, known = task.cls.frees(task.node, task.devices, nodes), found.get(task.node)
+        found[task.node] = frees if known is None else tuple(map(add, known, frees))
     return tuple(sorted(found.items()))

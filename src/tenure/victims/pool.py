@@ -45,6 +45,7 @@ class Pool:
         """Give the lots of leaves that were not open before."""
         found = [] if self.candidates.beyond is None else self.candidates.beyond.lots(leaves)
         self._lots.update((lot.leaf, lot) for lot in found)
+        self._at.clear()
         return found
 
     def of(self, workload: WorkloadState) -> list[Piece]:
@@ -61,14 +62,19 @@ class Pool:
         return () if beyond is None else beyond.pieces(workload)
 
     def at(self, node: int) -> list[Piece]:
-        """Give the pieces that free something on a node, in order."""
+        """Give the pieces that free something on a node, in order, of the leaves that have been open so far."""
         found = self._at.get(node)
         if found is None:
-            here = dict.fromkeys(t.workload for t in self.session.on_node[node])
-            found = self._at[node] = sorted_pieces(
-                [p for workload in here for p in self.of(workload) if any(n == node for n, _ in p.frees)]
-            )
+            here = dict.fromkeys(t.workload for t in self.session.on_node[node] if t.workload.leaf in self._lots)
+            found = self._at[node] = self._there(node, here)
         return found
+
+    def ever_at(self, node: int) -> list[Piece]:
+        """Give the pieces that free something on a node, in order, of all leaves that may ever be open."""
+        return self._there(node, dict.fromkeys(t.workload for t in self.session.on_node[node]))
+
+    def _there(self, node: int, workloads: Iterable[WorkloadState]) -> list[Piece]:
+        return sorted_pieces([p for w in workloads for p in self.of(w) if any(n == node for n, _ in p.frees)])
 
 
 class Coming:

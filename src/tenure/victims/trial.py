@@ -42,6 +42,11 @@ class Played:
     undone: list[TaskState] = field(default_factory=list)
 
 
+def _nobody(_: WorkloadState, __: NextStep) -> bool:
+    """Skip nobody."""
+    return False
+
+
 def in_stages(session: Session, pieces: Sequence[Piece], asked: Amount) -> list[Taken]:
     """Give the parts of pieces in the order in which they are taken: surplus before cores, of each the smallest first.
 
@@ -69,7 +74,7 @@ class Trials:
 
     ``ahead``: tasks that others got before the contender, in the last set in which it got no place; ``back``: a victim
     that had its place back. ``steady``: nothing changes on the session between two plays but by what a play carried
-    out.
+    out, and in the leaves that are told to have ``changed``.
     """
 
     def __init__(
@@ -89,6 +94,7 @@ class Trials:
         self.steady = False
         self.ahead = 0
         self.back: WorkloadState | None = None
+        self.changed: set[int] = set()
         self._keys: Keys = {}
         self._before: QueueOrder | None = None
         self._tried = 0
@@ -110,7 +116,8 @@ class Trials:
         result = self._play(contender, pieces, rules)
         if keep and isinstance(result, Played):
             session.commit()
-            self._before, self._tried = None, 0
+            touched = (*result.placed, *result.evicted, *result.undone)
+            self.changed.update((contender.leaf, *(t.workload.leaf for t in touched)))
             return result
         session.rollback(mark, epoch=before)
         return result
@@ -152,11 +159,15 @@ class Trials:
     def _order_before(self) -> QueueOrder | None:
         """Give the order of all that wait before anything is tried; None where it is not worth to make it.
 
-        It is, from the second set on that is tried on the same state.
+        It is, from the second set on.
         """
+        session = self.session
+        if self.changed and self._before is not None:
+            self._before = None if session.noticed else self._before.again(_nobody, self.changed)
+        self.changed.clear()
         self._tried += 1
         if self._before is None and self._tried > 1:
-            self._before = QueueOrder(self.session, self.shares, lambda _, __: False, keys=self._keys)
+            self._before = QueueOrder(session, self.shares, _nobody, keys=self._keys)
         return self._before
 
     def _ask(

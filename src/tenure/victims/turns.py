@@ -330,7 +330,7 @@ class Turns:
         self.gatherer.forget(p.workload for p in pieces)
         self.gatherer.leave({t.workload for t in played.placed} - {p.workload for p in pieces})
         self.hopeless.clear()
-        self.session.waiting.compact()
+        self.trials.changed.update(self.session.waiting.compact())
 
     def _prepare(self, contender: WorkloadState, rules: Rules, pieces: list[Piece]) -> None:
         """Note, before a set is taken, what allows it and what it costs."""
