@@ -31,8 +31,8 @@ class TaskClass:
     """
 
     __slots__ = (
-        "_plain", "amount", "ask", "asks", "best", "best_key", "both", "devices", "id", "key", "least", "milli", "preference",
-        "rate", "spec", "static", "static_list", "synced", "version", "whole",
+        "_plain", "amount", "ask", "asks", "best", "best_key", "both", "devices", "id", "key", "least", "milli",
+        "preference", "rate", "spec", "static", "static_list", "synced", "version", "whole",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: TaskSpec, nodes: NodeTable) -> None:
