@@ -17,7 +17,7 @@ from tenure.model.settings import Cause
 from tenure.shields.min_runtime import resolve
 from tenure.shields.plugins import Plugins
 from tenure.victims.holdings import Holdings
-from tenure.victims.pieces import Piece, pieces_of
+from tenure.victims.pieces import Piece, pieces_of, priced_anew
 from tenure.victims.rules import Rules
 
 Alike = tuple[int, Cause, int, int]
@@ -330,5 +330,17 @@ class Gatherer:
     def _pieces_of(self, victim: WorkloadState, *, core: bool) -> list[Piece]:
         found = self._pieces.get((victim.key, core))
         if found is None:
-            found = self._pieces[victim.key, core] = pieces_of(self.session, victim, self.fresh, core=core)
+            found = self._pieces[victim.key, core] = self._worked_out(victim, core=core)
+        return found
+
+    def _worked_out(self, victim: WorkloadState, *, core: bool) -> list[Piece]:
+        """Work out the pieces of a workload; where it runs as it did, nothing but what they cost now."""
+        self.holdings.catch_up()
+        kept = self.holdings.pieces
+        same = core and not victim.root.children and not victim.fixed and self.fresh.isdisjoint(victim.tasks)
+        if same and victim in kept:
+            return [priced_anew(self.session, piece) for piece in kept[victim]]
+        found = pieces_of(self.session, victim, self.fresh, core=core)
+        if same:
+            kept[victim] = found
         return found

@@ -17,6 +17,7 @@ from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.shields.policy import DISABLED, FENCE, disabled, fence
+from tenure.victims.pieces import Piece
 from tenure.victims.table import Entries, Table
 
 
@@ -33,7 +34,8 @@ class Holdings:
 
     ``departures`` grows when a node has lost something that was there when it was last looked at: as long as it
     stays the same, every node holds what it held then and perhaps more, so that what could not be moved to make room
-    cannot be moved now.
+    cannot be moved now. ``pieces`` has what somebody has worked out of the pieces of a preemptible workload without
+    subgroups; it is dropped when what the workload holds changes.
     """
 
     def __init__(self, session: Session) -> None:
@@ -51,6 +53,7 @@ class Holdings:
         self._largest: dict[int, Amount] = {}
         self._tables: dict[int, Table] = {}
         self._movable = np.zeros((session.nodes.rows, count))
+        self.pieces: dict[WorkloadState, list[Piece]] = {}
         self._open: dict[int, frozenset[int]] = {}
         self._all = self._unguarded()
         self._none: Amount = (0,) * len(session.queues.resources)
@@ -117,6 +120,7 @@ class Holdings:
 
     def _count(self, node: int, share: Share, sign: int) -> None:
         workload = share.workload
+        self.pieces.pop(workload, None)
         self._of(workload.leaf).add((node, workload.priority), share.frees, sign)
         if not any(share.amount):
             return

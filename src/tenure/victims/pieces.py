@@ -15,6 +15,8 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import SUCCEEDED, Group, TaskState, WorkloadState
 from tenure.model.settings import Settings
 
+Rank = tuple[object, ...]
+
 Stage = tuple[tuple[TaskState, ...], bool]
 """Tasks that are taken in one go, and whether they are a core: what the rules are asked about one after the other."""
 
@@ -41,8 +43,8 @@ class Piece:
     leaf_priority: int
     amount: Amount
     frees: tuple[tuple[int, Amount], ...]
-    rank: tuple[object, ...]
-    floor: tuple[object, ...]
+    rank: Rank
+    floor: Rank
 
     @property
     def overlaps(self) -> frozenset[TaskState]:
@@ -127,12 +129,34 @@ def _piece(
     tasks = tuple(t for stage, _ in stages for t in stage)
     is_fresh = bool(fresh) and all(t in fresh for t in tasks)
     price = 0 if is_fresh else cost_of_all(session, [t for t in tasks if t not in fresh] if fresh else tasks)
+    age, rank, floor = _standing(session, workload, tasks, price, whole=whole, fresh=is_fresh)
+    level = session.queues.queues[workload.leaf].priority
+    return Piece(
+        workload, stages, tasks, whole, group, is_fresh, price, age,
+        level, held(session, tasks), _frees(session, tasks), rank, floor,
+    )  # fmt: skip
+
+
+def priced_anew(session: Session, piece: Piece) -> Piece:
+    """Give a piece that was worked out earlier, of what still runs where it ran, at what it costs now."""
+    price = cost_of_all(session, piece.tasks)
+    age, rank, floor = _standing(session, piece.workload, piece.tasks, price, whole=piece.whole, fresh=False)
+    return Piece(
+        piece.workload, piece.stages, piece.tasks, piece.whole, piece.group, False, price, age,  # noqa: FBT003
+        piece.leaf_priority, piece.amount, piece.frees, rank, floor,
+    )  # fmt: skip
+
+
+def _standing(
+    session: Session, workload: WorkloadState, tasks: Sequence[TaskState], price: int, *, whole: bool, fresh: bool
+) -> tuple[int, Rank, Rank]:
+    """Give age, rank and floor of a piece with this price."""
     age = -(workload.created_at if workload.started_at is None else workload.started_at)
     rank = (
         workload.priority,
         *stage_two(session.settings, price, age),
         whole,
-        0 if is_fresh else len(tasks),
+        0 if fresh else len(tasks),
         age,
         -workload.created_at,
         -tasks[-1].index,
@@ -140,11 +164,8 @@ def _piece(
     )
     level = session.queues.queues[workload.leaf].priority
     second = price if session.settings.victims == "cost" else (stage_two(session.settings, price, age)[0],)
-    floor = (-(1 << 40), 0 if session.settings.victims == "cost" else ()) if is_fresh else (level, second)
-    return Piece(
-        workload, stages, tasks, whole, group, is_fresh, price, age,
-        level, held(session, tasks), _frees(session, tasks), rank, floor,
-    )  # fmt: skip
+    floor = (-(1 << 40), 0 if session.settings.victims == "cost" else ()) if fresh else (level, second)
+    return age, rank, floor
 
 
 def stage_two(settings: Settings, price: int, age: int) -> tuple[int, ...]:

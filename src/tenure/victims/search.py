@@ -26,6 +26,7 @@ from tenure.victims.room import Need
 from tenure.victims.rules import Rules
 from tenure.victims.subsets import Subsets
 from tenure.victims.trial import NO_LANDING, NO_ROOM, Played, Trials
+from tenure.victims.usable import Usable
 
 EXACT = 12
 """Pieces of which all subsets are looked at."""
@@ -123,7 +124,7 @@ class Search:
         self.found = Found()
         self._in_vain = 0
         self._verdicts: dict[frozenset[Piece], Played | Refusal] = {}
-        self._may: dict[tuple[int, tuple[bool, ...]], bool] = {}
+        self.usable = Usable(self.need, rules, self.allowed, self.found.refusals)
 
     def run(self, budget: Budget) -> Found:
         """Find the best set within the budget."""
@@ -134,7 +135,8 @@ class Search:
             found.pieces = first
             return found
         found.hopeless = self.hopeless()
-        if found.hopeless or not self._choose():
+        stays_closed = self.opening is not None and not self.opening.first
+        if found.hopeless or stays_closed or not self._choose():
             return found
         best = None
         if self.many or budget.left < 1 << len(self.few):
@@ -153,10 +155,10 @@ class Search:
     def _choose(self) -> bool:
         """See what there is to choose from; False where that could not make room at all."""
         allowed = self.allowed
-        self.pool = Pool(self.session, self.candidates, self._wanted if allowed is None else self._wanted_and_allowed)
+        self.pool = Pool(self.session, self.candidates, self.usable.wanted_and_allowed)
         among = self.candidates.all() if allowed is None else filter(allowed, self.candidates.all())
         if self.candidates.beyond is not None or len(list(islice(among, EXACT + 1))) > EXACT:
-            self.pool = Pool(self.session, self.candidates, self._could_serve)
+            self.pool = Pool(self.session, self.candidates, self.usable.could_serve)
         self.few = self.pool.first(EXACT + 1)
         beyond = self.candidates.beyond is not None
         self.many = len(self.few) > EXACT or beyond
@@ -171,7 +173,7 @@ class Search:
         if self.allowed is None or not self.need.ever():
             return self.found
         barred = [p for p in pieces if not self.allowed(p)]
-        useful = [p for p in barred if self._wanted(p)]
+        useful = [p for p in barred if self.usable.wanted(p)]
         leaves: dict[int, Piece] = {}
         for piece in useful or (barred if len(barred) == len(pieces) else ()):
             leaves.setdefault(piece.workload.leaf, piece)
@@ -191,34 +193,9 @@ class Search:
 
     def _alone(self, piece: Piece, budget: Budget) -> list[Piece] | None:
         """One piece, if it will do."""
-        if not self._wanted(piece) or not self.need.met([piece]) or not budget.spend():
+        if not self.usable.wanted(piece) or not self.need.met([piece]) or not budget.spend():
             return None
         return [piece] if isinstance(self._play([piece], last=True), Played) else None
-
-    def _wanted(self, piece: Piece) -> bool:
-        """Whether it frees something that is asked for where a task could go."""
-        return not self.need.exact or any(
-            part.cls.static_list[node] and any(amounts[row] > 0 for row, _ in part.asks)
-            for node, amounts in piece.frees
-            for part in self.need.parts
-        )
-
-    def _wanted_and_allowed(self, piece: Piece) -> bool:
-        assert self.allowed is not None
-        return self.allowed(piece) and self._wanted(piece)
-
-    def _could_serve(self, piece: Piece) -> bool:
-        """Whether, on top of that, the rules might allow it.
-
-        A fuller check waits until it is its turn: what a queue may lose depends on what else is taken.
-        """
-        key = piece.workload.leaf, tuple(a > 0 for a in piece.amount)
-        if key not in self._may:
-            refusal = self.rules.may_take(piece.workload, piece.amount, core=True, owed=[])
-            self._may[key] = refusal is None
-            if refusal is not None:
-                self.found.refusals.append((piece.workload.key, refusal))
-        return self._may[key] and (self.allowed is None or self.allowed(piece)) and self._wanted(piece)
 
     def _core(self, best: list[Piece] | None) -> list[Piece]:
         """The pieces that are taken apart: all if they are few, else those of the set found and the first others."""
