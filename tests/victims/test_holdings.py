@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.properties.contention import contended
 
+from tenure.cycle import Scheduler
 from tenure.engine.evictions import evict
 from tenure.engine.snapshot import session_of
 from tenure.victims.caps import Caps
 from tenure.victims.holdings import Holdings
+from tenure.victims.pieces import pieces_of, priced_anew
 
 
 def sums(holdings):
@@ -88,3 +92,33 @@ def test_a_trial_that_is_undone_is_no_change():
     holdings.catch_up()
     assert holdings.version > before
     assert np.isfinite(holdings.movable).all()
+
+
+@given(st.integers(0, 1 << 32), st.lists(st.tuples(st.sampled_from(("end", "finish", "wait")), st.integers(0, 99))))
+@settings(max_examples=60, deadline=None)
+def test_pieces_that_are_kept_are_those_that_would_be_worked_out(seed, events):
+    """Whatever happens between cycles, and within: what is kept of what still runs differs in its price alone."""
+    session = session_of(contended(seed))
+    scheduler = Scheduler(session)
+    for event, which in [("wait", 0), *events]:
+        tasks = running(session)
+        if tasks and event == "end":
+            session.remove_workload(tasks[which % len(tasks)].workload.key)
+        elif tasks and event == "finish":
+            task = tasks[which % len(tasks)]
+            session.finish(task)
+            session.refresh(task.workload)
+        scheduler.cycle(session.now + which * 60_000_000)
+        memory = scheduler.context.memory
+        if memory is None:
+            continue
+        memory.holdings.catch_up()
+        for workload, kept in memory.holdings.pieces.items():
+            found = [priced_anew(session, piece) for piece in kept]
+            anew = pieces_of(session, workload, frozenset(), core=True)
+            assert [astuple_of(p) for p in found] == [astuple_of(p) for p in anew]
+
+
+def astuple_of(piece):
+    """Everything that a piece says, by name."""
+    return tuple(getattr(piece, f.name) for f in fields(piece))
