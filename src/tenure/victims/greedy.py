@@ -14,13 +14,14 @@ from operator import add, sub
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
 from tenure.victims.choice import Key, key_of
 from tenure.victims.opening import Opening
 from tenure.victims.pieces import Piece, held
 from tenure.victims.pool import Coming, Pool
 from tenure.victims.room import Need
 from tenure.victims.rules import Rules
+
+Unwanted = Callable[[Piece], bool]
 
 
 class Tally:
@@ -86,7 +87,7 @@ class Greedy:
         self.opening = opening
         self.tally = Tally(need)
         self.barred: set[Piece] = set()
-        self.unwanted: list[Callable[[WorkloadState], bool]] = []
+        self.unwanted: list[Unwanted] = []
         self.others = others
         self.most = max(others, need.tasks)
 
@@ -111,8 +112,8 @@ class Greedy:
         self.others += tasks
         return tasks > 0 and self.others <= self.most
 
-    def leave_out(self, unwanted: Callable[[WorkloadState], bool]) -> None:
-        """Choose nothing of some workloads from now on."""
+    def leave_out(self, unwanted: Unwanted) -> None:
+        """Choose none of some pieces from now on."""
         self.unwanted.append(unwanted)
 
     def _fill(self) -> list[Piece] | None:
@@ -156,7 +157,7 @@ class Greedy:
     def _left_out(self, piece: Piece) -> bool:
         if self.opening is not None and self.opening.out(piece):
             return True
-        return any(unwanted(piece.workload) for unwanted in self.unwanted)
+        return any(unwanted(piece) for unwanted in self.unwanted)
 
     def _out(self, piece: Piece) -> bool:
         if piece in self.tally.chosen or piece in self.barred or self._covered(piece):

@@ -18,10 +18,11 @@ from tenure.engine.workloads import WorkloadState
 from tenure.fairness.reclaiming import FULLNESS
 from tenure.victims.candidates import Candidates
 from tenure.victims.choice import priorities, uses_lower
-from tenure.victims.greedy import Greedy, prefix
+from tenure.victims.greedy import Greedy, Unwanted, prefix
 from tenure.victims.opening import Reach
 from tenure.victims.pieces import Piece
 from tenure.victims.pool import Pool, sorted_pieces
+from tenure.victims.returning import Returning
 from tenure.victims.room import Need
 from tenure.victims.rules import Rules
 from tenure.victims.subsets import Subsets
@@ -124,6 +125,7 @@ class Search:
         self.found = Found()
         self._in_vain = 0
         self._verdicts: dict[frozenset[Piece], Played | Refusal] = {}
+        self.returning = Returning(session, contender)
         self.usable = Usable(self.need, rules, self.allowed, self.found.refusals)
 
     def run(self, budget: Budget) -> Found:
@@ -202,7 +204,7 @@ class Search:
         if not self.many:
             return self.few
         if best is None:
-            return self.few[:AROUND]
+            return [p for p in self.few if not self.returning(p)][:AROUND]
         if len(best) >= AROUND:
             return []
         chosen = dict.fromkeys(best)
@@ -222,6 +224,7 @@ class Search:
         greedy = None
         if len(self.need.parts) == 1:
             greedy = Greedy(self.session, self.need, self.pool, self.rules, self.opening, self.others)
+            greedy.leave_out(self.returning)
         pieces = [] if greedy is not None else list(self.pool.ordered())
         for _ in range(ATTEMPTS):
             chosen = greedy.run() if greedy is not None else prefix(self.need, pieces)
@@ -239,15 +242,15 @@ class Search:
             if greedy is not None:
                 greedy.leave_out(unwanted)
             else:
-                pieces = [p for p in pieces if not unwanted(p.workload)]
+                pieces = [p for p in pieces if not unwanted(p)]
         return None
 
-    def _unwanted(self, verdict: Refusal) -> Callable[[WorkloadState], bool]:
+    def _unwanted(self, verdict: Refusal) -> Unwanted:
         """Say what to leave out after a refusal: a workload, or everything of a queue that is not full enough."""
         if verdict.shield != FULLNESS:
-            return lambda workload: workload.key == verdict.about
+            return lambda piece: piece.workload.key == verdict.about
         path, queue = self.session.queues.path, self.session.queues.index[verdict.about]
-        return lambda workload: queue in path[workload.leaf]
+        return lambda piece: queue in path[piece.workload.leaf]
 
     def _reprieve(self, pieces: list[Piece], budget: Budget) -> list[Piece]:
         """Give back, the dearest first, every victim without which the set pays as well."""
@@ -353,6 +356,7 @@ class Search:
                 self.found.played = verdict
             if isinstance(verdict, Refusal) and verdict.shield == NO_ROOM and self.trials.back is not None:
                 verdict = verdict._replace(about=self.trials.back.key)
+                self.returning.learn(pieces, self.trials.back)
             self._verdicts[key] = verdict
             if isinstance(verdict, Refusal):
                 self._in_vain += verdict.shield in (NO_ROOM, NO_LANDING)
