@@ -36,7 +36,7 @@ def paying_sets(trials, contender, rules, pieces):
                 yield subset
 
 
-def contenders(cluster, cause, session=None):
+def contenders(cluster, cause, session=None, most=MOST_PIECES):
     """All that wait, each with its rules, its candidates, and the bounds."""
     session = session_of(cluster) if session is None else session
     shares = Fairness(session).now()
@@ -49,7 +49,7 @@ def contenders(cluster, cause, session=None):
             cause, lambda c: Move(session, c)
         )(contender)
         pieces = list(gatherer.gather(contender, rules).all())
-        if rules.contender_may() is None and len(pieces) <= MOST_PIECES:
+        if rules.contender_may() is None and len(pieces) <= most:
             yield trials, contender, rules, pieces, bounds
 
 
