@@ -24,7 +24,6 @@ from tenure.engine.workloads import TERMINATING
 from tenure.fairness.current import Fairness
 from tenure.model.collector import collector_paused, count_as_old
 from tenure.model.modes import mode_of, settings_for
-from tenure.victims.state import promised
 
 ACTIONS: dict[str, Callable[[Context], None]] = {
     "stale-gang": stale_gang,
@@ -85,7 +84,7 @@ class Scheduler:
             session.mix.refresh()
         plan = Plan(now, queue_status=self.context.fairness.to_write())
         context = self.context
-        context.plan, context.cycle, context.paid = plan, self.cycles, promised(session)
+        context.plan, context.cycle, context.paid = plan, self.cycles, frozenset(session.nominated)
         requeued = notices.begin(context)
         self._notice_stuck()
         for run, (mode, settings) in zip(self.actions, self.modes, strict=True):
@@ -114,11 +113,9 @@ class Scheduler:
     def _notice_stuck(self) -> None:
         """Terminating tasks that are overdue are stuck."""
         session = self.session
-        if not session.nodes.waiting:
-            return
-        for key in sorted(session.workloads):
-            for task in session.workloads[key].tasks:
-                if task.phase is TERMINATING and not task.stuck and session.now >= session.leaves_at(task):
-                    session.mark_stuck(task)
-                if task.leaving >= 0 and not task.stuck and session.now >= session.leaves_at(task):
-                    outstay(session, task)
+        overdue = [t for t in session.leaving if not t.stuck and session.now >= session.leaves_at(t)]
+        for task in sorted(overdue, key=lambda t: (t.workload.key, t.index)):
+            if task.phase is TERMINATING:
+                session.mark_stuck(task)
+            else:
+                outstay(session, task)

@@ -18,6 +18,8 @@ def state_of(session):
         "queues": [list(session.queues.allocated), list(session.queues.fixed), list(session.queues.pending)],
         "foreign": list(session.foreign),
         "on node": [sorted(_name(t) for t in tasks) for tasks in session.on_node],
+        "nominated": sorted(_name(t) for t in session.nominated),
+        "terminating": sorted(_name(t) for t in session.leaving),
         "tasks": {_name(t): _slots(t) for w in session.workloads.values() for t in w.tasks},
         "workloads": {w.key: _slots(w) for w in session.workloads.values()},
         "order": [[_name(e[-1]), id(e)] for q in session.waiting.entries.values() for e in q if e[-1].entry is e],

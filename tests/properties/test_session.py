@@ -88,12 +88,20 @@ def begun(cluster):
     return session
 
 
+def who_is_listed(session):
+    """Those that hold a promise and those that terminate are the ones that a look at all tasks finds."""
+    tasks = [t for w in session.workloads.values() for t in w.tasks]
+    assert session.nominated == {t for t in tasks if t.nominated >= 0}
+    assert session.leaving == {t for t in tasks if t.phase is TERMINATING or t.leaving >= 0}
+
+
 def nested(operations, depth):
     """Open a checkpoint, do something, perhaps within further ones, and roll back or commit."""
     session = operations.session
     before = state_of(session)
     mark = session.checkpoint()
     operations.some(4)
+    who_is_listed(session)
     if depth and operations.choose((True, True, False)):
         nested(operations, depth - 1)
         operations.some(3)
@@ -128,6 +136,7 @@ def test_scores_kept_are_scores_made_anew(cluster, data):
         nested(operations, 2)
         for cls in session.classes.classes:
             best = session.scorer.best(cls)
+            assert session.scorer.capacity(cls) == session.scorer.capacity(cls, np.ones(len(session.nodes), bool))
             fresh = session.scorer.keys(cls, slice(None))
             assert np.array_equal(cls.key, fresh)
             assert best == (int(fresh.argmax()) if fresh.max() > UNFIT else -1)
@@ -153,6 +162,8 @@ def test_what_is_kept_up_to_date_is_what_a_new_session_would_count(cluster, data
     nodes = session.nodes
     assert np.array_equal(nodes.room, np.concatenate([nodes.capacity, nodes.capacity]))
     assert nodes.waiting == 0
+    assert not session.nominated
+    assert not session.leaving
     assert not session.terms.match.any()
     assert not session.terms.leaving.any()
     assert not session.terms.hold.any()

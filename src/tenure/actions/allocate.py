@@ -39,7 +39,7 @@ def bind_nominated(context: Context) -> None:
     session = context.session
     if not session.nodes.waiting:
         return
-    held = [w for w in session.workloads.values() if any(t.nominated >= 0 for t in w.tasks)]
+    held = {t.workload for t in session.nominated}
     for workload in sorted(held, key=lambda w: (-w.priority, w.created_at, w.key)):
         for group in bound_together(workload):
             if not is_whole(workload) or (not _bind_together(context, group) and overdue(session, group)):

@@ -9,7 +9,6 @@ from tenure.model.duration import LAST_TIME
 from tenure.nominators.contention import Contention
 from tenure.nominators.contract import Scene
 from tenure.requeue.memory import Memory
-from tenure.victims.state import promised
 
 
 def begin(context: Context) -> dict[str, str]:
@@ -19,7 +18,7 @@ def begin(context: Context) -> dict[str, str]:
     from tenure.notices.settle import settle_notices  # noqa: PLC0415  only loaded where somebody is under notice
 
     requeued = settle_notices(context.session, context.placer, context.evicting, lambda: _nominated(context))
-    context.paid = context.evicting().paid = promised(context.session)
+    context.paid = context.evicting().paid = frozenset(context.session.nominated)
     return requeued
 
 

@@ -95,6 +95,7 @@ class Imagined:
         for (row, node), amount in freed.items():
             room[row, node] += amount
             room[row + rows, node] += amount
+            self.nodes.changed.append(node)
 
     def _occupy(self, task: TaskState, node: int, devices: tuple[int, ...], sign: int) -> None:
         milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])

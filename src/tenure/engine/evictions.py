@@ -59,6 +59,7 @@ def evict_all(session: Session, tasks: Sequence[TaskState]) -> None:
 def _set_out(session: Session, task: TaskState) -> None:
     journal, state = session.journal, task.workload
     journal.save(task)
+    journal.add(session.leaving, task)
     task.leaving, task.leaving_devices, task.terminating_since = task.node, task.devices, session.now
     task.phase, task.node, task.devices, task.fresh, task.stuck = PENDING, -1, (), False, False
     if task.terms is not None:
@@ -79,6 +80,7 @@ def depart(session: Session, task: TaskState) -> None:
     if task.nominated != node:
         session.journal.remove(session.on_node[node], task)
     session.journal.save(task)
+    session.journal.remove(session.leaving, task)
     task.leaving, task.leaving_devices, task.stuck = -1, (), False
     session.new_epoch()
 

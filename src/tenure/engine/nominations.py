@@ -116,10 +116,7 @@ class Rivals:
         self.session = session
         self.placer = placer
         self.shares = shares
-        held: list[WorkloadState] = []
-        if session.nodes.waiting:
-            promised_to = (w for w in session.workloads.values() if any(t.nominated >= 0 for t in w.tasks))
-            held = [w for w in promised_to if w.leaf >= 0 and beatable(w)]
+        held = [w for w in {t.workload for t in session.nominated} if w.leaf >= 0 and beatable(w)]
         self.workloads = sorted(held, key=lambda w: (w.priority, -w.created_at, w.key))
         self._passed: dict[int, dict[Amount, None]] = {}
         self._ranks: dict[tuple[int, WorkloadState], tuple[Amount, Rank]] = {}

@@ -86,6 +86,7 @@ def recall(session: Session, task: TaskState) -> None:
     session.occupy(task, node, devices, 1, now=False, then=True)
     session.count_waiting(-1)
     session.journal.save(task)
+    session.journal.remove(session.leaving, task)
     task.phase = BOUND if task.model.phase is BOUND else RUNNING
     task.node, task.devices, task.leaving, task.leaving_devices = node, devices, -1, ()
     task.terminating_since = 0

@@ -171,8 +171,13 @@ class QueueOrder:
 
     def _look_for_one_alone(self) -> None:
         """Where only one leaf has anybody to serve, it has nobody to be compared with."""
-        having = [leaf for leaf in self.cursors if leaf in self.heads]
-        self._top = having[0] if len(having) == 1 else -1
+        queue = self._top = -1
+        while queue < 0 or not self.queues.leaf[queue]:
+            heap = self.heaps[queue]
+            if len(heap) != 1:
+                return
+            queue = heap[0][1]
+        self._top = queue
 
     def _build(self, parent: int, children: list[int]) -> None:
         contending = []

@@ -36,6 +36,7 @@ def restore(session: Session, task: TaskState) -> None:
     if not stays:
         session.count_waiting(1)
     if task.phase is TERMINATING:
+        session.leaving.add(task)
         session.count_leaving(task, 1, now=True, then=stays)
     amount = task.cls.amount_at(node, session.nodes)
     if state.leaf < 0:

@@ -51,6 +51,7 @@ class Scorer:
         self.weights: dict[Policy, float] = placement if isinstance(placement, dict) else {placement: 1.0}
         self.single: Policy | None = placement if isinstance(placement, str) else None
         self.packed = self.single != "spread"
+        self._capacities: dict[int, tuple[int, int]] = {}
         self.scalar: Callable[[TaskClass, int], float] | None = (
             self._packed_one if self.single == "binpack" else self._spread_one if self.single == "spread" else None
         )
@@ -260,6 +261,15 @@ class Scorer:
 
         Exact for whole GPUs and no GPUs, where each node is filled on its own.
         """
+        if mask is not None:
+            return self._capacity(cls, cls.static & mask)
+        state = len(self.nodes.changed)
+        known = self._capacities.get(cls.id)
+        if known is None or known[0] != state:
+            known = self._capacities[cls.id] = state, self._capacity(cls, cls.static)
+        return known[1]
+
+    def _capacity(self, cls: TaskClass, allowed: Mask) -> int:
         nodes = self.nodes
         if cls.milli is not None:
             with np.errstate(divide="ignore"):
@@ -272,5 +282,4 @@ class Scorer:
         for row, amount in cls.asks:
             np.minimum(per_node, nodes.room[nodes.rows + row] // amount, out=per_node)
         np.maximum(per_node, 0, out=per_node)
-        allowed = cls.static if mask is None else cls.static & mask
         return int(per_node[allowed].sum())

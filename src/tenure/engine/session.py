@@ -46,7 +46,8 @@ class Session:
     ``on_node`` holds, for each node, the tasks that occupy it or will (bound, running, terminating, nominated).
     ``waiting`` holds, for each leaf queue, those that wait, in their order. ``added`` are the workloads that came since
     the last cycle. ``epoch`` grows whenever room may have grown anywhere. ``disruption_budgets`` are the cluster's own.
-    ``noticed`` are the tasks whose eviction was announced.
+    ``noticed`` are the tasks whose eviction was announced, ``nominated`` those that hold a promise, and ``leaving``
+    those that terminate.
     """
 
     def __init__(
@@ -67,7 +68,8 @@ class Session:
         self.workloads: dict[str, WorkloadState] = {}
         self.on_node: list[set[TaskState]] = [set() for _ in node_list]
         self.waiting = WaitingLists((q for q, leaf in enumerate(self.queues.leaf) if leaf), self.journal)
-        self.nominated: dict[str, WorkloadState] = {}
+        self.nominated: set[TaskState] = set()
+        self.leaving: set[TaskState] = set()
         self.added: list[WorkloadState] = []
         self.noticed: set[TaskState] = set()
         self.foreign = [0] * self.nodes.amounts
@@ -213,6 +215,7 @@ class Session:
         journal, state = self.journal, task.workload
         journal.save(task)
         task.nominated, task.nominated_devices, task.nominated_at = node, devices, self.now
+        journal.add(self.nominated, task)
         self.occupy(task, node, devices, 1, now=False, then=True)
         self.count_waiting(1)
         if task.leaving != node:
@@ -238,6 +241,7 @@ class Session:
             self.count_waiting(-1)
             self.count_released(task, leaf)
             journal.save(task)
+            journal.remove(self.nominated, task)
             task.nominated, task.nominated_devices = -1, ()
         if task.node >= 0:
             left = task.phase is TERMINATING
@@ -250,6 +254,7 @@ class Session:
                 self.count_released(task, leaf)
             else:
                 self.count_leaving(task, -1, now=True, then=task.stuck)
+                journal.remove(self.leaving, task)
                 if task.asks:
                     self.queues.ask(leaf, task.cls.amount)
             if leaf < 0:

@@ -22,10 +22,9 @@ class Leaving:
         self.going: list[Amount] = [zero] * len(queues.queues)
         self.stuck: list[Amount] = [zero] * len(queues.queues)
         self.stuck_tasks: list[TaskState] = []
-        for workload in session.workloads.values():
-            for task in workload.tasks:
-                if workload.leaf >= 0 and (task.phase is TERMINATING or (task.leaving >= 0 and task.nominated < 0)):
-                    self._count(session, task)
+        for task in session.leaving:
+            if task.workload.leaf >= 0 and (task.phase is TERMINATING or task.nominated < 0):
+                self._count(session, task)
         self.stuck_tasks.sort(key=lambda t: (t.workload.key, t.index))
 
     def _count(self, session: Session, task: TaskState) -> None:

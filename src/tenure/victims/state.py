@@ -116,10 +116,3 @@ class Evicting:
     def refuse(self, refused: list[Refused]) -> None:
         """List refused candidates in the plan."""
         self.plan.refused += refused[:MOST_REFUSED]
-
-
-def promised(session: Session) -> frozenset[TaskState]:
-    """Give all tasks that hold a nomination."""
-    if not session.nodes.waiting:
-        return frozenset()
-    return frozenset(t for w in session.workloads.values() for t in w.tasks if t.nominated >= 0)
