@@ -240,8 +240,20 @@ class Bounds:
         if not groups:
             return True
         need = self._need(step)
+        if need.tasks == 1 and need.parts and self._one_may_do(need.parts[0].asks, groups):
+            return False
         freed, total = self._let_go(groups, sorted({row for part in need.parts for row, _ in part.asks}))
         return not self._fits(need, freed, total)
+
+    def _one_may_do(self, asks: Sequence[tuple[int, int]], groups: Groups) -> bool:
+        """Whether one workload that may go holds what is asked for: then there is nothing to be said beforehand."""
+        asked = [(row, ask) for row, ask in asks if row < self.session.nodes.amounts]
+        for side in groups.sides:
+            for leaf, own in side.below.leaves.items():
+                for amount in self.holdings.sizes(leaf):
+                    if all(ask <= amount[row] <= min(own[row], side.cap[row]) for row, ask in asked):
+                        return True
+        return False
 
     def _let_go(self, groups: Groups, rows: Sequence[int]) -> tuple[Floats, dict[int, float]]:
         """What could be freed on each node, ``float64[rows, nodes]``, and in all, for the rows that are asked for."""

@@ -7,6 +7,7 @@ changed are looked at again.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from operator import add, attrgetter, sub
 from typing import NamedTuple
 
@@ -147,6 +148,10 @@ class Holdings:
             sizes = self._sizes.get(leaf)
             found = self._largest[leaf] = tuple(map(max, zip(*sizes, strict=True))) if sizes else self._none
         return found
+
+    def sizes(self, leaf: int) -> Iterable[Amount]:
+        """Give what the preemptible workloads of a leaf hold, each amount once."""
+        return self._sizes.get(leaf, ())
 
     def held(self, leaf: int) -> Amount:
         """Give what all preemptible workloads of a leaf hold."""
