@@ -244,13 +244,8 @@ class Placer:
 
 def enough(scorer: Scorer, step: NextStep, allowed: Mask | None = None) -> bool:
     """Whether there is room for the tasks of each class, the others not counted: if not, the step cannot be placed."""
-    counts: dict[int, int] = {}
-    classes: dict[int, TaskClass] = {}
-    for task in step.tasks:
-        cls = task.cls
-        counts[cls.id] = counts.get(cls.id, 0) + 1
-        classes[cls.id] = cls
-    return all(scorer.capacity(classes[c], allowed) >= n for c, n in counts.items())
+    counts = Counter(t.cls for t in step.tasks) if step.shape is None else step.shape.classes
+    return all(scorer.capacity(cls, allowed) >= n for cls, n in counts.items())
 
 
 def has_choice(group: Group) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from operator import add
 
@@ -163,11 +164,11 @@ class NextStep:
 class Shape:
     """What steps that fit or fail alike have in common.
 
-    ``largest`` lists row and amount of the most that one task of them takes from a node; ``failed`` is the epoch of
-    room in which they last failed.
+    ``largest`` lists row and amount of the most that one task of them takes from a node, ``classes`` how many tasks
+    there are of each class; ``failed`` is the epoch of room in which they last failed.
     """
 
-    __slots__ = ("failed", "failed_beside", "largest")
+    __slots__ = ("classes", "failed", "failed_beside", "largest")
 
     def __init__(self, tasks: list[TaskState]) -> None:
         most: dict[int, int] = {}
@@ -175,6 +176,7 @@ class Shape:
             for row, amount in task.cls.asks:
                 most[row] = max(most.get(row, 0), amount)
         self.largest = sorted(most.items())
+        self.classes = Counter(t.cls for t in tasks)
         self.failed = -1
         self.failed_beside = -1
 

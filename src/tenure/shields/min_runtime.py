@@ -83,8 +83,8 @@ class MinRuntime:
         self._of: tuple[Settings, QueueTree] | None = None
         self._known: dict[tuple[Cause, int, int], int] = {}
 
-    def _minimum(self, session: Session, cause: Cause, beneficiary: int, leaf: int) -> int:
-        """As `resolve`, which does not change while settings and queues are the same."""
+    def minimum(self, session: Session, cause: Cause, beneficiary: int, leaf: int) -> int:
+        """Give what `resolve` does, which does not change while settings and queues are the same."""
         if self._of is None or self._of[0] is not session.settings or self._of[1] is not session.queues:
             self._of, self._known = (session.settings, session.queues), {}
         found = self._known.get((cause, beneficiary, leaf))
@@ -94,7 +94,7 @@ class MinRuntime:
 
     def protected_until(self, session: Session, cause: Cause, beneficiary: int, victim: WorkloadState) -> int:
         """When the protection of a workload ends or ended, in µs since the epoch; -1 if it never had any."""
-        minimum = self._minimum(session, cause, beneficiary, victim.leaf)
+        minimum = self.minimum(session, cause, beneficiary, victim.leaf)
         if not minimum:
             return -1
         start = clock(session, victim)
@@ -110,7 +110,7 @@ class MinRuntime:
             return None
         if self.brief:
             return Refusal(SHIELD, f"{victim.key} has not run for its minimum runtime", until, core_only=True)
-        minimum = self._minimum(session, cause, beneficiary, victim.leaf)
+        minimum = self.minimum(session, cause, beneficiary, victim.leaf)
         text = (
             f"{victim.key} has not run for its minimum runtime of {format_duration(minimum)}: "
             f"protected until {format_time(until)}"

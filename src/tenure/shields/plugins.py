@@ -26,7 +26,7 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.budget import Budgets
 from tenure.shields.min_runtime import MinRuntime
-from tenure.shields.recreated import recreated
+from tenure.shields.recreated import COMES_BACK, recreated
 
 GROUP = "tenure.plugins"
 
@@ -56,6 +56,12 @@ class Plugins:
             except Exception as error:  # noqa: BLE001  whatever a plugin does wrong, it is named
                 self._complain(point.name, f"could not be loaded ({_said(error)}), and is not asked")
         return found
+
+    def silent(self, session: Session, cause: Cause, contender: WorkloadState | None, leaf: int) -> bool:
+        """Whether it is clear that nobody has anything to say about victims of a leaf."""
+        if self.others or self.budgets.active or cause in COMES_BACK:
+            return False
+        return not self.min_runtime.minimum(session, cause, contender.leaf if contender is not None else -1, leaf)
 
     def filter(
         self,

@@ -17,12 +17,12 @@ DAEMON_SET: Final = "DaemonSet"
 BARE: Final = "Pod"
 """``ownerKind`` of pods that stand for themselves."""
 
-_COMES_BACK: Final[frozenset[Cause]] = frozenset({"requeue", "consolidate", "reschedule"})
+COMES_BACK: Final[frozenset[Cause]] = frozenset({"requeue", "consolidate", "reschedule"})
 
 
 def recreated(cause: Cause, victim: WorkloadState) -> Refusal | None:
     """Refuse to move or requeue pods that nobody would recreate."""
-    if cause not in _COMES_BACK:
+    if cause not in COMES_BACK:
         return None
     if victim.model.owner_kind == DAEMON_SET:
         return Refusal(SHIELD, f"the pods of {victim.key} belong to their nodes, by a DaemonSet")

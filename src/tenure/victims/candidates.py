@@ -299,11 +299,12 @@ class Gatherer:
         pieces: list[Piece] = []
         refused: list[tuple[WorkloadState, Refusal]] = []
         shielded = 0
+        silent = self.plugins.silent(self.session, rules.cause, contender, leaf)
         for victim in self._victims(leaf):
             if not self._may_concern(contender, rules, victim):
                 continue
             refusal = rules.eligible(victim)
-            if refusal is None:
+            if refusal is None and not silent:
                 refusal = self._shielded(contender, rules, victim)
                 shielded += refusal is not None
             if refusal is not None:

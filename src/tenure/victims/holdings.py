@@ -52,6 +52,7 @@ class Holdings:
         self._sizes: dict[int, Counter[Amount]] = {}
         self._sums: dict[int, Amount] = {}
         self._largest: dict[int, Amount] = {}
+        self._by_name: dict[int, list[WorkloadState]] = {}
         self._tables: dict[int, Table] = {}
         self._movable = np.zeros((session.nodes.rows, count))
         self.pieces: dict[WorkloadState, list[Piece]] = {}
@@ -127,6 +128,7 @@ class Holdings:
             return
         leaf, reckon = workload.leaf, add if sign > 0 else sub
         self._largest.pop(leaf, None)
+        self._by_name.pop(leaf, None)
         totals, sizes = self._totals.setdefault(leaf, {}), self._sizes.setdefault(leaf, Counter())
         before = totals.get(workload, self._none)
         after = tuple(map(reckon, before, share.amount))
@@ -163,7 +165,10 @@ class Holdings:
 
     def workloads(self, leaf: int) -> list[WorkloadState]:
         """Give the preemptible workloads of a leaf that hold something, by name."""
-        return sorted(self._totals.get(leaf, ()), key=attrgetter("key"))
+        found = self._by_name.get(leaf)
+        if found is None:
+            found = self._by_name[leaf] = sorted(self._totals.get(leaf, ()), key=attrgetter("key"))
+        return found
 
     @property
     def leaves(self) -> list[int]:
