@@ -137,6 +137,8 @@ class Search:
             found.pieces = first
             return found
         found.hopeless = self.hopeless()
+        if found.hopeless:
+            found.refusals.clear()  # it is not for their sake
         stays_closed = self.opening is not None and not self.opening.first
         if found.hopeless or stays_closed or not self._choose():
             return found

@@ -205,9 +205,6 @@ class Turns:
         granted = min(steps, state.budget.left)
         budget = Budget(granted)
         found = search.run(budget)
-        if found.hopeless:
-            self._tell(contender, rules, alike)
-            return False
         state.budget.left -= granted - budget.left
         if budget.hit and granted == steps and found.played is None:
             return True
@@ -218,9 +215,7 @@ class Turns:
             return contender.step is not None
         if budget.hit:
             return True
-        everybody = self._everybody(contender, rules, candidates)
-        self._found_nothing(alike, everybody, found)
-        self._explain(contender, everybody, found)
+        self._give_up(contender, rules, alike, search)
         return False
 
     def _searching(self, contender: WorkloadState, rules: Rules) -> Search:
@@ -257,17 +252,17 @@ class Turns:
             self.state.obstacle(contender.key, Reason("OthersFirst", text, {"cause": self.cause, "others": others}))
         return min(found.values(), default=0), found.keys()
 
-    def _everybody(self, contender: WorkloadState, rules: Rules, candidates: Candidates) -> Candidates:
-        """Give those as well whom the bounds exclude, where somebody reads who was refused."""
-        return self.gatherer.gather(contender, rules) if self.state.detailed else candidates
+    def _give_up(self, contender: WorkloadState, rules: Rules, alike: object, search: Search) -> None:
+        """Remember that a search found nothing, and say why where somebody reads it.
 
-    def _tell(self, contender: WorkloadState, rules: Rules, alike: object) -> None:
-        """Explain why nothing can be done for one who is hopeless."""
-        search = self._searching(contender, rules)
-        everybody = search.candidates = self._everybody(contender, rules, search.candidates)
-        found = search.tell()
-        self._found_nothing(alike, everybody, found)
-        self._explain(contender, everybody, found)
+        Those are asked as well whom the bounds exclude.
+        """
+        if self.state.detailed:
+            search.candidates = self.gatherer.gather(contender, rules)
+            if not search.found.refusals:
+                search.tell()
+        self._found_nothing(alike, search.candidates, search.found)
+        self._explain(contender, search.candidates, search.found)
 
     def _found_nothing(self, alike: object, candidates: Candidates, found: Found) -> None:
         """Remember that a search to its end found nothing for contenders that stand alike."""
