@@ -172,15 +172,6 @@ class Beyond:
         self.refused.update(pair for lot in found for pair in lot.refused)
         return found
 
-    def pieces(self, workload: WorkloadState) -> list[Piece]:
-        """Give what may be taken from one workload of these leaves, the best to take first."""
-        if workload.leaf not in self.leaves:
-            return []
-        refusal, pieces = self.gatherer.of(self.contender, self.rules, workload)
-        if refusal is not None:
-            self.refused[workload] = refusal
-        return pieces
-
 
 class Gatherer:
     """Gathers candidates, leaf by leaf, and remembers them for contenders that stand alike.
@@ -236,15 +227,6 @@ class Gatherer:
                 lot = known[key] = self._lot(contender, rules, leaf)
             lots.append(lot)
         return lots
-
-    def of(self, contender: WorkloadState, rules: Rules, victim: WorkloadState) -> tuple[Refusal | None, list[Piece]]:
-        """Say why not all of a workload may be taken, and give what may, the best to take first."""
-        if not self._may_concern(contender, rules, victim):
-            return None, []
-        refusal = rules.eligible(victim) or self._shielded(contender, rules, victim)
-        if refusal is not None and not refusal.core_only:
-            return refusal, []
-        return refusal, sorted(self._pieces_of(victim, core=refusal is None), key=lambda p: p.rank)
 
     def _alike(self, contender: WorkloadState, rules: Rules, leaf: int) -> Alike:
         """What contenders have in common to whom the same of a leaf is open."""

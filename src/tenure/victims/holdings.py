@@ -80,12 +80,12 @@ class Holdings:
         here = [t for t in on_node if node in (t.node, t.nominated) or (t.stuck and t.leaving == node)]
         if self._has_lost(node, here):
             self.departures += 1
+        before = self._shares[node]
         found = {
-            t: self._share(t, node)
+            t: before.get(t) if t in before and t.cls.milli is None else self._share(t, node)
             for t in here
             if t.node == node and t.active and t.workload.leaf >= 0 and not t.workload.fixed
         }
-        before = self._shares[node]
         if found == before:
             return False
         self._shares[node] = found

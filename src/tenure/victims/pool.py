@@ -56,25 +56,18 @@ class Pool:
         return found
 
     def _all_of(self, workload: WorkloadState) -> Sequence[Piece]:
-        lot, beyond = self._lots.get(workload.leaf), self.candidates.beyond
-        if lot is not None:
-            return lot.of.get(workload, ())
-        return () if beyond is None else beyond.pieces(workload)
+        lot = self._lots.get(workload.leaf)
+        return () if lot is None else lot.of.get(workload, ())
 
     def at(self, node: int) -> list[Piece]:
         """Give the pieces that free something on a node, in order, of the leaves that have been open so far."""
         found = self._at.get(node)
         if found is None:
             here = dict.fromkeys(t.workload for t in self.session.on_node[node] if t.workload.leaf in self._lots)
-            found = self._at[node] = self._there(node, here)
+            found = self._at[node] = sorted_pieces(
+                [p for workload in here for p in self.of(workload) if any(n == node for n, _ in p.frees)]
+            )
         return found
-
-    def ever_at(self, node: int) -> list[Piece]:
-        """Give the pieces that free something on a node, in order, of all leaves that may ever be open."""
-        return self._there(node, dict.fromkeys(t.workload for t in self.session.on_node[node]))
-
-    def _there(self, node: int, workloads: Iterable[WorkloadState]) -> list[Piece]:
-        return sorted_pieces([p for w in workloads for p in self.of(w) if any(n == node for n, _ in p.frees)])
 
 
 class Coming:

@@ -210,7 +210,7 @@ class Search:
         if len(best) >= AROUND:
             return []
         chosen = dict.fromkeys(best)
-        beside = [p for node in dict.fromkeys(n for p in best for n, _ in p.frees) for p in self.pool.ever_at(node)]
+        beside = [p for node in dict.fromkeys(n for p in best for n, _ in p.frees) for p in self.pool.at(node)]
         others = sorted_pieces([p for p in dict.fromkeys(beside) if p not in chosen])
         chosen.update(dict.fromkeys(others[: (AROUND - len(best)) // 2]))
         for piece in self.pool.ordered():
