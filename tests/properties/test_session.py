@@ -12,6 +12,7 @@ from tenure.engine.evictions import depart, evict, outstay
 from tenure.engine.placement import Placer
 from tenure.engine.score import UNFIT
 from tenure.engine.snapshot import session_of
+from tenure.engine.transaction import Undone
 from tenure.engine.workloads import BOUND, PENDING, RUNNING, TERMINATING
 
 
@@ -125,6 +126,27 @@ def test_rollback_restores_everything(cluster, data):
     session.rollback(mark)
     assert state_of(session) == before
     assert session.journal._entries == []
+
+
+@given(clusters(), st.data())
+def test_what_was_undone_can_be_done_again(cluster, data):
+    """Bit for bit, and so that a later transaction finds everything as if it had never been undone."""
+    session = begun(cluster)
+    operations = Operations(session, lambda options: data.draw(st.sampled_from(list(options))))
+    operations.some(3)
+    before, mark, undone = state_of(session), session.checkpoint(), Undone([], [], [])
+    operations.some(4)
+    nested(operations, 1)
+    after = state_of(session)
+    session.rollback(mark, undone=undone)
+    assert {**state_of(session), "open": 1} == {**before, "open": 1}
+    session.repeat(undone)
+    assert {**state_of(session), "open": 1} == after
+    who_is_listed(session)
+    nested(operations, 1)
+    for cls in session.classes.classes:
+        session.scorer.best(cls)
+        assert np.array_equal(cls.key, session.scorer.keys(cls, slice(None)))
 
 
 @given(clusters(), st.data())

@@ -7,9 +7,13 @@ same few lines for all operations and none of them writes an inverse by hand.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, TypeAlias
 
 Members: TypeAlias = set[Any]
+
+Change: TypeAlias = tuple[int, Any, Any, Any]
+"""Kind of a change, what it was made on, where in it, and what stood or is to stand there."""
 
 _ATTRIBUTE, _ITEM, _MEMBER, _RECORD = 0, 1, 2, 3
 
@@ -23,7 +27,7 @@ class Journal:
     __slots__ = ("_entries", "depth")
 
     def __init__(self) -> None:
-        self._entries: list[tuple[int, Any, Any, Any]] = []
+        self._entries: list[Change] = []
         self.depth = 0
 
     def set(self, owner: Any, name: str, value: object) -> None:
@@ -71,20 +75,49 @@ class Journal:
         if not self.depth:
             self._entries.clear()
 
-    def rollback(self, mark: int) -> None:
-        """Undo everything since ``mark`` and close its checkpoint, which is the innermost."""
+    def rollback(self, mark: int, undone: list[Change] | None = None) -> None:
+        """Undo everything since ``mark`` and close its checkpoint, which is the innermost.
+
+        ``undone`` gets what it takes to do it again, the last change first.
+        """
         entries = self._entries
         while len(entries) > mark:
-            kind, target, key, old = entries.pop()
-            if kind == _ATTRIBUTE:
-                setattr(target, key, old)
-            elif kind == _ITEM:
-                target[key] = old
-            elif kind == _RECORD:
-                for name, value in zip(target.saved, old, strict=True):
-                    setattr(target, name, value)
-            elif old:
-                target.add(key)
-            else:
-                target.remove(key)
+            change = entries.pop()
+            if undone is not None:
+                undone.append(_present(change))
+            _put(change)
         self.depth -= 1
+
+    def repeat(self, undone: list[Change]) -> None:
+        """Do again what was undone, on the state to which it was undone; it is final."""
+        assert not self.depth
+        for change in reversed(undone):
+            _put(change)
+
+
+def _present(change: Change) -> Change:
+    """Give a change that would make what is there now."""
+    kind, target, key, old = change
+    if kind == _ATTRIBUTE:
+        return kind, target, key, getattr(target, key)
+    if kind == _ITEM:
+        return kind, target, key, copy(target[key])
+    if kind == _RECORD:
+        return kind, target, key, [getattr(target, name) for name in target.saved]
+    return kind, target, key, not old
+
+
+def _put(change: Change) -> None:
+    """Put what a change says where it says."""
+    kind, target, key, value = change
+    if kind == _ATTRIBUTE:
+        setattr(target, key, value)
+    elif kind == _ITEM:
+        target[key] = value
+    elif kind == _RECORD:
+        for name, each in zip(target.saved, value, strict=True):
+            setattr(target, name, each)
+    elif value:
+        target.add(key)
+    else:
+        target.remove(key)

@@ -20,6 +20,7 @@ from tenure.engine.restore import restore, restore_devices, restore_nominations
 from tenure.engine.score import FEW, Scorer
 from tenure.engine.steps import Steps
 from tenure.engine.terms import TermTable
+from tenure.engine.transaction import Mark, Undone
 from tenure.engine.waiting import WaitingLists
 from tenure.engine.workloads import (
     BOUND,
@@ -35,9 +36,6 @@ from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.settings import Settings
 from tenure.model.workload import DEFAULT_GRACE_PERIOD, Workload
-
-Mark = tuple[int, int, int]
-"""Where a checkpoint stands in the undo log, in the log of changed nodes, and in the waiting lists."""
 
 
 class Session:
@@ -359,7 +357,7 @@ class Session:
 
     def checkpoint(self) -> Mark:
         """Open a checkpoint."""
-        return self.journal.checkpoint(), len(self.nodes.changed), self.waiting.mark()
+        return Mark(self.journal.checkpoint(), len(self.nodes.changed), self.waiting.mark())
 
     def commit(self) -> None:
         """Close the innermost checkpoint and keep what was done."""
@@ -372,15 +370,26 @@ class Session:
         self._last_epoch += 1
         self.epoch = self._last_epoch
 
-    def rollback(self, mark: Mark, *, epoch: int | None = None) -> None:
+    def rollback(self, mark: Mark, *, epoch: int | None = None, undone: Undone | None = None) -> None:
         """Undo everything since the checkpoint, which is the innermost.
 
-        ``epoch``: the one at the checkpoint, if nothing that was found out about room since then is kept.
+        ``epoch``: the one at the checkpoint, if nothing that was found out about room since then is kept. ``undone``
+        gets what it takes to do it again.
         """
-        self.journal.rollback(mark[0])
-        self.nodes.pin(mark[1])
-        self.waiting.rollback(mark[2])
+        changes, nodes, puts = undone or (None, None, None)
+        if nodes is not None:
+            nodes += self.nodes.changed[mark.nodes :]
+        self.journal.rollback(mark.changes, changes)
+        self.nodes.pin(mark.nodes)
+        self.waiting.rollback(mark.puts, puts)
         if epoch is None:
             self.new_epoch()
         else:
             self.epoch = epoch
+
+    def repeat(self, undone: Undone) -> None:
+        """Do again what was undone, on the state to which it was undone; it is final."""
+        self.journal.repeat(undone.changes)
+        self.nodes.changed += undone.nodes
+        self.waiting.repeat(undone.puts)
+        self.new_epoch()

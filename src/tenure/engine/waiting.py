@@ -14,6 +14,10 @@ Entry = tuple[Any, ...]
 """A place in a leaf's order; its last item is the workload."""
 
 
+Put = tuple[WorkloadState, Entry | None]
+"""A workload, and its new place; None: it waits no longer."""
+
+
 class WaitingLists:
     """Sorted entries by leaf.
 
@@ -29,7 +33,7 @@ class WaitingLists:
         self._stale = dict.fromkeys(self.entries, 0)
         self._serial = 0
         self.watchers: list[set[WorkloadState]] = []
-        self._log: list[tuple[WorkloadState, Entry | None]] = []
+        self._log: list[Put] = []
         self._unsorted: set[int] | None = None
 
     def put(self, state: WorkloadState) -> None:
@@ -77,14 +81,25 @@ class WaitingLists:
         """Give the mark of a checkpoint."""
         return len(self._log)
 
-    def rollback(self, mark: int) -> None:
-        """Take out everything that was put in since ``mark``."""
+    def rollback(self, mark: int, undone: list[Put] | None = None) -> None:
+        """Take out everything that was put in since ``mark``; ``undone`` gets what that was, the last first."""
         log = self._log
         while len(log) > mark:
             state, entry = log.pop()
+            if undone is not None:
+                undone.append((state, entry))
             if entry is not None:
                 entries = self.entries[state.leaf]
                 del entries[bisect_left(entries, entry)]
+            for told in self.watchers:
+                told.add(state)
+
+    def repeat(self, undone: list[Put]) -> None:
+        """Put in again what was taken out."""
+        for state, entry in reversed(undone):
+            self._stale[state.leaf] += 1
+            if entry is not None:
+                insort(self.entries[state.leaf], entry)
             for told in self.watchers:
                 told.add(state)
 

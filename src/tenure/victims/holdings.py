@@ -82,7 +82,7 @@ class Holdings:
             self.departures += 1
         before = self._shares[node]
         found = {
-            t: before.get(t) if t in before and t.cls.milli is None else self._share(t, node)
+            t: before[t] if t in before and t.cls.milli is None else self._share(t, node)
             for t in here
             if t.node == node and t.active and t.workload.leaf >= 0 and not t.workload.fixed
         }

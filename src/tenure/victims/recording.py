@@ -44,8 +44,8 @@ def record(
     *,
     wave: int | None = None,
 ) -> None:
-    """Write what was evicted, undone and placed into the plan, in the order in which it is to be carried out."""
-    _undo(state, played.undone)
+    """Write what was evicted, withdrawn and placed into the plan, in the order in which it is to be carried out."""
+    _undo(state, played.withdrawn)
     beneficiary = contender.key if contender is not None else None
     totals: dict[WorkloadState, int] = {}
     for task in played.evicted:

@@ -77,9 +77,9 @@ class Budget:
 class Found:
     """The outcome for one contender: the best set, if any, and what the search saw.
 
-    ``played``: the set has been carried out on the session already, because nothing could come before it. ``hopeless``:
-    nothing was searched for, because the bounds exclude everything. ``cut``: nothing was found among as many sets as
-    may be tried in vain, and there are others.
+    ``played`` is what the set does; it may have been carried out already, because nothing could come before it.
+    ``hopeless``: nothing was searched for, because the bounds exclude everything. ``cut``: nothing was found among as
+    many sets as may be tried in vain, and there are others.
     """
 
     pieces: list[Piece] | None = None
@@ -88,6 +88,11 @@ class Found:
     refusals: list[tuple[str, Refusal]] = field(default_factory=list)
     hopeless: bool = False
     cut: bool = False
+
+    @property
+    def carried_out(self) -> bool:
+        """Whether the session is as the set leaves it."""
+        return self.played is not None and self.played.undone is None
 
 
 class Search:
@@ -134,7 +139,7 @@ class Search:
         if not self.need.ever():
             return found
         if self.need.tasks == 1 and (first := self._first_alone(budget)) is not None:
-            found.pieces = first
+            found.pieces, found.played = first, self._outcome(first)
             return found
         found.hopeless = self.hopeless()
         if found.hopeless:
@@ -145,7 +150,7 @@ class Search:
         best = None
         if self.many or budget.left < 1 << len(self.few):
             best = self._greedy(budget)
-            if found.played is not None:
+            if found.carried_out:
                 found.pieces = best
                 return found
             if best is None and self.others:  # the few that are taken apart have no room for all of them
@@ -154,7 +159,14 @@ class Search:
         found.pieces = self._exact(self._core(best), best, budget)
         if found.pieces is not None:
             found.pieces = sorted_pieces(found.pieces)
+            found.played = self._outcome(found.pieces)
         return found
+
+    def _outcome(self, pieces: list[Piece]) -> Played:
+        """Give what a set that pays does."""
+        verdict = self._verdicts[frozenset(pieces)]
+        assert isinstance(verdict, Played), verdict
+        return verdict
 
     def _choose(self) -> bool:
         """See what there is to choose from; False where that could not make room at all."""

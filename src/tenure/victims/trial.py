@@ -13,6 +13,7 @@ from tenure.engine.placement import Placer
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
+from tenure.engine.transaction import Undone
 from tenure.engine.workloads import GROW, NextStep, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import Owed
@@ -30,16 +31,18 @@ NO_ROOM, TAKES_BACK, IN_VAIN, NO_LANDING = "no-room", "takes-back", "in-vain", "
 
 @dataclass(slots=True)
 class Played:
-    """A set that pays: who is evicted, who is undone, and who is placed, bound or nominated.
+    """A set that pays: who is evicted, whose placement is withdrawn, and who is placed, bound or nominated.
 
-    ``growth``: the contender's step is no more than another task of its surplus.
+    ``growth``: the contender's step is no more than another task of its surplus. ``undone`` is what it does on the
+    session, where that was undone.
     """
 
     pieces: list[Piece]
     placed: list[TaskState]
     growth: bool = False
     evicted: list[TaskState] = field(default_factory=list)
-    undone: list[TaskState] = field(default_factory=list)
+    withdrawn: list[TaskState] = field(default_factory=list)
+    undone: Undone | None = None
 
 
 def _nobody(_: WorkloadState, __: NextStep) -> bool:
@@ -114,13 +117,25 @@ class Trials:
         mark = session.checkpoint()
         session.new_epoch()
         result = self._play(contender, pieces, rules)
-        if keep and isinstance(result, Played):
+        if not isinstance(result, Played):
+            session.rollback(mark, epoch=before)
+        elif keep:
             session.commit()
-            touched = (*result.placed, *result.evicted, *result.undone)
-            self.changed.update((contender.leaf, *(t.workload.leaf for t in touched)))
-            return result
-        session.rollback(mark, epoch=before)
+            self._kept(contender, result)
+        else:
+            result.undone = Undone([], [], [])
+            session.rollback(mark, epoch=before, undone=result.undone)
         return result
+
+    def carry_out(self, contender: WorkloadState, played: Played) -> None:
+        """Carry out what was played through on the state that is still there."""
+        assert played.undone is not None
+        self.session.repeat(played.undone)
+        self._kept(contender, played)
+
+    def _kept(self, contender: WorkloadState, played: Played) -> None:
+        touched = (*played.placed, *played.evicted, *played.withdrawn)
+        self.changed.update((contender.leaf, *(t.workload.leaf for t in touched)))
 
     def _validate(self, contender: WorkloadState, pieces: Sequence[Piece], cause: Cause) -> Refusal | None:
         tasks = [t for piece in pieces if not piece.fresh for t in piece.tasks]
@@ -198,7 +213,7 @@ class Trials:
             for task in tasks:
                 if piece.fresh:
                     session.withdraw(task)
-                    result.undone.append(task)
+                    result.withdrawn.append(task)
                 else:
                     evict(session, task)
                     result.evicted.append(task)
@@ -214,7 +229,7 @@ class Trials:
         if not self.placer.place(contender, step):
             return False
         for victim in victims:
-            waiting = [t for t in (*result.evicted, *result.undone) if t.workload is victim]
+            waiting = [t for t in (*result.evicted, *result.withdrawn) if t.workload is victim]
             while waiting:
                 following = victim.step
                 if victim.root.satisfied() or following is None:

@@ -206,7 +206,7 @@ class Turns:
         budget = Budget(granted)
         found = search.run(budget)
         state.budget.left -= granted - budget.left
-        if budget.hit and granted == steps and found.played is None:
+        if budget.hit and granted == steps and not found.carried_out:
             return True
         if budget.hit:
             self._exhausted(contender)
@@ -305,11 +305,10 @@ class Turns:
         """Carry the best set out on the session, and write it into the plan."""
         pieces = found.pieces or []
         played = found.played
-        if played is None:
+        assert played is not None
+        if played.undone is not None:
             self._prepare(contender, rules, pieces)
-            again = self.trials.play(contender, pieces, rules, keep=True)
-            assert isinstance(again, Played), again
-            played = again
+            self.trials.carry_out(contender, played)
         why, price = self._prepared
         considered = considered_of(candidates, found, pieces if self.state.detailed else None)
 
