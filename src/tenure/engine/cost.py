@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tenure.engine.classes import TaskClass
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.duration import MAX_DURATION
@@ -98,11 +99,15 @@ def cost_of_all(session: Session, tasks: Sequence[TaskState]) -> int:
     """Cost of evicting active tasks of one workload together: the sum of each `cost`."""
     workload, now = tasks[0].workload, session.now
     saved, overhead = saved_at(session, workload), _overhead(session, workload)
-    found = 0
+    found = each = 0
+    alike: tuple[TaskClass, int] | None = None
     for task in tasks:
         own = task.model.started_at
         since = own if own is not None and saved < own <= now else saved
-        found += round(rate(session, task) * (now - since + overhead) / SECOND * MICRO)
+        if alike is None or task.cls is not alike[0] or since != alike[1]:
+            each = round(rate(session, task) * (now - since + overhead) / SECOND * MICRO)
+            alike = (task.cls, since) if task.cls.milli is None else None
+        found += each
     return found
 
 

@@ -89,9 +89,10 @@ class Journal:
         self.depth -= 1
 
     def repeat(self, undone: list[Change]) -> None:
-        """Do again what was undone, on the state to which it was undone; it is final."""
-        assert not self.depth
+        """Do again what was undone, on the state to which it was undone; an outer checkpoint can still undo it."""
         for change in reversed(undone):
+            if self.depth:
+                self._entries.append(_present(change))
             _put(change)
 
 

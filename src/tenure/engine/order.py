@@ -195,10 +195,6 @@ class QueueOrder:
         alone = len(contending) == 1
         heap = self.heaps[parent] = [(None if alone else self.key(c), c) for c in contending]
         heapify(heap)  # type: ignore[arg-type, unused-ignore]
-        self._crown(parent, heap)
-
-    def _crown(self, parent: int, heap: list[tuple[Key | None, int]]) -> None:
-        """Note whom a queue gives next: whom the first below it does."""
         if heap:
             self.heads[parent] = self.heads[heap[0][1]]
         else:
@@ -241,12 +237,16 @@ class QueueOrder:
             return
         heads, heaps, parents = self.heads, self.heaps, self.queues.parent
         for queue in self.queues.path[leaf]:
-            heap = heaps[parents[queue]]
+            parent = parents[queue]
+            heap = heaps[parent]
             if queue not in heads:
                 heappop(heap)
             elif len(heap) > 1 and (key := self.key(queue)) is not heap[0][0]:
                 heapreplace(heap, (key, queue))
-            self._crown(parents[queue], heap)
+            if heap:
+                heads[parent] = heads[heap[0][1]]
+            else:
+                del heads[parent]
 
     def key(self, queue: int) -> Key:
         """Order of a queue among its siblings with its next workload; the least comes first.

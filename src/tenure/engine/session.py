@@ -388,7 +388,7 @@ class Session:
             self.epoch = epoch
 
     def repeat(self, undone: Undone) -> None:
-        """Do again what was undone, on the state to which it was undone; it is final."""
+        """Do again what was undone, on the state to which it was undone; an outer checkpoint can still undo it."""
         self.journal.repeat(undone.changes)
         self.nodes.changed += undone.nodes
         self.waiting.repeat(undone.puts)

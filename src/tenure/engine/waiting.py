@@ -100,8 +100,7 @@ class WaitingLists:
             self._stale[state.leaf] += 1
             if entry is not None:
                 insort(self.entries[state.leaf], entry)
-            for told in self.watchers:
-                told.add(state)
+            self._note(state, entry)
 
     def commit(self) -> None:
         """Keep what was put in; to be told when the outermost checkpoint closes."""

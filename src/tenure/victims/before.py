@@ -10,7 +10,7 @@ they would come first even then.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from operator import sub
 
@@ -27,6 +27,10 @@ from tenure.victims.serving import held_back
 
 Waiting = tuple[int, WorkloadState, Entry]
 """Position in the order, who it is, and its place in its leaf by which it is told that it still waits."""
+
+
+AT_ONCE = 16
+"""Leaves that are counted before it is looked at whether that is enough."""
 
 
 class Before:
@@ -67,11 +71,11 @@ class Before:
                 amounts.append(workload.step.amount)
             counts.append(len(amounts))
 
-    def count(self, contender: WorkloadState) -> dict[int, int]:
+    def count(self, contender: WorkloadState, most: int | None = None) -> dict[int, int]:
         """Count places that go to others first, by the queue on a contender's path beside which victims are.
 
         One for each other leaf in which somebody takes one, because whoever was served puts its queue further back; of
-        the contender's own leaf all that are before it.
+        the contender's own leaf all that are before it. Where all are more than ``most``, the count may end there.
         """
         step, position, path = contender.step, self._position.get(contender), self.queues.path[contender.leaf]
         if step is None or position is None:
@@ -92,12 +96,9 @@ class Before:
                 rest = tuple(map(sub, self.queues.allocated[mine], step.amount))
                 own[mine] = self._turn(self._passed_at(contender, mine), mine, rest)
             far[mine] += self._turn_now(line[0][1], theirs) < own[mine]
-        found, nearer, further = {}, 0, sum(far.values())
-        for queue in path:
-            nearer += near[queue]
-            further -= far[queue]
-            found[queue] = nearer + further
-        return found
+            if most is not None and not len(seen) % AT_ONCE and min(_summed(path, near, far).values()) > most:
+                break
+        return _summed(path, near, far)
 
     def _turn_now(self, workload: WorkloadState, queue: int) -> Key:
         """Give the key with which a queue comes when it is a workload's turn, as the queue stands."""
@@ -131,3 +132,13 @@ class Before:
             smaller = bool((np.asarray(other.ask) <= np.asarray(cls.ask)).all())
             found = self._fits[key] = smaller and bool((other.static | ~cls.static).all())
         return found
+
+
+def _summed(path: Sequence[int], near: Counter[int], far: Counter[int]) -> dict[int, int]:
+    """Give for each queue on a path who meets the contender there or below, and who comes first from further away."""
+    found, nearer, further = {}, 0, sum(far.values())
+    for queue in path:
+        nearer += near[queue]
+        further -= far[queue]
+        found[queue] = nearer + further
+    return found

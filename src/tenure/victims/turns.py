@@ -242,9 +242,9 @@ class Turns:
         Beside them, how many others would be served before the contender at least.
         """
         assert contender.step is not None
-        count = self.before.count(contender)
-        direct = {side.queue: count[side.mine] for side in groups.sides if side.direct}
         most = max(len(contender.step.tasks), MOST_BEFORE)
+        count = self.before.count(contender, None if self.state.detailed else most)
+        direct = {side.queue: count[side.mine] for side in groups.sides if side.direct}
         found = {queue: others for queue, others in direct.items() if others <= most}
         if direct and not found:
             others = min(direct.values())
