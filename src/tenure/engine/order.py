@@ -132,26 +132,27 @@ class QueueOrder:
     def again(self, skip: Skip, changed: Iterable[int]) -> QueueOrder | None:
         """Give the order anew, from its beginning, after something has changed in some leaves and their queues.
 
-        This one must be at its beginning. None where more may have changed than can be told from that.
+        This one must be at its beginning. None where only one leaf has anybody to serve: it has no order to begin with.
         """
         leaves, entries = set(changed), self.session.waiting.entries
         added = [leaf for leaf in leaves if leaf not in self.cursors and entries[leaf]]
-        if self._top >= 0 or (added and not self.queues.forks((*self.cursors, *added)) <= self.forks):
+        if self._top >= 0:
             return None
-        return copy(self).taken_up(skip, leaves, added)
+        order = copy(self)
+        if added:
+            order.forks = self.queues.forks((*self.cursors, *added))
+        return order.taken_up(skip, leaves, added)
 
     def taken_up(self, skip: Skip, changed: set[int], added: Iterable[int]) -> QueueOrder:
         """Begin anew with some leaves ``changed`` and others ``added``, of what was another order until now."""
         self.skip, self.cursors, self.heads = skip, dict(self.cursors), dict(self.heads)
         self.heaps = {parent: heap.copy() for parent, heap in self.heaps.items()}
-        for leaf in added:
-            self.cursors[leaf] = self._cursor(leaf, skip)
-        leaves = (changed | self.free) & self.cursors.keys()
+        leaves = (changed | self.free) & (self.cursors.keys() | set(added))
         self._shared = self.cursors.keys() - leaves
         for leaf in sorted(leaves):
-            cursor = self.cursors[leaf] = self.cursors[leaf].again(skip)
-            cursor.position = 0
+            self.cursors[leaf] = self._cursor(leaf, skip)
             self._advance(leaf)
+        self.free = {leaf for leaf in leaves if self.cursors[leaf].freely}
         return self._renewed(leaves)
 
     def _cursor(self, leaf: int, skip: Skip) -> LeafCursor:
