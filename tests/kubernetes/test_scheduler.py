@@ -109,8 +109,12 @@ def test_who_goes_says_why_and_who_waits_for_that_says_where(plane, client, toke
             assert reasons == ["PreemptionByScheduler"]
             said = json.loads(pod["metadata"]["annotations"][keys.EVICTION])
             assert (said["cause"], said["for"]) == ("reclaim", "default/b-first")
+
+        def promised():
+            return [p["status"].get("nominatedNodeName") for p in pods_of(client, "b-first")]
+
+        wait_until(lambda: len(promised()) == 4 and all(promised()), "nothing is promised", 10)
         waiting = pods_of(client, "b-first")
-        assert all(p["status"].get("nominatedNodeName") for p in waiting)
         assert bound(client, "b-first") == 0
         wait_until(lambda: bound(client, "b-first") == 4, "it does not start in the place that it was promised", 60)
         places = {p["metadata"]["name"]: p["spec"]["nodeName"] for p in pods_of(client, "b-first")}
