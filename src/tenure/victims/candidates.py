@@ -14,7 +14,6 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
-from tenure.shields.min_runtime import resolve
 from tenure.shields.plugins import Plugins
 from tenure.victims.holdings import Holdings
 from tenure.victims.pieces import Piece, pieces_of, priced_anew
@@ -230,13 +229,13 @@ class Gatherer:
 
     def _alike(self, contender: WorkloadState, rules: Rules, leaf: int) -> Alike:
         """What contenders have in common to whom the same of a leaf is open."""
-        cause, session = rules.cause, self.session
+        cause = rules.cause
         if cause == "preempt":
             return leaf, cause, contender.leaf, contender.priority
         fenced = cause == "reclaim" and leaf not in self.holdings.open_to(contender.leaf)
         if fenced or self.plugins.budgets.active or leaf == contender.leaf:
             return leaf, cause, contender.leaf, 0
-        return leaf, cause, -1, resolve(session.settings, session.queues, cause, contender.leaf, leaf)
+        return leaf, cause, -1, self.plugins.min_runtime.minimum(self.session, cause, contender.leaf, leaf)
 
     def forget(self, workloads: Iterable[WorkloadState]) -> None:
         """Something was taken from these workloads: look at them anew."""

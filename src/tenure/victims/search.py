@@ -78,8 +78,9 @@ class Found:
     """The outcome for one contender: the best set, if any, and what the search saw.
 
     ``played`` is what the set does; it may have been carried out already, because nothing could come before it.
-    ``hopeless``: nothing was searched for, because the bounds exclude everything. ``cut``: nothing was found among as
-    many sets as may be tried in vain, and there are others.
+    Nothing was searched for where it is ``hopeless``, because the bounds exclude everything, or ``closed``, because
+    nothing may be taken to begin with. ``cut``: nothing was found among as many sets as may be tried in vain, and there
+    are others.
     """
 
     pieces: list[Piece] | None = None
@@ -87,6 +88,7 @@ class Found:
     tried: int = 0
     refusals: list[tuple[str, Refusal]] = field(default_factory=list)
     hopeless: bool = False
+    closed: bool = False
     cut: bool = False
 
     @property
@@ -144,8 +146,8 @@ class Search:
         found.hopeless = self.hopeless()
         if found.hopeless:
             found.refusals.clear()  # it is not for their sake
-        stays_closed = self.opening is not None and not self.opening.first
-        if found.hopeless or stays_closed or not self._choose():
+        found.closed = self.opening is not None and not self.opening.first
+        if found.hopeless or found.closed or not self._choose():
             return found
         best = None
         if self.many or budget.left < 1 << len(self.few):
@@ -180,22 +182,30 @@ class Search:
         self.many = len(self.few) > EXACT or beyond
         return bool(self.few) and (beyond or self.need.met_by_all(self.candidates.freed(self.session.nodes)))
 
-    def tell(self) -> Found:
+    def tell(self) -> None:
         """Where what is allowed makes no room, ask about a few others, one of each queue, to say why not these.
 
         Those are asked that free something where a task could go; if there are none, any.
         """
-        pieces = list(self.candidates.all())
         if self.allowed is None or not self.need.ever():
-            return self.found
-        barred = [p for p in pieces if not self.allowed(p)]
-        useful = [p for p in barred if self.usable.wanted(p)]
-        leaves: dict[int, Piece] = {}
-        for piece in useful or (barred if len(barred) == len(pieces) else ()):
-            leaves.setdefault(piece.workload.leaf, piece)
-        for piece in list(leaves.values())[:TOLD]:
+            return
+        barred: dict[int, Piece] = {}
+        useful: dict[int, Piece] = {}
+        some_allowed = False
+        for piece in self.candidates.all():
+            leaf = piece.workload.leaf
+            if self.allowed(piece):
+                some_allowed = True
+                continue
+            barred.setdefault(leaf, piece)
+            if leaf not in useful and self.usable.wanted(piece):
+                useful[leaf] = piece
+            if len(useful) == TOLD:
+                break
+        if not useful and not some_allowed:
+            useful = barred
+        for piece in list(useful.values())[:TOLD]:
             self._play([piece])
-        return self.found
 
     def _first_alone(self, budget: Budget) -> list[Piece] | None:
         """The first piece of all, if it will do: no set comes before it."""

@@ -259,7 +259,7 @@ class Turns:
         """
         if self.state.detailed:
             search.candidates = self.gatherer.gather(contender, rules)
-            if not search.found.refusals:
+            if not search.found.refusals and not search.found.closed:
                 search.tell()
         self._found_nothing(alike, search.candidates, search.found)
         self._explain(contender, search.candidates, search.found)
