@@ -107,6 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=500, help="nodes of 8 GPUs (default 500; the goals are for 5000)")
     parser.add_argument("--actions", help="only these, separated by commas")
+    parser.add_argument("--reasons", action="store_true", help="with why each one waits, as a live scheduler works out")
     parser.add_argument("--kind", choices=("rest", "return"), action="append", help="only this one")
     given = parser.parse_args()
     for kind in given.kind or ("rest",):
@@ -124,7 +125,7 @@ def run(kind: str, given: argparse.Namespace) -> None:
     sessions: list[Session] = []
     taken = measure(lambda: sessions.append(session_of(cluster)))
     scheduler = Scheduler(sessions[0])
-    scheduler.context.detailed = False
+    scheduler.context.detailed = given.reasons
     plans: list[Plan] = []
     full = measure(lambda: plans.append(scheduler.cycle(NOW)))
     change(sessions[0], cluster)
@@ -138,7 +139,9 @@ def run(kind: str, given: argparse.Namespace) -> None:
             ("next cycle, 1% changed", then, "0.5 s", ", ".join(counts[3:])),
         )
     ]
-    title = f"B3 {kind}: {len(pods):,} pods, {given.nodes:,} nodes; one pass over the snapshot takes {anchor.cpu:.3f} s"
+    told = ", with reasons" if given.reasons else ""
+    about = f"{len(pods):,} pods, {given.nodes:,} nodes; one pass over the snapshot takes {anchor.cpu:.3f} s"
+    title = f"B3 {kind}{told}: {about}"
     print_table(title, ["", "wall", "processor", "goal", "anchors", "steps"], rows)
 
 
