@@ -139,9 +139,9 @@ def run(kind: str, given: argparse.Namespace) -> None:
             ("next cycle, 1% changed", then, "0.5 s", ", ".join(counts[3:])),
         )
     ]
-    told = ", with reasons" if given.reasons else ""
+    extra = ", with reasons" if given.reasons else ""
     about = f"{len(pods):,} pods, {given.nodes:,} nodes; one pass over the snapshot takes {anchor.cpu:.3f} s"
-    title = f"B3 {kind}{told}: {about}"
+    title = f"B3 {kind}{extra}: {about}"
     print_table(title, ["", "wall", "processor", "goal", "anchors", "steps"], rows)
 
 
