@@ -106,7 +106,7 @@ class Moving(Turns):
     def _found_nothing(self, alike: object, candidates: Candidates, found: Found) -> None:
         """Remember it for later cycles, where landing was all that failed."""
         super()._found_nothing(alike, candidates, found)
-        if all(r.shield == NO_LANDING for _, r in found.refusals):
+        if found.pieces is None and all(r.shield == NO_LANDING for _, r in found.refusals):
             wake = min((r.until for _, r in candidates.refused if r.until is not None), default=None)
             holdings = self.state.memory.holdings
             holdings.catch_up()
