@@ -38,6 +38,9 @@ ACTIONS: dict[str, Callable[[Context], None]] = {
 """Every action by the name it has in the settings."""
 
 
+LARGE = 1_000
+"""Workloads from which on it pays to hold the garbage collector while a cycle decides."""
+
 MANY = 10_000
 """Steps of a plan from which on what was made for it is not looked through for garbage."""
 
@@ -71,6 +74,8 @@ class Scheduler:
 
     def cycle(self, now: int) -> Plan:
         """Decide at ``now`` (µs since the epoch) and give the plan; the session holds what was decided."""
+        if len(self.session.workloads) < LARGE:
+            return self._decide(now)
         with collector_paused():
             plan = self._decide(now)
             if len(plan.steps) > MANY:

@@ -115,17 +115,15 @@ class QueueOrder:
         only = self.only = len(waiting) == 1
         self.forks = set() if only else self.queues.forks(tuple(waiting))
         self.cursors = {leaf: self._cursor(leaf, skip) for leaf in waiting}
-        self.free = {leaf for leaf, cursor in self.cursors.items() if cursor.freely}
         self.heads: dict[int, WorkloadState] = {}
-        self._top = -1
+        self.heaps: dict[int, list[tuple[Key | None, int]]] = {}
         self._keys = {} if keys is None else keys
-        self.heaps: dict[int, list[tuple[Key | None, int]]] = {-1: []}
         if only:
-            for leaf, cursor in self.cursors.items():
-                cursor.seek = seek
-                self._top = leaf
-                self._advance(leaf)
+            leaf = self._top = waiting[0]
+            self.cursors[leaf].seek = seek
+            self._advance(leaf)
         else:
+            self.free = {leaf for leaf, cursor in self.cursors.items() if cursor.freely}
             self._build(-1, self.queues.top)
             self._look_for_one_alone()
 
@@ -172,7 +170,7 @@ class QueueOrder:
 
     def _look_for_one_alone(self) -> None:
         """Where only one leaf has anybody to serve, it has nobody to be compared with."""
-        queue = self._top = -1
+        self._top = queue = -1
         while queue < 0 or not self.queues.leaf[queue]:
             heap = self.heaps[queue]
             if len(heap) != 1:

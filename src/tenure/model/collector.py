@@ -28,10 +28,10 @@ def collector_paused() -> Iterator[None]:
 
 @contextmanager
 def collector_seldom() -> Iterator[None]:
-    """Let the garbage collector look through what is new a hundred times less often: what stays is counted as old."""
+    """Let the garbage collector look through what is new ten times less often: what stays is counted as old."""
     before = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(100 * before[0], *before[1:])
+    gc.set_threshold(10 * before[0], *before[1:])
     try:
         yield
     finally:
