@@ -104,9 +104,13 @@ def test_who_goes_says_why_and_who_waits_for_that_says_where(plane, client, toke
             return [p for p in pods if p["metadata"].get("deletionTimestamp")]
 
         wait_until(lambda: len(leaving()) == 8, lambda: f"{len(leaving())} go", 30)
+
+        def why():
+            found = [c for pod in leaving() for c in pod["status"]["conditions"] if c["type"] == "DisruptionTarget"]
+            return [c["reason"] for c in found]
+
+        wait_until(lambda: why() == ["PreemptionByScheduler"] * 8, why, 10)  # it is said again after the eviction
         for pod in leaving():
-            reasons = [c["reason"] for c in pod["status"]["conditions"] if c["type"] == "DisruptionTarget"]
-            assert reasons == ["PreemptionByScheduler"]
             said = json.loads(pod["metadata"]["annotations"][keys.EVICTION])
             assert (said["cause"], said["for"]) == ("reclaim", "default/b-first")
 
