@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from contextlib import contextmanager
 
@@ -53,17 +54,22 @@ class Meter:
 
     def __init__(self, client, usage):
         self.client, self.usage = client, usage
+        self.asking = threading.Lock()  # the metrics server asks as well, from a thread of its own
+
+    def get(self, path):
+        with self.asking:
+            return self.client.get(path)["items"]
 
     def pods(self):
         """Give every pod that runs with its node and what it uses."""
-        for pod in self.client.get(PODS)["items"]:
+        for pod in self.get(PODS):
             used = self.usage.get(pod["metadata"]["labels"].get("app"))
             if used and pod["spec"].get("nodeName") and pod["status"].get("phase") == "Running":
                 yield pod["metadata"]["name"], pod["spec"]["nodeName"], used
 
     def nodes(self):
         """Give what every node uses."""
-        found = {n["metadata"]["name"]: 100 for n in self.client.get("/api/v1/nodes")["items"]}
+        found = {n["metadata"]["name"]: 100 for n in self.get("/api/v1/nodes")}
         for _, node, used in self.pods():
             found[node] += used
         return found
