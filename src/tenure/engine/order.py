@@ -132,10 +132,10 @@ class QueueOrder:
 
         This one must be at its beginning. None where only one leaf has anybody to serve: it has no order to begin with.
         """
-        leaves, entries = set(changed), self.session.waiting.entries
-        added = [leaf for leaf in leaves if leaf not in self.cursors and entries[leaf]]
         if self._top >= 0:
             return None
+        leaves, entries = set(changed), self.session.waiting.entries
+        added = [leaf for leaf in leaves if leaf not in self.cursors and entries[leaf]]
         order = copy(self)
         if added:
             order.forks = self.queues.forks((*self.cursors, *added))

@@ -273,10 +273,10 @@ class Gatherer:
     def _victims(self, leaf: int) -> Iterable[WorkloadState]:
         if self.detailed:
             return self._running().get(leaf, ())
-        self.holdings.catch_up()
         return self.holdings.workloads(leaf)
 
     def _lot(self, contender: WorkloadState, rules: Rules, leaf: int) -> Lot:
+        self.holdings.catch_up()
         pieces: list[Piece] = []
         refused: list[tuple[WorkloadState, Refusal]] = []
         shielded = 0
@@ -317,7 +317,6 @@ class Gatherer:
 
     def _worked_out(self, victim: WorkloadState, *, core: bool) -> list[Piece]:
         """Work out the pieces of a workload; where it runs as it did, nothing but what they cost now."""
-        self.holdings.catch_up()
         kept = self.holdings.pieces
         same = core and not victim.root.children and not victim.fixed and self.fresh.isdisjoint(victim.tasks)
         if same and victim in kept:

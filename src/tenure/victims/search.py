@@ -78,16 +78,14 @@ class Found:
     """The outcome for one contender: the best set, if any, and what the search saw.
 
     ``played`` is what the set does; it may have been carried out already, because nothing could come before it.
-    Nothing was searched for where it is ``hopeless``, because the bounds exclude everything, or ``closed``, because
-    nothing may be taken to begin with. ``cut``: nothing was found among as many sets as may be tried in vain, and there
-    are others.
+    ``closed``: nothing was searched for, because nothing may be taken to begin with. ``cut``: nothing was found among
+    as many sets as may be tried in vain, and there are others.
     """
 
     pieces: list[Piece] | None = None
     played: Played | None = None
     tried: int = 0
     refusals: list[tuple[str, Refusal]] = field(default_factory=list)
-    hopeless: bool = False
     closed: bool = False
     cut: bool = False
 
@@ -143,11 +141,10 @@ class Search:
         if self.need.tasks == 1 and (first := self._first_alone(budget)) is not None:
             found.pieces, found.played = first, self._outcome(first)
             return found
-        found.hopeless = self.hopeless()
-        if found.hopeless:
-            found.refusals.clear()  # it is not for their sake
         found.closed = self.opening is not None and not self.opening.first
-        if found.hopeless or found.closed or not self._choose():
+        if hopeless := self.hopeless():
+            found.refusals.clear()  # it is not for their sake
+        if hopeless or found.closed or not self._choose():
             return found
         best = None
         if self.many or budget.left < 1 << len(self.few):
