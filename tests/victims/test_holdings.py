@@ -14,7 +14,7 @@ from tenure.engine.evictions import evict
 from tenure.engine.snapshot import session_of
 from tenure.victims.caps import Caps
 from tenure.victims.holdings import Holdings
-from tenure.victims.pieces import pieces_of, priced_anew
+from tenure.victims.pieces import pieces_of
 
 
 def sums(holdings):
@@ -94,7 +94,7 @@ def test_a_trial_that_is_undone_is_no_change():
     assert np.isfinite(holdings.movable).all()
 
 
-@given(st.integers(0, 1 << 32), st.lists(st.tuples(st.sampled_from(("end", "finish", "wait")), st.integers(0, 99))))
+@given(st.integers(0, 1 << 32), st.lists(st.tuples(st.sampled_from(("end", "finish", "wait", "save", "back")), st.integers(0, 99))))
 @settings(max_examples=60, deadline=None)
 def test_pieces_that_are_kept_are_those_that_would_be_worked_out(seed, events):
     """Whatever happens between cycles, and within: what is kept of what still runs differs in its price alone."""
@@ -108,13 +108,15 @@ def test_pieces_that_are_kept_are_those_that_would_be_worked_out(seed, events):
             task = tasks[which % len(tasks)]
             session.finish(task)
             session.refresh(task.workload)
-        scheduler.cycle(session.now + which * 60_000_000)
+        elif tasks and event == "save":
+            tasks[which % len(tasks)].workload.saved_at = session.now
+        scheduler.cycle(session.now + (-which if event == "back" else which) * 60_000_000)
         memory = scheduler.context.memory
         if memory is None:
             continue
         memory.holdings.catch_up()
         for workload, kept in memory.holdings.pieces.items():
-            found = [priced_anew(session, piece) for piece in kept]
+            found = kept.priced(session, workload)
             anew = pieces_of(session, workload, frozenset(), core=True)
             assert [astuple_of(p) for p in found] == [astuple_of(p) for p in anew]
 

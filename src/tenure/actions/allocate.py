@@ -99,12 +99,22 @@ class _Allocation:
         self.epoch = -1
         self.shares = context.fairness.now()
         self.rivals = Rivals(self.session, context.placer, self.shares)
+        self.backfill: Backfill | None = None
+        self._easy = self.session.settings.backfill == "easy"
+        self._how = self._skip_beside if self._easy else self._skip
+        self._changed: set[int] = set()
+        self._first = self._new_order() if self.rivals.workloads else None
         self._begin()
 
     def _begin(self) -> None:
-        easy = self.session.settings.backfill == "easy"
-        self.backfill = Backfill(self.session, self.context.endings, self.context.placer) if easy else None
-        self.order = QueueOrder(self.session, self.shares, self._skip_beside if easy else self._skip, self._seek)
+        """Begin with the first of all; the order is taken up again where it may have to begin several times."""
+        if self._easy:
+            self.backfill = Backfill(self.session, self.context.endings, self.context.placer)
+        again = None if self._first is None else self._first.again(self._how, self._changed)
+        self.order = self._new_order() if again is None else again
+
+    def _new_order(self) -> QueueOrder:
+        return QueueOrder(self.session, self.shares, self._how, self._seek)
 
     def run(self) -> None:
         """Serve workloads until nobody can be served any more."""
@@ -127,6 +137,7 @@ class _Allocation:
         self.context.plan.expired += [(t.workload.key, t.index) for t in lost]
         for task in lost:
             self.session.refresh(task.workload)
+            self._changed.add(task.workload.leaf)
         self._begin()
         return True
 
@@ -217,3 +228,4 @@ class _Allocation:
         for task in step.tasks:
             self.context.record(task)
         self.context.settle(workload)
+        self._changed.add(workload.leaf)

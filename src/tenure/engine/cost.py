@@ -8,6 +8,7 @@ silence nor a huge overhead protects better than saving does.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tenure.engine.classes import TaskClass
 from tenure.engine.session import Session
@@ -31,15 +32,18 @@ def saved_at(session: Session, workload: WorkloadState) -> int:
 
     An unknown start counts as the creation; a checkpoint of an earlier run, or one that lies ahead, does not count.
     """
-    now = session.now
+    now, checkpoint = session.now, workload.model.checkpoint
     start = min(now, workload.created_at if workload.started_at is None else workload.started_at)
-    checkpoint = workload.model.checkpoint
     told = workload.saved_at or start
     if checkpoint is not None and checkpoint.last_at is not None and checkpoint.last_at <= now:
         return min(now, max(start, told, checkpoint.last_at))
     interval = checkpoint.interval if checkpoint is not None else None
     interval = interval or session.settings.disruption.assumed_checkpoint
-    return min(now, max(told, start + (now - start) // interval * interval if interval else start))
+    if interval:
+        start += (now - start) // interval * interval
+    elif told is start:  # neither has it told of anything, nor is anything assumed
+        return start
+    return min(now, max(told, start))
 
 
 def lost_time(session: Session, workload: WorkloadState) -> int:
@@ -95,19 +99,45 @@ def destroyed(amount: int, time: int, unit: int) -> int:
     return min(amount * time // unit, MAX_DURATION)
 
 
-def cost_of_all(session: Session, tasks: Sequence[TaskState]) -> int:
-    """Cost of evicting active tasks of one workload together: the sum of each `cost`."""
+class Bill(NamedTuple):
+    """What the cost of active tasks of one workload depends on: how many there are of each class.
+
+    ``latest``: when the last of them started, in µs since the epoch; 0 if that is not known of any.
+    """
+
+    counts: tuple[tuple[TaskState, int], ...]
+    latest: int
+
+
+def bill_of(tasks: Sequence[TaskState]) -> Bill | None:
+    """Count active tasks of one workload by class; None where those of one class may differ in what they hold."""
+    counts: dict[TaskClass, int] = {}
+    latest = 0
+    for task in tasks:
+        if task.cls.milli is not None:
+            return None
+        counts[task.cls] = counts.get(task.cls, 0) + 1
+        started = task.model.started_at
+        if started is not None and started > latest:
+            latest = started
+    firsts = {task.cls: task for task in tasks}
+    return Bill(tuple((firsts[cls], count) for cls, count in counts.items()), latest)
+
+
+def cost_of_all(session: Session, tasks: Sequence[TaskState], bill: Bill | None = None) -> int:
+    """Cost of evicting active tasks of one workload together: the sum of each `cost`. ``bill``: see `bill_of`."""
     workload, now = tasks[0].workload, session.now
     saved, overhead = saved_at(session, workload), _overhead(session, workload)
-    found = each = 0
-    alike: tuple[TaskClass, int] | None = None
+    found = 0
+    if bill is not None and bill.latest <= saved:
+        time = now - saved + overhead
+        for task, count in bill.counts:
+            found += count * round(rate(session, task) * time / SECOND * MICRO)
+        return found
     for task in tasks:
         own = task.model.started_at
         since = own if own is not None and saved < own <= now else saved
-        if alike is None or task.cls is not alike[0] or since != alike[1]:
-            each = round(rate(session, task) * (now - since + overhead) / SECOND * MICRO)
-            alike = (task.cls, since) if task.cls.milli is None else None
-        found += each
+        found += round(rate(session, task) * (now - since + overhead) / SECOND * MICRO)
     return found
 
 

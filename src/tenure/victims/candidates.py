@@ -16,7 +16,7 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.plugins import Plugins
 from tenure.victims.holdings import Holdings
-from tenure.victims.pieces import Piece, pieces_of, priced_anew
+from tenure.victims.pieces import Kept, Piece, pieces_of
 from tenure.victims.rules import Rules
 
 Alike = tuple[int, Cause, int, int]
@@ -199,7 +199,8 @@ class Gatherer:
         self._by_leaf: dict[int, list[WorkloadState]] | None = None
         self._served: set[WorkloadState] = set()
         self._known: dict[Alike, Lot] = {}
-        self._pieces: dict[tuple[str, bool], list[Piece]] = {}
+        self._pieces: dict[tuple[WorkloadState, bool], list[Piece]] = {}
+        self._begun = {t.workload for t in fresh}
 
     def gather(
         self,
@@ -240,8 +241,8 @@ class Gatherer:
     def forget(self, workloads: Iterable[WorkloadState]) -> None:
         """Something was taken from these workloads: look at them anew."""
         for workload in workloads:
-            self._pieces.pop((workload.key, True), None)
-            self._pieces.pop((workload.key, False), None)
+            self._pieces.pop((workload, True), None)
+            self._pieces.pop((workload, False), None)
             for key in [key for key in self._known if key[0] == workload.leaf]:
                 if workload.occupied():  # something is left that may be taken
                     del self._known[key]
@@ -310,18 +311,15 @@ class Gatherer:
         return bool(self.fresh) and all(t in self.fresh for t in victim.tasks if t.node >= 0)
 
     def _pieces_of(self, victim: WorkloadState, *, core: bool) -> list[Piece]:
-        found = self._pieces.get((victim.key, core))
+        """Give the pieces of a workload; where it runs as it did, nothing is worked out but what they cost now."""
+        simple = core and victim not in self._begun
+        if simple and (kept := self.holdings.pieces.get(victim)) is not None:
+            return kept.priced(self.session, victim)
+        found = self._pieces.get((victim, core))
         if found is None:
-            found = self._pieces[victim.key, core] = self._worked_out(victim, core=core)
-        return found
-
-    def _worked_out(self, victim: WorkloadState, *, core: bool) -> list[Piece]:
-        """Work out the pieces of a workload; where it runs as it did, nothing but what they cost now."""
-        kept = self.holdings.pieces
-        same = core and not victim.root.children and not victim.fixed and self.fresh.isdisjoint(victim.tasks)
-        if same and victim in kept:
-            return [priced_anew(self.session, piece) for piece in kept[victim]]
-        found = pieces_of(self.session, victim, self.fresh, core=core)
-        if same:
-            kept[victim] = found
+            found = pieces_of(self.session, victim, self.fresh, core=core)
+            if simple and not victim.root.children and not victim.fixed:
+                self.holdings.pieces[victim] = Kept(self.session, victim, found)
+            else:
+                self._pieces[victim, core] = found
         return found

@@ -18,7 +18,7 @@ from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.shields.policy import DISABLED, FENCE, disabled, fence
-from tenure.victims.pieces import Piece
+from tenure.victims.pieces import Kept
 from tenure.victims.table import Entries, Table
 
 
@@ -55,7 +55,7 @@ class Holdings:
         self._by_name: dict[int, list[WorkloadState]] = {}
         self._tables: dict[int, Table] = {}
         self._movable = np.zeros((session.nodes.rows, count))
-        self.pieces: dict[WorkloadState, list[Piece]] = {}
+        self.pieces: dict[WorkloadState, Kept] = {}
         self._open: dict[int, frozenset[int]] = {}
         self._all = self._unguarded()
         self._none: Amount = (0,) * len(session.queues.resources)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import add
 
-from tenure.engine.cost import cost_of_all
+from tenure.engine.cost import Bill, bill_of, cost_of_all
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import SUCCEEDED, Group, TaskState, WorkloadState
@@ -29,7 +29,7 @@ class Piece:
     ``fresh``: it was placed in this cycle and runs nothing yet, so taking it is no eviction and costs nothing.
     ``amount`` is what it holds as queues count it, ``frees`` lists node and amounts by row of the node table. ``rank``
     orders pieces of one queue, the best to take first; its first item is the workload's priority. ``floor`` comes
-    before the key of every set that holds it.
+    before the key of every set that holds it. ``bill`` is what its cost depends on.
     """
 
     workload: WorkloadState
@@ -45,6 +45,7 @@ class Piece:
     frees: tuple[tuple[int, Amount], ...]
     rank: Rank
     floor: Rank
+    bill: Bill | None
 
     @property
     def overlaps(self) -> frozenset[TaskState]:
@@ -65,12 +66,10 @@ def held(session: Session, tasks: Sequence[TaskState]) -> Amount:
 
 def pieces_of(session: Session, workload: WorkloadState, fresh: frozenset[TaskState], *, core: bool) -> list[Piece]:
     """Give everything that may be taken from a running workload; without ``core``, what it runs beyond it."""
-    if len(workload.tasks) == 1 and not workload.root.children:
-        only = workload.tasks[0]
-        if workload.root.minimum == 1:
-            return [_piece(session, workload, (((only,), True),), fresh, whole=True)] if core else []
+    everything = tuple([t for t in workload.tasks if t.node >= 0 and t.active])
+    if not workload.root.children and len(workload.tasks) <= workload.root.minimum:  # a core and nothing else
+        return [_piece(session, workload, ((everything, True),), fresh, whole=True)] if core and everything else []
     surplus, units = _beyond_core(workload.root)
-    everything = tuple(t for t in workload.tasks if t.node >= 0 and t.active)
     found = [_piece(session, workload, (((t,), False),), fresh) for t in surplus]
     if not core:
         return found
@@ -127,45 +126,64 @@ def _piece(
 ) -> Piece:
     stages = tuple(s for s in stages if s[0])
     tasks = tuple(t for stage, _ in stages for t in stage)
-    is_fresh = bool(fresh) and all(t in fresh for t in tasks)
-    price = 0 if is_fresh else cost_of_all(session, [t for t in tasks if t not in fresh] if fresh else tasks)
-    age, rank, floor = _standing(session, workload, tasks, price, whole=whole, fresh=is_fresh)
-    level = session.queues.queues[workload.leaf].priority
-    return Piece(
-        workload, stages, tasks, whole, group, is_fresh, price, age,
-        level, held(session, tasks), _frees(session, tasks), rank, floor,
-    )  # fmt: skip
-
-
-def priced_anew(session: Session, piece: Piece) -> Piece:
-    """Give a piece that was worked out earlier, of what still runs where it ran, at what it costs now."""
-    price = cost_of_all(session, piece.tasks)
-    age, rank, floor = _standing(session, piece.workload, piece.tasks, price, whole=piece.whole, fresh=False)
-    return Piece(
-        piece.workload, piece.stages, piece.tasks, piece.whole, piece.group, False, price, age,  # noqa: FBT003
-        piece.leaf_priority, piece.amount, piece.frees, rank, floor,
-    )  # fmt: skip
-
-
-def _standing(
-    session: Session, workload: WorkloadState, tasks: Sequence[TaskState], price: int, *, whole: bool, fresh: bool
-) -> tuple[int, Rank, Rank]:
-    """Give age, rank and floor of a piece with this price."""
-    age = -(workload.created_at if workload.started_at is None else workload.started_at)
+    ran = [t for t in tasks if t not in fresh] if fresh else tasks
+    is_fresh, bill = not ran, bill_of(ran) if ran else None
+    price = 0 if is_fresh else cost_of_all(session, ran, bill)
+    age = _age(workload)
     rank = (
         workload.priority,
         *stage_two(session.settings, price, age),
         whole,
-        0 if fresh else len(tasks),
+        0 if is_fresh else len(tasks),
         age,
         -workload.created_at,
         -tasks[-1].index,
         workload.key,
     )
     level = session.queues.queues[workload.leaf].priority
-    second = price if session.settings.victims == "cost" else (stage_two(session.settings, price, age)[0],)
-    floor = (-(1 << 40), 0 if session.settings.victims == "cost" else ()) if fresh else (level, second)
-    return age, rank, floor
+    floor = (-(1 << 40), 0 if session.settings.victims == "cost" else ()) if is_fresh else _floor(session, level, rank)
+    return Piece(
+        workload, stages, tasks, whole, group, is_fresh, price, age,
+        level, held(session, tasks), _frees(session, tasks), rank, floor, bill,
+    )  # fmt: skip
+
+
+def price_anew(session: Session, piece: Piece) -> None:
+    """Work out what a piece costs now, of what runs where it ran when it was worked out, and none of it fresh."""
+    piece.cost = cost_of_all(session, piece.tasks, piece.bill)
+    piece.age = age = _age(piece.workload)
+    second = stage_two(session.settings, piece.cost, age)
+    kept = 1 + len(second)
+    piece.rank = (piece.rank[0], *second, *piece.rank[kept : kept + 2], age, *piece.rank[kept + 3 :])
+    piece.floor = _floor(session, piece.leaf_priority, piece.rank)
+
+
+class Kept:
+    """The pieces of a workload that runs as it did when they were worked out, and as of when they are priced."""
+
+    __slots__ = ("_now", "_saved", "_started", "pieces")
+
+    def __init__(self, session: Session, workload: WorkloadState, pieces: list[Piece]) -> None:
+        self.pieces = pieces
+        self._now, self._started, self._saved = session.now, workload.started_at, workload.saved_at
+
+    def priced(self, session: Session, workload: WorkloadState) -> list[Piece]:
+        """Give them at what they cost now."""
+        now, started, saved = session.now, workload.started_at, workload.saved_at
+        if now != self._now or started != self._started or saved != self._saved:
+            for piece in self.pieces:
+                price_anew(session, piece)
+            self._now, self._started, self._saved = now, started, saved
+        return self.pieces
+
+
+def _age(workload: WorkloadState) -> int:
+    return -(workload.created_at if workload.started_at is None else workload.started_at)
+
+
+def _floor(session: Session, level: int, rank: Rank) -> Rank:
+    """Give the floor of what runs: its price, or its age where that comes first."""
+    return level, rank[1] if session.settings.victims == "cost" else (rank[1],)
 
 
 def stage_two(settings: Settings, price: int, age: int) -> tuple[int, ...]:
