@@ -164,9 +164,22 @@ def test_scores_kept_are_scores_made_anew(cluster, data):
         for cls in session.classes.classes:
             best = session.scorer.best(cls)
             assert session.scorer.capacity(cls) == session.scorer.capacity(cls, np.ones(len(session.nodes), bool))
+            if cls.milli is None:
+                anew, total = session.scorer.slots.of(cls), session.scorer.capacity(cls)
+                assert (anew.tolist(), total) == slots_one_by_one(session.nodes, cls)
             fresh = session.scorer.keys(cls, slice(None))
             assert np.array_equal(cls.key, fresh)
             assert best == (int(fresh.argmax()) if fresh.max() > UNFIT else -1)
+
+
+def slots_one_by_one(nodes, cls):
+    """How many tasks fit on each node by its room, and in all."""
+    found = []
+    for node in range(len(nodes)):
+        room = nodes.room[nodes.rows :, node]
+        fits = min((max(0, int(room[row]) // amount) for row, amount in cls.asks), default=1 << 40)
+        found.append(fits if cls.static[node] else 0)
+    return found, sum(found)
 
 
 @given(clusters(placements=("binpack", "spread")), st.data())

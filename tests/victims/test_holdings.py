@@ -94,7 +94,10 @@ def test_a_trial_that_is_undone_is_no_change():
     assert np.isfinite(holdings.movable).all()
 
 
-@given(st.integers(0, 1 << 32), st.lists(st.tuples(st.sampled_from(("end", "finish", "wait", "save", "back")), st.integers(0, 99))))
+@given(
+    st.integers(0, 1 << 32),
+    st.lists(st.tuples(st.sampled_from(("end", "finish", "wait", "save", "back")), st.integers(0, 99))),
+)
 @settings(max_examples=60, deadline=None)
 def test_pieces_that_are_kept_are_those_that_would_be_worked_out(seed, events):
     """Whatever happens between cycles, and within: what is kept of what still runs differs in its price alone."""

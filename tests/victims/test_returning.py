@@ -54,7 +54,7 @@ def said_to_return(seed):
     for trials, contender, rules, pieces, _ in contenders(cluster, "reclaim", session, most=99):
         for taken in pieces:
             verdict = trials.play(contender, [taken], rules)
-            if isinstance(verdict, Played) or verdict.shield != NO_ROOM or trials.back is None:
+            if isinstance(verdict, Played) or verdict.shield != NO_ROOM or not trials.back:
                 continue
             returning = Returning(session, contender)
             returning.learn([taken], trials.back)

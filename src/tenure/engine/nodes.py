@@ -86,7 +86,7 @@ class NodeTable:
         if len(self.names) == 1 and self.ready[0]:
             column: list[int] = self.room[self.rows :, 0].tolist()
             return column
-        room = self.room[self.rows :, self.ready]
+        room = self.room[self.rows :] if self.ready.all() else self.room[self.rows :, self.ready]
         return room.max(axis=1).tolist() if room.size else [-1] * self.rows
 
     def occupy(

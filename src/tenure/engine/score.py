@@ -16,6 +16,7 @@ from tenure.engine import kernels
 from tenure.engine.classes import Floats, TaskClass
 from tenure.engine.fragmentation import Fragmentation
 from tenure.engine.nodes import NOW, THEN, NodeTable
+from tenure.engine.slots import Slots
 from tenure.model.resources import MILLI
 from tenure.model.settings import Policy
 
@@ -51,6 +52,7 @@ class Scorer:
         self.weights: dict[Policy, float] = placement if isinstance(placement, dict) else {placement: 1.0}
         self.single: Policy | None = placement if isinstance(placement, str) else None
         self.packed = self.single != "spread"
+        self.slots = Slots(nodes)
         self._capacities: dict[int, tuple[int, int]] = {}
         self.scalar: Callable[[TaskClass, int], float] | None = (
             self._packed_one if self.single == "binpack" else self._spread_one if self.single == "spread" else None
@@ -261,6 +263,8 @@ class Scorer:
 
         Exact for whole GPUs and no GPUs, where each node is filled on its own.
         """
+        if cls.milli is None:
+            return self.slots.total(cls) if mask is None else int(self.slots.of(cls)[mask].sum())
         if mask is not None:
             return self._capacity(cls, cls.static & mask)
         state = len(self.nodes.changed)
@@ -270,15 +274,12 @@ class Scorer:
         return known[1]
 
     def _capacity(self, cls: TaskClass, allowed: Mask) -> int:
+        """Look at all nodes, for a class that asks for parts of GPUs."""
         nodes = self.nodes
-        if cls.milli is not None:
-            with np.errstate(divide="ignore"):
-                per_device = np.where(
-                    cls.milli[:, None] > 0, nodes.device[THEN] // np.maximum(cls.milli, 1)[:, None], 0
-                )
-            per_node = per_device.sum(axis=1) // cls.devices
-        else:
-            per_node = np.full(len(nodes), 1 << 40)
+        assert cls.milli is not None
+        with np.errstate(divide="ignore"):
+            per_device = np.where(cls.milli[:, None] > 0, nodes.device[THEN] // np.maximum(cls.milli, 1)[:, None], 0)
+        per_node = per_device.sum(axis=1) // cls.devices
         for row, amount in cls.asks:
             np.minimum(per_node, nodes.room[nodes.rows + row] // amount, out=per_node)
         np.maximum(per_node, 0, out=per_node)

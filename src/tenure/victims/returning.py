@@ -1,8 +1,8 @@
 """Who would take its place back, learnt from one who did.
 
-Where a victim that is the only one from its side ranks before the contender even so, it is served first and has its
-place again. So would everybody of its leaf who holds the same and has stood there no less long: its queue would rank as
-it did then.
+Where a victim ranks before the contender though it is the only one from its side, or the only one that has not
+returned, it is served first and has its place again. So would everybody of its leaf who holds the same and has stood
+there no less long: its queue would rank as it did then.
 """
 
 from __future__ import annotations
@@ -31,16 +31,19 @@ class Returning:
         last = self._last.get(self._kind(piece)) if piece.whole else None
         return last is not None and _place(piece.workload) <= last
 
-    def learn(self, pieces: Sequence[Piece], workload: WorkloadState) -> None:
-        """Hear that of a set one workload returned."""
-        piece = next(p for p in pieces if p.workload is workload)
-        leaf = workload.leaf
-        if leaf == self.leaf or not piece.whole or piece.fresh:
-            return
-        side = self.queues.meeting(self.leaf, leaf)[1]
-        if sum(side in self.queues.path[p.workload.leaf] for p in pieces) == 1:
-            kind, place = self._kind(piece), _place(workload)
-            self._last[kind] = max(place, self._last.get(kind, place))
+    def learn(self, pieces: Sequence[Piece], back: Sequence[WorkloadState]) -> None:
+        """Hear who of a set returned, one after the other."""
+        path = self.queues.path
+        gone = {p.workload: p for p in pieces}
+        for workload in back:
+            piece, leaf = gone[workload], workload.leaf
+            if leaf == self.leaf or not piece.whole or piece.fresh:
+                continue
+            del gone[workload]
+            side = self.queues.meeting(self.leaf, leaf)[1]
+            if not any(side in path[other.leaf] for other in gone):
+                kind, place = self._kind(piece), _place(workload)
+                self._last[kind] = max(place, self._last.get(kind, place))
 
     def _kind(self, piece: Piece) -> tuple[int, int, Amount]:
         return piece.workload.leaf, len(piece.tasks), piece.amount

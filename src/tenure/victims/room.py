@@ -71,7 +71,8 @@ class _Part:
             smallest = int(cls.milli[cls.milli > 0].min(initial=MILLI))
             asks.append((self.nodes.gpu_row, smallest * cls.devices))
         self.asks = asks
-        self.per_node = self._per_node(self.nodes.room[rows:])
+        plain = cls.milli is None
+        self.per_node = session.scorer.slots.of(cls) if plain else self._per_node(self.nodes.room[rows:])
         self.count = int(self.per_node.sum())
         self._columns: dict[int, list[tuple[int, int, int]]] = {}
 

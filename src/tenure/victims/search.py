@@ -129,6 +129,7 @@ class Search:
         self.hopeless: Callable[[], bool] = bool
         self.found = Found()
         self._in_vain = 0
+        self._back: set[WorkloadState] = set()
         self._verdicts: dict[frozenset[Piece], Played | Refusal] = {}
         self.returning = Returning(session, contender)
         self.usable = Usable(self.need, rules, self.allowed, self.found.refusals)
@@ -225,18 +226,23 @@ class Search:
         if not self.many:
             return self.few
         if best is None:
-            return [p for p in self.few if not self.returning(p)][:AROUND]
+            return [p for p in self.few if not self._returns(p)][:AROUND]
         if len(best) >= AROUND:
             return []
         chosen = dict.fromkeys(best)
         beside = [p for node in dict.fromkeys(n for p in best for n, _ in p.frees) for p in self.pool.at(node)]
-        others = sorted_pieces([p for p in dict.fromkeys(beside) if p not in chosen])
+        others = sorted_pieces([p for p in dict.fromkeys(beside) if p not in chosen and not self._returns(p)])
         chosen.update(dict.fromkeys(others[: (AROUND - len(best)) // 2]))
         for piece in self.pool.ordered():
             if len(chosen) >= AROUND:
                 break
-            chosen[piece] = None
+            if not self._returns(piece):
+                chosen[piece] = None
         return sorted_pieces(list(chosen))
+
+    def _returns(self, piece: Piece) -> bool:
+        """Whether it had its place back in a set that was tried, or would return as another did."""
+        return piece.workload in self._back or self.returning(piece)
 
     # -- greedy -----------------------------------------------------------------------------------------------------
 
@@ -245,7 +251,7 @@ class Search:
         greedy = None
         if len(self.need.parts) == 1:
             greedy = Greedy(self.session, self.need, self.pool, self.rules, self.opening, self.others)
-            greedy.leave_out(self.returning)
+            greedy.leave_out(self._returns)
         pieces = [] if greedy is not None else list(self.pool.ordered())
         for _ in range(ATTEMPTS):
             chosen = greedy.run() if greedy is not None else prefix(self.need, pieces)
@@ -299,7 +305,7 @@ class Search:
         for key, subset in self.subsets.of(pieces, alone):
             if (limit is not None and key >= limit) or self._gives_up(most, best):
                 break
-            if not self.need.met(subset, self.others):
+            if not self._may_do(subset):
                 continue
             if not budget.spend():
                 return best
@@ -314,6 +320,10 @@ class Search:
         if self.subsets.beyond is not None and not self.found.refusals:
             self._play(self.subsets.beyond)  # to say why
         return None
+
+    def _may_do(self, subset: list[Piece]) -> bool:
+        """Whether it frees enough; where there are many pieces, those are left aside that had their place back."""
+        return not (self.many and any(map(self._returns, subset))) and self.need.met(subset, self.others)
 
     def _gives_up(self, most: int, best: list[Piece] | None) -> bool:
         """Whether as many sets were tried in vain as may be."""
@@ -375,9 +385,10 @@ class Search:
             verdict = self.trials.play(self.contender, pieces, self.rules, keep=last)
             if last and isinstance(verdict, Played):
                 self.found.played = verdict
-            if isinstance(verdict, Refusal) and verdict.shield == NO_ROOM and self.trials.back is not None:
-                verdict = verdict._replace(about=self.trials.back.key)
-                self.returning.learn(pieces, self.trials.back)
+            if isinstance(verdict, Refusal) and verdict.shield == NO_ROOM and (back := self.trials.back):
+                verdict = verdict._replace(about=back[0].key)
+                self.returning.learn(pieces, back)
+                self._back.update(back)
             self._verdicts[key] = verdict
             if isinstance(verdict, Refusal):
                 self._in_vain += verdict.shield in (NO_ROOM, NO_LANDING)

@@ -75,9 +75,9 @@ class Trials:
     So what was found out about room in one is not believed in another, and after an undone trial everything that was
     known before it holds again.
 
-    ``ahead``: tasks that others got before the contender, in the last set in which it got no place; ``back``: a victim
-    that had its place back. ``steady``: nothing changes on the session between two plays but by what a play carried
-    out, and in the leaves that are told to have ``changed``.
+    ``ahead``: tasks that others got before the contender, in the last set in which it got no place; ``back``: the
+    victims among these others, in their order. ``steady``: nothing changes on the session between two plays but by
+    what a play carried out, and in the leaves that are told to have ``changed``.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Trials:
         self.count = 0
         self.steady = False
         self.ahead = 0
-        self.back: WorkloadState | None = None
+        self.back: list[WorkloadState] = []
         self.changed: set[int] = set()
         self._keys: Keys = {}
         self._before: QueueOrder | None = None
@@ -161,10 +161,10 @@ class Trials:
         )  # fmt: skip
         if not reached:
             self.ahead = len(placed)
-            self.back = next((t.workload for t in placed if t.workload in victims), None)
+            self.back = list(dict.fromkeys(t.workload for t in placed if t.workload in victims))
             return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do")
         if pieces and any(map(gt, NextStep(step.kind, step.tasks, None).amount, step.amount)):
-            self.ahead, self.back = 0, None
+            self.ahead, self.back = 0, []
             return Refusal(NO_ROOM, "room would only be there for subgroups that ask for more than its first ones")
         result.placed += placed
         if barred and result.evicted:  # there was room on the nodes, but not in its queues
