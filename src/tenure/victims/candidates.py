@@ -3,92 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from heapq import merge
 from itertools import islice
 
 import numpy as np
 
 from tenure.engine.nodes import Ints, NodeTable
-from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.plugins import Plugins
 from tenure.victims.holdings import Holdings
+from tenure.victims.lot import Later, Lot
 from tenure.victims.pieces import Kept, Piece, pieces_of
 from tenure.victims.rules import Rules
 
 Alike = tuple[int, Cause, int, int]
 """Leaf of the victims, cause, and of the contender what decides what of it is open."""
-
-
-class Lot:
-    """What may be taken from one leaf, the best to take first, and who there was refused.
-
-    Workloads that were taken from are dropped when somebody next looks.
-    """
-
-    def __init__(
-        self, leaf: int, pieces: list[Piece], refused: list[tuple[WorkloadState, Refusal]], shielded: int
-    ) -> None:
-        self.leaf = leaf
-        self.refused = refused
-        self.shielded = shielded
-        self.of: dict[WorkloadState, list[Piece]] = {}
-        self._pieces = sorted(pieces, key=lambda p: p.rank)
-        self._start = 0
-        self._gone: set[WorkloadState] = set()
-        self._cheapest: list[Piece] | None = None
-        self._frees: tuple[Ints, Ints] | None = None
-        self.uniform = len({p.rank[0] for p in pieces}) <= 1
-        self.least: Amount = tuple(map(min, zip(*(p.amount for p in pieces), strict=True))) if pieces else ()
-        for piece in self._pieces:
-            self.of.setdefault(piece.workload, []).append(piece)
-
-    def drop(self, workload: WorkloadState) -> None:
-        """A workload is no candidate any more."""
-        if self.of.pop(workload, None) is not None:
-            self._gone.add(workload)
-            self._cheapest = self._frees = None
-
-    def first(self) -> Piece | None:
-        """Give the piece that is best taken."""
-        pieces, gone = self._pieces, self._gone
-        while self._start < len(pieces) and pieces[self._start].workload in gone:
-            self._start += 1
-        return pieces[self._start] if self._start < len(pieces) else None
-
-    def beginning(self, count: int, without: Collection[WorkloadState]) -> list[Piece]:
-        """Give the first pieces but those of some workloads."""
-        gone = self._gone
-        there = (p for p in islice(self._pieces, self._start, None) if p.workload not in gone)
-        return list(islice((p for p in there if p.workload not in without), count))
-
-    def all(self) -> list[Piece]:
-        """Give all pieces, those of lower priority first, then by cost."""
-        if self._gone:
-            self._pieces = [p for p in self._pieces[self._start :] if p.workload not in self._gone]
-            self._start = 0
-            self._gone = set()
-        return self._pieces
-
-    def cheapest_first(self) -> list[Piece]:
-        """Give all pieces by their floor."""
-        if self._cheapest is None:
-            self._cheapest = sorted(self.all(), key=lambda p: p.floor)
-        return self._cheapest
-
-    def frees(self, rows: int) -> tuple[Ints, Ints]:
-        """What all of them free together, at most: nodes, and ``int64[rows, nodes]`` beside them."""
-        if self._frees is None:
-            entries = [entry for piece in self._largest() for entry in piece.frees]
-            nodes = np.array([node for node, _ in entries], np.int64)
-            self._frees = nodes, np.array([amounts for _, amounts in entries], np.int64).reshape(-1, rows).T
-        return self._frees
-
-    def _largest(self) -> list[Piece]:
-        return [p for own in self.of.values() for p in ([w for w in own if w.whole] or own)]
 
 
 class Candidates:
@@ -104,7 +37,7 @@ class Candidates:
     @property
     def count(self) -> int:
         """Number of workloads."""
-        return sum(len(lot.of) for lot in self.lots)
+        return sum(map(len, self.lots))
 
     @property
     def shielded(self) -> int:
@@ -124,11 +57,11 @@ class Candidates:
 
     def beginning(self, count: int, without: Collection[WorkloadState]) -> Iterator[Piece]:
         """Give the first pieces in order, but those of some workloads."""
-        return islice(in_order([lot.beginning(count, without) for lot in self.lots]), count)
+        return islice((p for p in self.all() if p.workload not in without), count)
 
     def all(self) -> Iterator[Piece]:
         """Give all pieces in order, see `in_order`."""
-        return in_order([lot.all() for lot in self.lots])
+        return in_order((lot.level, lot.all()) for lot in self.lots)
 
     def freed(self, nodes: NodeTable) -> Ints:
         """What all of them free together, at most, ``int64[rows, nodes]``."""
@@ -141,18 +74,18 @@ class Candidates:
         return freed
 
 
-def in_order(lists: Iterable[list[Piece]]) -> Iterator[Piece]:
-    """Bring pieces of several leaves into one order: queues of lower priority first; within a queue by rank.
+def in_order(leaves: Iterable[tuple[int, Iterable[Piece]]]) -> Iterator[Piece]:
+    """Bring the pieces of several leaves into one order; of each: the priority of its queue, and its pieces in order.
 
-    Priorities of different queues are not compared: queues of one priority are merged by what each would give next.
+    Queues of lower priority come first; priorities of workloads are not compared between queues: queues of one priority
+    are merged by what each would give next.
     """
-    by_level: dict[int, list[list[Piece]]] = {}
-    for pieces in lists:
-        if pieces:
-            by_level.setdefault(pieces[0].leaf_priority, []).append(pieces)
+    by_level: dict[int, list[Iterable[Piece]]] = {}
+    for level, pieces in leaves:
+        by_level.setdefault(level, []).append(pieces)
     for level in sorted(by_level):
-        lists = by_level[level]
-        yield from lists[0] if len(lists) == 1 else merge(*lists, key=lambda p: p.rank[1:])
+        streams = by_level[level]
+        yield from streams[0] if len(streams) == 1 else merge(*streams, key=lambda p: p.rank[1:])
 
 
 class Beyond:
@@ -200,7 +133,9 @@ class Gatherer:
         self._served: set[WorkloadState] = set()
         self._known: dict[Alike, Lot] = {}
         self._pieces: dict[tuple[WorkloadState, bool], list[Piece]] = {}
-        self._begun = {t.workload for t in fresh}
+        self._begun: dict[int, set[WorkloadState]] = {}
+        for task in fresh:
+            self._begun.setdefault(task.workload.leaf, set()).add(task.workload)
 
     def gather(
         self,
@@ -278,6 +213,8 @@ class Gatherer:
 
     def _lot(self, contender: WorkloadState, rules: Rules, leaf: int) -> Lot:
         self.holdings.catch_up()
+        if self._may_wait(contender, rules, leaf):
+            return self._for_later(leaf)
         pieces: list[Piece] = []
         refused: list[tuple[WorkloadState, Refusal]] = []
         shielded = 0
@@ -294,7 +231,33 @@ class Gatherer:
                 if not refusal.core_only:
                     continue
             pieces += self._pieces_of(victim, core=refusal is None)
-        return Lot(leaf, pieces, refused, shielded)
+        return Lot(leaf, self._level(leaf), pieces, refused, shielded)
+
+    def _level(self, leaf: int) -> int:
+        return self.session.queues.queues[leaf].priority
+
+    def _may_wait(self, contender: WorkloadState, rules: Rules, leaf: int) -> bool:
+        """Whether it is known of a whole leaf that nobody there is refused, and what each costs at least."""
+        if self.detailed or rules.cause != "reclaim" or leaf == contender.leaf:
+            return False
+        holdings, cheapest = self.holdings, self.session.settings.victims == "cost"
+        if not (cheapest and holdings.of_one_priority(leaf) and leaf in holdings.open_to(contender.leaf)):
+            return False
+        return self.plugins.silent(self.session, rules.cause, contender, leaf)
+
+    def _for_later(self, leaf: int) -> Lot:
+        least, begun = self.holdings.least(leaf), self._begun.get(leaf, ())
+        at_once = [w for w, cost in least.items() if cost < 0 or w in begun]
+        pieces = [piece for w in at_once for piece in self._of_candidate(w)]
+        others = ((w, cost) for w, cost in least.items() if cost >= 0 and w not in begun)
+        later = Later(others, self.holdings.sizes(leaf), partial(self.holdings.entries, leaf), self._of_candidate)
+        return Lot(leaf, self._level(leaf), pieces, later=later)
+
+    def _of_candidate(self, victim: WorkloadState) -> list[Piece]:
+        """Give the pieces of what the rules let go and nobody shields."""
+        if victim in self._served or victim.key in self.barred or not victim.occupied():
+            return []
+        return self._pieces_of(victim, core=True)
 
     def _may_concern(self, contender: WorkloadState, rules: Rules, victim: WorkloadState) -> bool:
         if victim is contender or victim in self._served or not rules.concerns(victim) or not victim.occupied():
@@ -312,7 +275,7 @@ class Gatherer:
 
     def _pieces_of(self, victim: WorkloadState, *, core: bool) -> list[Piece]:
         """Give the pieces of a workload; where it runs as it did, nothing is worked out but what they cost now."""
-        simple = core and victim not in self._begun
+        simple = core and victim not in self._begun.get(victim.leaf, ())
         if simple and (kept := self.holdings.pieces.get(victim)) is not None:
             return kept.priced(self.session, victim)
         found = self._pieces.get((victim, core))

@@ -7,9 +7,9 @@ changed are looked at again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection
 from operator import add, attrgetter, sub
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.shields.policy import DISABLED, FENCE, disabled, fence
-from tenure.victims.pieces import Kept
+from tenure.victims.pieces import Kept, costs_at_least
 from tenure.victims.table import Entries, Table
 
 
@@ -53,6 +53,9 @@ class Holdings:
         self._sums: dict[int, Amount] = {}
         self._largest: dict[int, Amount] = {}
         self._by_name: dict[int, list[WorkloadState]] = {}
+        self._least: dict[int, dict[WorkloadState, int | None]] = {}
+        self._priorities: dict[int, Counter[int]] = {}
+        self._as_of = session.now
         self._tables: dict[int, Table] = {}
         self._movable = np.zeros((session.nodes.rows, count))
         self.pieces: dict[WorkloadState, Kept] = {}
@@ -137,11 +140,18 @@ class Holdings:
             sizes[before] -= 1
             if not sizes[before]:
                 del sizes[before]
+        else:
+            self._priorities.setdefault(leaf, Counter())[workload.priority] += 1
+        least = self._least.setdefault(leaf, {})
         if any(after):
             sizes[after] += 1
-            totals[workload] = after
+            totals[workload], least[workload] = after, None
         else:
-            del totals[workload]
+            del totals[workload], least[workload]
+            levels = self._priorities[leaf]
+            levels[workload.priority] -= 1
+            if not levels[workload.priority]:
+                del levels[workload.priority]
 
     def largest(self, leaf: int) -> Amount:
         """Give, for each row, the most that one workload of a leaf holds."""
@@ -151,9 +161,24 @@ class Holdings:
             found = self._largest[leaf] = tuple(map(max, zip(*sizes, strict=True))) if sizes else self._none
         return found
 
-    def sizes(self, leaf: int) -> Iterable[Amount]:
+    def sizes(self, leaf: int) -> Collection[Amount]:
         """Give what the preemptible workloads of a leaf hold, each amount once."""
         return self._sizes.get(leaf, ())
+
+    def of_one_priority(self, leaf: int) -> bool:
+        """Whether all preemptible workloads of a leaf that hold something have one priority."""
+        return len(self._priorities.get(leaf, ())) <= 1
+
+    def least(self, leaf: int) -> dict[WorkloadState, int]:
+        """Give what taking anything of each preemptible workload of a leaf costs at least, -1 if that is not known."""
+        if self.session.now < self._as_of:  # the clock was put back
+            self._least = {leaf: dict.fromkeys(least) for leaf, least in self._least.items()}
+        self._as_of = self.session.now
+        found = self._least.get(leaf, {})
+        for workload, cost in found.items():
+            if cost is None:
+                found[workload] = costs_at_least(self.session, workload)
+        return cast("dict[WorkloadState, int]", found)
 
     def held(self, leaf: int) -> Amount:
         """Give what all preemptible workloads of a leaf hold."""

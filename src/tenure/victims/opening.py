@@ -14,7 +14,7 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.reclaiming import FULLNESS, ReclaimRules
 from tenure.victims.bounds import Bounds, Groups
-from tenure.victims.candidates import Lot
+from tenure.victims.lot import Lot
 from tenure.victims.pieces import Piece
 from tenure.victims.subsets import Limits
 

@@ -158,6 +158,20 @@ def price_anew(session: Session, piece: Piece) -> None:
     piece.floor = _floor(session, piece.leaf_priority, piece.rank)
 
 
+def costs_at_least(session: Session, workload: WorkloadState) -> int:
+    """What taking anything of a workload costs at least, now and as long as it runs as it does; -1 if nobody knows.
+
+    It is known of what has nothing beyond its core and makes no checkpoints: that costs more from moment to moment.
+    """
+    if workload.root.children or len(workload.tasks) > workload.root.minimum or workload.started_at is None:
+        return -1
+    checkpoints = workload.model.checkpoint or session.settings.disruption.assumed_checkpoint
+    active = [t for t in workload.tasks if t.node >= 0 and t.active]
+    if checkpoints or not active or any((t.model.started_at or 0) > session.now for t in active):
+        return -1
+    return cost_of_all(session, active)
+
+
 class Kept:
     """The pieces of a workload that runs as it did when they were worked out, and as of when they are priced."""
 

@@ -11,8 +11,9 @@ from itertools import islice
 
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
-from tenure.victims.candidates import Candidates, Lot, in_order
-from tenure.victims.pieces import Piece
+from tenure.victims.candidates import Candidates, in_order
+from tenure.victims.lot import Lot
+from tenure.victims.pieces import Piece, Rank
 
 Usable = Callable[[Piece], bool]
 
@@ -57,7 +58,7 @@ class Pool:
 
     def _all_of(self, workload: WorkloadState) -> Sequence[Piece]:
         lot = self._lots.get(workload.leaf)
-        return () if lot is None else lot.of.get(workload, ())
+        return () if lot is None else lot.of(workload)
 
     def at(self, node: int) -> list[Piece]:
         """Give the pieces that free something on a node, in order, of the leaves that have been open so far."""
@@ -76,25 +77,26 @@ class Coming:
     def __init__(self, usable: Usable, closed: Callable[[Lot], bool]) -> None:
         self.usable = usable
         self.closed = closed
-        self._heap: list[tuple[object, int, int, int, list[Piece], Lot]] = []
+        self._heap: list[tuple[Rank, int, int, Piece, Iterator[Piece], Lot]] = []
         self._added = 0
 
     def add(self, lots: Iterable[Lot]) -> None:
         """Take in lots, from their beginnings."""
         for lot in lots:
             pieces = lot.cheapest_first()
-            if pieces:
+            piece = next(pieces, None)
+            if piece is not None:
                 self._added += 1
-                heappush(self._heap, (pieces[0].floor, lot.leaf, self._added, 0, pieces, lot))
+                heappush(self._heap, (piece.floor, lot.leaf, self._added, piece, pieces, lot))
 
     def peek(self) -> Piece | None:
         """Give the next piece, and leave it."""
         heap = self._heap
         while heap:
-            *_, position, pieces, lot = heap[0]
+            *_, piece, _, lot = heap[0]
             if self.closed(lot):
                 heappop(heap)
-            elif self.usable(piece := pieces[position]):
+            elif self.usable(piece):
                 return piece
             else:
                 self.take()
@@ -102,11 +104,12 @@ class Coming:
 
     def take(self) -> None:
         """Leave the next piece behind."""
-        _, leaf, number, position, pieces, lot = self._heap[0]
-        if position + 1 < len(pieces):
-            heapreplace(self._heap, (pieces[position + 1].floor, leaf, number, position + 1, pieces, lot))
-        else:
+        _, leaf, number, _, pieces, lot = self._heap[0]
+        piece = next(pieces, None)
+        if piece is None:
             heappop(self._heap)
+        else:
+            heapreplace(self._heap, (piece.floor, leaf, number, piece, pieces, lot))
 
 
 def sorted_pieces(pieces: Sequence[Piece]) -> list[Piece]:
@@ -114,4 +117,5 @@ def sorted_pieces(pieces: Sequence[Piece]) -> list[Piece]:
     by_leaf: dict[int, list[Piece]] = {}
     for piece in pieces:
         by_leaf.setdefault(piece.workload.leaf, []).append(piece)
-    return list(in_order([sorted(by_leaf[leaf], key=lambda p: p.rank) for leaf in sorted(by_leaf)]))
+    leaves = (sorted(by_leaf[leaf], key=lambda p: p.rank) for leaf in sorted(by_leaf))
+    return list(in_order((pieces[0].leaf_priority, pieces) for pieces in leaves))

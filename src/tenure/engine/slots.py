@@ -1,0 +1,76 @@
+"""How many tasks of a class each node will have room for, kept from one look to the next.
+
+Only nodes that changed since are looked at again. Each node is filled on its own, once what terminates has left.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tenure.engine.classes import TaskClass
+from tenure.engine.nodes import Ints, NodeTable
+
+FEW = 16
+"""Nodes up to which a loop is faster than vectors (measured)."""
+
+
+class _Known:
+    __slots__ = ("per_node", "state", "total")
+
+    def __init__(self, per_node: Ints, state: int) -> None:
+        self.per_node = per_node
+        self.state = state
+        self.total = int(per_node.sum())
+
+
+class Slots:
+    """What is known of the classes of one node table that ask for no parts of GPUs."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self.nodes = nodes
+        self._known: dict[int, _Known] = {}
+
+    def of(self, cls: TaskClass) -> Ints:
+        """Give how many fit on each node, ``int64[nodes]``; it is the caller's own."""
+        return self._caught_up(cls).per_node.copy()
+
+    def total(self, cls: TaskClass) -> int:
+        """Give how many fit on all nodes together."""
+        return self._caught_up(cls).total
+
+    def _caught_up(self, cls: TaskClass) -> _Known:
+        changed, known = self.nodes.changed, self._known.get(cls.id)
+        if known is None or len(changed) - known.state > max(len(self.nodes), 64):
+            index = np.arange(len(self.nodes))
+            known = self._known[cls.id] = _Known(self._on(cls, index), len(changed))
+        elif known.state < len(changed):
+            recent = dict.fromkeys(changed[known.state :])
+            if len(recent) <= FEW:
+                self._look_at_few(cls, known, recent)
+            else:
+                index = np.fromiter(recent, np.int64, len(recent))
+                now = self._on(cls, index)
+                known.total += int(now.sum()) - int(known.per_node[index].sum())
+                known.per_node[index] = now
+            known.state = len(changed)
+        return known
+
+    def _on(self, cls: TaskClass, index: Ints) -> Ints:
+        """Look at some nodes."""
+        nodes = self.nodes
+        found = np.full(len(index), 1 << 40, np.int64)
+        for row, amount in cls.asks:
+            np.minimum(found, nodes.room[nodes.rows + row, index] // amount, out=found)
+        return np.where(cls.static[index], np.maximum(found, 0), 0)
+
+    def _look_at_few(self, cls: TaskClass, known: _Known, recent: dict[int, None]) -> None:
+        nodes, per_node = self.nodes, known.per_node
+        for node in recent:
+            if not cls.static_list[node]:
+                continue
+            room, least = nodes.room[nodes.rows :, node].tolist(), 1 << 40
+            for row, amount in cls.asks:
+                least = min(least, room[row] // amount)
+            least = max(least, 0)
+            known.total += least - int(per_node[node])
+            per_node[node] = least
