@@ -33,7 +33,7 @@ def what_goes(caps, contender, rows):
     for mine, siblings in caps.sides(contender).items():
         for sibling in siblings:
             below = sibling.below(caps, rows)
-            here = below.on_nodes(caps.holdings, rows[0], len(caps.holdings.session.nodes), capped=True)
+            here = below.on_nodes(caps.holdings, rows[0], len(caps.holdings.session.nodes))
             found.append((mine, sibling.queue, below.leaves, below.total, here.tolist()))
     return found
 

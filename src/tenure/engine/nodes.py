@@ -35,7 +35,8 @@ class NodeTable:
 
     ``capacity`` is ``int64[rows, nodes]``; ``device`` is ``int64[2, nodes, devices]``, milli-GPU free on each device
     now and then, 0 for devices that a node does not have. ``changed`` lists the nodes in the order in which they
-    changed, for caches to catch up; ``waiting`` counts the tasks for which the two halves differ.
+    changed, for caches to catch up; ``stamps`` has for each a number that is a new one after every change, and the old
+    one again once that is undone. ``waiting`` counts the tasks for which the two halves differ.
     """
 
     def __init__(self, nodes: list[Node], resources: list[str], journal: Journal) -> None:
@@ -47,6 +48,8 @@ class NodeTable:
         self.gpu_memory = np.fromiter((n.gpu_memory or 0 for n in self.nodes), np.int64, len(self.nodes))
         self.journal = journal
         self.changed: list[int] = []
+        self.stamps = [0] * len(self.nodes)
+        self._stamp = 0
         self.waiting = 0
         self._build(resources)
 
@@ -107,14 +110,19 @@ class NodeTable:
             column[rows:] -= amount
         if devices:
             self.occupy_devices(node, devices, sign * milli, now=now, then=then)
-        self.changed.append(node)
+        self._changes(node)
 
     def take(self, node: int, both: Ints) -> None:
         """Take the same from both halves; ``both`` is ``int64[2 * rows]``. The short way for a plain bind."""
         if self.journal.depth:
             self.journal.keep(self.room, (slice(None), node))
         self.room[:, node] -= both
+        self._changes(node)
+
+    def _changes(self, node: int) -> None:
         self.changed.append(node)
+        self._stamp += 1
+        self.journal.put(self.stamps, node, self._stamp)
 
     def occupy_devices(self, node: int, devices: tuple[int, ...], milli: int, *, now: bool, then: bool) -> None:
         """Take ``milli`` (negative: give it back) of each of ``devices``, and count anew which are free."""

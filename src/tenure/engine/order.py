@@ -110,11 +110,11 @@ class QueueOrder:
         self.shares = shares
         self.queues = session.queues
         self.skip = skip
-        self._shared: set[int] = set()
         waiting = [leaf for leaf, entries in session.waiting.entries.items() if entries]
         only = self.only = len(waiting) == 1
         self.forks = set() if only else self.queues.forks(tuple(waiting))
         self.cursors = {leaf: self._cursor(leaf, skip) for leaf in waiting}
+        self._own = set(waiting)
         self.heads: dict[int, WorkloadState] = {}
         self.heaps: dict[int, list[tuple[Key | None, int]]] = {}
         self._keys = {} if keys is None else keys
@@ -138,7 +138,7 @@ class QueueOrder:
         added = [leaf for leaf in leaves if leaf not in self.cursors and entries[leaf]]
         order = copy(self)
         if added:
-            order.forks = self.queues.forks((*self.cursors, *added))
+            order.forks = self.queues.forks(tuple(self.cursors), added)
         return order.taken_up(skip, leaves, added)
 
     def taken_up(self, skip: Skip, changed: set[int], added: Iterable[int]) -> QueueOrder:
@@ -146,7 +146,7 @@ class QueueOrder:
         self.skip, self.cursors, self.heads = skip, dict(self.cursors), dict(self.heads)
         self.heaps = {parent: heap.copy() for parent, heap in self.heaps.items()}
         leaves = (changed | self.free) & (self.cursors.keys() | set(added))
-        self._shared = self.cursors.keys() - leaves
+        self._own = set(leaves)
         for leaf in sorted(leaves):
             self.cursors[leaf] = self._cursor(leaf, skip)
             self._advance(leaf)
@@ -200,19 +200,16 @@ class QueueOrder:
             self.heads.pop(parent, None)
 
     def _advance(self, leaf: int, passed: Amount | None = None) -> None:
-        cursor = self.cursors.get(leaf)
-        if cursor is not None:
-            cursor = self._own(leaf)
-        head = cursor.head(passed) if cursor else None
+        head = self._cursor_of(leaf).head(passed) if leaf in self.cursors else None
         if head is None:
             self.heads.pop(leaf, None)
         else:
             self.heads[leaf] = head
 
-    def _own(self, leaf: int) -> LeafCursor:
+    def _cursor_of(self, leaf: int) -> LeafCursor:
         """Give a leaf's cursor, which no other order uses."""
-        if leaf in self._shared:
-            self._shared.discard(leaf)
+        if leaf not in self._own:
+            self._own.add(leaf)
             self.cursors[leaf] = self.cursors[leaf].again(self.skip)
         return self.cursors[leaf]
 
@@ -227,7 +224,7 @@ class QueueOrder:
     def pass_over(self, workload: WorkloadState) -> None:
         """The workload, which was next, got nothing in this pass."""
         assert workload.step is not None
-        self._own(workload.leaf).position += 1
+        self._cursor_of(workload.leaf).position += 1
         self._renew(workload.leaf, workload.step.amount)
 
     def _renew(self, leaf: int, passed: Amount | None = None) -> None:

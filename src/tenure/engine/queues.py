@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import add, sub
 
 from tenure.engine.journal import Journal
@@ -47,7 +48,7 @@ class QueueTree:
         self.version = 0
         self.told: dict[int, Amount] = {}
         self._meeting: dict[tuple[int, int], tuple[int, int]] = {}
-        self._forks: tuple[tuple[int, ...], set[int]] = ((), set())
+        self._forks: tuple[tuple[int, ...], dict[int, set[int]], set[int]] = ((), {}, set())
 
     def _order(self, queues: list[Queue]) -> None:
         below: dict[str | None, list[Queue]] = {}
@@ -110,15 +111,21 @@ class QueueTree:
             )
         return found
 
-    def forks(self, leaves: tuple[int, ...]) -> set[int]:
-        """Give the inner queues below which several of some leaves contend."""
+    def forks(self, leaves: tuple[int, ...], added: Iterable[int] = ()) -> set[int]:
+        """Give the inner queues below which several of some leaves contend, and others ``added`` to them."""
         if self._forks[0] != leaves:
             below: dict[int, set[int]] = {}
-            for leaf in leaves:
-                for queue in self.path[leaf][:-1]:
-                    below.setdefault(self.parent[queue], set()).add(queue)
-            self._forks = leaves, {queue for queue, children in below.items() if len(children) > 1}
-        return self._forks[1]
+            self._count_below(leaves, below)
+            self._forks = leaves, below, {queue for queue, children in below.items() if len(children) > 1}
+        _, known, forks = self._forks
+        more = {self.parent[q]: set(known.get(self.parent[q], ())) for leaf in added for q in self.path[leaf][:-1]}
+        self._count_below(added, more)
+        return forks.union(queue for queue, children in more.items() if len(children) > 1)
+
+    def _count_below(self, leaves: Iterable[int], below: dict[int, set[int]]) -> None:
+        for leaf in leaves:
+            for queue in self.path[leaf][:-1]:
+                below.setdefault(self.parent[queue], set()).add(queue)
 
     def allocate(self, leaf: int, amount: Amount, *, fixed: bool) -> None:
         """Count ``amount`` as allocated from ``leaf`` up."""

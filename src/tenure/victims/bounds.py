@@ -242,7 +242,7 @@ class Bounds:
         need = self._need(step)
         if need.tasks == 1 and need.parts and self._one_may_do(need.parts[0].asks, groups):
             return False
-        freed, total = self._let_go(groups, sorted({row for part in need.parts for row, _ in part.asks}))
+        freed, total = self._let_go(groups, sorted({row for part in need.parts for row in part.scarce()}))
         return not self._fits(need, freed, total)
 
     def _one_may_do(self, asks: Sequence[tuple[int, int]], groups: Groups) -> bool:
@@ -256,16 +256,20 @@ class Bounds:
         return False
 
     def _let_go(self, groups: Groups, rows: Sequence[int]) -> tuple[Floats, dict[int, float]]:
-        """What could be freed on each node, ``float64[rows, nodes]``, and in all, for the rows that are asked for."""
+        """What could be freed on each node, ``float64[rows, nodes]``, and in all, for the rows that are asked for.
+
+        Of what queues do not count (free devices) all that is preemptible, wherever it belongs.
+        """
         nodes = self.session.nodes
         freed, total = np.zeros((nodes.rows, len(nodes))), {}
         for row in rows:
-            capped = row < nodes.amounts
+            if row >= nodes.amounts:
+                freed[row] = self.holdings.movable[row]
+                continue
             for side in groups.sides:
-                here = side.below.on_nodes(self.holdings, row, len(nodes), capped=capped)
-                freed[row] += np.minimum(here, max(0.0, side.cap[row])) if capped else here
-            if capped:
-                total[row] = float(sum(min(side.below.total[row], max(0.0, side.cap[row])) for side in groups.sides))
+                here = side.below.on_nodes(self.holdings, row, len(nodes))
+                freed[row] += np.minimum(here, max(0.0, side.cap[row]))
+            total[row] = float(sum(min(side.below.total[row], max(0.0, side.cap[row])) for side in groups.sides))
         return freed, total
 
     def _sides(self, rules: ReclaimRules, held: dict[int, Amount] | None = None) -> list[Side]:

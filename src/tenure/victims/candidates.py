@@ -192,6 +192,10 @@ class Gatherer:
                 if key[0] == workload.leaf:
                     lot.drop(workload)
 
+    def close(self) -> None:
+        """The pass is over: let go of the lots, which know their gatherer."""
+        self._known.clear()
+
     def _leaves(self) -> Iterable[int]:
         if not self.detailed:
             return self.holdings.leaves

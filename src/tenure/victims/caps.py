@@ -69,21 +69,20 @@ class Below:
     parts: Sequence[Below]
     _on_nodes: dict[int, NDArray[np.float64]] = field(default_factory=dict)
 
-    def on_nodes(self, holdings: Holdings, row: int, count: int, *, capped: bool) -> NDArray[np.float64]:
-        """Give what they let go of one resource on each of ``count`` nodes; a cap holds for what queues count."""
+    def on_nodes(self, holdings: Holdings, row: int, count: int) -> NDArray[np.float64]:
+        """Give what they let go of one resource on each of ``count`` nodes."""
         found = self._on_nodes.get(row)
         if found is None:
-            found = self._sum(holdings, row, count, capped=capped)
-            self._on_nodes[row] = found = np.minimum(found, max(0.0, self.cap[row])) if capped else found
+            found = self._on_nodes[row] = np.minimum(self._sum(holdings, row, count), max(0.0, self.cap[row]))
         return found
 
-    def _sum(self, holdings: Holdings, row: int, count: int, *, capped: bool) -> NDArray[np.float64]:
+    def _sum(self, holdings: Holdings, row: int, count: int) -> NDArray[np.float64]:
         found = np.zeros(count)
         for part in self.parts:
             if part.parts:
-                found += part.on_nodes(holdings, row, count, capped=capped)
+                found += part.on_nodes(holdings, row, count)
         single = [next(iter(part.leaves.items())) for part in self.parts or (self,) if part.leaves and not part.parts]
-        entries = [(holdings.entries(leaf), own[row] if capped else inf) for leaf, own in single]
+        entries = [(holdings.entries(leaf), own[row]) for leaf, own in single]
         if entries:
             nodes = np.concatenate([held.node for held, _ in entries])
             amounts = np.concatenate([np.minimum(held.frees[row], max(0.0, most)) for held, most in entries])

@@ -7,7 +7,7 @@ changed are looked at again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from operator import add, attrgetter, sub
 from typing import NamedTuple, cast
 
@@ -45,6 +45,7 @@ class Holdings:
         self.departures = 0
         count = len(session.nodes)
         self._seen = -1
+        self._stamps = [-1] * count
         self._room = np.full_like(session.nodes.room, -1)
         self._shares: list[dict[TaskState, Share]] = [{} for _ in range(count)]
         self._occupants: list[list[int]] = [[] for _ in range(count)]
@@ -65,14 +66,17 @@ class Holdings:
 
     def catch_up(self) -> None:
         """Look again at the nodes that changed since the last time."""
-        changed = self.session.nodes.changed
+        changed, stamps = self.session.nodes.changed, self.session.nodes.stamps
         if self._seen == len(changed):
             return
         fresh = 0 <= self._seen <= len(changed)
-        nodes = sorted(set(changed[self._seen :])) if fresh else list(range(len(self._shares)))
+        recent = sorted(set(changed[self._seen :])) if fresh else range(len(self._shares))
         self._seen = len(changed)
+        nodes = [n for n in recent if stamps[n] != self._stamps[n]]  # what was tried and undone differs in nothing
+        for node in nodes:
+            self._stamps[node] = stamps[node]
         room = self.session.nodes.room[:, nodes]
-        differs = [self._look(node) for node in nodes]  # what was tried and undone differs in nothing
+        differs = [self._look(node) for node in nodes]
         if any(differs) or not np.array_equal(room, self._room[:, nodes]):
             self._room[:, nodes] = room
             self.version += 1
@@ -184,9 +188,13 @@ class Holdings:
         """Give what all preemptible workloads of a leaf hold."""
         return self._sums.get(leaf, self._none)
 
-    def count(self, leaf: int) -> int:
-        """Give the number of preemptible workloads of a leaf that hold something."""
-        return len(self._totals.get(leaf, ()))
+    def at_most(self, count: int, leaves: Iterable[int]) -> bool:
+        """Whether no more than ``count`` preemptible workloads of some leaves hold something."""
+        for leaf in leaves:
+            count -= len(self._totals.get(leaf, ()))
+            if count < 0:
+                return False
+        return True
 
     def workloads(self, leaf: int) -> list[WorkloadState]:
         """Give the preemptible workloads of a leaf that hold something, by name."""

@@ -74,10 +74,8 @@ class Turns:
             waiting = [w for w in order if (fresh is None or w in fresh) and self._may_contend(w)]
         if waiting:
             self.gatherer = self._gatherer()
-        turn = FIRST_TURN
-        while waiting and self.state.budget.left > 0:
-            waiting = [w for w in waiting if self._turn(w, turn)]
-            turn *= 4
+            waiting = self._take_turns(waiting)
+            self.gatherer.close()
         for workload in waiting:
             text = f"the search for victims by {self.cause} was cut off by search.maxScenarios and goes on next cycle"
             self.state.obstacle(workload.key, Reason("SearchExhausted", text, {"cause": self.cause}))
@@ -85,6 +83,14 @@ class Turns:
         self._remember(memory, exhausted=bool(waiting))
         known = set(self.state.plan.warnings)
         self.state.plan.warnings += [c for c in self.state.plugins.complaints.values() if c not in known]
+
+    def _take_turns(self, waiting: list[WorkloadState]) -> list[WorkloadState]:
+        """Let contenders have their turns; gives those for whom there are none left."""
+        turn = FIRST_TURN
+        while waiting and self.state.budget.left > 0:
+            waiting = [w for w in waiting if self._turn(w, turn)]
+            turn *= 4
+        return waiting
 
     def _gatherer(self) -> Gatherer:
         state = self.state
@@ -226,7 +232,7 @@ class Turns:
             return Search(self.session, self.trials, contender, rules, candidates, prepare)
         bounds, groups = self.bounds, self.bounds.open_to(contender)
         leaves = groups.leaves
-        few = sum(map(self.state.memory.holdings.count, leaves)) <= EXACT
+        few = self.state.memory.holdings.at_most(EXACT, leaves)
         reach = Reach(bounds.may_be_taken(contender, groups), partial(bounds.too_much, contender))
         near = leaves
         if not few:
