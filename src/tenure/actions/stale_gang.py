@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tenure.actions.context import Context
 from tenure.engine.evictions import evict
 from tenure.engine.plan import Refused
@@ -18,14 +20,21 @@ CAUSE: Cause = "stale-gang"
 
 def stale_gang(context: Context) -> None:
     """Note who is stale and since when, and evict those whose grace is over."""
-    for workload in _watched(context):
-        if workload.root.satisfied() or not workload.occupied():
+    for workload, whole in _of_interest(context):
+        if whole or not workload.occupied():
             _note(context, workload, None)
         elif not any(t.phase is SUCCEEDED for t in workload.tasks):
             _judge(context, workload)
 
 
-def _watched(context: Context) -> list[WorkloadState]:
+def _of_interest(context: Context) -> list[tuple[WorkloadState, bool]]:
+    """Give those that lack something, or did, by name, and whether their core is whole."""
+    looked = [(w, w.root.satisfied()) for w in _watched(context)]
+    found = [(w, whole) for w, whole in looked if not whole or w.stale_since is not None]
+    return sorted(found, key=lambda f: f[0].key)
+
+
+def _watched(context: Context) -> Iterable[WorkloadState]:
     """Gangs that came with tasks that ran already: those that are started here start whole and stay whole."""
     session, watched = context.session, context.watched
     for workload in session.workloads.values() if watched is None else session.added:
@@ -35,7 +44,7 @@ def _watched(context: Context) -> list[WorkloadState]:
     context.watched = watched = watched or {}
     for key in [k for k, w in watched.items() if session.workloads.get(k) is not w]:
         del watched[key]
-    return [workload for _, workload in sorted(watched.items())]
+    return watched.values()
 
 
 def _note(context: Context, workload: WorkloadState, since: int | None) -> None:

@@ -163,8 +163,8 @@ class QueueOrder:
         for queue in {q for leaf in leaves for q in self.queues.path[leaf]}:
             touched.setdefault(self.queues.parent[queue], set()).add(queue)
         for parent in sorted(touched, reverse=True):  # parents come before children
-            contending = touched[parent].union(child for _, child in self.heaps[parent])
-            self._put(parent, [q for q in sorted(contending) if q in self.heads])
+            mine = touched[parent]
+            self._put(parent, [e for e in self.heaps[parent] if e[1] not in mine], [q for q in mine if q in self.heads])
         self._look_for_one_alone()
         return self
 
@@ -187,12 +187,13 @@ class QueueOrder:
                 self._build(child, self.queues.children[child])
             if child in self.heads:
                 contending.append(child)
-        self._put(parent, contending)
+        self._put(parent, (), contending)
 
-    def _put(self, parent: int, contending: Sequence[int]) -> None:
-        """Put those below a queue that have somebody to serve into order."""
-        alone = len(contending) == 1
-        heap = self.heaps[parent] = [(None if alone else self.key(c), c) for c in contending]
+    def _put(self, parent: int, known: Sequence[tuple[Key | None, int]], others: Sequence[int]) -> None:
+        """Put those below a queue that have somebody to serve into order; of some their keys may be known."""
+        alone = len(known) + len(others) == 1
+        keys: list[tuple[Key | None, int]] = [(None if alone else key or self.key(q), q) for key, q in known]
+        heap = self.heaps[parent] = keys + [(None if alone else self.key(q), q) for q in others]
         heapify(heap)  # type: ignore[arg-type, unused-ignore]
         if heap:
             self.heads[parent] = self.heads[heap[0][1]]
@@ -231,14 +232,21 @@ class QueueOrder:
         self._advance(leaf, passed)
         if self._top >= 0:
             return
-        heads, heaps, parents = self.heads, self.heaps, self.queues.parent
+        heads, heaps, parents, keys = self.heads, self.heaps, self.queues.parent, self._keys
+        held = self.queues.allocated
         for queue in self.queues.path[leaf]:
             parent = parents[queue]
             heap = heaps[parent]
-            if queue not in heads:
+            head = heads.get(queue)
+            if head is None:
                 heappop(heap)
-            elif len(heap) > 1 and (key := self.key(queue)) is not heap[0][0]:
-                heapreplace(heap, (key, queue))
+            elif len(heap) > 1:
+                step: NextStep = head.step  # type: ignore[assignment]
+                known = keys.get((queue, step.amount))  # what `key` gives, without the calls, where it is known
+                plain = known is not None and known[0] is held[queue] and not self.cursors[head.leaf].freely
+                key = known[1] if plain and known is not None else self.key(queue)
+                if key is not heap[0][0]:
+                    heapreplace(heap, (key, queue))
             if heap:
                 heads[parent] = heads[heap[0][1]]
             else:

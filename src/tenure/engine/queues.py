@@ -47,7 +47,7 @@ class QueueTree:
         self.named = [i for i, r in enumerate(resources) if r in named]
         self.version = 0
         self.told: dict[int, Amount] = {}
-        self._meeting: dict[tuple[int, int], tuple[int, int]] = {}
+        self._down = [path[::-1] for path in self.path]
         self._forks: tuple[tuple[int, ...], dict[int, set[int]], set[int]] = ((), {}, set())
 
     def _order(self, queues: list[Queue]) -> None:
@@ -100,16 +100,11 @@ class QueueTree:
         return self.children[parent] if parent >= 0 else self.top
 
     def meeting(self, one: int, other: int) -> tuple[int, int]:
-        """Give the children, towards one leaf and another, of their lowest common ancestor."""
-        found = self._meeting.get((one, other))
-        if found is None:
-            mine, theirs = self.path[one], self.path[other]
-            shared = set(mine) & set(theirs)
-            found = self._meeting[one, other] = (
-                next(q for q in reversed(mine) if q not in shared),
-                next(q for q in reversed(theirs) if q not in shared),
-            )
-        return found
+        """Give the children, towards one leaf and another, of the lowest common ancestor of two different leaves."""
+        for pair in zip(self._down[one], self._down[other], strict=False):
+            if pair[0] != pair[1]:
+                return pair
+        raise ValueError(self.queues[one].name)
 
     def forks(self, leaves: tuple[int, ...], added: Iterable[int] = ()) -> set[int]:
         """Give the inner queues below which several of some leaves contend, and others ``added`` to them."""

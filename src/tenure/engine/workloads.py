@@ -100,7 +100,12 @@ class Group:
     @property
     def running(self) -> int:
         """Number of its own tasks that are active or nominated."""
-        return sum(t.active or t.nominated >= 0 for t in self.tasks)
+        found = 0
+        for task in self.tasks:  # a generator would cost more than the loop
+            phase = task.phase
+            if phase is RUNNING or phase is BOUND or phase is SUCCEEDED or task.nominated >= 0:
+                found += 1
+        return found
 
     @property
     def size(self) -> int:

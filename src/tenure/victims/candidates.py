@@ -251,10 +251,12 @@ class Gatherer:
 
     def _for_later(self, leaf: int) -> Lot:
         least, begun = self.holdings.least(leaf), self._begun.get(leaf, ())
-        at_once = [w for w, cost in least.items() if cost < 0 or w in begun]
+        at_once: list[WorkloadState] = []
+        if begun or min(least.values(), default=0) < 0:
+            at_once = [w for w, cost in least.items() if cost < 0 or w in begun]
+            least = {w: cost for w, cost in least.items() if cost >= 0 and w not in begun}
         pieces = [piece for w in at_once for piece in self._of_candidate(w)]
-        others = ((w, cost) for w, cost in least.items() if cost >= 0 and w not in begun)
-        later = Later(others, self.holdings.sizes(leaf), partial(self.holdings.entries, leaf), self._of_candidate)
+        later = Later(least, self.holdings.sizes(leaf), partial(self.holdings.entries, leaf), self._of_candidate)
         return Lot(leaf, self._level(leaf), pieces, later=later)
 
     def _of_candidate(self, victim: WorkloadState) -> list[Piece]:

@@ -18,6 +18,10 @@ Key: TypeAlias = tuple[object, ...]
 
 def key_of(settings: Settings, pieces: Sequence[Piece]) -> Key:
     """Order of a set; it never falls when a piece is added."""
+    if len(pieces) == 1 and settings.victims == "cost" and not pieces[0].fresh:
+        piece = pieces[0]
+        alone = ((piece.age, -piece.workload.created_at, -piece.tasks[-1].index),)
+        return piece.leaf_priority, piece.cost, int(piece.whole), len(piece.tasks), alone, 1, _names(pieces)
     real = [p for p in pieces if not p.fresh]
     level = max((p.leaf_priority for p in real), default=-(1 << 40))
     cost = sum(p.cost for p in real)
@@ -31,8 +35,11 @@ def key_of(settings: Settings, pieces: Sequence[Piece]) -> Key:
     cores = sum(p.whole for p in real)
     tasks = sum(len(p.tasks) for p in real)
     youth = tuple(sorted(((p.age, -p.workload.created_at, -p.tasks[-1].index) for p in real), reverse=True))
-    names = tuple(sorted((p.workload.key, t.index) for p in pieces for t in p.tasks))
-    return (level, *second, cores, tasks, youth, len(pieces), names)
+    return (level, *second, cores, tasks, youth, len(pieces), _names(pieces))
+
+
+def _names(pieces: Sequence[Piece]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted([(p.workload.key, t.index) for p in pieces for t in p.tasks]))
 
 
 def priorities(pieces: Iterable[Piece], leaf: int) -> list[int]:

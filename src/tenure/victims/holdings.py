@@ -84,7 +84,7 @@ class Holdings:
     def _look(self, node: int) -> bool:
         """Look at a node; whether it holds something else than when it was last looked at."""
         on_node = self.session.on_node[node]
-        here = [t for t in on_node if node in (t.node, t.nominated) or (t.stuck and t.leaving == node)]
+        here = [t for t in on_node if t.node == node or t.nominated == node or (t.stuck and t.leaving == node)]
         if self._has_lost(node, here):
             self.departures += 1
         before = self._shares[node]
@@ -112,7 +112,7 @@ class Holdings:
 
     def _has_lost(self, node: int, here: list[TaskState]) -> bool:
         """Whether something has gone for which nothing of the same class has come; parts of GPUs are never alike."""
-        before, now = self._occupants[node], sorted(t.cls.id for t in here)
+        before, now = self._occupants[node], sorted([t.cls.id for t in here])
         self._occupants[node] = now
         if before == now:
             return False
@@ -179,8 +179,8 @@ class Holdings:
             self._least = {leaf: dict.fromkeys(least) for leaf, least in self._least.items()}
         self._as_of = self.session.now
         found = self._least.get(leaf, {})
-        for workload, cost in found.items():
-            if cost is None:
+        if None in found.values():
+            for workload in [w for w, cost in found.items() if cost is None]:
                 found[workload] = costs_at_least(self.session, workload)
         return cast("dict[WorkloadState, int]", found)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
 
@@ -29,13 +29,13 @@ class Later:
 
     def __init__(
         self,
-        least: Iterable[tuple[WorkloadState, int]],
+        least: Mapping[WorkloadState, int],
         amounts: Collection[Amount],
         entries: Callable[[], Entries],
         work_out: Callable[[WorkloadState], list[Piece]],
     ) -> None:
-        self.line = sorted(((cost, n, w) for n, (w, cost) in enumerate(least)), reverse=True)
-        self.left = {w for _, _, w in self.line}
+        self.line = sorted(zip(least.values(), range(len(least)), least, strict=True), reverse=True)
+        self.left = set(least)
         self.amounts = amounts
         self.entries = entries
         self.work_out = work_out

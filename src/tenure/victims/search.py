@@ -35,7 +35,7 @@ EXACT = 12
 AROUND = 8
 """Pieces of which all subsets are looked at where there are more than `EXACT`."""
 
-ATTEMPTS = 8
+ATTEMPTS = 6
 """Greedy sets that are tried, each without the workloads for which the one before was refused."""
 
 MOST_IN_VAIN = 32
