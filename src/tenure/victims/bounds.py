@@ -240,18 +240,22 @@ class Bounds:
         if not groups:
             return True
         need = self._need(step)
-        if need.tasks == 1 and need.parts and self._one_may_do(need.parts[0].asks, groups):
+        if self._one_may_do(need, groups):
             return False
         freed, total = self._let_go(groups, sorted({row for part in need.parts for row in part.scarce()}))
         return not self._fits(need, freed, total)
 
-    def _one_may_do(self, asks: Sequence[tuple[int, int]], groups: Groups) -> bool:
-        """Whether one workload that may go holds what is asked for: then there is nothing to be said beforehand."""
-        asked = [(row, ask) for row, ask in asks if row < self.session.nodes.amounts]
-        for side in groups.sides:
+    def _one_may_do(self, need: Need, groups: Groups) -> bool:
+        """Whether one workload that may go holds all that is asked for: then nothing is to be said beforehand."""
+        asked: dict[int, int] = {}
+        for part in need.parts:
+            for row, ask in part.asks:
+                if row < self.session.nodes.amounts:
+                    asked[row] = asked.get(row, 0) + ask * part.needed
+        for side in groups.sides if asked else ():
             for leaf, own in side.below.leaves.items():
                 for amount in self.holdings.sizes(leaf):
-                    if all(ask <= amount[row] <= min(own[row], side.cap[row]) for row, ask in asked):
+                    if all(ask <= amount[row] <= min(own[row], side.cap[row]) for row, ask in asked.items()):
                         return True
         return False
 

@@ -84,7 +84,7 @@ class Holdings:
     def _look(self, node: int) -> bool:
         """Look at a node; whether it holds something else than when it was last looked at."""
         on_node = self.session.on_node[node]
-        here = [t for t in on_node if t.node == node or t.nominated == node or (t.stuck and t.leaving == node)]
+        here = [t for t in on_node if node in (t.node, t.nominated) or (t.stuck and t.leaving == node)]
         if self._has_lost(node, here):
             self.departures += 1
         before = self._shares[node]
