@@ -11,6 +11,7 @@ def state_of(session):
         "room": session.nodes.room.tolist(),
         "device": session.nodes.device.tolist(),
         "waiting tasks": session.nodes.waiting,
+        "stamps": list(session.nodes.stamps),
         "match": session.terms.match.tolist(),
         "leaving": session.terms.leaving.tolist(),
         "hold": session.terms.hold.tolist(),

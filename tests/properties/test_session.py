@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.properties.dump import state_of
 from tests.properties.strategies import clusters
 
+from tenure.engine.backfill import Imagined
 from tenure.engine.evictions import depart, evict, outstay
 from tenure.engine.placement import Placer
 from tenure.engine.score import UNFIT
@@ -170,6 +171,20 @@ def test_scores_kept_are_scores_made_anew(cluster, data):
             fresh = session.scorer.keys(cls, slice(None))
             assert np.array_equal(cls.key, fresh)
             assert best == (int(fresh.argmax()) if fresh.max() > UNFIT else -1)
+
+
+@given(clusters(), st.data())
+def test_what_is_imagined_changes_nothing(cluster, data):
+    """Room that is released in thought is released nowhere else, not even in what tells caches what has changed."""
+    session = begun(cluster)
+    Operations(session, lambda options: data.draw(st.sampled_from(list(options)))).some(3)
+    before, changed = state_of(session), list(session.nodes.changed)
+    for _ in range(2):
+        imagined = Imagined(session)
+        imagined.release([(0, (), w.key, w) for w in session.workloads.values()])
+        for workload in session.waiting.all():
+            imagined.place(workload.step)
+    assert (state_of(session), session.nodes.changed) == (before, changed)
 
 
 def slots_one_by_one(nodes, cls):

@@ -61,6 +61,7 @@ class Imagined:
         nodes.__dict__.update(session.nodes.__dict__)
         nodes.journal = Journal()
         nodes.changed = []
+        nodes.stamps = session.nodes.stamps.copy()
         nodes.waiting = 0
         rows = nodes.rows
         nodes.room = session.nodes.room.copy()

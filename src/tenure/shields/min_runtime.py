@@ -35,14 +35,17 @@ def resolve(settings: Settings, queues: QueueTree, cause: Cause, beneficiary: in
     """
     if cause not in settings.min_runtime.applies_to:
         return 0
+    name, start = _where(settings, queues, cause, beneficiary, victim)
+    return _first_set(queues, queues.path[start], name, getattr(settings, name))
+
+
+def _where(settings: Settings, queues: QueueTree, cause: Cause, beneficiary: int, victim: int) -> tuple[str, int]:
+    """Give which of the two settings holds, and the queue from which upwards it is looked for."""
     if cause == "preempt" or (beneficiary == victim and cause != "quota"):
-        return _first_set(queues, queues.path[victim], "preempt_min_runtime", settings.preempt_min_runtime)
-    path = queues.path[victim]
+        return "preempt_min_runtime", victim
     if settings.min_runtime.method == "lca" and beneficiary >= 0 and cause != "quota":
-        shared = set(queues.path[beneficiary])
-        below = sum(queue not in shared for queue in path)
-        path = path[below - 1 :] if below else path
-    return _first_set(queues, path, "reclaim_min_runtime", settings.reclaim_min_runtime)
+        return "reclaim_min_runtime", queues.meeting(beneficiary, victim)[1]
+    return "reclaim_min_runtime", victim
 
 
 def _first_set(queues: QueueTree, path: Sequence[int], name: str, pool: int) -> int:
@@ -81,15 +84,22 @@ class MinRuntime:
     def __init__(self) -> None:
         self.brief = False
         self._of: tuple[Settings, QueueTree] | None = None
-        self._known: dict[tuple[Cause, int, int], int] = {}
+        self._anywhere = False
+        self._known: dict[tuple[str, int], int] = {}
 
     def minimum(self, session: Session, cause: Cause, beneficiary: int, leaf: int) -> int:
         """Give what `resolve` does, which does not change while settings and queues are the same."""
-        if self._of is None or self._of[0] is not session.settings or self._of[1] is not session.queues:
-            self._of, self._known = (session.settings, session.queues), {}
-        found = self._known.get((cause, beneficiary, leaf))
+        settings, queues = session.settings, session.queues
+        if self._of is None or self._of[0] is not settings or self._of[1] is not queues:
+            self._of, self._known = (settings, queues), {}
+            own = any(q.reclaim_min_runtime or q.preempt_min_runtime for q in queues.queues)
+            self._anywhere = own or bool(settings.reclaim_min_runtime or settings.preempt_min_runtime)
+        if not self._anywhere or cause not in settings.min_runtime.applies_to:
+            return 0
+        name, start = key = _where(settings, queues, cause, beneficiary, leaf)
+        found = self._known.get(key)
         if found is None:
-            found = self._known[cause, beneficiary, leaf] = resolve(*self._of, cause, beneficiary, leaf)
+            found = self._known[key] = _first_set(queues, queues.path[start], name, getattr(settings, name))
         return found
 
     def protected_until(self, session: Session, cause: Cause, beneficiary: int, victim: WorkloadState) -> int:

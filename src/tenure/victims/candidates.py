@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from heapq import merge
 from itertools import islice
 
@@ -20,8 +20,8 @@ from tenure.victims.lot import Later, Lot
 from tenure.victims.pieces import Kept, Piece, pieces_of
 from tenure.victims.rules import Rules
 
-Alike = tuple[int, Cause, int, int]
-"""Leaf of the victims, cause, and of the contender what decides what of it is open."""
+Alike = tuple[Cause, int, int]
+"""Cause, and of the contender what decides what of a leaf is open."""
 
 
 class Candidates:
@@ -33,6 +33,10 @@ class Candidates:
     def __init__(self, lots: Sequence[Lot], beyond: Beyond | None = None) -> None:
         self.lots = lots
         self.beyond = beyond
+
+    def __bool__(self) -> bool:
+        """Whether there is anybody."""
+        return any(map(len, self.lots))
 
     @property
     def count(self) -> int:
@@ -131,7 +135,7 @@ class Gatherer:
         self.detailed = detailed
         self._by_leaf: dict[int, list[WorkloadState]] | None = None
         self._served: set[WorkloadState] = set()
-        self._known: dict[Alike, Lot] = {}
+        self._known: dict[int, dict[Alike, Lot]] = {}
         self._pieces: dict[tuple[WorkloadState, bool], list[Piece]] = {}
         self._begun: dict[int, set[WorkloadState]] = {}
         for task in fresh:
@@ -154,43 +158,50 @@ class Gatherer:
         """Give one lot for each leaf."""
         moves_itself = rules.cause == "consolidate" and contender.occupied()  # others may move what it runs, it may not
         known = {} if self.plugins.others or moves_itself else self._known
+        alike = self._alike(contender, rules)
         lots = []
         for leaf in sorted(leaves):
-            key = self._alike(contender, rules, leaf)
-            lot = known.get(key)
+            of_leaf, key = known.setdefault(leaf, {}), alike(leaf)
+            lot = of_leaf.get(key)
             if lot is None:
-                lot = known[key] = self._lot(contender, rules, leaf)
+                lot = of_leaf[key] = self._lot(contender, rules, leaf)
             lots.append(lot)
         return lots
 
-    def _alike(self, contender: WorkloadState, rules: Rules, leaf: int) -> Alike:
-        """What contenders have in common to whom the same of a leaf is open."""
-        cause = rules.cause
+    def _alike(self, contender: WorkloadState, rules: Rules) -> Callable[[int], Alike]:
+        """Give, by leaf, what contenders have in common to whom the same of it is open."""
+        cause, own = rules.cause, contender.leaf
         if cause == "preempt":
-            return leaf, cause, contender.leaf, contender.priority
-        fenced = cause == "reclaim" and leaf not in self.holdings.open_to(contender.leaf)
-        if fenced or self.plugins.budgets.active or leaf == contender.leaf:
-            return leaf, cause, contender.leaf, 0
-        return leaf, cause, -1, self.plugins.min_runtime.minimum(self.session, cause, contender.leaf, leaf)
+            return lambda _: (cause, own, contender.priority)
+        if self.plugins.budgets.active:
+            return lambda _: (cause, own, 0)
+        reach = self.holdings.open_to(own) if cause == "reclaim" else None
+        minimum, session = self.plugins.min_runtime.minimum, self.session
+
+        def alike(leaf: int) -> Alike:
+            if leaf == own or (reach is not None and leaf not in reach):
+                return cause, own, 0
+            return cause, -1, minimum(session, cause, own, leaf)
+
+        return alike
 
     def forget(self, workloads: Iterable[WorkloadState]) -> None:
         """Something was taken from these workloads: look at them anew."""
         for workload in workloads:
             self._pieces.pop((workload, True), None)
             self._pieces.pop((workload, False), None)
-            for key in [key for key in self._known if key[0] == workload.leaf]:
-                if workload.occupied():  # something is left that may be taken
-                    del self._known[key]
-                else:
-                    self._known[key].drop(workload)
+            if workload.occupied():  # something is left that may be taken
+                self._known.pop(workload.leaf, None)
+            else:
+                for lot in self._known.get(workload.leaf, {}).values():
+                    lot.drop(workload)
 
     def leave(self, workloads: Collection[WorkloadState]) -> None:
         """Leave out what has just been given something: one pass does not take back what it gave."""
         self._served.update(workloads)
         for workload in workloads:
-            for key, lot in self._known.items():
-                if key[0] == workload.leaf:
-                    lot.drop(workload)
+            for lot in self._known.get(workload.leaf, {}).values():
+                lot.drop(workload)
 
     def close(self) -> None:
         """The pass is over: let go of the lots, which know their gatherer."""
@@ -209,6 +220,11 @@ class Gatherer:
                 if workload.leaf >= 0 and workload.occupied():
                     self._by_leaf.setdefault(workload.leaf, []).append(workload)
         return self._by_leaf
+
+    @cached_property
+    def _fixed(self) -> set[int]:
+        """Leaves in which something runs that is not preemptible."""
+        return {w.leaf for w in self.session.workloads.values() if w.fixed and w.leaf >= 0 and w.occupied()}
 
     def _victims(self, leaf: int) -> Iterable[WorkloadState]:
         if self.detailed:
@@ -242,7 +258,7 @@ class Gatherer:
 
     def _may_wait(self, contender: WorkloadState, rules: Rules, leaf: int) -> bool:
         """Whether it is known of a whole leaf that nobody there is refused, and what each costs at least."""
-        if self.detailed or rules.cause != "reclaim" or leaf == contender.leaf:
+        if rules.cause != "reclaim" or leaf == contender.leaf or (self.detailed and leaf in self._fixed):
             return False
         holdings, cheapest = self.holdings, self.session.settings.victims == "cost"
         if not (cheapest and holdings.of_one_priority(leaf) and leaf in holdings.open_to(contender.leaf)):

@@ -200,7 +200,7 @@ class Turns:
     def _search(self, contender: WorkloadState, rules: Rules, alike: object, steps: int) -> bool:
         """Look for victims; True if the contender wants another turn."""
         state = self.state
-        if state.detailed and not (everybody := self.gatherer.gather(contender, rules)).count:
+        if state.detailed and not (everybody := self.gatherer.gather(contender, rules)):
             self._found_nothing(alike, everybody, Found())
             self._explain(contender, everybody, Found())
             return False
