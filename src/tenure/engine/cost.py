@@ -48,10 +48,11 @@ def saved_at(session: Session, workload: WorkloadState) -> int:
 
 def lost_time(session: Session, workload: WorkloadState) -> int:
     """Time in µs that an eviction now would destroy, overhead of the restart included."""
-    return session.now - saved_at(session, workload) + _overhead(session, workload)
+    return session.now - saved_at(session, workload) + overhead_of(session, workload)
 
 
-def _overhead(session: Session, workload: WorkloadState) -> int:
+def overhead_of(session: Session, workload: WorkloadState) -> int:
+    """Time in µs that a restart takes, as far as it counts."""
     checkpoint = workload.model.checkpoint
     if checkpoint is None:
         return 0
@@ -83,7 +84,7 @@ def cost(session: Session, task: TaskState, weight: float | None = None) -> int:
     saved, own = saved_at(session, workload), task.model.started_at
     if own is not None and saved < own <= session.now:
         saved = own
-    time = session.now - saved + _overhead(session, workload)
+    time = session.now - saved + overhead_of(session, workload)
     return round((rate(session, task) if weight is None else weight) * time / SECOND * MICRO)
 
 
@@ -127,7 +128,7 @@ def bill_of(tasks: Sequence[TaskState]) -> Bill | None:
 def cost_of_all(session: Session, tasks: Sequence[TaskState], bill: Bill | None = None) -> int:
     """Cost of evicting active tasks of one workload together: the sum of each `cost`. ``bill``: see `bill_of`."""
     workload, now = tasks[0].workload, session.now
-    saved, overhead = saved_at(session, workload), _overhead(session, workload)
+    saved, overhead = saved_at(session, workload), overhead_of(session, workload)
     found = 0
     if bill is not None and bill.latest <= saved:
         time = now - saved + overhead

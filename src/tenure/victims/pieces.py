@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import add
 
-from tenure.engine.cost import MICRO, SECOND, Bill, bill_of, cost_of_all, rate
+from tenure.engine.cost import MICRO, SECOND, Bill, bill_of, cost_of_all, overhead_of, rate
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import SUCCEEDED, Group, TaskState, WorkloadState
@@ -165,7 +165,9 @@ def costs_at_least(session: Session, workload: WorkloadState) -> int:
     """
     if workload.root.children or len(workload.tasks) > workload.root.minimum or workload.started_at is None:
         return -1
-    if workload.model.checkpoint or workload.saved_at or session.settings.disruption.assumed_checkpoint:
+    checkpoint = workload.model.checkpoint
+    saves = checkpoint is not None and checkpoint.made
+    if saves or workload.saved_at or session.settings.disruption.assumed_checkpoint:
         return -1
     now, latest, weight, count = session.now, workload.started_at, 0.0, 1
     for task in workload.tasks:
@@ -173,8 +175,9 @@ def costs_at_least(session: Session, workload: WorkloadState) -> int:
             latest = max(latest, task.model.started_at or 0)
             weight += rate(session, task)
             count += 1
+    time = now - latest + overhead_of(session, workload)
     # what is rounded task by task is less by no more than one for each
-    return -1 if latest > now else max(0, int(weight * (now - latest) / SECOND * MICRO) - count)
+    return -1 if latest > now else max(0, int(weight * time / SECOND * MICRO) - count)
 
 
 class Kept:
