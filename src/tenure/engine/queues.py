@@ -13,6 +13,9 @@ from tenure.model.queue import Queue
 Amount = tuple[int, ...]
 """An amount by row of the node table, devices counted in milli-GPU."""
 
+MOST_PAIRS = 1 << 15
+"""Pairs of leaves of which it is remembered where they meet."""
+
 
 class QueueTree:
     """Queues by number, parents before children, siblings by name; -1 is the implied root.
@@ -48,6 +51,7 @@ class QueueTree:
         self.version = 0
         self.told: dict[int, Amount] = {}
         self._down = [path[::-1] for path in self.path]
+        self._meeting: dict[tuple[int, int], tuple[int, int]] = {}
         self._forks: tuple[tuple[int, ...], dict[int, set[int]], set[int]] = ((), {}, set())
 
     def _order(self, queues: list[Queue]) -> None:
@@ -101,10 +105,13 @@ class QueueTree:
 
     def meeting(self, one: int, other: int) -> tuple[int, int]:
         """Give the children, towards one leaf and another, of the lowest common ancestor of two different leaves."""
-        for pair in zip(self._down[one], self._down[other], strict=False):
-            if pair[0] != pair[1]:
-                return pair
-        raise ValueError(self.queues[one].name)
+        found = self._meeting.get((one, other))
+        if found is None:
+            if len(self._meeting) >= MOST_PAIRS:
+                self._meeting.clear()
+            pairs = zip(self._down[one], self._down[other], strict=False)
+            found = self._meeting[one, other] = next(pair for pair in pairs if pair[0] != pair[1])
+        return found
 
     def forks(self, leaves: tuple[int, ...], added: Iterable[int] = ()) -> set[int]:
         """Give the inner queues below which several of some leaves contend, and others ``added`` to them."""

@@ -116,16 +116,14 @@ class Lot:
             heappush(self._heap, (piece.rank, next(self._number), piece))
         return self._of.get(workload, ())
 
-    def _at(self, position: int) -> Piece | None:
-        """Give the piece at a position in the order."""
-        ready, heap = self._sorted, self._heap
+    def _more(self) -> bool:
+        """Find the next piece in the order; False if there is none."""
         if self._later is not None:
-            while len(ready) <= position:
-                self._look_ahead(self._later)
-                if not heap:
-                    break
-                ready.append(heappop(heap)[2])
-        return ready[position] if position < len(ready) else None
+            self._look_ahead(self._later)
+        if self._heap:
+            self._sorted.append(heappop(self._heap)[2])
+            return True
+        return False
 
     def _look_ahead(self, later: Later) -> None:
         """Work out all that might come before what is worked out."""
@@ -138,10 +136,11 @@ class Lot:
     def all(self) -> Iterator[Piece]:
         """Give all pieces, those of lower priority first, then by cost."""
         position = 0
-        while (piece := self._at(position)) is not None:
+        while position < len(self._sorted) or self._more():
+            piece = self._sorted[position]
+            position += 1
             if piece.workload not in self._gone:
                 yield piece
-            position += 1
 
     def first(self) -> Piece | None:
         """Give the piece that is best taken."""
