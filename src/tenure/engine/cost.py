@@ -112,6 +112,8 @@ class Bill(NamedTuple):
 
 def bill_of(tasks: Sequence[TaskState]) -> Bill | None:
     """Count active tasks of one workload by class; None where those of one class may differ in what they hold."""
+    if len(tasks) == 1:
+        return None if tasks[0].cls.milli is not None else Bill(((tasks[0], 1),), tasks[0].model.started_at or 0)
     counts: dict[TaskClass, int] = {}
     latest = 0
     for task in tasks:

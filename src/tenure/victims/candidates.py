@@ -263,6 +263,9 @@ class Gatherer:
         holdings, cheapest = self.holdings, self.session.settings.victims == "cost"
         if not (cheapest and holdings.of_one_priority(leaf) and leaf in holdings.open_to(contender.leaf)):
             return False
+        asked = contender.step.amount if contender.step is not None else ()
+        if any(2 * ask >= held for ask, held in zip(asked, holdings.held(leaf), strict=False) if ask):
+            return False  # most of it would have to be worked out anyway
         return self.plugins.silent(self.session, rules.cause, contender, leaf)
 
     def _for_later(self, leaf: int) -> Lot:

@@ -114,7 +114,8 @@ class Greedy:
 
     def leave_out(self, unwanted: Unwanted) -> None:
         """Choose none of some pieces from now on."""
-        self.unwanted.append(unwanted)
+        if unwanted not in self.unwanted:
+            self.unwanted.append(unwanted)
 
     def _fill(self) -> list[Piece] | None:
         """Take the cheapest room for one more task after the other.

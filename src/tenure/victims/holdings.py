@@ -6,7 +6,7 @@ changed are looked at again.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from operator import add, attrgetter, sub
 from typing import NamedTuple, cast
@@ -50,12 +50,12 @@ class Holdings:
         self._shares: list[dict[TaskState, Share]] = [{} for _ in range(count)]
         self._occupants: list[list[int]] = [[] for _ in range(count)]
         self._totals: dict[int, dict[WorkloadState, Amount]] = {}
-        self._sizes: dict[int, Counter[Amount]] = {}
+        self._sizes: dict[int, Counter[Amount]] = defaultdict(Counter)
         self._sums: dict[int, Amount] = {}
         self._largest: dict[int, Amount] = {}
         self._by_name: dict[int, list[WorkloadState]] = {}
         self._least: dict[int, dict[WorkloadState, int | None]] = {}
-        self._priorities: dict[int, Counter[int]] = {}
+        self._priorities: dict[int, Counter[int]] = defaultdict(Counter)
         self._as_of = session.now
         self._tables: dict[int, Table] = {}
         self._movable = np.zeros((session.nodes.rows, count))
@@ -136,7 +136,7 @@ class Holdings:
         leaf, reckon = workload.leaf, add if sign > 0 else sub
         self._largest.pop(leaf, None)
         self._by_name.pop(leaf, None)
-        totals, sizes = self._totals.setdefault(leaf, {}), self._sizes.setdefault(leaf, Counter())
+        totals, sizes = self._totals.setdefault(leaf, {}), self._sizes[leaf]
         before = totals.get(workload, self._none)
         after = tuple(map(reckon, before, share.amount))
         self._sums[leaf] = tuple(map(reckon, self._sums.get(leaf, self._none), share.amount))
@@ -145,7 +145,7 @@ class Holdings:
             if not sizes[before]:
                 del sizes[before]
         else:
-            self._priorities.setdefault(leaf, Counter())[workload.priority] += 1
+            self._priorities[leaf][workload.priority] += 1
         least = self._least.setdefault(leaf, {})
         if any(after):
             sizes[after] += 1

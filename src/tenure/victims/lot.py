@@ -16,7 +16,7 @@ from tenure.victims.pieces import Piece, Rank
 from tenure.victims.table import Entries
 
 MANY_GONE = 16
-"""Workloads that were dropped from a lot, from which on their pieces are taken out of it."""
+"""Workloads that were dropped from a lot, from which on their pieces are taken out of it: if they are half of it."""
 
 
 class Later:
@@ -87,7 +87,7 @@ class Lot:
         if self._of.pop(workload, None) is not None:
             self._gone.add(workload)
             self._by_floor = self._frees = None
-            if len(self._gone) >= MANY_GONE:
+            if len(self._gone) >= max(MANY_GONE, len(self._of)):
                 self._clear()
         elif self._later is not None and workload in self._later.left:
             self._later.left.discard(workload)

@@ -251,7 +251,8 @@ class Search:
         greedy = None
         if len(self.need.parts) == 1:
             greedy = Greedy(self.session, self.need, self.pool, self.rules, self.opening, self.others)
-            greedy.leave_out(self._returns)
+            if self._back:
+                greedy.leave_out(self._returns)
         pieces = [] if greedy is not None else list(self.pool.ordered())
         for _ in range(ATTEMPTS):
             chosen = greedy.run() if greedy is not None else prefix(self.need, pieces)
@@ -274,6 +275,8 @@ class Search:
 
     def _unwanted(self, verdict: Refusal) -> Unwanted:
         """Say what to leave out after a refusal: a workload, or everything of a queue that is not full enough."""
+        if verdict.shield == NO_ROOM:
+            return self._returns
         if verdict.shield != FULLNESS:
             return lambda piece: piece.workload.key == verdict.about
         path, queue = self.session.queues.path, self.session.queues.index[verdict.about]
