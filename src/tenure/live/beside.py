@@ -211,7 +211,9 @@ class Beside:
         scheduler = Scheduler(session, self.recorded)
         scheduler.context.rescheduling = self._memory
         made = scheduler.cycle(cluster.now)
-        self._planned, self._took = cluster.now, round((time.monotonic() - began) * SECOND)
+        took = round((time.monotonic() - began) * SECOND)
+        self._took = took if self._planned else 0  # the first loads what planning takes, which no other does
+        self._planned = cluster.now
         if made.wake is not None:
             turn.wake_at(max(made.wake, self._planned + SECOND))
         return made, seen
