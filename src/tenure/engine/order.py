@@ -243,8 +243,10 @@ class QueueOrder:
             elif len(heap) > 1:
                 step: NextStep = head.step  # type: ignore[assignment]
                 known = keys.get((queue, step.amount))  # what `key` gives, without the calls, where it is known
-                plain = known is not None and known[0] is held[queue] and not self.cursors[head.leaf].freely
-                key = known[1] if plain and known is not None else self.key(queue)
+                if known is None or known[0] is not held[queue] or self.cursors[head.leaf].freely:
+                    key = self.key(queue)
+                else:
+                    key = known[1]
                 if key is not heap[0][0]:
                     heapreplace(heap, (key, queue))
             if heap:

@@ -5,13 +5,24 @@ Only nodes that changed since are looked at again. Each node is filled on its ow
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tenure.engine.classes import TaskClass
 from tenure.engine.nodes import Ints, NodeTable
 
 FEW = 16
 """Nodes up to which a loop is faster than vectors (measured)."""
+
+
+def fitting(room: Ints, asks: Iterable[tuple[int, int]], static: NDArray[np.bool_]) -> Ints:
+    """Give how many tasks fit each node: ``room`` is ``int64[rows, nodes]``, ``asks`` are rows and amounts."""
+    found = np.full(room.shape[1], 1 << 40, np.int64)
+    for row, amount in asks:
+        np.minimum(found, room[row] // amount, out=found)
+    return np.where(static, np.maximum(found, 0), 0)
 
 
 class _Known:
@@ -41,8 +52,7 @@ class Slots:
     def _caught_up(self, cls: TaskClass) -> _Known:
         changed, known = self.nodes.changed, self._known.get(cls.id)
         if known is None or len(changed) - known.state > max(len(self.nodes), 64):
-            index = np.arange(len(self.nodes))
-            known = self._known[cls.id] = _Known(self._on(cls, index), len(changed))
+            known = self._known[cls.id] = _Known(self._on(cls, slice(None)), len(changed))
         elif known.state < len(changed):
             recent = dict.fromkeys(changed[known.state :])
             if len(recent) <= FEW:
@@ -55,13 +65,9 @@ class Slots:
             known.state = len(changed)
         return known
 
-    def _on(self, cls: TaskClass, index: Ints) -> Ints:
+    def _on(self, cls: TaskClass, index: Ints | slice) -> Ints:
         """Look at some nodes."""
-        nodes = self.nodes
-        found = np.full(len(index), 1 << 40, np.int64)
-        for row, amount in cls.asks:
-            np.minimum(found, nodes.room[nodes.rows + row, index] // amount, out=found)
-        return np.where(cls.static[index], np.maximum(found, 0), 0)
+        return fitting(self.nodes.room[self.nodes.rows :, index], cls.asks, cls.static[index])
 
     def _look_at_few(self, cls: TaskClass, known: _Known, recent: dict[int, None]) -> None:
         nodes, per_node = self.nodes, known.per_node

@@ -130,16 +130,7 @@ def _piece(
     is_fresh, bill = not ran, bill_of(ran) if ran else None
     price = 0 if is_fresh else cost_of_all(session, ran, bill)
     age = _age(workload)
-    rank = (
-        workload.priority,
-        *stage_two(session.settings, price, age),
-        whole,
-        0 if is_fresh else len(tasks),
-        age,
-        -workload.created_at,
-        -tasks[-1].index,
-        workload.key,
-    )
+    rank = _rank(session, workload, tasks, price, age, whole=whole, fresh=is_fresh)
     level = session.queues.queues[workload.leaf].priority
     floor = (-(1 << 40), 0 if session.settings.victims == "cost" else ()) if is_fresh else _floor(session, level, rank)
     return Piece(
@@ -152,9 +143,7 @@ def price_anew(session: Session, piece: Piece) -> None:
     """Work out what a piece costs now, of what runs where it ran when it was worked out, and none of it fresh."""
     piece.cost = cost_of_all(session, piece.tasks, piece.bill)
     piece.age = age = _age(piece.workload)
-    second = stage_two(session.settings, piece.cost, age)
-    kept = 1 + len(second)
-    piece.rank = (piece.rank[0], *second, *piece.rank[kept : kept + 2], age, *piece.rank[kept + 3 :])
+    piece.rank = _rank(session, piece.workload, piece.tasks, piece.cost, age, whole=piece.whole, fresh=False)
     piece.floor = _floor(session, piece.leaf_priority, piece.rank)
 
 
@@ -201,6 +190,29 @@ class Kept:
 
 def _age(workload: WorkloadState) -> int:
     return -(workload.created_at if workload.started_at is None else workload.started_at)
+
+
+def _rank(
+    session: Session,
+    workload: WorkloadState,
+    tasks: Sequence[TaskState],
+    price: int,
+    age: int,
+    *,
+    whole: bool,
+    fresh: bool,
+) -> Rank:
+    """Give the place of a piece in the order of its queue."""
+    return (
+        workload.priority,
+        *stage_two(session.settings, price, age),
+        whole,
+        0 if fresh else len(tasks),
+        age,
+        -workload.created_at,
+        -tasks[-1].index,
+        workload.key,
+    )
 
 
 def _floor(session: Session, level: int, rank: Rank) -> Rank:

@@ -16,6 +16,7 @@ from tenure.engine.nodes import Ints, NodeTable
 from tenure.engine.placement import has_choice
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
+from tenure.engine.slots import fitting
 from tenure.engine.workloads import START, NextStep
 from tenure.model.resources import MILLI
 from tenure.victims.pieces import Piece
@@ -77,10 +78,7 @@ class _Part:
         self._columns: dict[int, list[tuple[int, int, int]]] = {}
 
     def _per_node(self, room: Ints) -> Ints:
-        per_node = np.full(room.shape[1], 1 << 40, np.int64)
-        for row, amount in self.asks:
-            np.minimum(per_node, room[row] // amount, out=per_node)
-        return np.where(self.cls.static, np.maximum(per_node, 0), 0)
+        return fitting(room, self.asks, self.cls.static)
 
     def ever(self) -> bool:
         return int(self._per_node(self.nodes.capacity).sum()) >= self.needed
