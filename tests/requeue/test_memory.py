@@ -10,7 +10,6 @@ import sys
 from dataclasses import replace
 
 import pytest
-import tenure.requeue.dry_runs as module
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import SECOND, cluster, node, queue, spec
@@ -20,6 +19,7 @@ from tests.requeue.random_clusters import random_cluster
 from tests.requeue.test_experiment import ROOT, TRACES
 from tests.simulator.helpers import gang
 
+import tenure.requeue.dry_run as module
 from tenure.actions.requeue import requeue
 from tenure.engine.refusal import Refusal
 from tenure.model.settings import FairnessSettings, HistorySettings, MinRuntimeSettings, RequeueSettings, Settings
@@ -177,7 +177,7 @@ def held_against_the_play(patch):
             assert not found.about or found.shield != "no-room"
         return found
 
-    patch.setattr(module.ShortTrials, "_play", both)
+    patch.setattr(module.RequeueDryRuns, "_play", both)
     return seen
 
 

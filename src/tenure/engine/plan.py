@@ -21,8 +21,8 @@ class PlanStep(NamedTuple):
     ``beneficiary``, ``cost`` (weighted resource-seconds) and ``reason`` belong to evictions, and so do ``to`` (where
     the task lands), ``wave``, ``leaves_at`` (when it should be gone, µs since the epoch), ``lost`` (µs of its time)
     and ``protected_until`` (end of its minimum runtime, -1 if it had none). ``deadline`` (µs since the epoch) is when
-    the eviction that a notice announces takes place at the latest, and ``notice_at`` when it was announced first (-1: it was
-    not).
+    the eviction that a notice announces takes place at the latest, and ``notice_at`` when it was announced first (-1:
+    it was not).
     """
 
     action: str

@@ -277,8 +277,12 @@ class PreemptionPass:
         self.infeasible[alike] = (candidates, found)
 
     def _accept(
-        self, contender: WorkloadState, candidates: VictimCandidates, found: SearchResult, budget: SearchBudget
-    ) -> bool:  # noqa: ARG002
+        self,
+        contender: WorkloadState,  # noqa: ARG002
+        candidates: VictimCandidates,  # noqa: ARG002
+        found: SearchResult,  # noqa: ARG002
+        budget: SearchBudget,  # noqa: ARG002
+    ) -> bool:
         """Whether the best set is to be carried out; every set that pays is, unless a cause asks for more."""
         return True
 

@@ -41,8 +41,8 @@ class NoEffectPass(NamedTuple):
 class VictimMemory:
     """What is known from earlier cycles: what is held where, the shares, and for whom no move makes room.
 
-    ``without_target`` has, for contenders that stand alike, the `Holdings.departures` by which what would have to move for
-    them found no place to land, and when the first shield ends that kept something from being moved.
+    ``without_target`` has, for equivalent contenders, the `PreemptibleUsage.departures` at which what would have to
+    move for them found no place to land, and when the first shield ends that kept something from being moved.
     """
 
     def __init__(self, session: Session, fairness: Fairness) -> None:
