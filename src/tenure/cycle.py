@@ -23,7 +23,7 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import TERMINATING
 from tenure.fairness.current import Fairness
 from tenure.model.collector import collector_paused, count_as_old
-from tenure.model.modes import mode_of, settings_for
+from tenure.model.modes import mode_of
 
 ACTIONS: dict[str, Callable[[Context], None]] = {
     "stale-gang": stale_gang,
@@ -61,10 +61,10 @@ class Scheduler:
         self.session = session
         self.endings = Endings()
         self.cycles = 0
-        settings = self.settings = session.settings
+        settings = session.settings
         enabled = [name for name in settings.actions if name in ACTIONS and mode_of(settings, name) != "off"]
         self.actions = [ACTIONS[name] for name in enabled]
-        self.modes = [(mode_of(settings, name), settings_for(settings, name)) for name in enabled]
+        self.modes = [mode_of(settings, name) for name in enabled]
         self.shadow = Shadow(set() if recorded is None else recorded)
         self.context = Context(session, Placer(session), Fairness(session), self.endings, Plan(session.now))
         if session.settings.backfill == "easy":
@@ -92,13 +92,11 @@ class Scheduler:
         context.plan, context.cycle, context.paid = plan, self.cycles, frozenset(session.nominated)
         requeued = notices.begin(context)
         self._notice_stuck()
-        for run, (mode, settings) in zip(self.actions, self.modes, strict=True):
-            session.settings = settings
+        for run, mode in zip(self.actions, self.modes, strict=True):
             if mode == "shadow":
                 self.shadow.run(context, run)
             else:
                 run(context)
-        session.settings = self.settings
         if self.shadow.known:
             self.shadow.forget(context)
         notices.finish(context, requeued)

@@ -9,7 +9,7 @@ from tenure.engine.evictions import evict
 from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import Requeueing
 from tenure.engine.workloads import SUCCEEDED, TaskState, WorkloadState
-from tenure.model.modes import mode_of, settings_for
+from tenure.model.modes import mode_of
 from tenure.notices.groups import Group
 from tenure.quota.arming import delays
 from tenure.quota.takes import amount_of
@@ -53,13 +53,6 @@ class Judge:
         """Give the tasks whose eviction still pays; they are evicted, and what they make room for is placed."""
         if mode_of(self.settings, group.cause) != "enforce" or group.cause not in self.settings.actions:
             return []
-        self.session.settings = settings_for(self.settings, group.cause)
-        try:
-            return self._judge(group)
-        finally:
-            self.session.settings = self.settings
-
-    def _judge(self, group: Group) -> list[TaskState]:
         if group.cause == "stale-gang":
             return self._stale(group)
         if group.cause == "quota":

@@ -37,14 +37,12 @@ class Commits:
         rules = Requeue(session, self.trials.shares, contender, pieces)
         if session.settings.requeue.contenders != "any":
             return self.trials.play(contender, pieces, rules, keep=keep)
-        mark = session.checkpoint()
-        for workload in dict.fromkeys(p.workload for p in pieces):
-            session.journal.set(workload, "queued_at", session.now)
-        played = self.trials.play(contender, pieces, rules, keep=keep)
-        if keep and isinstance(played, Played):
-            session.commit()
-        else:
-            session.rollback(mark, epoch=session.epoch)
+        with session.scenario() as turn:
+            for workload in dict.fromkeys(p.workload for p in pieces):
+                session.journal.set(workload, "queued_at", session.now)
+            played = self.trials.play(contender, pieces, rules, keep=keep)
+            if keep and isinstance(played, Played):
+                turn.keep()
         return played
 
     def place(self, played: Played) -> None:

@@ -14,7 +14,7 @@ from tenure.engine.plan import Reason
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import NextStep, WorkloadState
-from tenure.model.settings import Cause
+from tenure.model.modes import enabled_for
 from tenure.victims.candidates import Candidates
 from tenure.victims.rules import Move, Preempt, Reclaim, Rules
 from tenure.victims.search import Budget, Found, Search
@@ -124,8 +124,7 @@ class Moving(Turns):
         """Refuse what is dearer than what reclaim or preempt would take."""
         pieces = found.pieces or []
         cost = sum(p.cost for p in pieces)
-        off = {cause for cause, mode in self.session.settings.modes.items() if mode == "off"}
-        for rules in self._alternatives(contender, off):
+        for rules in self._alternatives(contender):
             if rules.contender_may() is not None:
                 continue
             others = self.gatherer.gather(contender, rules)
@@ -137,8 +136,8 @@ class Moving(Turns):
                 return False
         return True
 
-    def _alternatives(self, contender: WorkloadState, off: set[Cause]) -> list[Rules]:
-        actions = set(self.session.settings.actions) - off
+    def _alternatives(self, contender: WorkloadState) -> list[Rules]:
+        actions = enabled_for(self.session.settings, self.cause)
         found: list[Rules] = []
         if "reclaim" in actions:
             found.append(Reclaim(self.session, self.shares, contender))

@@ -17,6 +17,7 @@ from tenure.engine.transaction import Undone
 from tenure.engine.workloads import GROW, NextStep, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import Owed
+from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
 from tenure.shields.plugins import Plugins
 from tenure.victims.pieces import Piece, held
@@ -101,8 +102,6 @@ class Trials:
         self._keys: Keys = {}
         self._before: QueueOrder | None = None
         self._tried = 0
-        off = {cause for cause, mode in session.settings.modes.items() if mode == "off"}
-        self._enabled = set(session.settings.actions) - off
 
     def play(
         self, contender: WorkloadState, pieces: Sequence[Piece], rules: Rules, *, keep: bool = False
@@ -113,18 +112,16 @@ class Trials:
         refusal = self._validate(contender, pieces, rules.cause)
         if refusal is not None:
             return refusal
-        before = session.epoch
-        mark = session.checkpoint()
-        session.new_epoch()
-        result = self._play(contender, pieces, rules)
-        if not isinstance(result, Played):
-            session.rollback(mark, epoch=before)
-        elif keep:
-            session.commit()
+        with session.scenario() as scenario:
+            session.new_epoch()
+            result = self._play(contender, pieces, rules)
+            if isinstance(result, Played):
+                if keep:
+                    scenario.keep()
+                else:
+                    result.undone = scenario.remember()
+        if keep and isinstance(result, Played):
             self._kept(contender, result)
-        else:
-            result.undone = Undone([], [], [])
-            session.rollback(mark, epoch=before, undone=result.undone)
         return result
 
     def carry_out(self, contender: WorkloadState, played: Played) -> None:
@@ -193,18 +190,14 @@ class Trials:
         Rules look at queues alone, so only these are changed here, which costs little: most sets end here.
         """
         session = self.session
-        mark, epoch, refusal = session.checkpoint(), session.epoch, None
-        for piece, tasks, core in stages:
-            workload, amount = piece.workload, held(session, tasks)
-            refusal = rules.may_take(workload, amount, core=core, owed=owed)
-            if refusal is not None:
-                refusal = refusal._replace(about=workload.key)
-                break
-            session.queues.release(workload.leaf, amount, fixed=workload.fixed)
-        if refusal is None:
-            refusal = rules.exchange(victims)
-        session.rollback(mark, epoch=epoch)
-        return refusal
+        with session.scenario():
+            for piece, tasks, core in stages:
+                workload, amount = piece.workload, held(session, tasks)
+                refusal = rules.may_take(workload, amount, core=core, owed=owed)
+                if refusal is not None:
+                    return refusal._replace(about=workload.key)
+                session.queues.release(workload.leaf, amount, fixed=workload.fixed)
+            return rules.exchange(victims)
 
     def _take(self, stages: Sequence[Taken], victims: Sequence[WorkloadState], result: Played) -> None:
         """Take all pieces."""
@@ -261,32 +254,36 @@ class Trials:
                 return Refusal(IN_VAIN, f"{piece.workload.key} would win its place back", about=piece.workload.key)
         if not rules.repaid(owed):
             return Refusal("guaranteed", "a queue would be left below its guaranteed")
+        enabled = enabled_for(self.session.settings, rules.cause)
         for victim in victims:
-            if victim.step is not None and self._takes_back(victim, contender, got, result):
+            if victim.step is not None and self._takes_back(victim, contender, got, result, enabled):
                 text = f"{victim.key} could take the place back from {contender.key}"
                 return Refusal(TAKES_BACK, text, about=victim.key)
         return result
 
     def _takes_back(
-        self, victim: WorkloadState, contender: WorkloadState, got: Sequence[TaskState], result: Played
+        self,
+        victim: WorkloadState,
+        contender: WorkloadState,
+        got: Sequence[TaskState],
+        result: Played,
+        enabled: frozenset[str],
     ) -> bool:
         """Whether a victim could take room from the contender, delays and minimum runtimes aside."""
         session = self.session
         if victim.leaf == contender.leaf:
-            return "preempt" in self._enabled and Preempt(session, victim).eligible(contender) is None
-        if "reclaim" not in self._enabled:
+            return "preempt" in enabled and Preempt(session, victim).eligible(contender) is None
+        if "reclaim" not in enabled:
             return False
         back = Reclaim(session, self.shares, victim)
         if back.contender_may() is not None or back.eligible(contender) is not None:
             return False
-        mark, epoch = session.checkpoint(), session.epoch
-        possible = back.may_take(contender, self._holding(got), core=not result.growth, owed=[]) is None
-        if possible:
+        with session.scenario():
+            if back.may_take(contender, self._holding(got), core=not result.growth, owed=[]) is not None:
+                return False
             for task in got:
                 session.withdraw(task)
-            possible = back.exchange([contender]) is None
-        session.rollback(mark, epoch=epoch)
-        return possible
+            return back.exchange([contender]) is None
 
     def _holding(self, tasks: Sequence[TaskState]) -> Amount:
         """What tasks hold where they are bound or nominated."""
