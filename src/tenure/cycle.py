@@ -16,9 +16,10 @@ from tenure.actions.requeue import requeue
 from tenure.actions.reschedule import reschedule
 from tenure.actions.stale_gang import stale_gang
 from tenure.engine.backfill import Endings
+from tenure.engine.cost import MICRO
 from tenure.engine.evictions import outstay
 from tenure.engine.placement import Placer
-from tenure.engine.plan import Plan
+from tenure.engine.plan import NextEviction, Plan
 from tenure.engine.session import Session
 from tenure.engine.workloads import TERMINATING
 from tenure.fairness.current import Fairness
@@ -99,6 +100,7 @@ class Scheduler:
                 run(context)
         if self.shadow.known:
             self.shadow.forget(context)
+        self._look_ahead(plan)
         notices.finish(context, requeued)
         if context.requeueing is not None:
             for key in plan.started:
@@ -107,6 +109,16 @@ class Scheduler:
         session.waiting.compact()
         self.cycles += 1
         return plan
+
+    def _look_ahead(self, plan: Plan) -> None:
+        """Say in a finished plan what enabled causes would do next for those that it evicts."""
+        state = self.context.evictions
+        if state is None or state.plan is not plan or state.aftermath is None or not state.evicted:
+            return
+        plan.follow_ups = [
+            NextEviction(f.of.key, f.cause, tuple((t.workload.key, t.name) for t in f.evict), f.cost / MICRO)
+            for f in state.aftermath.of_plan()
+        ]
 
     def pass_time(self, now: int) -> None:
         """Let time pass until ``now``. To be told before anything ends at that instant: it was held until then."""

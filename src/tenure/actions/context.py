@@ -12,8 +12,11 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import Fairness
 from tenure.model.settings import Cause
 from tenure.requeue.memory import Memory
+from tenure.requeue.next_turn import RequeueNext
 from tenure.shields.plugins import Plugins
+from tenure.victims.aftermath import Aftermath, MakeRules
 from tenure.victims.gates import Priorities
+from tenure.victims.rules import Move, Preempt, Reclaim
 from tenure.victims.search import Budget
 from tenure.victims.state import Evicting, VainPass
 from tenure.victims.state import Memory as VictimMemory
@@ -61,7 +64,18 @@ class Context:
                 self.session, self.placer, self.fairness, self.endings, self.plan, self.cycle, self.plugins,
                 self.paid, budget, self.memory, self.detailed, self.vain_passes,
             )  # fmt: skip
+            self.evictions.aftermath = Aftermath(self.evictions, self._causes())
         return self.evictions
+
+    def _causes(self) -> dict[Cause, MakeRules]:
+        """Give what makes the rules of each cause that may follow from an eviction."""
+        session = self.session
+        return {
+            "consolidate": lambda contender, _: Move(session, contender),
+            "reclaim": lambda contender, shares: Reclaim(session, shares, contender),
+            "preempt": lambda contender, _: Preempt(session, contender),
+            "requeue": lambda contender, shares: RequeueNext(session, shares, contender),
+        }
 
     def record(self, task: TaskState) -> None:
         """Add the step that places a task to the plan."""

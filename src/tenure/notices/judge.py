@@ -147,6 +147,7 @@ class Judge:
         """Play a set through for a group's contender."""
         assert group.contender is not None
         trials = Trials(self.session, self.state.placer, self.shares, self.state.plugins, self.state.endings)
+        trials.consequences = self.state.aftermath
         if group.cause == "requeue":
             return Commits(self.state, trials, Requeueing()).play(group.contender, pieces, keep=keep)
         return trials.play(group.contender, pieces, self._rules(group, pieces), keep=keep)

@@ -37,6 +37,7 @@ class Attempts:
         self.session = state.session
         self.shares = shares
         self.trials = ShortTrials(state.session, state.placer, shares, state.plugins, state.endings)
+        self.trials.consequences = state.aftermath
         self.commits = Commits(state, self.trials, outcome)
         self.cut: Position | None = None
         self._refusals: dict[tuple[str, str], Refusal] = {}

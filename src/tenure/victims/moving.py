@@ -128,8 +128,9 @@ class Moving(Turns):
             if rules.contender_may() is not None:
                 continue
             others = self.gatherer.gather(contender, rules)
-            other = Search(self.session, self.trials, contender, rules, others).run(budget).pieces
-            if other is not None and sum(p.cost for p in other) < cost:
+            instead = Search(self.session, self.trials, contender, rules, others).run(budget)
+            other = instead.pieces
+            if other is not None and sum(p.cost for p in other) + instead.followed < cost + found.followed:
                 names = ", ".join(dict.fromkeys(p.workload.key for p in other))
                 text = f"moving others for it would cost more than {rules.cause} from {names}, so nothing is moved"
                 self.state.obstacle(contender.key, Reason("CheaperVictims", text, {"cause": self.cause}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import gt, mul
+from typing import NamedTuple, Protocol
 
 from tenure.engine.backfill import Endings
 from tenure.engine.evictions import evict
@@ -30,12 +31,35 @@ Taken = tuple[Piece, Sequence[TaskState], bool]
 NO_ROOM, TAKES_BACK, IN_VAIN, NO_LANDING = "no-room", "takes-back", "in-vain", "no-landing"
 
 
+class FollowUp(NamedTuple):
+    """What one cause would do next for a victim of a set: whom it would evict, in millionths of what that costs."""
+
+    of: WorkloadState
+    cause: Cause
+    evict: tuple[TaskState, ...]
+    cost: int
+
+
+class Consequences(Protocol):
+    """Judges what all enabled causes would do once a set has gone."""
+
+    def judge(
+        self,
+        contender: WorkloadState,
+        victims: Sequence[WorkloadState],
+        result: Played,
+        rules: Rules,
+        shares: CurrentShares,
+    ) -> Refusal | None:
+        """Refuse a set that is carried out on the session; else note in ``result`` what follows from it."""
+
+
 @dataclass(slots=True)
 class Played:
     """A set that pays: who is evicted, whose placement is withdrawn, and who is placed, bound or nominated.
 
     ``growth``: the contender's step is no more than another task of its surplus. ``undone`` is what it does on the
-    session, where that was undone.
+    session, where that was undone. ``follow_ups`` are what enabled causes would do next for its victims.
     """
 
     pieces: list[Piece]
@@ -44,6 +68,7 @@ class Played:
     evicted: list[TaskState] = field(default_factory=list)
     withdrawn: list[TaskState] = field(default_factory=list)
     undone: Undone | None = None
+    follow_ups: tuple[FollowUp, ...] = ()
 
 
 def _nobody(_: WorkloadState, __: NextStep) -> bool:
@@ -94,6 +119,7 @@ class Trials:
         self.shares = shares
         self.plugins = plugins
         self.endings = endings
+        self.consequences: Consequences | None = None
         self.count = 0
         self.steady = False
         self.ahead = 0
@@ -104,9 +130,18 @@ class Trials:
         self._tried = 0
 
     def play(
-        self, contender: WorkloadState, pieces: Sequence[Piece], rules: Rules, *, keep: bool = False
+        self,
+        contender: WorkloadState,
+        pieces: Sequence[Piece],
+        rules: Rules,
+        *,
+        keep: bool = False,
+        keep_if_last: bool = False,
     ) -> Played | Refusal:
-        """Play a set through. With ``keep``, a set that pays stays carried out on the session."""
+        """Play a set through.
+
+        With ``keep``, a set that pays stays carried out on the session; with ``keep_if_last`` if nothing follows it.
+        """
         session = self.session
         self.count += 1
         refusal = self._validate(contender, pieces, rules.cause)
@@ -115,7 +150,11 @@ class Trials:
         with session.scenario() as scenario:
             session.new_epoch()
             result = self._play(contender, pieces, rules)
+            if isinstance(result, Played) and result.evicted and self.consequences is not None:
+                victims = list(dict.fromkeys(t.workload for t in result.evicted))
+                result = self.consequences.judge(contender, victims, result, rules, self.shares) or result
             if isinstance(result, Played):
+                keep = keep or (keep_if_last and not result.follow_ups)
                 if keep:
                     scenario.keep()
                 else:

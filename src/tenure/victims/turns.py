@@ -60,7 +60,7 @@ class Turns:
     def trials(self) -> Trials:
         """Plays sets through."""
         trials = Trials(self.session, self.state.placer, self.shares, self.state.plugins, self.state.endings)
-        trials.steady = True
+        trials.steady, trials.consequences = True, self.state.aftermath
         return trials
 
     def run(self) -> None:
