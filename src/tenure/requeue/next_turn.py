@@ -5,11 +5,11 @@ from __future__ import annotations
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
-from tenure.requeue.rules import Requeue, core_of
+from tenure.requeue.rules import RequeueRules, core_of
 from tenure.victims.aftermath import overdue
 
 
-class RequeueNext(Requeue):
+class RequeueNext(RequeueRules):
     """The rules for one contender, any of whose candidates may go."""
 
     def concerns(self, victim: WorkloadState) -> bool:

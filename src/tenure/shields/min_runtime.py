@@ -73,7 +73,7 @@ def clock(session: Session, victim: WorkloadState) -> int | None:
     return None if start is None else min(start, session.now)
 
 
-class MinRuntime:
+class MinRuntimeShield:
     """Minimum runtime as a plugin. What runs and has no start that is known is not protected, and counted elsewhere.
 
     ``brief``: nobody reads why, so refusals say no more than that they are.
@@ -145,7 +145,7 @@ class MinRuntime:
         return None
 
 
-class MinRuntimeOver(MinRuntime):
+class MinRuntimeOver(MinRuntimeShield):
     """Minimum runtime where every one is taken to be over."""
 
     def minimum(self, session: Session, cause: Cause, beneficiary: int, leaf: int) -> int:  # noqa: ARG002  the same for all

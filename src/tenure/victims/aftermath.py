@@ -26,13 +26,13 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
-from tenure.victims.bounds import Bounds
-from tenure.victims.candidates import Gatherer
-from tenure.victims.rules import Rules
-from tenure.victims.search import Budget, Found, Search
-from tenure.victims.serving import serve
-from tenure.victims.state import Evicting, Memory
-from tenure.victims.trial import FollowUp, Played, Trials
+from tenure.victims.allocation_pass import serve
+from tenure.victims.bounds import VictimBounds
+from tenure.victims.candidates import CandidateGatherer
+from tenure.victims.dry_run import AcceptedSet, DryRuns, FollowUp
+from tenure.victims.rules import CauseRules
+from tenure.victims.search import SearchBudget, SearchResult, VictimSearch
+from tenure.victims.state import EvictionState, VictimMemory
 
 TAKEN_AGAIN = "taken-again"
 
@@ -45,14 +45,14 @@ MOST_HELPED = 16
 MOST_RIVALS = 4
 """Kinds of workloads of one leaf of which it is asked whether they would take the contender's place."""
 
-MakeRules = Callable[[WorkloadState, CurrentShares], Rules]
+MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
 
 
 class Asked(NamedTuple):
     """One workload for which one cause may be asked."""
 
     workload: WorkloadState
-    rules: Rules
+    rules: CauseRules
 
 
 class Aftermath:
@@ -66,7 +66,7 @@ class Aftermath:
         By cause that may follow, what makes its rules for a contender; in the order in which they are asked.
     """
 
-    def __init__(self, state: Evicting, causes: Mapping[Cause, MakeRules]) -> None:
+    def __init__(self, state: EvictionState, causes: Mapping[Cause, MakeRules]) -> None:
         self.state = state
         self.session: Session = state.session
         self.causes = causes
@@ -78,8 +78,8 @@ class Aftermath:
         self,
         contender: WorkloadState,
         victims: Sequence[WorkloadState],
-        result: Played,
-        rules: Rules,
+        result: AcceptedSet,
+        rules: CauseRules,
         shares: CurrentShares,
     ) -> Refusal | None:
         """Refuse a set that was carried out on the session; else note in ``result`` what follows from it."""
@@ -185,7 +185,7 @@ class Aftermath:
         contender: WorkloadState,
         victims: Sequence[WorkloadState],
         got: Sequence[TaskState],
-        result: Played,
+        result: AcceptedSet,
         causes: Mapping[Cause, MakeRules],
         shares: CurrentShares,
     ) -> Iterator[Asked]:
@@ -213,7 +213,9 @@ class Aftermath:
                 if len(kinds) == MOST_RIVALS:
                     break
 
-    def _may_take_from(self, rules: Rules, contender: WorkloadState, got: Sequence[TaskState], result: Played) -> bool:
+    def _may_take_from(
+        self, rules: CauseRules, contender: WorkloadState, got: Sequence[TaskState], result: AcceptedSet
+    ) -> bool:
         if rules.contender_may() is not None or rules.eligible(contender) is not None:
             return False
         return rules.may_take(contender, self._holding(got), core=not result.growth, owed=[]) is None
@@ -244,18 +246,18 @@ class Aftermath:
         by_victim: dict[WorkloadState, list[Asked]] = {}
         for asked in helped:
             by_victim.setdefault(asked.workload, []).append(asked)
-        in_vain: set[object] = set()
+        without_effect: set[object] = set()
         searched = 0
         for victim, causes in by_victim.items():
             if victim.step is None or victim.entry is None or searched == MOST_HELPED:
                 continue
             kind = victim.leaf, victim.priority, victim.step.kind, id(victim.step.shape or victim)
-            if kind in in_vain:
+            if kind in without_effect:
                 continue
             searched += 1
             follow_up = self._first_of(victim, causes, shares)
             if follow_up is None:
-                in_vain.add(kind)
+                without_effect.add(kind)
             else:
                 yield follow_up
 
@@ -267,29 +269,31 @@ class Aftermath:
                 return FollowUp(victim, asked.rules.cause, tasks, sum(p.cost for p in pieces))
         return None
 
-    def _best_set(self, asked: Asked, shares: CurrentShares) -> Found:
+    def _best_set(self, asked: Asked, shares: CurrentShares) -> SearchResult:
         """Search for the best set for one workload; the session stays as it is."""
         workload, rules, memory = asked.workload, asked.rules, self._memory
         assert workload.step is not None
         bounded = rules.cause != "requeue"
-        if bounded and Bounds(self.session, shares, memory.caps, rules.cause).hopeless(workload, workload.step):
-            return Found()
-        gatherer = Gatherer(self.session, self.plugins, memory.holdings)
-        trials = Trials(self.session, self.state.placer, shares, self.plugins, self.state.endings)
-        found = Search(self.session, trials, workload, rules, gatherer.gather(workload, rules)).run(Budget(STEPS))
+        if bounded and VictimBounds(self.session, shares, memory.caps, rules.cause).infeasible(workload, workload.step):
+            return SearchResult()
+        gatherer = CandidateGatherer(self.session, self.plugins, memory.holdings)
+        dry_runs = DryRuns(self.session, self.state.placer, shares, self.plugins, self.state.endings)
+        found = VictimSearch(self.session, dry_runs, workload, rules, gatherer.gather(workload, rules)).run(
+            SearchBudget(STEPS)
+        )
         gatherer.close()
         return found
 
     @property
-    def _memory(self) -> Memory:
+    def _memory(self) -> VictimMemory:
         """What is known of the session as these scenarios leave it; kept apart from what the actions know."""
         known = self.state.memory
         if known.thought is None:
-            known.thought = Memory(self.session, self.state.fairness)
+            known.thought = VictimMemory(self.session, self.state.fairness)
         return known.thought
 
 
-def settle(state: Evicting, evicted: Iterable[TaskState], placed: Iterable[TaskState]) -> None:
+def settle(state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[TaskState]) -> None:
     """Let what was evicted leave, and what was nominated be bound where the room is there."""
     session = state.session
     touched: dict[WorkloadState, None] = {}
@@ -312,7 +316,7 @@ def settle(state: Evicting, evicted: Iterable[TaskState], placed: Iterable[TaskS
 
 
 def follow_ups(
-    state: Evicting, cause: Cause, tasks: Sequence[TaskState], beneficiary: WorkloadState | None = None
+    state: EvictionState, cause: Cause, tasks: Sequence[TaskState], beneficiary: WorkloadState | None = None
 ) -> Sequence[FollowUp]:
     """Give what enabled causes would do for those that lose ``tasks``, which nobody else benefits from.
 
