@@ -60,7 +60,7 @@ class PreemptionPass:
     def dry_runs(self) -> DryRuns:
         """Plays sets through."""
         dry_runs = DryRuns(self.session, self.state.placer, self.shares, self.state.plugins, self.state.endings)
-        dry_runs.steady = True
+        dry_runs.steady, dry_runs.consequences = True, self.state.aftermath
         return dry_runs
 
     def run(self) -> None:
