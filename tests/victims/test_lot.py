@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import islice
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -108,7 +109,7 @@ def compare(lot, other, rng):
             workload = rng.choice(workloads)
             assert sorted(shown(lot.of(workload))) == sorted(shown(other.of(workload)))
         elif question == "first":
-            assert shown(p for p in [lot.first()] if p) == shown(p for p in [other.first()] if p)
+            assert shown(islice(lot.all(), 1)) == shown(islice(other.all(), 1))
         elif question == "cheapest":
             assert shown(lot.cheapest_first()) == shown(other.cheapest_first())
         elif question == "drop" and workloads:
@@ -144,6 +145,6 @@ def test_much_is_not_worked_out_where_nobody_asks():
         session = session_of(crowded(random.Random(seed)))
         holdings = Holdings(session)
         lots = lots_of(session, gatherers(session, holdings, frozenset())[0])
-        worked_out += sum(lot.first() is not None for lot in lots) and len(holdings.pieces)
+        worked_out += sum(next(lot.all(), None) is not None for lot in lots) and len(holdings.pieces)
         known += sum(map(len, lots))
     assert 0 < worked_out < known * 2 / 3

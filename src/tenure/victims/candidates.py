@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from heapq import merge
-from itertools import islice
+from itertools import islice, takewhile
 
 import numpy as np
 
@@ -17,11 +17,16 @@ from tenure.model.settings import Cause
 from tenure.shields.plugins import Plugins
 from tenure.victims.holdings import Holdings
 from tenure.victims.lot import Later, Lot
-from tenure.victims.pieces import Kept, Piece, pieces_of
+from tenure.victims.pieces import Kept, Piece, pieces_of, singles_of
 from tenure.victims.rules import Rules
 
 Alike = tuple[Cause, int, int]
 """Cause, and of the contender what decides what of a leaf is open."""
+
+
+def _in_queues(piece: Piece) -> tuple[object, ...]:
+    """Give the place of a piece among those of several queues, whose workloads' priorities are not compared."""
+    return piece.floor, piece.rank[1:]
 
 
 class Candidates:
@@ -54,10 +59,20 @@ class Candidates:
         beyond = () if self.beyond is None else self.beyond.refused.items()
         return sorted((*(r for lot in self.lots for r in lot.refused), *beyond), key=lambda r: r[0].key)
 
-    def first(self) -> Piece | None:
-        """Give the piece that is best taken."""
-        firsts = [p for lot in self.lots if (p := lot.first()) is not None]
-        return min(firsts, key=lambda p: (p.leaf_priority, p.rank[1:]), default=None)
+    def first(self, allowed: Callable[[Piece], bool] | None = None) -> Piece | None:
+        """Give the piece that no set of ``allowed`` ones comes before; None if there is none, or that is not certain.
+
+        It is not where a leaf holds several priorities, and what is cheapest is not what is of the lowest.
+        """
+        firsts = [p for lot in self.lots if (p := next(filter(allowed, lot.all()), None)) is not None]
+        best = min(firsts, key=_in_queues, default=None)
+        if best is None:
+            return None
+        for lot in self.lots:
+            no_dearer = takewhile(lambda p: p.floor <= best.floor, () if lot.uniform else lot.cheapest_first())
+            if any(_in_queues(p) < _in_queues(best) for p in filter(allowed, no_dearer)):
+                return None
+        return best
 
     def beginning(self, count: int, without: Collection[WorkloadState]) -> Iterator[Piece]:
         """Give the first pieces in order, but those of some workloads."""
@@ -125,11 +140,13 @@ class Gatherer:
         fresh: frozenset[TaskState] = frozenset(),
         barred: Collection[str] = (),
         *,
+        paid: frozenset[TaskState] = frozenset(),
         detailed: bool = True,
     ) -> None:
         self.session = session
         self.plugins = plugins
         self.fresh = fresh
+        self.paid = paid
         self.barred = barred
         self.holdings = holdings
         self.detailed = detailed
@@ -138,7 +155,7 @@ class Gatherer:
         self._known: dict[int, dict[Alike, Lot]] = {}
         self._pieces: dict[tuple[WorkloadState, bool], list[Piece]] = {}
         self._begun: dict[int, set[WorkloadState]] = {}
-        for task in fresh:
+        for task in (*fresh, *paid):
             self._begun.setdefault(task.workload.leaf, set()).add(task.workload)
 
     def gather(
@@ -250,7 +267,8 @@ class Gatherer:
                 refused.append((victim, refusal))
                 if not refusal.core_only:
                     continue
-            pieces += self._pieces_of(victim, core=refusal is None)
+            singly = rules.cause == "consolidate" and len(victim.tasks) > 1
+            pieces += (self._singles_of if singly else self._pieces_of)(victim, core=refusal is None)
         return Lot(leaf, self._level(leaf), pieces, refused, shielded)
 
     def _level(self, leaf: int) -> int:
@@ -298,6 +316,14 @@ class Gatherer:
         """Whether all that it runs was placed in this cycle, which a shield does not look at."""
         return bool(self.fresh) and all(t in self.fresh for t in victim.tasks if t.node >= 0)
 
+    def _singles_of(self, victim: WorkloadState, *, core: bool) -> list[Piece]:
+        """Give the tasks of a workload one by one."""
+        found = self._pieces.get((victim, core))
+        if found is None:
+            found = singles_of(self.session, victim, self.fresh, core=core, paid=self.paid)
+            self._pieces[victim, core] = found
+        return found
+
     def _pieces_of(self, victim: WorkloadState, *, core: bool) -> list[Piece]:
         """Give the pieces of a workload; where it runs as it did, nothing is worked out but what they cost now."""
         simple = core and victim not in self._begun.get(victim.leaf, ())
@@ -305,7 +331,7 @@ class Gatherer:
             return kept.priced(self.session, victim)
         found = self._pieces.get((victim, core))
         if found is None:
-            found = pieces_of(self.session, victim, self.fresh, core=core)
+            found = pieces_of(self.session, victim, self.fresh, core=core, paid=self.paid)
             if simple and not victim.root.children and not victim.fixed:
                 self.holdings.pieces[victim] = Kept(self.session, victim, found)
             else:

@@ -21,7 +21,7 @@ def key_of(settings: Settings, pieces: Sequence[Piece]) -> Key:
     if len(pieces) == 1 and settings.victims == "cost" and not pieces[0].fresh:
         piece = pieces[0]
         alone = ((piece.age, -piece.workload.created_at, -piece.tasks[-1].index),)
-        return piece.leaf_priority, piece.cost, int(piece.whole), len(piece.tasks), alone, 1, _names(pieces)
+        return piece.leaf_priority, piece.cost, int(piece.whole), len(piece.ran), alone, 1, _names(pieces)
     real = [p for p in pieces if not p.fresh]
     level = max((p.leaf_priority for p in real), default=-(1 << 40))
     cost = sum(p.cost for p in real)
@@ -33,7 +33,7 @@ def key_of(settings: Settings, pieces: Sequence[Piece]) -> Key:
     else:
         second = (tuple(sorted((-p.age for p in real), reverse=True)), cost)
     cores = sum(p.whole for p in real)
-    tasks = sum(len(p.tasks) for p in real)
+    tasks = sum(len(p.ran) for p in real)
     youth = tuple(sorted(((p.age, -p.workload.created_at, -p.tasks[-1].index) for p in real), reverse=True))
     return (level, *second, cores, tasks, youth, len(pieces), _names(pieces))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from operator import gt, mul
 
@@ -19,9 +19,10 @@ from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import Owed
 from tenure.model.settings import Cause
 from tenure.shields.plugins import Plugins
+from tenure.victims.landing import Landing
 from tenure.victims.pieces import Piece, held
 from tenure.victims.rules import Preempt, Reclaim, Rules
-from tenure.victims.serving import held_back, promise, serve
+from tenure.victims.serving import Served, held_back, promise, serve
 
 Taken = tuple[Piece, Sequence[TaskState], bool]
 """Part of a piece that goes at once, and whether it is a core."""
@@ -43,6 +44,15 @@ class Played:
     evicted: list[TaskState] = field(default_factory=list)
     withdrawn: list[TaskState] = field(default_factory=list)
     undone: Undone | None = None
+
+
+def is_back(task: TaskState) -> bool:
+    """Whether an evicted task landed where it stood: on its node, and, with a part of a GPU, on its devices.
+
+    Whole GPUs of one node are as good as each other.
+    """
+    same = task.cls.milli is None or task.nominated_devices == task.leaving_devices
+    return task.nominated == task.leaving >= 0 and same
 
 
 def _nobody(_: WorkloadState, __: NextStep) -> bool:
@@ -117,6 +127,13 @@ class Trials:
         mark = session.checkpoint()
         session.new_epoch()
         result = self._play(contender, pieces, rules)
+        staying: frozenset[TaskState] = frozenset()
+        while isinstance(result, Played) and (back := frozenset(filter(is_back, result.evicted))):
+            staying |= back
+            session.rollback(mark, epoch=before)
+            mark = session.checkpoint()
+            session.new_epoch()
+            result = self._play(contender, pieces, rules, staying)
         if not isinstance(result, Played):
             session.rollback(mark, epoch=before)
         elif keep:
@@ -138,10 +155,17 @@ class Trials:
         self.changed.update((contender.leaf, *(t.workload.leaf for t in touched)))
 
     def _validate(self, contender: WorkloadState, pieces: Sequence[Piece], cause: Cause) -> Refusal | None:
-        tasks = [t for piece in pieces if not piece.fresh for t in piece.tasks]
+        tasks = [t for piece in pieces for t in piece.ran]
         return self.plugins.validate(self.session, cause, contender, tasks) if tasks else None
 
-    def _play(self, contender: WorkloadState, pieces: Sequence[Piece], rules: Rules) -> Played | Refusal:
+    def _play(
+        self,
+        contender: WorkloadState,
+        pieces: Sequence[Piece],
+        rules: Rules,
+        staying: Collection[TaskState] = frozenset(),
+    ) -> Played | Refusal:
+        """Play a set through once; those ``staying`` are part of a core of which all others have a place to land."""
         assert contender.step is not None
         result = Played(list(pieces), [], growth=contender.step.kind == GROW)
         owed: list[Owed] = []
@@ -152,13 +176,10 @@ class Trials:
             return refusal
         barred = held_back(self.session, contender, step)
         before = self._order_before() if self.steady else None
-        self._take(stages, victims, result)
+        self._take(stages, victims, result, staying)
         if rules.cause == "consolidate" and not self._land(contender, victims, result):
             return Refusal(NO_LANDING, "what would have to move finds no place to land")
-        placed, reached = serve(
-            self.session, self.placer, self.shares, contender, victims,
-            keys=self._keys, endings=self.endings, before=before,
-        )  # fmt: skip
+        placed, reached = self._serve(contender, victims, before)
         if not reached:
             self.ahead = len(placed)
             self.back = list(dict.fromkeys(t.workload for t in placed if t.workload in victims))
@@ -169,7 +190,18 @@ class Trials:
         result.placed += placed
         if barred and result.evicted:  # there was room on the nodes, but not in its queues
             promise(self.session, [t for t in placed if t.workload is contender])
-        return self._judge(contender, victims, rules, owed, result)
+        return self._judge(contender, victims, rules, owed, result, staying)
+
+    def _serve(self, contender: WorkloadState, victims: Sequence[WorkloadState], before: QueueOrder | None) -> Served:
+        """Serve all that wait, victims included, each of these where it stood, if that is free."""
+        self.placer.own = "first"
+        try:
+            return serve(
+                self.session, self.placer, self.shares, contender, victims,
+                keys=self._keys, endings=self.endings, before=before,
+            )  # fmt: skip
+        finally:
+            self.placer.own = "any"
 
     def _order_before(self) -> QueueOrder | None:
         """Give the order of all that wait before anything is tried; None where it is not worth to make it.
@@ -206,43 +238,44 @@ class Trials:
         session.rollback(mark, epoch=epoch)
         return refusal
 
-    def _take(self, stages: Sequence[Taken], victims: Sequence[WorkloadState], result: Played) -> None:
-        """Take all pieces."""
+    def _take(
+        self,
+        stages: Sequence[Taken],
+        victims: Sequence[WorkloadState],
+        result: Played,
+        staying: Collection[TaskState],
+    ) -> None:
+        """Take all pieces, but those ``staying``."""
         session = self.session
         for piece, tasks, _ in stages:
             for task in tasks:
-                if piece.fresh:
-                    session.withdraw(task)
-                    result.withdrawn.append(task)
-                else:
+                if task in staying:
+                    continue
+                if task in piece.ran:
                     evict(session, task)
                     result.evicted.append(task)
+                else:
+                    session.withdraw(task)
+                    result.withdrawn.append(task)
         for workload in victims:
             if not workload.occupied():
+                self._give_up(workload, result)
                 session.journal.set(workload, "started_at", None)
             session.refresh(workload)
 
+    def _give_up(self, workload: WorkloadState, result: Played) -> None:
+        """Withdraw what is promised to tasks of a workload of which nothing runs any more: it lands whole, or not."""
+        for task in workload.tasks:
+            if task.nominated >= 0:
+                self.session.withdraw(task)
+                result.withdrawn.append(task)
+
     def _land(self, contender: WorkloadState, victims: Sequence[WorkloadState], result: Played) -> bool:
-        """Place contender and moved tasks jointly, then take the contender away again: it is served in its turn."""
-        session, step = self.session, contender.step
-        assert step is not None
-        if not self.placer.place(contender, step):
-            return False
-        for victim in victims:
-            waiting = [t for t in (*result.evicted, *result.withdrawn) if t.workload is victim]
-            while waiting:
-                following = victim.step
-                if victim.root.satisfied() or following is None:
-                    following = NextStep(GROW, [waiting[0]], None)
-                if not set(following.tasks) <= set(waiting) or not self.placer.place(victim, following):
-                    return False
-                waiting = [t for t in waiting if t not in following.tasks]
-                result.placed += following.tasks
-                session.refresh(victim)
-        for task in step.tasks:
-            session.withdraw(task)
-        session.refresh(contender)
-        return True
+        """Find every moved task a place beside the contender's, which is served in its turn afterwards."""
+        landing = Landing(self.session, self.placer, contender, victims, [*result.evicted, *result.withdrawn])
+        landed = landing.find()
+        result.placed += landed or ()
+        return landed is not None
 
     def _judge(
         self,
@@ -251,14 +284,18 @@ class Trials:
         rules: Rules,
         owed: Sequence[Owed],
         result: Played,
+        staying: Collection[TaskState],
     ) -> Played | Refusal:
         """Check what can only be seen in the state that results."""
         got = [t for t in result.placed if t.workload is contender]
         if result.evicted and all(t.node >= 0 for t in got):
             return Refusal(IN_VAIN, "the contender fits without these victims")
         for piece in result.pieces:
-            if not piece.fresh and all(t.nominated == t.leaving >= 0 for t in piece.tasks):
+            if piece.ran and all(t in staying or is_back(t) for t in piece.ran):
                 return Refusal(IN_VAIN, f"{piece.workload.key} would win its place back", about=piece.workload.key)
+        for victim in dict.fromkeys(t.workload for t in staying):
+            if not victim.root.satisfied():
+                return Refusal(NO_LANDING, f"part of the core of {victim.key} finds no place to land", about=victim.key)
         if not rules.repaid(owed):
             return Refusal("guaranteed", "a queue would be left below its guaranteed")
         for victim in victims:

@@ -95,7 +95,8 @@ class Turns:
     def _gatherer(self) -> Gatherer:
         state = self.state
         fresh, detailed = state.fresh(), state.detailed
-        return Gatherer(self.session, state.plugins, state.memory.holdings, fresh, state.moved, detailed=detailed)
+        holdings, paid = state.memory.holdings, state.settled()
+        return Gatherer(self.session, state.plugins, holdings, fresh, state.moved, paid=paid, detailed=detailed)
 
     def _anyone_may_be_helped(self, fresh: set[WorkloadState] | None) -> bool:
         """Whether, by the bounds, there is one for whom a search could find anything; one stands for all alike."""

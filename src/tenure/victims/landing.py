@@ -1,0 +1,119 @@
+"""Where moved tasks land: jointly with the contender for which they move (spec: consolidate)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tenure.engine.placement import Mask, Placer
+from tenure.engine.session import Session
+from tenure.engine.workloads import GROW, NextStep, TaskState, WorkloadState
+
+MOST_TRIED = 128
+"""Places that are tried for moved tasks before one set of moves is given up."""
+
+
+class Landing:
+    """The search for places for evicted tasks, none of them where it stood, that leave the contender room.
+
+    The contender in its best place comes first, and the others as they then fit. Where that fails, the moved ones are
+    placed in all their ways, those that score best first, until the contender fits beside them.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        placer: Placer,
+        contender: WorkloadState,
+        victims: Sequence[WorkloadState],
+        tasks: Sequence[TaskState],
+    ) -> None:
+        self.session = session
+        self.placer = placer
+        self.contender = contender
+        self.victims = victims
+        self.tasks = tasks
+        self._left = MOST_TRIED
+
+    def find(self) -> list[TaskState] | None:
+        """Nominate all moved tasks to places, and give them; None: there are no places, and nothing was done."""
+        self.placer.own = "never"
+        try:
+            found = self._contender_first()
+            return found if found is not None else self._land(list(self.tasks))
+        finally:
+            self.placer.own = "any"
+
+    def _contender_first(self) -> list[TaskState] | None:
+        session, step = self.session, self.contender.step
+        assert step is not None
+        mark, epoch = session.checkpoint(), session.epoch
+        placed: list[TaskState] = []
+        if self.placer.place(self.contender, step):
+            waiting = list(self.tasks)
+            while waiting:
+                victim, following = self._next(waiting)
+                if following is None or not self.placer.place(victim, following):
+                    break
+                waiting = [t for t in waiting if t not in following.tasks]
+                placed += following.tasks
+                session.refresh(victim)
+            else:
+                for task in step.tasks:
+                    session.withdraw(task)
+                session.refresh(self.contender)
+                session.commit()
+                return placed
+        session.rollback(mark, epoch=epoch)
+        return None
+
+    def _land(self, waiting: list[TaskState]) -> list[TaskState] | None:
+        """Place those that wait in the first way that leaves the contender room."""
+        if not waiting:
+            return [] if self._fits() else None
+        session = self.session
+        victim, following = self._next(waiting)
+        for allowed in self._ways(victim, following) if following is not None else ():
+            if self._left <= 0:
+                return None
+            self._left -= 1
+            mark, epoch = session.checkpoint(), session.epoch
+            if self.placer.place(victim, following, allowed):
+                placed = list(following.tasks)
+                session.refresh(victim)
+                rest = self._land([t for t in waiting if t not in placed])
+                if rest is not None:
+                    session.commit()
+                    return placed + rest
+            session.rollback(mark, epoch=epoch)
+        return None
+
+    def _next(self, waiting: Sequence[TaskState]) -> tuple[WorkloadState, NextStep | None]:
+        """Give who lands next, and what of it; None where that asks for more than what moved."""
+        victim = next(v for v in self.victims if any(t.workload is v for t in waiting))
+        following = victim.step
+        if victim.root.satisfied() or following is None:
+            following = NextStep(GROW, [next(t for t in waiting if t.workload is victim)], None)
+        return victim, following if set(following.tasks) <= set(waiting) else None
+
+    def _ways(self, victim: WorkloadState, step: NextStep) -> Iterator[Mask | None]:
+        """Give the nodes for a step, way by way: of one task each node that fits, of several what they choose."""
+        if len(step.tasks) > 1 or victim.root.topology is not None or victim.root.children:
+            yield None
+            return
+        task = step.tasks[0]
+        left = np.ones(len(self.session.nodes), bool)
+        while (node := self.placer.find(task, left)[0]) >= 0:
+            only = np.zeros(len(left), bool)
+            only[node], left[node] = True, False
+            yield only
+
+    def _fits(self) -> bool:
+        """Whether the contender has room beside what has landed."""
+        session, step = self.session, self.contender.step
+        assert step is not None
+        mark, epoch = session.checkpoint(), session.epoch
+        fits = self.placer.place(self.contender, step)
+        session.rollback(mark, epoch=epoch)
+        return fits
