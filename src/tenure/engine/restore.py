@@ -52,11 +52,11 @@ def restore_devices(session: Session, workloads: Iterable[WorkloadState]) -> Non
     """
     untold = [t for w in workloads for t in w.tasks if t.node >= 0 and t.cls.whole and not t.devices]
     nodes = session.nodes
-    promised = _promised_devices(session, workloads) if untold else {}
+    nominated_tasks = _promised_devices(session, workloads) if untold else {}
     for task in sorted(untold, key=lambda t: (t.phase is TERMINATING, t.workload.key, t.index)):
         now, both = nodes.device[NOW, task.node].tolist(), nodes.free_devices(task.node, bindable=True)
         there = range(int(nodes.device_count[task.node]))
-        stays, taken = task.phase is not TERMINATING or task.stuck, promised.get(task.node, frozenset())
+        stays, taken = task.phase is not TERMINATING or task.stuck, nominated_tasks.get(task.node, frozenset())
 
         def rank(
             i: int, now: list[int] = now, both: list[int] = both, taken: Set[int] = taken, stays: bool = stays
@@ -84,7 +84,7 @@ def restore_nominations(session: Session, workloads: Iterable[WorkloadState]) ->
     A nomination whose node is gone, or that does not say which devices and finds none, counts for nothing. One whose
     devices are held by what stays is kept on others, if there are any.
     """
-    promised = [
+    nominated_tasks = [
         (nomination, t)
         for w in workloads
         for t in w.tasks
@@ -92,7 +92,7 @@ def restore_nominations(session: Session, workloads: Iterable[WorkloadState]) ->
         and t.phase is PENDING
         and nomination.node in session.nodes.index
     ]
-    for nomination, task in sorted(promised, key=lambda p: (not p[0].devices, p[1].workload.key, p[1].index)):
+    for nomination, task in sorted(nominated_tasks, key=lambda p: (not p[0].devices, p[1].workload.key, p[1].index)):
         node, devices = session.nodes.index[nomination.node], nomination.devices
         wanted, milli = task.cls.whole or task.cls.devices, task.cls.milli_on(node)
         free = session.nodes.free_devices(node, bindable=False) if wanted else []

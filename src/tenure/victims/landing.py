@@ -8,7 +8,7 @@ import numpy as np
 
 from tenure.engine.placement import Mask, Placer
 from tenure.engine.session import Session
-from tenure.engine.workloads import GROW, NextStep, TaskState, WorkloadState
+from tenure.engine.workloads import GROW, Demand, TaskState, WorkloadState
 
 MOST_TRIED = 128
 """Places that are tried for moved tasks before one set of moves is given up."""
@@ -89,15 +89,15 @@ class Landing:
             session.rollback(mark, epoch=epoch)
         return None
 
-    def _next(self, waiting: Sequence[TaskState]) -> tuple[WorkloadState, NextStep | None]:
+    def _next(self, waiting: Sequence[TaskState]) -> tuple[WorkloadState, Demand | None]:
         """Give who lands next, and what of it; None where that asks for more than what moved."""
         victim = next(v for v in self.victims if any(t.workload is v for t in waiting))
         following = victim.step
         if victim.root.satisfied() or following is None:
-            following = NextStep(GROW, [next(t for t in waiting if t.workload is victim)], None)
+            following = Demand(GROW, [next(t for t in waiting if t.workload is victim)], None)
         return victim, following if set(following.tasks) <= set(waiting) else None
 
-    def _ways(self, victim: WorkloadState, step: NextStep) -> Iterator[Mask | None]:
+    def _ways(self, victim: WorkloadState, step: Demand) -> Iterator[Mask | None]:
         """Give the nodes for a step, way by way: of one task each node that fits, of several what they choose."""
         if len(step.tasks) > 1 or victim.root.topology is not None or victim.root.children:
             yield None
