@@ -6,7 +6,7 @@ does not depend on the input's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tenure.engine import kernels
@@ -52,22 +52,18 @@ def restore_devices(session: Session, workloads: Iterable[WorkloadState]) -> Non
     """
     untold = [t for w in workloads for t in w.tasks if t.node >= 0 and t.cls.whole and not t.devices]
     nodes = session.nodes
-    nominated_tasks = _promised_devices(session, workloads) if untold else {}
+    taken_on = _nominated_devices(session, workloads) if untold else {}
     for task in sorted(untold, key=lambda t: (t.phase is TERMINATING, t.workload.key, t.index)):
         now, both = nodes.device[NOW, task.node].tolist(), nodes.free_devices(task.node, bindable=True)
         there = range(int(nodes.device_count[task.node]))
-        stays, taken = task.phase is not TERMINATING or task.stuck, nominated_tasks.get(task.node, frozenset())
-
-        def rank(
-            i: int, now: list[int] = now, both: list[int] = both, taken: Set[int] = taken, stays: bool = stays
-        ) -> tuple[int, bool, int, int]:
-            return -now[i], (i in taken) is stays, -both[i], i
-
-        task.devices = tuple(sorted(sorted(there, key=rank)[: task.cls.whole]))
+        stays = task.phase is not TERMINATING or task.stuck
+        taken = taken_on.get(task.node, set())
+        order = sorted(there, key=lambda i: (-now[i], (i in taken) is stays, -both[i], i))  # noqa: B023  used at once
+        task.devices = tuple(sorted(order[: task.cls.whole]))
         nodes.occupy_devices(task.node, task.devices, MILLI, now=True, then=stays)
 
 
-def _promised_devices(session: Session, workloads: Iterable[WorkloadState]) -> dict[int, set[int]]:
+def _nominated_devices(session: Session, workloads: Iterable[WorkloadState]) -> dict[int, set[int]]:
     """Give the devices that nominations name, by node."""
     found: dict[int, set[int]] = {}
     for workload in workloads:

@@ -74,7 +74,9 @@ class Landing:
             return [] if self._fits() else None
         session = self.session
         victim, following = self._next(waiting)
-        for allowed in self._ways(victim, following) if following is not None else ():
+        if following is None:
+            return None
+        for allowed in self._ways(victim, following):
             if self._left <= 0:
                 return None
             self._left -= 1

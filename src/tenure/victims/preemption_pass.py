@@ -279,7 +279,7 @@ class PreemptionPass:
 
     def _accept(
         self, contender: WorkloadState, candidates: VictimCandidates, found: SearchResult, budget: SearchBudget
-    ) -> bool:  # noqa: ARG002
+    ) -> bool:
         """Whether the best set is to be carried out; every set that pays is, unless a cause asks for more."""
         return True
 
