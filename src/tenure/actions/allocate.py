@@ -57,16 +57,15 @@ def _bind_together(context: Context, tasks: list[TaskState]) -> bool:
     session = context.session
     if session.queues.under_notice and any(_crowded(session, task) for task in tasks):
         return False
-    mark, epoch = session.checkpoint(), session.epoch
-    for task in tasks:
-        node, devices = task.nominated, task.nominated_devices
-        session.withdraw(task)
-        found = _room_now(context, task, node, devices)
-        if found is None:
-            session.rollback(mark, epoch=epoch)
-            return False
-        session.bind(task, node, found)
-    session.commit()
+    with session.scenario() as together:
+        for task in tasks:
+            node, devices = task.nominated, task.nominated_devices
+            session.withdraw(task)
+            found = _room_now(context, task, node, devices)
+            if found is None:
+                return False
+            session.bind(task, node, found)
+        together.keep()
     for task in tasks:
         context.record(task)
     return True

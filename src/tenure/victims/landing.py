@@ -48,31 +48,31 @@ class Landing:
     def _contender_first(self) -> list[TaskState] | None:
         session, step = self.session, self.contender.step
         assert step is not None
-        mark, epoch = session.checkpoint(), session.epoch
-        placed: list[TaskState] = []
-        if self.placer.place(self.contender, step):
-            waiting = list(self.tasks)
-            while waiting:
-                victim, following = self._next(waiting)
-                if following is None or not self.placer.place(victim, following):
-                    break
-                waiting = [t for t in waiting if t not in following.tasks]
-                placed += following.tasks
-                session.refresh(victim)
-            else:
+        with session.scenario() as scenario:
+            placed = self._in_order() if self.placer.place(self.contender, step) else None
+            if placed is not None:
                 for task in step.tasks:
                     session.withdraw(task)
                 session.refresh(self.contender)
-                session.commit()
-                return placed
-        session.rollback(mark, epoch=epoch)
-        return None
+                scenario.keep()
+        return placed
+
+    def _in_order(self) -> list[TaskState] | None:
+        """Place all moved tasks, each where it is best placed; None if one finds no place."""
+        waiting, placed = list(self.tasks), list[TaskState]()
+        while waiting:
+            victim, following = self._next(waiting)
+            if following is None or not self.placer.place(victim, following):
+                return None
+            waiting = [t for t in waiting if t not in following.tasks]
+            placed += following.tasks
+            self.session.refresh(victim)
+        return placed
 
     def _land(self, waiting: list[TaskState]) -> list[TaskState] | None:
         """Place those that wait in the first way that leaves the contender room."""
         if not waiting:
             return [] if self._fits() else None
-        session = self.session
         victim, following = self._next(waiting)
         if following is None:
             return None
@@ -80,16 +80,23 @@ class Landing:
             if self._left <= 0:
                 return None
             self._left -= 1
-            mark, epoch = session.checkpoint(), session.epoch
-            if self.placer.place(victim, following, allowed):
-                placed = list(following.tasks)
-                session.refresh(victim)
-                rest = self._land([t for t in waiting if t not in placed])
-                if rest is not None:
-                    session.commit()
-                    return placed + rest
-            session.rollback(mark, epoch=epoch)
+            with self.session.scenario() as scenario:
+                found = self._land_beside(waiting, victim, following, allowed)
+                if found is not None:
+                    scenario.keep()
+                    return found
         return None
+
+    def _land_beside(
+        self, waiting: list[TaskState], victim: WorkloadState, following: Demand, allowed: Mask | None
+    ) -> list[TaskState] | None:
+        """Place one step, and then the others."""
+        if not self.placer.place(victim, following, allowed):
+            return None
+        placed = list(following.tasks)
+        self.session.refresh(victim)
+        rest = self._land([t for t in waiting if t not in placed])
+        return None if rest is None else placed + rest
 
     def _next(self, waiting: Sequence[TaskState]) -> tuple[WorkloadState, Demand | None]:
         """Give who lands next, and what of it; None where that asks for more than what moved."""
@@ -115,7 +122,5 @@ class Landing:
         """Whether the contender has room beside what has landed."""
         session, step = self.session, self.contender.step
         assert step is not None
-        mark, epoch = session.checkpoint(), session.epoch
-        fits = self.placer.place(self.contender, step)
-        session.rollback(mark, epoch=epoch)
-        return fits
+        with session.scenario():
+            return self.placer.place(self.contender, step)
