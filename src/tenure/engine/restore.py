@@ -58,7 +58,7 @@ def restore_devices(session: Session, workloads: Iterable[WorkloadState]) -> Non
         there = range(int(nodes.device_count[task.node]))
         stays = task.phase is not TERMINATING or task.stuck
         taken = taken_on.get(task.node, set())
-        order = sorted(there, key=lambda i: (-now[i], (i in taken) is stays, -both[i], i))  # noqa: B023  used at once
+        order = sorted(there, key=lambda i: (-now[i], (i in taken) is stays, -both[i], i))
         task.devices = tuple(sorted(order[: task.cls.whole]))
         nodes.occupy_devices(task.node, task.devices, MILLI, now=True, then=stays)
 
