@@ -49,7 +49,7 @@ class Consequences(Protocol):
         contender: WorkloadState,
         victims: Sequence[WorkloadState],
         result: AcceptedSet,
-        rules: CauseRules,
+        cause: Cause,
         shares: CurrentShares,
     ) -> Refusal | None:
         """Refuse a set that is carried out on the session; else note in ``result`` what follows from it."""
@@ -186,7 +186,7 @@ class DryRuns:
         """Judge what a set leads to, and keep it, or remember it; gives the verdict, and whether it was kept."""
         if isinstance(result, AcceptedSet) and result.evicted and self.consequences is not None:
             victims = list(dict.fromkeys(t.workload for t in result.evicted))
-            result = self.consequences.judge(contender, victims, result, rules, self.shares) or result
+            result = self.consequences.judge(contender, victims, result, rules.cause, self.shares) or result
         if isinstance(result, AcceptedSet):
             keep = keep or (keep_if_last and not result.follow_ups)
             if keep:
