@@ -143,7 +143,7 @@ def milli_by_node(spec: TaskSpec, nodes: NodeTable) -> Ints:
 
 
 class ClassTable:
-    """All classes of a session, each made once."""
+    """The table of all task classes of a session, each made once."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes

@@ -30,7 +30,7 @@ _MOST_REMEMBERED = 100_000
 
 
 class KubernetesCluster:
-    """Observes an API server and acts on it.
+    """A cluster behind an API server, observed and acted on.
 
     ``explains``: it writes on pods why they wait. ``observed_version`` changes when something else is observed.
     """

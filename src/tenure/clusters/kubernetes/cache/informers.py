@@ -49,7 +49,9 @@ _KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool"})
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is read beside the cluster-wide kinds. ``yunikorn``: namespace and name of YuniKorn's ConfigMap.
+    """The options of an informer cache: what is read beside the cluster-wide kinds.
+
+    ``yunikorn``: namespace and name of YuniKorn's ConfigMap.
 
     ``only_reads``: nothing will be decided on for this cluster, so that what may not be read may be left out.
     ``schedulers``: names of schedulers whose pods count as Tenure's.
@@ -64,7 +66,7 @@ class Options:
 
 @dataclass(slots=True)
 class ObjectProblems:
-    """What is wrong with objects, as it was told since it was last asked for; the same is told once."""
+    """The problems of objects that were reported since the last look; the same problem is reported once."""
 
     told: dict[tuple[str, str, str, str], None] = field(default_factory=dict)
     new: deque[tuple[str, api.Meta, str]] = field(default_factory=lambda: deque(maxlen=_MOST_FINDINGS))
@@ -87,7 +89,10 @@ class ObjectProblems:
 
 
 class InformerCache:
-    """All watches, and what they were told. ``changed`` is set whenever something may have changed."""
+    """The objects of an API server as its watches report them.
+
+    ``changed`` is set whenever something may have changed.
+    """
 
     def __init__(self, client: Client, options: Options) -> None:
         self.client = client

@@ -23,7 +23,7 @@ MOST_BYTES = 200_000
 
 
 class EvictionEntry(msgspec.Struct, rename="camel", omit_defaults=True, frozen=True):
-    """One eviction, as it is written. Times are RFC 3339; ``lost`` in resource-µs."""
+    """An eviction as it is written to the log. Times are RFC 3339; ``lost`` in resource-µs."""
 
     at: str
     workload: str
