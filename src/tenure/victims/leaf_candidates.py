@@ -142,10 +142,6 @@ class LeafCandidates:
             if piece.workload not in self._gone:
                 yield piece
 
-    def first(self) -> Piece | None:
-        """Give the piece that is best taken."""
-        return next(self.all(), None)
-
     def cheapest_first(self) -> Iterator[Piece]:
         """Give all pieces by their floor."""
         if self._later is None:

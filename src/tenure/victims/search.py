@@ -215,9 +215,9 @@ class VictimSearch:
         piece = self.candidates.first()
         if piece is not None and (found := self._alone(piece, budget)) is not None:
             return found
-        if piece is None or self.allowed is None or self.allowed(piece):
+        if self.allowed is None or (piece is not None and self.allowed(piece)):
             return None
-        piece = next(filter(self.allowed, self.candidates.all()), None)
+        piece = self.candidates.first(self.allowed)
         return None if piece is None else self._alone(piece, budget)
 
     def _alone(self, piece: Piece, budget: SearchBudget) -> list[Piece] | None:
