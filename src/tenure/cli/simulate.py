@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from tenure.cli.errors import DONE, INTERRUPTED
+from tenure.cli.history_option import writes_history
 from tenure.cli.progress import ProgressLine, interruptible
 from tenure.cli.simulation_input import Given, Prepared, prepare_input
 from tenure.model.dump import settings_to_plain
@@ -21,6 +22,9 @@ from tenure.simulator.checker import Violations, check
 from tenure.simulator.metrics import summarize
 from tenure.simulator.outcomes import PENDING, RUNNING, Outcomes, outcomes_of
 from tenure.simulator.run import Progress, Result, Setup, Simulation
+
+if TYPE_CHECKING:
+    from tenure.history.store import HistoryStore
 
 EVENTS_BETWEEN_LOOKS = 16
 """Events after which progress is shown and Ctrl-C is heeded."""
@@ -66,7 +70,8 @@ SECOND = 1_000_000
     show_default=True,
     help="Form of the output.",
 )
-def simulate(jobs: str | None, report: str | None, form: str, **given: Any) -> int:
+@writes_history
+def simulate(jobs: str | None, report: str | None, form: str, history: str | None, **given: Any) -> int:
     """Replay TRACE on virtual time and print what became of its jobs.
 
     The same engine decides as for a live cluster, and an independent checker counts broken invariants. Without
@@ -75,10 +80,11 @@ def simulate(jobs: str | None, report: str | None, form: str, **given: Any) -> i
     """
     source = Given(**given)
     _check_targets(jobs, report)
+    store = _store(history)
     prepared = prepare_input(source)
     for warning in prepared.warnings:
         click.echo(f"warning: {warning}", err=True)
-    run = _run(prepared, arrivals_only=source.inflate is not None)
+    run = _run(prepared, source, store)
     summary = _summary(run, prepared, source)
     if not run.result.complete:
         click.echo(f"interrupted at {duration(run.result.now / SECOND)}: this is what is known so far", err=True)
@@ -113,8 +119,17 @@ def _check_targets(jobs: str | None, report: str | None) -> None:
         raise click.UsageError(f"--jobs and --report both name {jobs}")
 
 
-def _run(prepared: Prepared, *, arrivals_only: bool) -> Run:
-    line = ProgressLine()
+def _store(history: str | None) -> HistoryStore | None:
+    """Open the history to be written, before a long simulation rather than after it."""
+    if history is None:
+        return None
+    from tenure.history import open_history  # noqa: PLC0415  SQLAlchemy takes long to import
+
+    return open_history(history, write=True)
+
+
+def _run(prepared: Prepared, source: Given, store: HistoryStore | None) -> Run:
+    line, arrivals_only = ProgressLine(), source.inflate is not None
     setup = Setup(prepared.cluster, arrivals_only=arrivals_only, whole_mix=arrivals_only)
     with interruptible() as interruption:
 
@@ -123,12 +138,23 @@ def _run(prepared: Prepared, *, arrivals_only: bool) -> Run:
             interruption.check()
 
         began = time.perf_counter()
-        result = Simulation(setup, prepared.trace).run(look, EVENTS_BETWEEN_LOOKS)
+        simulation, listener = Simulation(setup, prepared.trace), None
+        if store is not None:
+            from tenure.history.simulation import PlanListener  # noqa: PLC0415  only on demand
+
+            simulation.heard = listener = PlanListener(prepared.cluster.now)
+        result = simulation.run(look, EVENTS_BETWEEN_LOOKS)
         wall_s = time.perf_counter() - began
     line.show("checking what happened …")
     cluster = prepared.cluster
     violations = check(result.log, cluster.nodes, queues=cluster.queues, complete=result.complete)
     outcomes = outcomes_of(result.log, prepared.trace)
+    if store is not None and listener is not None:
+        from tenure.history.simulation import write_simulation  # noqa: PLC0415  only on demand
+
+        line.show("writing the history …")
+        with store:
+            write_simulation(store, source.trace, prepared.cluster, result.log, outcomes, listener)
     line.clear()
     return Run(result, outcomes, violations, wall_s)
 
