@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -47,8 +49,17 @@ def given(history: str | None) -> str:
     return history
 
 
-def opened(history: str | None) -> HistoryStore:
-    """Open the history that a command reads: a store, or an export, which is read into memory."""
+@contextmanager
+def opened(history: str | None) -> Iterator[HistoryStore]:
+    """Open the history that a command reads: a store, or an export, which is read into a store of its own first."""
     from tenure.history import open_history  # noqa: PLC0415  SQLAlchemy takes long to import
+    from tenure.history.exchange import import_file, is_export  # noqa: PLC0415
 
-    return open_history(given(history))
+    address = given(history)
+    if not is_export(address):
+        with open_history(address) as store:
+            yield store
+        return
+    with TemporaryDirectory(prefix="tenure-") as folder, open_history(f"{folder}/history.db", write=True) as store:
+        import_file(store, address)
+        yield store

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tenure.history.record import Draft, encode
 from tenure.history.rollup import DAY, MINUTE
@@ -14,7 +15,7 @@ class _Gauge:
     """What one queue holds, and its sums since ``begun``; from ``settled`` on nothing has changed."""
 
     level: list[int]
-    guaranteed: list[int | None]
+    guaranteed: list[int]
     held: list[int] = field(default_factory=list)
     within: list[int] = field(default_factory=list)
     begun: int = 0
@@ -82,37 +83,27 @@ class UsageMeter:
         for index, level in enumerate(gauge.level):
             if level:
                 held[index] += level * time
-                inside = due[index] or 0
-                within[index] += (level if level < inside else inside) * time
+                within[index] += min(level, due[index]) * time
         gauge.at = until
 
     def _emit(self, queue: str, gauge: _Gauge, until: int) -> None:
         """Write what was summed since ``begun``, cut at midnights; all but the first piece is as the level says."""
         if any(gauge.held):
-            level = {
-                r: [l, min(l, d or 0)]
-                for r, l, d in zip(self.resources, gauge.level, gauge.guaranteed, strict=True)
-                if l
-            }
-            begin, held, within = gauge.begun, gauge.held, gauge.within
-            cuts = list(range(begin - begin % DAY + DAY, until, DAY))
-            ends = [*cuts, until]
+            inside = [min(now, due) for now, due in zip(gauge.level, gauge.guaranteed, strict=True)]
+            begin = gauge.begun
+            ends = [*range(begin - begin % DAY + DAY, until, DAY), until]
             rest = until - ends[0]
             first = (
-                [h - l * rest for h, l in zip(held, gauge.level, strict=True)],
-                [
-                    w - min(l, d or 0) * rest
-                    for w, l, d in zip(within, gauge.level, gauge.guaranteed, strict=True)
-                ],
+                [total - now * rest for total, now in zip(gauge.held, gauge.level, strict=True)],
+                [total - now * rest for total, now in zip(gauge.within, inside, strict=True)],
             )
+            level = {
+                r: [now, within] for r, now, within in zip(self.resources, gauge.level, inside, strict=True) if now
+            }
             self._write(queue, begin, ends[0], first, level)
-            for start, end in zip(ends, ends[1:], strict=False):
+            for start, end in pairwise(ends):
                 time = end - start
-                sums = (
-                    [l * time for l in gauge.level],
-                    [min(l, d or 0) * time for l, d in zip(gauge.level, gauge.guaranteed, strict=True)],
-                )
-                self._write(queue, start, end, sums, level)
+                self._write(queue, start, end, ([now * time for now in gauge.level], [w * time for w in inside]), level)
         gauge.begun = until
         gauge.held = [0] * len(self.resources)
         gauge.within = [0] * len(self.resources)

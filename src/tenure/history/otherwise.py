@@ -1,8 +1,8 @@
 """When somebody would have started had nothing been evicted: when enough of what runs was expected to have ended.
 
-An estimate of its own, made after the fact: free room is counted node by node, resource by resource, and what runs is let
-go in the order of its expected end. Constraints of tasks on nodes, and what queues may hold at most, are left out, so that
-it is rather too early than too late: what an eviction gained is not made greater than it was.
+An estimate of its own, made after the fact: free room is counted node by node, resource by resource, and what runs is
+let go in the order of its expected end. Constraints of tasks on nodes, and what queues may hold at most, are left out,
+so that it is rather too early than too late: what an eviction gained is not made greater than it was.
 """
 
 from __future__ import annotations

@@ -11,15 +11,16 @@ from typing import Any, NamedTuple
 
 from tenure.engine.plan import Plan, Step
 from tenure.history.amounts import Holder, weighted
+from tenure.history.errors import HistoryError
 from tenure.history.meter import UsageMeter, capacity_records
 from tenure.history.otherwise import RoomOverTime
 from tenure.history.plans import PlanChronicle
-from tenure.history.errors import HistoryError
 from tenure.history.record import Draft, Origin, encode, payload_of
 from tenure.history.store import HistoryStore
 from tenure.history.who import Who
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.dump import cluster_to_plain
+from tenure.model.resources import MILLI
 from tenure.model.workload import Workload
 from tenure.simulator.log import BIND, DROP, END, EVICT, NOTICE, SUBMIT, WITHDRAW, EventLog, Evicted, Noticed
 from tenure.simulator.outcomes import Outcomes
@@ -59,7 +60,8 @@ class _Job:
     model: Workload
     queue: str
     core: int
-    submitted: int = -1
+    waits: int = -1
+    again: bool = False
     since: int = -1
     active: dict[int, tuple[int, int]] = field(default_factory=dict)
     held: dict[str, int] = field(default_factory=dict)
@@ -108,7 +110,7 @@ class SimulationRecords:
         self.meter.close(self.end)
         found = [self._beginning(), *self.drafts, *self.listener.drafts, *self.meter.records]
         found += capacity_records(self.holder.capacity(), self.begin, self.end)
-        found.sort(key=lambda draft: draft.at)
+        found.sort(key=in_order)
         return numbered(found, fingerprint(self.cluster, self.log))
 
     # -- events: each gives the position after what it has dealt with -------------------------------------------------
@@ -119,7 +121,7 @@ class SimulationRecords:
 
     def _submit(self, position: int, at: int, event: Any) -> int:
         job = self.jobs[event[2]]
-        job.submitted = at
+        job.waits = at
         self.drafts.append(
             Draft(at, "submitted", job.model.key, job.queue, payload=submission(job.model, self.holder, self.who))
         )
@@ -149,14 +151,14 @@ class SimulationRecords:
 
     def _start(self, number: int, job: _Job, at: int, tasks: list[Any]) -> None:
         job.since = at
-        wait = max(0, at - job.submitted)
+        wait = max(0, at - job.waits)
         level = self.meter.level(job.queue)
         due = self.meter.guaranteed.get(job.queue, {})
         entitled = bool(due) and all(level.get(r, 0) <= amount for r, amount in due.items())
         runtime = job.model.expected_runtime
         if runtime:
             self.room.ends[number] = at + runtime
-        payload = payload_of(entitled=entitled, tasks=tasks, **self.who.named(job.model))
+        payload = payload_of(entitled=entitled, again=job.again or None, tasks=tasks, **self.who.named(job.model))
         self.drafts.append(Draft(at, "started", job.model.key, job.queue, value=wait, payload=payload))
         gain, job.gain = job.gain, None
         if gain is None:
@@ -186,7 +188,7 @@ class SimulationRecords:
         if job.open_gain is not None:
             self._outcome(job, job.open_gain, job.since, ran, at)
             job.open_gain = None
-        job.since = -1
+        job.since, job.waits, job.again = -1, at, True
         job.bound.clear()
         self.room.ends.pop(number, None)
         return ran
@@ -227,9 +229,7 @@ class SimulationRecords:
         cost = round(step.cost * MICRO) if step is not None else 0
         payload = payload_of(**fields)
         beneficiary = self._beneficiary(event[4], at, said.cause)
-        self.drafts.append(
-            Draft(at, "noticed", job.model.key, job.queue, said.cause, beneficiary, cost, payload)
-        )
+        self.drafts.append(Draft(at, "noticed", job.model.key, job.queue, said.cause, beneficiary, cost, payload))
         return position + 1
 
     def _withdraw(self, position: int, at: int, event: Any) -> int:
@@ -317,17 +317,28 @@ def write_simulation(
     return store.append(origin, drafts, fresh=not there)
 
 
+def in_order(draft: Draft) -> tuple[int, int]:
+    """Give the order of records: by time, at one time as one thing leads to another."""
+    return draft.at, _RANKS.get(draft.kind, 4)
+
+
+_RANKS = {"origin": 0, "submitted": 1, "noticed": 2, "evicted": 2, "nominated": 3, "outcome": 5, "usage": 6}
+
+
 def submission(model: Workload, holder: Holder, who: Who) -> str:
     """Write what a workload asks for when it comes."""
     specs: dict[int, list[Any]] = {}
     ask: dict[str, int] = {}
     for task in model.tasks:
         amounts = holder.named(holder.held(task.spec, -1))
-        specs.setdefault(id(task.spec), [0, amounts])[0] += 1
+        share = task.spec.gpu_share
+        parts = [] if share is None else [share.milli or MILLI, share.devices]
+        specs.setdefault(id(task.spec), [0, amounts, *parts])[0] += 1
         for resource, amount in amounts.items():
             ask[resource] = ask.get(resource, 0) + amount
     return payload_of(
-        priority=model.priority, minMember=model.min_member, tasks=len(model.tasks), ask=ask, specs=list(specs.values()),
+        priority=model.priority, minMember=model.min_member, tasks=len(model.tasks), ask=ask,
+        specs=list(specs.values()),
         expected=model.expected_runtime, **who.named(model),
     )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """The statement: what was used, what evictions destroyed and who caused it, what lay idle, and whether it paid.
 
-All sums are exact integers of amount times µs. What a queue held is counted to the minute (`tenure.history.meter`); what
-an eviction destroyed is booked when it happened, as is what it gained, although that is known later. So
+All sums are exact integers of amount times µs. What a queue held is counted to the minute (`tenure.history.meter`);
+what an eviction destroyed is booked when it happened, as is what it gained, although that is known later. So
 
 * used + lost + idle = capacity x time, and used is what was held and not lost;
 * the sum of ``lost`` over the rows is the sum of ``caused``.
@@ -130,7 +130,8 @@ class _Maker:
         used = {r: total.get(r, 0) - lost.get(r, 0) for r in names}
         idle = {r: capacity.get(r, 0) - total.get(r, 0) for r in names}
         losing = self._losing(evicted)
-        rows = sorted(self.rows.values(), key=lambda r: (r.key not in losing, -r.cost, r.key))
+        told = [row for row in self.rows.values() if row != StatementRow(row.key)]
+        rows = sorted(told, key=lambda r: (r.key not in losing, -r.cost, r.key))
         return Statement(
             self.since, end, self.by, {r: capacity.get(r, 0) for r in names}, used, within,
             {r: lost.get(r, 0) for r in names}, idle, rows, losing, self._gaps(),
@@ -212,8 +213,8 @@ class _Maker:
             cause = row.cause or ""
             self.gain_of[cause] += row.value
             named = {"cause": cause, "beneficiary": row.workload or ""}.get(self.by)
-            key = self._whose(row.workload or "", row.queue or "", fields, "team", "user") if named is None else named
-            author = self._row(key)
+            whose = self._whose(row.workload or "", row.queue or "", fields, "team", "user")
+            author = self._row(whose if named is None else named)
             author.gain += row.value
             add(author.gained, fields.get("gained", {}))
             mine = [s for s in of.get(row.workload or "", ()) if at <= s[0] <= fields.get("start", row.at)]
@@ -228,7 +229,7 @@ class _Maker:
         losing = [cause for cause in cost if cost[cause] > self.gain_of[cause]]
         return sorted(losing, key=lambda cause: (self.gain_of[cause] - cost[cause], cause))
 
-    # -- what was held, and who waited ----------------------------------------------------------------------------------
+    # -- what was held, and who waited --------------------------------------------------------------------------------
 
     def _used(self, held: Mapping[str, tuple[Sums, Sums]]) -> None:
         if self.by in {"cause", "beneficiary"}:
@@ -241,6 +242,8 @@ class _Maker:
                     add(self._row(key).used, fields["held"])
             return
         for queue, (sums, inside) in held.items():
+            if not any(sums.values()):
+                continue
             row = self._row(self.tops.get(queue, queue) if self.by == "team" else queue)
             add(row.used, sums)
             add(row.within, inside)
@@ -252,6 +255,8 @@ class _Maker:
             return
         for row in rows_of(self.connection, ("started",), self.since, self.until):
             fields = json.loads(row.payload) if self.by in {"team", "user"} else {}
+            if '"again":true' in row.payload:
+                continue  # how long it waited is how long it waited at first
             own = self._row(self._whose(row.workload or "", row.queue or "", fields, "team", "user"))
             own.waits.append(row.value)
             if '"entitled":true' in row.payload:

@@ -43,7 +43,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "nominators": "Who is nominated for requeue, beside what is past its expected runtime.",
         "history": "Whose a workload is, where what happened is kept.",
     },
-    "HistorySettings": {
+    "RecordingSettings": {
         "teamLabel": "The label that names a workload's team; unset: the queue at the top of the tree is its team.",
         "userLabel": "The label that names a workload's user; unset: no user is written into the history.",
     },

@@ -209,7 +209,7 @@ class NominatorSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistorySettings:
+class RecordingSettings:
     """Whose a workload is, in the history: the labels that name its team and its user.
 
     Without ``team_label`` the team is the queue at the top; without ``user_label`` no user is written.
@@ -248,4 +248,4 @@ class Settings:
     disruption: DisruptionSettings = field(default_factory=DisruptionSettings)
     rescheduler: ReschedulerSettings = field(default_factory=ReschedulerSettings)
     nominators: NominatorSettings = field(default_factory=NominatorSettings)
-    history: HistorySettings = field(default_factory=HistorySettings)
+    history: RecordingSettings = field(default_factory=RecordingSettings)
