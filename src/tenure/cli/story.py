@@ -21,19 +21,21 @@ def story(workload: str, form: str, limit: int, history: str | None) -> int:
     """Tell what happened to a workload and why, in order: who took its room, and whose room was taken for it."""
     from tenure.history.story import sentence, story_json  # noqa: PLC0415  loaded when it runs
     from tenure.model.duration import format_time  # noqa: PLC0415
-    from tenure.model.problems import InvalidInputError, Problem  # noqa: PLC0415
+    from tenure.model.problems import InputProblem, InvalidInputError  # noqa: PLC0415
 
     name = workload if "/" in workload else f"default/{workload}"
     with opened(history) as store:
         records = store.story(name, limit=limit)
     if not records:
         what = f"nothing happened to a workload {name}; write it as NAMESPACE/NAME"
-        raise InvalidInputError([Problem(store.place, 0, "", what)])
+        raise InvalidInputError([InputProblem(store.place, 0, "", what)])
     if form == "json":
         click.echo(json.dumps(story_json(name, records), indent=1, ensure_ascii=False))
         return DONE
-    from tenure.report.tables import Column, table, terminal  # noqa: PLC0415
+    from tenure.report.tables import TableColumn, table, terminal  # noqa: PLC0415
 
     rows = [[format_time(r.at), r.kind, sentence(r, name)] for r in records]
-    click.echo(table([Column("at"), Column("what"), Column("how", wrap=True)], rows, terminal()), nl=False)
+    click.echo(
+        table([TableColumn("at"), TableColumn("what"), TableColumn("how", wrap=True)], rows, terminal()), nl=False
+    )
     return DONE

@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from tenure.history.errors import HistoryError
-from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.problems import InputProblem, InvalidInputError
 
 SERVERS: Final = ("postgresql", "postgres", "postgresql+psycopg")
 LOCKED_SECONDS: Final = 5.0
@@ -69,7 +69,7 @@ def connect(address: str, *, write: bool) -> Engine:
         url = make_url(address).set(drivername="postgresql+psycopg")
     except (ArgumentError, ValueError):
         problem = "is no address; write FILE or postgresql://USER@HOST/DATABASE"
-        raise InvalidInputError([Problem("history", 0, "", problem)]) from None
+        raise InvalidInputError([InputProblem("history", 0, "", problem)]) from None
     return _server(url, write=write)
 
 
@@ -87,7 +87,7 @@ def _server(url: URL, *, write: bool) -> Engine:
 def _file(path: str, *, write: bool) -> Engine:
     problem = _wrong_file(path, write=write)
     if problem:
-        raise InvalidInputError([Problem(path, 0, "", problem)])
+        raise InvalidInputError([InputProblem(path, 0, "", problem)])
     uri = f"file:{quote(str(Path(path).absolute()))}?mode={'rwc' if write else 'ro'}"
     if not write and not Path(f"{path}-wal").exists() and not _may_write(Path(path)):
         uri += "&immutable=1"  # nobody can be writing it, and SQLite could not make the file it needs to find that out

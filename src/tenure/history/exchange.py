@@ -19,7 +19,7 @@ from tenure.history.query import EVERYTHING, Query
 from tenure.history.record import KEY_BYTES, KINDS, Draft, HistoryRecord, Origin, encode
 from tenure.history.store import HistoryStore
 from tenure.model.duration import format_time
-from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.problems import InputProblem, InvalidInputError
 
 FORMATS: Final = ("parquet", "jsonl", "otlp")
 
@@ -160,7 +160,7 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415
     except ModuleNotFoundError:
         what = "Parquet needs the package pyarrow; pip install 'tenure[parquet]', or name a file .jsonl"
-        raise InvalidInputError([Problem("history", 0, "", what)]) from None
+        raise InvalidInputError([InputProblem("history", 0, "", what)]) from None
     return pa, pq
 
 
@@ -178,7 +178,7 @@ def import_file(store: HistoryStore, path: str) -> tuple[int, int]:
         The store cannot be written.
     """
     if not Path(path).is_file():
-        raise InvalidInputError([Problem(path, 0, "", "there is no such file")])
+        raise InvalidInputError([InputProblem(path, 0, "", "there is no such file")])
     read = _read_parquet if format_of(path) == "parquet" else _read_lines
     found = new = 0
     rest = read(path)
@@ -201,16 +201,18 @@ def _read_lines(path: str) -> Iterator[tuple[Origin, Draft]]:
                 if line.strip():
                     yield _draft(line, path, number)
     except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
-        raise InvalidInputError([Problem(path, 0, "", f"is no export in lines of JSON: {error}")]) from None
+        raise InvalidInputError([InputProblem(path, 0, "", f"is no export in lines of JSON: {error}")]) from None
 
 
 def _draft(line: str, path: str, number: int) -> tuple[Origin, Draft]:
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
-        raise InvalidInputError([Problem(path, number, "", "is no JSON; a record is one object on one line")]) from None
+        raise InvalidInputError(
+            [InputProblem(path, number, "", "is no JSON; a record is one object on one line")]
+        ) from None
     if not isinstance(fields, dict):
-        raise InvalidInputError([Problem(path, number, "", "is no record; a record is one object on one line")])
+        raise InvalidInputError([InputProblem(path, number, "", "is no record; a record is one object on one line")])
     return checked(fields, path, number)
 
 
@@ -224,7 +226,7 @@ def checked(fields: dict[str, Any], path: str, number: int) -> tuple[Origin, Dra
     """
     wrong = _wrong(fields)
     if wrong is not None:
-        raise InvalidInputError([Problem(path, number, wrong[0], wrong[1])])
+        raise InvalidInputError([InputProblem(path, number, wrong[0], wrong[1])])
     payload = fields["payload"]
     draft = Draft(
         fields["at"], fields["kind"], fields.get("workload"), fields.get("queue"), fields.get("cause"),
@@ -286,7 +288,7 @@ def _read_parquet(path: str) -> Iterator[tuple[Origin, Draft]]:
         file = pq.ParquetFile(path)
         missing = set(_parquet_schema(pa).names) - set(file.schema_arrow.names)
         if missing:
-            raise InvalidInputError([Problem(path, 0, "", f"is no export of a history: no column {min(missing)}")])
+            raise InvalidInputError([InputProblem(path, 0, "", f"is no export of a history: no column {min(missing)}")])
         number = 0
         for batch in file.iter_batches(batch_size=CHUNK):
             for row in batch.to_pylist():
@@ -296,4 +298,4 @@ def _read_parquet(path: str) -> Iterator[tuple[Origin, Draft]]:
                 yield checked(fields, path, number)
     except pa.ArrowException as error:
         what = " ".join(str(error).split())[:200]
-        raise InvalidInputError([Problem(path, 0, "", f"is no Parquet file that can be read: {what}")]) from None
+        raise InvalidInputError([InputProblem(path, 0, "", f"is no Parquet file that can be read: {what}")]) from None

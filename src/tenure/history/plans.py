@@ -17,7 +17,7 @@ class PlanChronicle:
     def __init__(self) -> None:
         self.refused: dict[tuple[str, str, str], int] = {}
         self.told: set[tuple[str, str, str]] = set()
-        self.promised: dict[tuple[str, int], str] = {}
+        self.nominated_tasks: dict[tuple[str, int], str] = {}
 
     def records(self, plan: Plan) -> Iterator[Draft]:
         """Give the records of a cycle other than those of starts and evictions."""
@@ -37,20 +37,20 @@ class PlanChronicle:
         yield from self._held(plan)
 
     def _nominations(self, plan: Plan) -> Iterator[Draft]:
-        promised: dict[str, list[list[object]]] = {}
+        nominated_tasks: dict[str, list[list[object]]] = {}
         for step in plan.steps:
             place = step.workload, step.task_index
             if step.action == "nominate":
-                if self.promised.get(place) != step.node:
-                    self.promised[place] = step.node
-                    promised.setdefault(step.workload, []).append([step.task, step.node, list(step.devices)])
-            elif step.action == "bind" and self.promised:
-                self.promised.pop(place, None)
-        for workload, tasks in promised.items():
+                if self.nominated_tasks.get(place) != step.node:
+                    self.nominated_tasks[place] = step.node
+                    nominated_tasks.setdefault(step.workload, []).append([step.task, step.node, list(step.devices)])
+            elif step.action == "bind" and self.nominated_tasks:
+                self.nominated_tasks.pop(place, None)
+        for workload, tasks in nominated_tasks.items():
             yield Draft(plan.now, "nominated", workload, payload=payload_of(tasks=tasks), plan=str(plan.now))
         for key in sorted({key for key, _ in plan.expired}):
-            for place in [p for p in self.promised if p[0] == key]:
-                del self.promised[place]
+            for place in [p for p in self.nominated_tasks if p[0] == key]:
+                del self.nominated_tasks[place]
             yield Draft(plan.now, "nomination-ended", key, payload=payload_of(how="expired"), plan=str(plan.now))
 
     def _held(self, plan: Plan) -> Iterator[Draft]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
-from tenure.engine.plan import Step
+from tenure.engine.plan import PlanStep
 from tenure.history.amounts import Holder
 from tenure.history.meter import UsageMeter, capacity_records
 from tenure.history.record import Draft, Origin, encode, payload_of
@@ -69,7 +69,7 @@ class _Played:
             wait = max(0, at - workload.created_at)
             self.drafts.append(Draft(at, "started", workload.key, queue, value=wait, payload=payload_of(tasks=tasks)))
 
-    def _changes(self, steps: Sequence[Step]) -> None:
+    def _changes(self, steps: Sequence[PlanStep]) -> None:
         """Count what queues hold: what is evicted in a cycle has left before the next one."""
         changes: list[tuple[int, int, str, list[int]]] = []
         for workload in self.cluster.workloads:
@@ -88,8 +88,8 @@ class _Played:
         for at, sign, queue, amounts in sorted(changes, key=lambda change: change[0]):
             self.meter.change(queue, at, amounts, sign)
 
-    def _told(self, steps: Sequence[Step]) -> None:
-        groups: dict[tuple[int, str, str], list[Step]] = {}
+    def _told(self, steps: Sequence[PlanStep]) -> None:
+        groups: dict[tuple[int, str, str], list[PlanStep]] = {}
         for step in steps:
             if step.action in {"bind", "nominate"}:
                 groups.setdefault((step.cycle, step.action, step.workload), []).append(step)
@@ -109,7 +109,7 @@ class _Played:
                 Draft(at, kind, key, queue, value=wait, payload=encode({"tasks": tasks}), plan=str(cycle))
             )
 
-    def _taken(self, step: Step, kind: str) -> None:
+    def _taken(self, step: PlanStep, kind: str) -> None:
         workload = self.workloads.get(step.workload)
         other = self.workloads.get(step.beneficiary or "")
         lost = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tenure.model.kinds import is_number
-from tenure.model.problems import InvalidInputError, Problem, shorten
+from tenure.model.problems import InputProblem, InvalidInputError, shorten
 from tenure.model.source import read_document
 
 
@@ -20,7 +20,7 @@ def load_prices(path: str) -> dict[str, float]:
     document = read_document(path)
     if not isinstance(document.value, dict) or not document.value:
         what = "is no price list; write a resource and its price for an hour on each line, such as nvidia.com/gpu: 2.5"
-        raise InvalidInputError([Problem(path, 0, "", what)])
+        raise InvalidInputError([InputProblem(path, 0, "", what)])
     wrong = [
         ((str(name),), f"{shorten(value)} is no price; write a number of 0 or more")
         for name, value in document.value.items()

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import ColumnElement, Table, and_, or_
 
 from tenure.history.record import HistoryRecord
-from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.problems import InputProblem, InvalidInputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def position(text: str) -> tuple[int, int]:
     """
     at, _, number = text.partition(".")
     if not (at.lstrip("-").isdecimal() and number.isdecimal() and len(text) < 50):  # noqa: PLR2004  two numbers
-        raise InvalidInputError([Problem("after", 0, "", "is no end of a page; take it as the last page gave it")])
+        raise InvalidInputError([InputProblem("after", 0, "", "is no end of a page; take it as the last page gave it")])
     return int(at), int(number)
 
 

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tenure.engine.plan import Plan, Step
+from tenure.engine.plan import Plan, PlanStep
 from tenure.history.amounts import Holder, weighted
 from tenure.history.errors import HistoryError
 from tenure.history.meter import UsageMeter, capacity_records
@@ -22,7 +22,18 @@ from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.dump import cluster_to_plain
 from tenure.model.resources import MILLI
 from tenure.model.workload import Workload
-from tenure.simulator.log import BIND, DROP, END, EVICT, NOTICE, SUBMIT, WITHDRAW, EventLog, Evicted, Noticed
+from tenure.simulator.log import (
+    BIND,
+    DROP,
+    END,
+    EVICT,
+    NOTICE,
+    SUBMIT,
+    WITHDRAW,
+    EventLog,
+    EvictionDetails,
+    NoticeDetails,
+)
 from tenure.simulator.outcomes import Outcomes
 
 MICRO = 1_000_000
@@ -35,7 +46,7 @@ class PlanListener:
         self.origin = origin
         self.chronicle = PlanChronicle()
         self.drafts: list[Draft] = []
-        self.steps: dict[tuple[int, str, int, str], Step] = {}
+        self.steps: dict[tuple[int, str, int, str], PlanStep] = {}
 
     def __call__(self, plan: Plan) -> None:
         """Keep what a plan says."""
@@ -221,7 +232,7 @@ class SimulationRecords:
 
     def _notice(self, position: int, at: int, event: Any) -> int:
         number, task, said = event[2], event[3], event[5]
-        assert isinstance(said, Noticed)
+        assert isinstance(said, NoticeDetails)
         job = self.jobs[number]
         step = self.listener.steps.get((event[1], job.model.key, task, "notice"))
         fields = self._of_task(job, task)
@@ -240,7 +251,7 @@ class SimulationRecords:
 
     def _evict(self, position: int, at: int, event: Any) -> int:
         _, when, number, task, other, said = event
-        assert isinstance(said, Evicted)
+        assert isinstance(said, EvictionDetails)
         job = self.jobs[number]
         beneficiary = self._beneficiary(other, at, said.cause)
         node, since = job.active.pop(task)

@@ -10,7 +10,7 @@ from tenure.model.duration import format_time
 from tenure.model.resources import CPU, GPU
 from tenure.report.page import Cell, Tile, html_table, page, section, tiles
 from tenure.report.statement_json import MICRO, money
-from tenure.report.tables import Column, Terminal, table
+from tenure.report.tables import TableColumn, Terminal, table
 from tenure.report.words import duration, number, percent, resource_label
 
 HOUR = 3600 * MICRO
@@ -27,7 +27,7 @@ HEADS = {
 def statement_text(statement: Statement, where: Terminal, prices: Mapping[str, float] | None = None) -> str:
     """Give what `tenure report` prints: sums by resource, then the rows, in hours of the main resource."""
     parts = [f"{where.bold('from')} {format_time(statement.since)} {where.bold('to')} {format_time(statement.until)}\n"]
-    columns = [Column("hours of"), *(Column(h, right=True) for h in _TOTALS)]
+    columns = [TableColumn("hours of"), *(TableColumn(h, right=True) for h in _TOTALS)]
     parts.append(table(columns, list(_totals(statement)), where))
     if prices is not None:
         parts.append(f"in money: {_in_money(statement, prices)}\n")
@@ -35,7 +35,7 @@ def statement_text(statement: Statement, where: Terminal, prices: Mapping[str, f
     heads = headings(statement, prices)
     shown = statement.rows[:MAX_ROWS]
     rows = [line_of(row, statement, prices) for row in shown]
-    columns = [Column(heads[0], wrap=True), *(Column(h, right=True) for h in heads[1:])]
+    columns = [TableColumn(heads[0], wrap=True), *(TableColumn(h, right=True) for h in heads[1:])]
     parts.append(table(columns, rows, where) if rows else "nothing was used and nobody evicted\n")
     if len(statement.rows) > len(shown):
         parts.append(f"{len(statement.rows) - len(shown)} more: --format json or csv has them all\n")
