@@ -68,10 +68,7 @@ def bring(source: str, history: str | None) -> int:
 def prune(keep: str | None, kinds: tuple[str, ...], now: str | None, history: str | None) -> int:
     """Take out records that are older than they are to be kept."""
     from tenure.cli.inputs import duration_of  # noqa: PLC0415  loaded when it runs
-    from tenure.history import (
-        open_history,
-        retention,
-    )
+    from tenure.history import open_history, retention  # noqa: PLC0415
     from tenure.history.record import KINDS  # noqa: PLC0415
     from tenure.history.window import instant  # noqa: PLC0415
 

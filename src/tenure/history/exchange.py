@@ -150,7 +150,8 @@ def _parquet_schema(pa: Any) -> Any:
     return pa.schema([
         ("time", pa.timestamp("us", tz="UTC")), ("at", pa.int64()), ("kind", text), ("workload", text), ("queue", text),
         ("cause", text), ("beneficiary", text), ("value", pa.int64()), ("payload", text), ("cluster", text),
-        ("pool", text), ("plan", text), ("sequence", pa.int64()), ("version", pa.int16()), ("key", pa.binary(KEY_BYTES)),
+        ("pool", text), ("plan", text), ("sequence", pa.int64()), ("version", pa.int16()),
+        ("key", pa.binary(KEY_BYTES)),
     ])  # fmt: skip
 
 

@@ -49,7 +49,10 @@ class WorkloadRow(NamedTuple):
 
 
 class EvictionRow(NamedTuple):
-    """An eviction with what came of it: ``gained`` (weighted, millionths) and ``paid`` are None where nobody knows yet."""
+    """An eviction with what came of it.
+
+    ``gained`` (millionths of a weighted resource-second) and ``paid`` are None where nobody knows yet.
+    """
 
     record: HistoryRecord
     gained: int | None
@@ -69,14 +72,15 @@ class UsageSeries(NamedTuple):
 def version_of_content(store: HistoryStore) -> str:
     """Give a text that changes when something was appended or taken out."""
     with store.reading() as connection:
-        marks = []
-        for month in months_of(connection):
-            marks.append((month, connection.execute(select(func.max(records_table(month).c.id))).scalar()))
+        marks = [
+            (month, connection.execute(select(func.max(records_table(month).c.id))).scalar())
+            for month in months_of(connection)
+        ]
     return ";".join(f"{month}:{number or 0}" for month, number in marks)
 
 
 def cluster_then(store: HistoryStore, at: int) -> Cluster | None:
-    """Give the cluster as it was at a time: nodes, queues, settings, and the workloads that were there, with their places.
+    """Give the cluster as it was at a time: nodes, queues, settings, and the workloads with their places.
 
     What tasks ask for is told by resource; constraints on nodes are not recorded. None where nothing is known of it.
     """
