@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from tenure.clusters.kubernetes.act import Outcome
+from tenure.clusters.kubernetes.act import BROKEN, Outcome
 from tenure.clusters.kubernetes.client import Client
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.guide import Guide
@@ -14,6 +14,7 @@ from tenure.clusters.kubernetes.mirror import Options
 from tenure.clusters.kubernetes.read_only import NoGuide, ReadOnlyCluster
 from tenure.live.beside import Beside
 from tenure.live.figures import Figures
+from tenure.live.isolation import Fault
 from tenure.live.log import Log
 from tenure.live.loop import Cycle, Loop, Pace
 from tenure.live.metrics import LiveMetrics
@@ -53,6 +54,7 @@ class Service:
             in_flight=in_flight,
             allowed=self.election.require,
             warnings=WARNINGS,
+            failed=lambda what, error: self._fault(Fault("read", what, error)),
         )
         self.figures = Figures(
             self.cluster.client,
@@ -69,9 +71,11 @@ class Service:
             paused_until=self.cluster.paused_until,
             told=self._told,
             beside=Beside(self.cluster.actor, self.guide),
+            failed=self._fault,
         )
         self._stopped = threading.Event()
         self._without_usage = False
+        self._broken: list[str] = []
 
     def run(self, address: tuple[str, int]) -> bool:
         """Serve until `stop` is called; False where it could not go on."""
@@ -122,11 +126,26 @@ class Service:
                 self.log.failed("a cycle failed", error)
                 self._stopped.wait(FAILED_PAUSE)
 
+    def _fault(self, fault: Fault) -> None:
+        """Tell of a fault that cost no more than what it was about."""
+        self.metrics.faults.labels(fault.stage).inc()
+        self.log.failed("a fault was kept to what it is about", fault.error, stage=fault.stage, about=fault.workload)
+
     def _told(self, cycle: Cycle) -> None:
+        try:
+            self._tell(cycle)
+        except (OSError, NotLeaderError):
+            raise
+        except Exception as error:  # noqa: BLE001  what is told of a cycle must not keep the next from coming
+            self._fault(Fault("tell", "", error))
+
+    def _tell(self, cycle: Cycle) -> None:
         cluster = cycle.observed.cluster
         self.figures.tell(cluster, self.cluster.paused_until(cluster.now), self.cluster.observed_version)
         self.metrics.count(cycle)
+        self.metrics.aside.set(self.loop.isolation.quarantine.count(cluster.now))
         self._tell_of_usage()
+        self._tell_of_watches()
         self._log(cycle.outcome, cycle)
         if cycle.beside is not None:
             self._log(cycle.beside.outcome, cycle)
@@ -135,6 +154,8 @@ class Service:
 
     def _log(self, outcome: Outcome, cycle: Cycle) -> None:
         for failure in outcome.failures:
+            if failure.error.reason == BROKEN:
+                self.metrics.faults.labels("write").inc()
             self.log.info("refused", action=failure.action, workload=failure.workload, task=failure.task,
                           error=str(failure.error))  # fmt: skip
         for step in outcome.done:
@@ -154,6 +175,16 @@ class Service:
             self.log.warning("no node is hot as long as it is not known what is in use", error=trouble)
         self._without_usage = bool(trouble)
 
+    def _tell_of_watches(self) -> None:
+        """Say of each watch that does not work that it does not, and again when that changes."""
+        broken = self.cluster.mirror.broken
+        if broken != self._broken:
+            for line in broken:
+                self.log.error("a watch is broken; what it last said may be out of date", watch=line)
+            if not broken:
+                self.log.info("all watches work again")
+        self._broken = broken
+
     def _alive(self) -> Answer:
         silent = time.monotonic() - self.loop.health.due
         ok = silent < STALLED_SECONDS
@@ -163,6 +194,8 @@ class Service:
         mirror = self.cluster.mirror
         if not mirror.synced:
             return plain("not everything was listed yet: " + ("; ".join(mirror.troubles) or "wait"), ok=False)
+        if mirror.broken:
+            return plain("a watch is broken: " + "; ".join(mirror.broken), ok=False)
         return plain(
             "leads" if self.election.leads else f"stands by; {self.election.holder or 'nobody'} leads", ok=True
         )
@@ -171,5 +204,7 @@ class Service:
         self.metrics.dropped.set(self.cluster.events.dropped)
         self.metrics.kept.set(sum(1 for _ in self.guide.tainted()))
         self.metrics.leads.set(self.election.leads)
+        self.metrics.broken.set(len(self.cluster.mirror.broken))
+        self.metrics.problems.set(self.cluster.mirror.findings.count)
         self.metrics.lists.set(sum(r.lists for r in self.cluster.mirror.reflectors.values()))
         return self.metrics.text()

@@ -10,11 +10,12 @@ from tenure.clusters.kubernetes.act import Actor, Outcome
 from tenure.clusters.kubernetes.client import STRATEGIC, ApiError, Client, FencedClient
 from tenure.clusters.kubernetes.conditions import Conditions
 from tenure.clusters.kubernetes.events import Events, Subject
-from tenure.clusters.kubernetes.leader import lease_name
+from tenure.clusters.kubernetes.leader import NotLeaderError, lease_name
 from tenure.clusters.kubernetes.mirror import Mirror, Options
 from tenure.clusters.kubernetes.observe import Observed, Observer
 from tenure.clusters.kubernetes.pause import pause_of
 from tenure.clusters.kubernetes.records import PodRecord
+from tenure.clusters.kubernetes.sealer import Sealer
 from tenure.engine.plan import Plan
 from tenure.model.settings import Settings
 from tenure.model.workload import Phase
@@ -31,10 +32,12 @@ _MOST_REMEMBERED = 100_000
 class KubernetesCluster:
     """Observes an API server and acts on it.
 
+    ``failed`` is told of what broke a watch and should not.
     ``explains``: it writes on pods why they wait. ``observed_version`` changes when something else is observed.
     """
 
     explains = True
+    fenced = NotLeaderError
 
     def __init__(
         self,
@@ -46,13 +49,15 @@ class KubernetesCluster:
         in_flight: int = 16,
         allowed: Callable[[], None] = lambda: None,
         warnings: Collection[str] = ("Invalid",),
+        failed: Callable[[str, BaseException], None] = lambda _what, _error: None,
     ) -> None:
         self.client = FencedClient(client, allowed)
-        self.mirror = Mirror(client, options)
+        self.mirror = Mirror(client, options, failed)
         self.observer = Observer(self.mirror, settings)
         self.actor = Actor(self.client, self.mirror, in_flight=in_flight, allowed=allowed)
         self.events = Events(self.client, identity)
         self.conditions = Conditions(self.client, self.mirror)
+        self.sealer = Sealer(self.client, self.mirror, failed=lambda error: failed("seals", error))
         self.allowed = allowed
         self.warnings = warnings
         self._explained: dict[str, float] = {}
@@ -63,10 +68,12 @@ class KubernetesCluster:
     def start(self) -> None:
         """Begin to watch."""
         self.mirror.start()
+        self.sealer.start()
 
     def close(self) -> None:
         """Finish what is under way and end."""
         self.actor.close()
+        self.sealer.stop()
         self.events.stop()
         self.mirror.stop()
 
@@ -102,7 +109,9 @@ class KubernetesCluster:
 
     def carry_out(self, plan: Plan, view: Observed) -> Outcome:
         """Carry a plan out."""
-        return self.actor.carry_out(plan, view)
+        outcome = self.actor.carry_out(plan, view)
+        self.sealer.tell(view)
+        return outcome
 
     def paused_until(self, now: int) -> int:
         """Give until when evictions are paused, in µs since the epoch; a time that has passed where they are not."""
@@ -180,12 +189,23 @@ _MOST_PODS = 200
 _VERSIONS = {
     "Pod": "v1",
     "Node": "v1",
+    "Namespace": "v1",
     "ConfigMap": "v1",
+    "Lease": "coordination.k8s.io/v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
     "PodDisruptionBudget": "policy/v1",
+    "Job": "batch/v1",
+    "Deployment": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "JobSet": "jobset.x-k8s.io/v1alpha2",
     "KAI Queue": "scheduling.run.ai/v2",
+    "KAI PodGroup": "scheduling.run.ai/v2alpha2",
+    "native PodGroup": "scheduling.k8s.io/v1beta1",
+    "native Workload": "scheduling.k8s.io/v1beta1",
 }
 
 
 def _subject(kind: str, meta: api.Meta) -> Subject:
     version = _VERSIONS.get(kind, "tenure.dev/v1alpha1")
-    return Subject(version, kind.removeprefix("KAI "), meta.namespace, meta.name, meta.uid)
+    return Subject(version, kind.removeprefix("KAI ").removeprefix("native "), meta.namespace, meta.name, meta.uid)

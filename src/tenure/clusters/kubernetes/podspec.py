@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.api import Pod, PodSpec
+from tenure.clusters.kubernetes.bounded import brief
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.entries import Read
 from tenure.model.expand import Expander
@@ -19,6 +21,18 @@ from tenure.model.workload import TaskSpec
 
 MOST_KNOWN = 50_000
 """So many distinct specs are remembered; then all are forgotten, and read again as they come."""
+
+MOST_POD_TERMS: Final = 10
+"""Terms of affinity and anti-affinity towards other pods: each is held against every pod that is placed."""
+
+MOST_SPREAD: Final = 10
+MOST_TOLERATIONS: Final = 128
+MOST_NODE_TERMS: Final = 64
+MOST_VALUES: Final = 1024
+"""Values and keys in all selectors of a pod together."""
+
+MOST_LABELS: Final = 128
+MOST_PORTS: Final = 256
 
 _ASKED = ("tenure.dev/gpu-fraction", "tenure.dev/gpu-memory", "tenure.dev/gpu-devices", keys.MIN_MEMBER)
 _LOCAL = frozenset(
@@ -54,7 +68,7 @@ class SpecTable:
                 self._by_bytes.clear()
             bare = self._by_bytes.get(key)
             if bare is None:
-                bare = self._by_bytes[key] = _read(key)
+                bare = self._by_bytes[key] = _total(key)
             known = self._by_labels[key, labels] = _labelled(bare, labels)
         return known
 
@@ -86,6 +100,14 @@ _SPEC_FIELDS = (
 _CAMEL = dict(zip(PodSpec.__struct_fields__, PodSpec.__struct_encode_fields__, strict=True))
 
 
+def _total(key: bytes) -> Asked:
+    """Read a spec, whatever stands in it."""
+    try:
+        return _read(key)
+    except Exception as error:  # noqa: BLE001  whatever a stranger wrote costs the pods that say it
+        return Asked(TaskSpec(unsupported=("a spec that cannot be read",)), None, (f"spec: {brief(error)}",))
+
+
 def _read(key: bytes) -> Asked:
     """Read a spec as the manifest of a pod is read; what cannot be read makes it unsupported."""
     plain = {_CAMEL.get(name, name): value for name, value in msgspec.json.decode(key).items()}
@@ -98,7 +120,7 @@ def _read(key: bytes) -> Asked:
     extra = read_annotations(metadata, report)
     min_member = extra.pop("min_member", None)
     spec = Expander(report, 0).spec({**asked, **extra}, (None, "annotations"))
-    return _unreadable(report, asked) if report.problems else Asked(spec, min_member)
+    return _unreadable(report, asked) if report.problems else Asked(_bounded(spec), min_member)
 
 
 def _unreadable(report: Report, asked: dict[str, Any]) -> Asked:
@@ -112,4 +134,46 @@ def _unreadable(report: Report, asked: dict[str, Any]) -> Asked:
 def _labelled(asked: Asked, labels: Pairs) -> Asked:
     if not labels:
         return asked
-    return Asked(replace(asked.spec, labels=labels), asked.min_member, asked.problems)
+    spec = replace(asked.spec, labels=labels)
+    if len(labels) > MOST_LABELS:
+        spec = replace(spec, unsupported=(*spec.unsupported, _too_many(len(labels), "labels", MOST_LABELS)))
+    return Asked(spec, asked.min_member, asked.problems)
+
+
+def _bounded(spec: TaskSpec) -> TaskSpec:
+    """Refuse what would cost others: a pod that asks for too much is not placed, and where it is, asks for nothing."""
+    found = tuple(_excesses(spec))
+    if not found:
+        return spec
+    return replace(
+        spec, affinity=None, spread=(), tolerations=spec.tolerations[:MOST_TOLERATIONS],
+        host_ports=spec.host_ports[:MOST_PORTS], unsupported=(*spec.unsupported, *found),
+    )  # fmt: skip
+
+
+def _excesses(spec: TaskSpec) -> Iterator[str]:
+    affinity = spec.affinity
+    node, pods = (affinity.node, (affinity.pod, affinity.pod_anti)) if affinity is not None else (None, ())
+    terms = [t for side in pods if side is not None for t in (*side.required, *(p.term for p in side.preferred))]
+    node_terms = [*(node.required or ()), *(p.term for p in node.preferred)] if node is not None else []
+    values = len(spec.node_selector)
+    for node_term in node_terms:
+        values += sum(1 + len(r.values) for r in (*node_term.match_expressions, *node_term.match_fields))
+    for selector in [t.selector for t in terms] + [c.selector for c in spec.spread]:
+        if selector is not None:
+            values += len(selector.match_labels) + sum(1 + len(r.values) for r in selector.match_expressions)
+    values += sum(len(t.namespaces) + len(t.match_label_keys) for t in terms)
+    for count, what, most in (
+        (len(terms), "terms of pod affinity and anti-affinity", MOST_POD_TERMS),
+        (len(node_terms), "terms of node affinity", MOST_NODE_TERMS),
+        (values, "values in its selectors", MOST_VALUES),
+        (len(spec.spread), "topology spread constraints", MOST_SPREAD),
+        (len(spec.tolerations), "tolerations", MOST_TOLERATIONS),
+        (len(spec.host_ports), "host ports", MOST_PORTS),
+    ):
+        if count > most:
+            yield _too_many(count, what, most)
+
+
+def _too_many(count: int, what: str, most: int) -> str:
+    return f"{count} {what} ({most} at the most)"
