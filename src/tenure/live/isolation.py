@@ -29,6 +29,8 @@ MOST_CULPRITS: Final = 8
 HELD: Final = "tenure-held"
 """Scheduler of what holds room and belongs to no queue."""
 
+_DEPTHS: Final = (1, 2, 3)
+_FOREIGN: Final = 2
 _PLACED = frozenset({Phase.BOUND, Phase.RUNNING, Phase.TERMINATING})
 
 
@@ -53,7 +55,8 @@ class _Aside:
 class Quarantine:
     """Workloads (by key and uid) that are set aside, until when (µs since the epoch), and why.
 
-    ``depth`` says how far: with nothing but what it holds (1), or as something of another scheduler's (2).
+    ``depth`` says how far: with nothing but what it holds (1), as something of another scheduler's (2), or as one of
+    which not even that can be taken in (3).
     """
 
     _aside: dict[tuple[str, str], _Aside] = field(default_factory=dict)
@@ -94,7 +97,7 @@ class Quarantine:
 
 def reduced(workload: Workload, depth: int) -> Workload:
     """Give a workload with nothing but what it holds: it starts nothing, and its tasks keep their numbers."""
-    tasks = tuple(_reduced(task) for task in workload.tasks)
+    tasks = tuple(_reduced(task, bare=depth > _FOREIGN) for task in workload.tasks)
     made = Workload(
         name=workload.name,
         namespace=workload.namespace,
@@ -111,11 +114,11 @@ def reduced(workload: Workload, depth: int) -> Workload:
     return made if depth == 1 else replace(made, scheduler_name=HELD)
 
 
-def _reduced(task: Task) -> Task:
-    requests = dict(task.spec.requests)
-    if task.spec.gpu_share is not None:
+def _reduced(task: Task, *, bare: bool) -> Task:
+    requests = {} if bare else dict(task.spec.requests)
+    if task.spec.gpu_share is not None and not bare:
         requests[GPU] = task.spec.gpu_share.devices
-    spec = TaskSpec(requests=tuple(sorted(requests.items())), labels=task.spec.labels)
+    spec = TaskSpec(requests=tuple(sorted(requests.items())), labels=() if bare else task.spec.labels)
     phase = Phase.GATED if task.phase is Phase.PENDING else task.phase
     kept = Task(name=task.name, spec=spec, phase=phase, node=task.node, created_at=task.created_at)
     if task.phase not in _PLACED:
@@ -155,7 +158,7 @@ class Isolation(Generic[T]):
             return self._decide(seen), seen
         except Exception as error:  # noqa: BLE001  found out below whose fault it is; if nobody's, it is raised again
             first = error
-        for depth in (1, 2):
+        for depth in _DEPTHS:
             found = self._without_culprits(cluster, seen, first, depth)
             if found is not None:
                 return found

@@ -16,11 +16,17 @@ from tenure.model.entries import Read
 from tenure.model.expand import Expander
 from tenure.model.pods import pod_entry, read_annotations, read_pod
 from tenure.model.report import BAD, Report, path_text
-from tenure.model.resources import Pairs
+from tenure.model.resources import GPU, Pairs
 from tenure.model.workload import TaskSpec
 
 MOST_KNOWN = 50_000
 """So many distinct specs are remembered; then all are forgotten, and read again as they come."""
+
+MOST_BYTES: Final = 65_536
+"""A pod's spec that is longer, as JSON and without what decides nothing, is not read but for what it holds."""
+
+MOST_CONTAINERS: Final = 256
+_HOLDING = ("containers", "initContainers", "overhead", "resources")
 
 MOST_POD_TERMS: Final = 10
 """Terms of affinity and anti-affinity towards other pods: each is held against every pod that is placed."""
@@ -31,6 +37,11 @@ MOST_NODE_TERMS: Final = 64
 MOST_VALUES: Final = 1024
 """Values and keys in all selectors of a pod together."""
 
+MOST_RESOURCES: Final = 32
+MOST_AMOUNT: Final = 2**50
+"""The most of one resource that a pod may ask for: a pebibyte. Sums over all pods of a node fit 64 bits."""
+
+MOST_GPUS: Final = 2**20
 MOST_LABELS: Final = 128
 MOST_PORTS: Final = 256
 
@@ -111,6 +122,8 @@ def _total(key: bytes) -> Asked:
 def _read(key: bytes) -> Asked:
     """Read a spec as the manifest of a pod is read; what cannot be read makes it unsupported."""
     plain = {_CAMEL.get(name, name): value for name, value in msgspec.json.decode(key).items()}
+    if len(key) > MOST_BYTES:
+        return _too_large(plain, len(key))
     metadata = Read((None, "metadata"), {"annotations": plain.pop("annotations", {})})
     report = Report()
     read = pod_entry().decode(plain, (None, "spec"), report)
@@ -123,12 +136,30 @@ def _read(key: bytes) -> Asked:
     return _unreadable(report, asked) if report.problems else Asked(_bounded(spec), min_member)
 
 
+def _too_large(plain: dict[str, Any], size: int) -> Asked:
+    """Read of a huge spec no more than what it holds where it runs: reading costs time, which is everybody's."""
+    holding = {name: plain[name] for name in _HOLDING if name in plain}
+    for name in ("containers", "initContainers"):
+        listed = holding.get(name) or []
+        holding[name] = [{"name": "c", **_parts(c, "resources", "restartPolicy")} for c in listed[:MOST_CONTAINERS]]
+    report = Report()
+    read = pod_entry().decode(holding, (None, "spec"), report)
+    asked = {} if read is BAD else {"requests": read_pod(read, {}, Report()).asked["requests"]}
+    spec = _bounded(Expander(Report(), 0).spec(asked, (None, "spec"))) if asked else TaskSpec()
+    told = f"a spec of {size >> 10} KiB ({MOST_BYTES >> 10} KiB are read)"
+    return Asked(replace(spec, unsupported=(*spec.unsupported, told)))
+
+
+def _parts(container: Any, *names: str) -> dict[str, Any]:
+    return {name: container[name] for name in names if isinstance(container, dict) and container.get(name)}
+
+
 def _unreadable(report: Report, asked: dict[str, Any]) -> Asked:
     """Keep what could be read: such a pod is not placed, but where it is placed already it holds its room."""
     problems = tuple(f"{path_text(path)}: {message}" for path, message in report.problems)
     kept = {name: value for name, value in asked.items() if value is not BAD}
     unsupported = (*kept.pop("unsupported", ()), "a spec that cannot be read")
-    return Asked(TaskSpec(**kept, unsupported=unsupported), None, problems)
+    return Asked(_bounded(TaskSpec(**kept, unsupported=unsupported)), None, problems)
 
 
 def _labelled(asked: Asked, labels: Pairs) -> Asked:
@@ -145,6 +176,13 @@ def _bounded(spec: TaskSpec) -> TaskSpec:
     found = tuple(_excesses(spec))
     if not found:
         return spec
+    share = spec.gpu_share
+    amounts = {name: min(amount, _most_of(name)) for name, amount in spec.requests}
+    spec = replace(
+        spec,
+        requests=tuple(sorted(amounts.items())[:MOST_RESOURCES]),
+        gpu_share=None if share is None else replace(share, devices=min(share.devices, MOST_GPUS)),
+    )
     return replace(
         spec, affinity=None, spread=(), tolerations=spec.tolerations[:MOST_TOLERATIONS],
         host_ports=spec.host_ports[:MOST_PORTS], unsupported=(*spec.unsupported, *found),
@@ -163,7 +201,11 @@ def _excesses(spec: TaskSpec) -> Iterator[str]:
         if selector is not None:
             values += len(selector.match_labels) + sum(1 + len(r.values) for r in selector.match_expressions)
     values += sum(len(t.namespaces) + len(t.match_label_keys) for t in terms)
+    for name, amount in spec.requests:
+        if amount > _most_of(name):
+            yield f"{amount} of {name}, more than any node has"
     for count, what, most in (
+        (len(spec.requests), "kinds of resources", MOST_RESOURCES),
         (len(terms), "terms of pod affinity and anti-affinity", MOST_POD_TERMS),
         (len(node_terms), "terms of node affinity", MOST_NODE_TERMS),
         (values, "values in its selectors", MOST_VALUES),
@@ -173,6 +215,10 @@ def _excesses(spec: TaskSpec) -> Iterator[str]:
     ):
         if count > most:
             yield _too_many(count, what, most)
+
+
+def _most_of(resource: str) -> int:
+    return MOST_GPUS if resource == GPU else MOST_AMOUNT
 
 
 def _too_many(count: int, what: str, most: int) -> str:
