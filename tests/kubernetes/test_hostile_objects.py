@@ -8,10 +8,11 @@ import msgspec
 import pytest
 from tests.kubernetes.pods import NOW, node, observed, pod, sealed, thing, watching
 
-from tenure.clusters.kubernetes import api, journal, keys
+from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.bounded import ObjectText, decoded, shallow
-from tenure.clusters.kubernetes.sinks import Objects
-from tenure.clusters.kubernetes.watch import Reflector, WatchReports
+from tenure.clusters.kubernetes.cache.handlers import ObjectStore
+from tenure.clusters.kubernetes.client.watch import Reflector, WatchReports
+from tenure.clusters.kubernetes.read import eviction_log
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Eviction
@@ -33,7 +34,7 @@ def by_name(seen):
 
 
 def told(watch):
-    return {meta.name: message for _, meta, message in watch.mirror.findings.new}
+    return {meta.name: message for _, meta, message in watch.informers.findings.new}
 
 
 def decide(seen):
@@ -73,7 +74,7 @@ def test_a_pod_that_says_everything_wrong_at_once_costs_itself():
     watch = watching(node("n"), pod("fine"), pod("strange", annotations=dict.fromkeys(EVERY_KEY, DIGITS)))
     seen = watch.observe(NOW)
     assert {"fine", "strange"} <= set(by_name(seen))
-    assert 1 <= sum(meta.name == "strange" for _, meta, _ in watch.mirror.findings.new) <= 20
+    assert 1 <= sum(meta.name == "strange" for _, meta, _ in watch.informers.findings.new) <= 20
 
 
 LABELS = {f"example.com/{n}-{'x' * 50}": "y" * 60 for n in range(9_000)}
@@ -82,22 +83,22 @@ LABELS = {f"example.com/{n}-{'x' * 50}": "y" * 60 for n in range(9_000)}
 def test_a_victim_with_a_megabyte_of_labels_has_a_short_record():
     """What goes into the log is bounded; labels that budgets ask for are kept first."""
     gone = Eviction(at=NOW, workload="d/w", task="w-0", cause="reclaim", labels={**LABELS, "zone": "a"})
-    entry = journal.entry_of(gone, "uid", "uid-w", None, {"zone"})
-    assert len(journal.write([entry])) < 8_000
+    entry = eviction_log.entry_of(gone, "uid", "uid-w", None, {"zone"})
+    assert len(eviction_log.write([entry])) < 8_000
     assert entry.labels["zone"] == "a"
 
 
 def test_many_records_are_divided_over_pages():
     """Each page stays below its limit; together they hold every record once, in order."""
     made = [
-        journal.entry_of(Eviction(at=NOW, workload=f"d/{n}", task=f"{n}", cause="reclaim"), f"u{n}", "", None)
+        eviction_log.entry_of(Eviction(at=NOW, workload=f"d/{n}", task=f"{n}", cause="reclaim"), f"u{n}", "", None)
         for n in range(5_000)
     ]
-    pages = list(journal.pages(made, 10_000))
+    pages = list(eviction_log.pages(made, 10_000))
     assert [e for part, _ in pages for e in part] == made
     assert len(pages[0][1]) <= 10_000
-    assert all(len(text.encode()) <= journal.MOST_BYTES for _, text in pages)
-    assert [e for _, text in pages for e in journal.parse(text)[0]] == made
+    assert all(len(text.encode()) <= eviction_log.MOST_BYTES for _, text in pages)
+    assert [e for _, text in pages for e in eviction_log.parse(text)[0]] == made
 
 
 def test_names_that_collide_are_two_workloads():
@@ -243,7 +244,7 @@ def test_an_object_that_cannot_be_read_does_not_hold_up_its_watch():
     """Of a list and of a watch: one that nests without end, and one of another shape; the others are there."""
     complaints = []
     reports = WatchReports(lambda meta, why: complaints.append((meta.name, why)))
-    store = Objects()
+    store = ObjectStore()
     deep = b'{"metadata":{"name":"deep","resourceVersion":"3"},"spec":' + b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"}"
     wrong = b'{"metadata":{"name":"wrong","resourceVersion":"4","labels":["a"]}}'
     fine = b'{"metadata":{"name":"fine","resourceVersion":"5"},"spec":{}}'
@@ -253,7 +254,7 @@ def test_an_object_that_cannot_be_read_does_not_hold_up_its_watch():
         def get(self, _path, **_query):
             return listed
 
-    reflector = Reflector(Server(), "/x", api.Anything, store, lambda: None, reports=reports)
+    reflector = Reflector(Server(), "/x", api.ApiObject, store, lambda: None, reports=reports)
     reflector._list()
     assert {name for _, name in store.items} == {"deep", "fine"}
     assert [name for name, _ in complaints] == ["deep", "wrong"]

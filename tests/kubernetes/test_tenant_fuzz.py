@@ -11,10 +11,10 @@ from tests.kubernetes.hostile import GPU, NAMESPACE, NODE, Tenant
 from tests.kubernetes.pods import NOW, Nowhere, decoded, node, pod, sealed, thing
 
 from tenure.clusters.kubernetes import api
-from tenure.clusters.kubernetes.act import Actor
-from tenure.clusters.kubernetes.mirror import Mirror, Options
-from tenure.clusters.kubernetes.observe import Observer
-from tenure.clusters.kubernetes.watch import Reflector
+from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
+from tenure.clusters.kubernetes.client.watch import Reflector
+from tenure.clusters.kubernetes.read.observe import Observer
+from tenure.clusters.kubernetes.write.actor import Actor
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.live.isolation import Isolation
@@ -23,7 +23,7 @@ OBJECTS = 10_000 if os.environ.get("TENURE_EXAMPLES") == "thorough" else 500
 EACH = 25
 """Objects that are there at a time."""
 
-KINDS = {"pods": api.Pod, "jobs": api.Job}
+KINDS = {"pods": api.ApiPod, "jobs": api.Job}
 HOME = {"pool": "honest"}
 
 
@@ -64,7 +64,7 @@ def honest():
         item.metadata.labels = {**HOME, "kubernetes.io/hostname": item.metadata.name}
     theirs = decoded(
         {"metadata": {"name": NODE, "labels": {"evil": "true"}}, "status": {"allocatable": {"cpu": "64", GPU: "8"}}},
-        api.Node,
+        api.ApiNode,
     )
     fields = {"namespace": "honest", "nodeSelector": HOME}
     two = [{"name": "c", "resources": {"requests": {"cpu": "2", GPU: "2"}}}]
@@ -82,25 +82,27 @@ def honest():
 
 def cycle(hostile):
     """Observe, decide and act with a tenant's objects; gives what was written about others, and who was blamed."""
-    mirror = Mirror(Nowhere(), Options())
+    informers = InformerCache(Nowhere(), Options())
     for name, listed in honest().items():
         for item in listed:
-            sink = mirror.pods if name == "pods" else mirror.nodes if name == "nodes" else mirror._objects(name)
+            sink = (
+                informers.pods if name == "pods" else informers.nodes if name == "nodes" else informers._objects(name)
+            )
             sink.put(item)
     for name, body in hostile:
-        sink = mirror.pods if name == "pods" else mirror._objects(name)
-        Reflector(Nowhere(), "/", KINDS.get(name, api.Anything), sink, lambda: None)._put(
+        sink = informers.pods if name == "pods" else informers._objects(name)
+        Reflector(Nowhere(), "/", KINDS.get(name, api.ApiObject), sink, lambda: None)._put(
             msgspec.Raw(msgspec.json.encode(body))
         )
     faults = []
-    seen = Observer(mirror).observe(NOW)
+    seen = Observer(informers).observe(NOW)
 
     def decide(cluster):
         return Scheduler(session_of(cluster)).cycle(cluster.now)
 
     plan, _ = Isolation(decide, decide, faults.append).decided(seen.cluster)
     client = Accepting()
-    actor = Actor(client, mirror, in_flight=1)
+    actor = Actor(client, informers, in_flight=1)
     outcome = actor.carry_out(plan, seen)
     actor.close()
     others = [(method, path) for method, path, _ in client.writes if "/namespaces/honest/" in path]

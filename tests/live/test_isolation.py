@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import cluster, node, queue, spec, task, workload
 
-from tenure.clusters.kubernetes.client import ApiError
+from tenure.clusters.kubernetes.client.requests import ApiError
 from tenure.live.isolation import FIRST_PAUSE, LONGEST_PAUSE, Isolation, Quarantine, reduced
 from tenure.live.refusals import PATIENCE, Refusals
 from tenure.model.workload import Phase

@@ -16,13 +16,13 @@ from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import PENDING, WorkloadState
 from tenure.live.confirm import Confirmation
 from tenure.live.isolation import Fault, Isolation, Stage
-from tenure.live.port import LiveCluster, Neighbour, Note, Waiting
+from tenure.live.port import ExternalPort, LiveCluster, ObjectNote, WaitingReason
 from tenure.live.reasons import SET_ASIDE, condition
 from tenure.live.refusals import Refusals
 from tenure.live.tables import EVENTS
 from tenure.model.cluster import Cluster
 from tenure.model.settings import CAUSES, Settings
-from tenure.rescheduler.memory import Memory
+from tenure.rescheduler.memory import MoveMemory
 from tenure.telemetry.events import events_of
 
 SECOND = 1_000_000
@@ -54,8 +54,8 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class Cycle:
-    """What came of one cycle: for metrics and the log. ``beside``: what was done about pods of another scheduler."""
+class CycleOutcome:
+    """What came of one cycle: for metrics and the log. ``external``: what was done about pods of another scheduler."""
 
     plan: Plan
     observed: Any
@@ -64,7 +64,7 @@ class Cycle:
     seconds: float
     deciding: float
     processor: float
-    beside: Any = None
+    external: Any = None
 
 
 class Loop:
@@ -91,9 +91,9 @@ class Loop:
         *,
         pace: Pace | None = None,
         paused_until: Callable[[int], int] = lambda _: 0,
-        told: Callable[[Cycle], None] = lambda _: None,
+        told: Callable[[CycleOutcome], None] = lambda _: None,
         wall: Callable[[], int] = lambda: time.time_ns() // 1000,
-        beside: Neighbour | None = None,
+        external: ExternalPort | None = None,
         failed: Callable[[Fault], None] = lambda _: None,
     ) -> None:
         self.cluster = cluster
@@ -102,11 +102,11 @@ class Loop:
         self.paused_until = paused_until
         self.told = told
         self.wall = wall
-        self.beside = beside
+        self.external = external
         self.health = Health()
         self.confirmation = Confirmation()
         self.recorded: set[tuple[str, str, str]] = set()
-        self.rescheduling = Memory()
+        self.rescheduling = MoveMemory()
         self.failed = failed
         self.isolation: Isolation[tuple[Session, Plan]] = Isolation(self._decide, self._attempt, failed)
         self.refusals = Refusals(self.isolation.quarantine)
@@ -135,14 +135,14 @@ class Loop:
                 continue
             if term != self._term:
                 self._term, self.confirmation = term, Confirmation()
-                if self.beside is not None:
-                    self.beside.begin()
+                if self.external is not None:
+                    self.external.begin()
             done = self.cycle()
             pause = self._pause(done)
             self.health.due = time.monotonic() + pause
             self._stopped.wait(self.pace.least)
 
-    def cycle(self) -> Cycle:
+    def cycle(self) -> CycleOutcome:
         """Decide once, and carry out what may be carried out."""
         began, took = time.monotonic(), time.thread_time()
         now = self._now()
@@ -164,7 +164,7 @@ class Loop:
         self.cluster.tell(notes, self._waiting(session, plan, observed, cluster), observed)
         self.health.cycles += 1
         ended, took = time.monotonic(), time.thread_time() - took
-        done = Cycle(allowed, observed, session, outcome, ended - began, decided - began, took, turn)
+        done = CycleOutcome(allowed, observed, session, outcome, ended - began, decided - began, took, turn)
         self.told(done)
         return done
 
@@ -177,13 +177,13 @@ class Loop:
     def _attempt(self, cluster: Cluster) -> Plan:
         """Decide on a cluster, so that nothing of that is remembered."""
         scheduler = Scheduler(session_of(cluster), set(self.recorded))
-        scheduler.context.rescheduling = Memory()
+        scheduler.context.rescheduling = MoveMemory()
         return scheduler.cycle(cluster.now)
 
     def _beside(self, observed: Any, settings: Settings, plan: Plan) -> Any:
         """Go one step on beside another scheduler; what fails there leaves Tenure's own pods alone."""
-        beside = self.beside
-        return None if beside is None else self._alone("decide", "", lambda: beside.cycle(observed, settings, plan))
+        external = self.external
+        return None if external is None else self._alone("decide", "", lambda: external.cycle(observed, settings, plan))
 
     def _alone(self, stage: Stage, workload: str, do: Callable[[], Any]) -> Any:
         """Do something; where it fails, and not for want of a lease or an API server, tell of it and give None."""
@@ -206,7 +206,7 @@ class Loop:
             return settings
         return replace(settings, modes=dict.fromkeys(CAUSES, "off"))
 
-    def _pause(self, done: Cycle) -> float:
+    def _pause(self, done: CycleOutcome) -> float:
         """Give for how long to wait if nothing changes: until a rule ends, or the next regular look."""
         if not self.confirmation.done:
             return self.pace.least
@@ -220,7 +220,7 @@ class Loop:
             return longest
         return max(self.pace.least, min(longest, (wake - self.wall()) / SECOND))
 
-    def _waiting(self, session: Session, plan: Plan, observed: Any, cluster: Cluster) -> Sequence[Waiting]:
+    def _waiting(self, session: Session, plan: Plan, observed: Any, cluster: Cluster) -> Sequence[WaitingReason]:
         """Say of workloads that wait why they do: of those that do not say it yet, a few in each cycle."""
         found = []
         models = {w.key: w for w in cluster.workloads}
@@ -228,11 +228,11 @@ class Loop:
             state = session.workloads.get(key)
             aside = self.isolation.quarantine.why(models[key], cluster.now) if key in models else ""
             if aside:
-                found.append(Waiting(key, SET_ASIDE, aside))
+                found.append(WaitingReason(key, SET_ASIDE, aside))
             elif state is not None and state.leaf >= 0 and any(t.phase is PENDING for t in state.tasks):
                 said = self._alone("tell", key, lambda: condition(self._obstacles(session, state, plan)))  # noqa: B023
                 if said is not None:
-                    found.append(Waiting(key, *said))
+                    found.append(WaitingReason(key, *said))
         return found
 
     def _obstacles(self, session: Session, state: WorkloadState, plan: Plan) -> tuple[Reason, ...]:
@@ -242,17 +242,17 @@ class Loop:
 _MOST_EXPLAINED = 50
 
 
-def notes_of(plan: Plan, session: Session) -> list[Note]:
+def notes_of(plan: Plan, session: Session) -> list[ObjectNote]:
     """Give the events of a cycle: those of its plan, and what it started and promised."""
-    notes = [Note("workload", key, "Started", EVENTS["Started"]) for key in plan.started]
+    notes = [ObjectNote("workload", key, "Started", EVENTS["Started"]) for key in plan.started]
     nodes: dict[str, dict[str, None]] = {}
     for step in plan.steps:
         if step.action == "nominate":
             nodes.setdefault(step.workload, {})[step.node] = None
     for key, names in nodes.items():
         shown = ", ".join(list(names)[:_MOST_NODES]) + (", …" if len(names) > _MOST_NODES else "")
-        notes.append(Note("workload", key, "Promised", f"room is promised on {shown}"))
-    notes += [Note(*event) for event in events_of(plan, session)]
+        notes.append(ObjectNote("workload", key, "Promised", f"room is promised on {shown}"))
+    notes += [ObjectNote(*event) for event in events_of(plan, session)]
     return list(dict.fromkeys(notes))
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import threading
 import time
 
-from tenure.clusters.kubernetes.act import BROKEN, Outcome
-from tenure.clusters.kubernetes.client import Client
+from tenure.clusters.kubernetes.cache.informers import Options
+from tenure.clusters.kubernetes.client.leader import Election, NotLeaderError, lease_name
+from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
-from tenure.clusters.kubernetes.guide import Guide
-from tenure.clusters.kubernetes.leader import Election, NotLeaderError, lease_name
-from tenure.clusters.kubernetes.mirror import Options
-from tenure.clusters.kubernetes.read_only import NoGuide, ReadOnlyCluster
-from tenure.live.beside import Beside
+from tenure.clusters.kubernetes.external.controller import ReservationController
+from tenure.clusters.kubernetes.external.read_only import NoReservations, ReadOnlyCluster
+from tenure.clusters.kubernetes.write.actor import BROKEN, Outcome
+from tenure.live.external import ExternalRescheduler
 from tenure.live.figures import Figures
 from tenure.live.isolation import Fault
 from tenure.live.log import Log
-from tenure.live.loop import Cycle, Loop, Pace
+from tenure.live.loop import CycleOutcome, Loop, Pace
 from tenure.live.metrics import LiveMetrics
 from tenure.live.probes import Answer, Probes, plain
 from tenure.live.tables import WARNINGS
@@ -58,19 +58,21 @@ class Service:
         )
         self.figures = Figures(
             self.cluster.client,
-            self.cluster.mirror,
+            self.cluster.informers,
             identity,
             failed=lambda error: log.failed("figures could not be made", error),
         )
         self.metrics = LiveMetrics()
-        self.guide = (NoGuide if read_only else Guide)(self.cluster.client, self.cluster.mirror)
+        self.reservation_controller = (NoReservations if read_only else ReservationController)(
+            self.cluster.client, self.cluster.informers
+        )
         self.loop = Loop(
             self.cluster,
             lambda: self.election.terms if self.election.leads else 0,
             pace=pace,
             paused_until=self.cluster.paused_until,
             told=self._told,
-            beside=Beside(self.cluster.actor, self.guide),
+            external=ExternalRescheduler(self.cluster.actor, self.reservation_controller),
             failed=self._fault,
         )
         self._stopped = threading.Event()
@@ -81,7 +83,7 @@ class Service:
         """Serve until `stop` is called; False where it could not go on."""
         probes = Probes(address, {"/healthz": self._alive, "/readyz": self._ready, "/metrics": self._metrics})
         probes.start()
-        self.log.info("scheduler starts", pool=self.cluster.mirror.options.pool, port=probes.port,
+        self.log.info("scheduler starts", pool=self.cluster.informers.options.pool, port=probes.port,
                       identity=self.election.identity)  # fmt: skip
         try:
             self._until_reachable()
@@ -131,7 +133,7 @@ class Service:
         self.metrics.faults.labels(fault.stage).inc()
         self.log.failed("a fault was kept to what it is about", fault.error, stage=fault.stage, about=fault.workload)
 
-    def _told(self, cycle: Cycle) -> None:
+    def _told(self, cycle: CycleOutcome) -> None:
         try:
             self._tell(cycle)
         except (OSError, NotLeaderError):
@@ -139,7 +141,7 @@ class Service:
         except Exception as error:  # noqa: BLE001  what is told of a cycle must not keep the next from coming
             self._fault(Fault("tell", "", error))
 
-    def _tell(self, cycle: Cycle) -> None:
+    def _tell(self, cycle: CycleOutcome) -> None:
         cluster = cycle.observed.cluster
         self.figures.tell(cluster, self.cluster.paused_until(cluster.now), self.cluster.observed_version)
         self.metrics.count(cycle)
@@ -147,12 +149,12 @@ class Service:
         self._tell_of_usage()
         self._tell_of_watches()
         self._log(cycle.outcome, cycle)
-        if cycle.beside is not None:
-            self._log(cycle.beside.outcome, cycle)
+        if cycle.external is not None:
+            self._log(cycle.external.outcome, cycle)
         for record in records_of(cycle.plan):
             self.log.debug(record.event, **record.fields)
 
-    def _log(self, outcome: Outcome, cycle: Cycle) -> None:
+    def _log(self, outcome: Outcome, cycle: CycleOutcome) -> None:
         for failure in outcome.failures:
             if failure.error.reason == BROKEN:
                 self.metrics.faults.labels("write").inc()
@@ -170,14 +172,14 @@ class Service:
 
     def _tell_of_usage(self) -> None:
         """Say once that a setting needs to know what is in use, and why that is not known."""
-        trouble = self.cluster.mirror.usage.trouble
+        trouble = self.cluster.informers.usage.trouble
         if trouble and not self._without_usage:
             self.log.warning("no node is hot as long as it is not known what is in use", error=trouble)
         self._without_usage = bool(trouble)
 
     def _tell_of_watches(self) -> None:
         """Say of each watch that does not work that it does not, and again when that changes."""
-        broken = self.cluster.mirror.broken
+        broken = self.cluster.informers.broken
         if broken != self._broken:
             for line in broken:
                 self.log.error("a watch is broken; what it last said may be out of date", watch=line)
@@ -191,20 +193,20 @@ class Service:
         return plain("ok" if ok else f"a cycle is {silent:.0f}s late", ok=ok)
 
     def _ready(self) -> Answer:
-        mirror = self.cluster.mirror
-        if not mirror.synced:
-            return plain("not everything was listed yet: " + ("; ".join(mirror.troubles) or "wait"), ok=False)
-        if mirror.broken:
-            return plain("a watch is broken: " + "; ".join(mirror.broken), ok=False)
+        informers = self.cluster.informers
+        if not informers.synced:
+            return plain("not everything was listed yet: " + ("; ".join(informers.troubles) or "wait"), ok=False)
+        if informers.broken:
+            return plain("a watch is broken: " + "; ".join(informers.broken), ok=False)
         return plain(
             "leads" if self.election.leads else f"stands by; {self.election.holder or 'nobody'} leads", ok=True
         )
 
     def _metrics(self) -> Answer:
         self.metrics.dropped.set(self.cluster.events.dropped)
-        self.metrics.kept.set(sum(1 for _ in self.guide.tainted()))
+        self.metrics.kept.set(sum(1 for _ in self.reservation_controller.tainted()))
         self.metrics.leads.set(self.election.leads)
-        self.metrics.broken.set(len(self.cluster.mirror.broken))
-        self.metrics.problems.set(self.cluster.mirror.findings.count)
-        self.metrics.lists.set(sum(r.lists for r in self.cluster.mirror.reflectors.values()))
+        self.metrics.broken.set(len(self.cluster.informers.broken))
+        self.metrics.problems.set(self.cluster.informers.findings.count)
+        self.metrics.lists.set(sum(r.lists for r in self.cluster.informers.reflectors.values()))
         return self.metrics.text()

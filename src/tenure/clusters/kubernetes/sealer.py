@@ -11,14 +11,14 @@ from collections.abc import Callable
 
 import msgspec
 
-from tenure.clusters.kubernetes import writes
-from tenure.clusters.kubernetes.act import sealed_at_bind
-from tenure.clusters.kubernetes.client import STRATEGIC, ApiError, Client
-from tenure.clusters.kubernetes.leader import NotLeaderError
-from tenure.clusters.kubernetes.mirror import Mirror
-from tenure.clusters.kubernetes.observe import UNKNOWN, Observed
-from tenure.clusters.kubernetes.records import PodRecord
+from tenure.clusters.kubernetes.cache.informers import InformerCache
+from tenure.clusters.kubernetes.cache.pod_records import PodRecord
+from tenure.clusters.kubernetes.client.leader import NotLeaderError
+from tenure.clusters.kubernetes.client.requests import STRATEGIC, ApiError, Client
+from tenure.clusters.kubernetes.read.observe import UNKNOWN, Observed
 from tenure.clusters.kubernetes.seals import Seal
+from tenure.clusters.kubernetes.write import patches
+from tenure.clusters.kubernetes.write.actor import sealed_at_bind
 
 AGAIN_SECONDS = 1.0
 """A seal that was refused, since its pod changed meanwhile, is written anew after so long."""
@@ -28,10 +28,10 @@ class Sealer:
     """Seals pods that run. ``failed`` is told of what should not happen."""
 
     def __init__(
-        self, client: Client, mirror: Mirror, *, failed: Callable[[BaseException], None] = lambda _: None
+        self, client: Client, informers: InformerCache, *, failed: Callable[[BaseException], None] = lambda _: None
     ) -> None:
         self._client = client
-        self._mirror = mirror
+        self._informers = informers
         self._failed = failed
         self._told: Observed | None = None
         self._there = threading.Event()
@@ -52,7 +52,7 @@ class Sealer:
     def tell(self, observed: Observed) -> None:
         """Say what was observed last."""
         self._told = observed
-        if self._mirror.pods.unsealed:
+        if self._informers.pods.unsealed:
             self._there.set()
 
     def _run(self) -> None:
@@ -72,7 +72,7 @@ class Sealer:
 
     def seal(self, observed: Observed) -> int:
         """Seal what is not sealed yet; gives how many could not be."""
-        pods = self._mirror.pods
+        pods = self._informers.pods
         with pods.lock:
             due = [pods.records[key] for key in pods.unsealed if key in pods.records]
             known = {record.uid: pods.seals.get(record.uid) for record in due}
@@ -98,7 +98,7 @@ class Sealer:
         if shown is not None and shown is not seal:
             seal = msgspec.structs.replace(seal, notice=shown.notice, stale=shown.stale)
         try:
-            self._client.patch(writes.pod_path(pod, "status"), writes.sealing(pod, seal, now), STRATEGIC)
+            self._client.patch(patches.pod_path(pod, "status"), patches.sealing(pod, seal, now), STRATEGIC)
         except ApiError as error:
             return error.status in _FOR_GOOD
         return True

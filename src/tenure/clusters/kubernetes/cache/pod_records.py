@@ -1,0 +1,383 @@
+"""A pod as it is kept between cycles: its task, what groups it, and what writes to it need to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from sys import intern
+from typing import Any, Final
+
+import msgspec
+
+from tenure.clusters.kubernetes import keys
+from tenure.clusters.kubernetes.api import ApiPod, Condition, Owner, micros
+from tenure.clusters.kubernetes.bounded import LONGEST, MOST_TEXT, ObjectText, brief
+from tenure.clusters.kubernetes.cache.pod_specs import PodDemandTable
+from tenure.clusters.kubernetes.seals import Seal, seal_of
+from tenure.model.workload import Nomination, Notice, Phase, Task
+
+TENURE: Final = "tenure"
+SECOND = 1_000_000
+
+MIRROR, DAEMON, OWN, BARE = "mirror pod", "DaemonSet pod", "Tenure's own pod", "pod that nobody recreates"
+"""Why a pod is never evicted, or never moved."""
+
+_NONE: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class PodRecord:
+    """What is kept of a pod. ``group`` is the kind and name of what makes it one workload with others.
+
+    ``waits`` is reason and message of its condition ``PodScheduled`` while that is false. ``started`` is the start
+    time of its workload as it was written on it, in µs since the epoch. ``replaces`` is the uid of the pod whose
+    promised place it was given, ``needs`` those of the pods that have to go for its promise. ``kept`` says why it is
+    never evicted, or never moved. ``controller`` is the uid of what recreates it. ``is_going``: it was deleted or
+    evicted, whatever its phase; one that has ended by then may be there for a while.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    task: Task
+    group: tuple[str, str]
+    owner_uid: str
+    queue: str
+    pool: str
+    priority: int
+    priority_class: str
+    scheduler: str
+    created_at: int
+    min_member: int | None
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    kept: str = ""
+    waits: tuple[str, str] = ("", "")
+    target: str = ""
+    started: int | None = None
+    stale_since: int | None = None
+    checkpoint: int | None = None
+    replaces: str = ""
+    needs: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    controller: str = ""
+    is_going: bool = False
+    gpu_usage: int | None = None
+    gpu_usage_since: int | None = None
+    sealed: Seal | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.namespace, self.name
+
+
+class PodReader:
+    """Makes records of pods; equal parts are shared between them."""
+
+    def __init__(self, own_namespace: str = "", schedulers: frozenset[str] = frozenset()) -> None:
+        self.specs = PodDemandTable()
+        self.schedulers = schedulers
+        self.own_namespace = own_namespace
+        self._maps: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+
+    def read(self, pod: ApiPod, known: Seal | None = None) -> PodRecord | None:
+        """Give the record of a pod; None for one that holds nothing and waits for nothing any more.
+
+        ``known`` is what this process wrote on it and the pod does not show yet. Whatever its owner wrote, a record
+        comes of it: where reading fails, what the pod's spec asks for is all that counts.
+        """
+        if _phase(pod) is None:
+            return None
+        try:
+            return self._read(pod, known)
+        except Exception as error:  # noqa: BLE001  whatever a stranger wrote costs that pod alone
+            return self._read(_bare(pod), known, f"cannot be read: {brief(error)}")
+
+    def _read(self, pod: ApiPod, known: Seal | None, problem: str = "") -> PodRecord:
+        meta, spec, status = pod.metadata, pod.spec, pod.status
+        phase = _phase(pod)
+        assert phase is not None
+        annotations, labels = meta.annotations or _NONE, meta.labels or _NONE
+        asked = self.specs.of(pod)
+        problems = [*asked.problems, problem] if problem else list(asked.problems)
+        said = ObjectText(annotations, problems)
+        scheduled = next((c for c in status.conditions or () if c.type == "PodScheduled"), None)
+        owner = _controller(meta.owner_references)
+        group = _group(pod, owner, labels, said)
+        seal = seal_of(status.conditions)
+        if known is not None and (seal is None or not seal.is_bound):
+            seal = known
+        kept = self._kept(pod, owner, annotations)
+        task = self._task(pod, phase, asked.spec, said, scheduled, seal)
+        return PodRecord(
+            namespace=intern(meta.namespace),
+            name=meta.name,
+            uid=meta.uid,
+            version=meta.resource_version,
+            task=task,
+            group=group,
+            owner_uid="" if owner is None or group[0] == "group" else owner.uid,
+            queue=intern(next((labels[k] for k in keys.QUEUE_LABELS if labels.get(k)), "")),
+            pool=intern(labels.get(keys.POOL, "")),
+            priority=spec.priority or 0,
+            priority_class=intern(spec.priority_class_name or ""),
+            scheduler=TENURE if spec.scheduler_name in self.schedulers else intern(spec.scheduler_name),
+            created_at=micros(meta.creation_timestamp) or 0,
+            min_member=asked.min_member,
+            labels=self._shared(labels),
+            annotations=self._shared(_kept_annotations(annotations)),
+            kept=seal.kept if seal is not None and seal.is_bound and kept in _OF_OWNERS else kept,
+            waits=(scheduled.reason, scheduled.message) if scheduled and scheduled.status == "False" else ("", ""),
+            target=next((c.reason for c in status.conditions or () if c.type == "DisruptionTarget"), ""),
+            started=_started(seal, task, said),
+            stale_since=micros(seal.stale) if seal is not None else None,
+            checkpoint=said.time(keys.CHECKPOINT),
+            **_promise(seal),
+            problems=tuple(problems),
+            controller="" if owner is None else intern(owner.uid),
+            is_going=bool(meta.deletion_timestamp),
+            gpu_usage=said.gpus(keys.GPU_USAGE),
+            gpu_usage_since=said.time(keys.GPU_USAGE_SINCE),
+            sealed=seal,
+        )
+
+    def _task(
+        self, pod: ApiPod, phase: Phase, spec: Any, said: ObjectText, scheduled: Condition | None, seal: Seal | None
+    ) -> Task:
+        meta, status = pod.metadata, pod.status
+        grace = meta.deletion_grace_period_seconds
+        if grace is None:
+            grace = pod.spec.termination_grace_period_seconds
+        deleted = micros(meta.deletion_timestamp)
+        placed = phase in (Phase.BOUND, Phase.RUNNING, Phase.TERMINATING)
+        started = micros(scheduled.last_transition_time) if scheduled and scheduled.status == "True" else None
+        annotations = meta.annotations
+        own = (
+            {k: v for k, v in annotations.items() if k.endswith(_PER_TASK) and len(v) <= MOST_TEXT}
+            if annotations
+            else _NONE
+        )
+        label = (meta.labels or _NONE).get(keys.SUB_GROUP)
+        return Task(
+            name=meta.name,
+            spec=spec,
+            phase=phase,
+            node=intern(pod.spec.node_name) if placed and pod.spec.node_name else None,
+            devices=_devices(seal, said) if placed else (),
+            sub_group=label or said.name(keys.SUB_GROUP),
+            order=said.whole(keys.TASK_ORDER),
+            created_at=micros(meta.creation_timestamp),
+            started_at=(started or micros(status.start_time)) if placed else None,
+            terminating_since=None if deleted is None or phase is not Phase.TERMINATING
+            else deleted - (meta.deletion_grace_period_seconds or 0) * SECOND,
+            grace_period=None if grace is None else min(max(0, grace) * SECOND, LONGEST),
+            nominated=_nomination(status.nominated_node_name, seal)
+            if phase is Phase.PENDING
+            else _landing(seal)
+            if placed
+            else None,
+            notice=_notice(seal) if phase in (Phase.BOUND, Phase.RUNNING) else None,
+            ready=_is_ready(status.conditions) if phase in (Phase.BOUND, Phase.RUNNING) else True,
+            role=said.choice(keys.ROLE, _ROLES),
+            annotations=self._shared(_sane(own, said)),
+        )  # fmt: skip
+
+    def _kept(self, pod: ApiPod, owner: Owner | None, annotations: dict[str, str]) -> str:
+        """Say why a pod is never evicted, or never moved; whoever asks Tenure for a place is no static pod."""
+        if (
+            keys.MIRROR in annotations
+            and pod.spec.scheduler_name != TENURE
+            and owner is not None
+            and owner.kind == "Node"
+        ):
+            return MIRROR
+        if owner is not None and owner.kind == "DaemonSet":
+            return DAEMON
+        if pod.metadata.namespace == self.own_namespace and (pod.metadata.labels or _NONE).get(_NAME) == TENURE:
+            return OWN
+        return BARE if owner is None else ""
+
+    def _shared(self, mapping: dict[str, str]) -> dict[str, str]:
+        """Give an equal mapping that is there already; of labels that differ from pod to pod, not too many."""
+        if not mapping:
+            return _NONE
+        if len(self._maps) > _MOST_MAPS:
+            self._maps.clear()
+        return self._maps.setdefault(tuple(mapping.items()), mapping)
+
+
+_MOST_MAPS = 20_000
+_MOST_KEPT = 64
+"""Annotations of a pod that are kept."""
+
+_OF_OWNERS = frozenset({"", DAEMON, BARE})
+"""What follows from a pod's owners, who may be changed while it runs."""
+
+_ROLES = ("originator",)
+_READ = (
+    "tenure.dev/", "kai.scheduler/", "volcano.sh/", "yunikorn.apache.org/", "cluster-autoscaler.kubernetes.io/",
+    "karpenter.sh/", "descheduler.alpha.kubernetes.io/",
+)  # fmt: skip
+"""Beginnings of the annotations that anything is read of; the others are not kept."""
+
+_NAME = "app.kubernetes.io/name"
+_PER_TASK = ("/eviction-ack", "/allow-preemption", "/expected-runtime", "/requeue-delay", "/requeue-not-before")
+"""Annotations that the rules look for on a task."""
+
+
+def bound(
+    record: PodRecord, node: str, devices: tuple[int, ...], now: int, start: int | None, seal: Seal | None = None
+) -> PodRecord:
+    """Give the record as it will be once a binding that was accepted shows in the watch."""
+    task = replace(
+        record.task, phase=Phase.BOUND, node=node, devices=devices, nominated=None, started_at=now, ready=False
+    )
+    return replace(record, task=task, started=start, waits=("", ""), sealed=seal)
+
+
+def evicted(record: PodRecord, now: int) -> PodRecord:
+    """Give the record as it will be once an eviction that was accepted shows in the watch."""
+    task = replace(record.task, phase=Phase.TERMINATING, terminating_since=now, notice=None)
+    return replace(record, task=task, is_going=True)
+
+
+def nominated(record: PodRecord, nomination: Nomination | None) -> PodRecord:
+    """Give the record as it will be once a nomination, or its end, shows in the watch."""
+    return replace(record, task=replace(record.task, nominated=nomination))
+
+
+def landed(record: PodRecord, nomination: Nomination, replaces: str) -> PodRecord:
+    """Give the record as it will be once a promise that was handed on to it shows in the watch."""
+    return replace(nominated(record, nomination), replaces=replaces)
+
+
+def _phase(pod: ApiPod) -> Phase | None:
+    phase, node = pod.status.phase, pod.spec.node_name
+    if phase == "Succeeded":
+        return Phase.SUCCEEDED
+    if phase == "Failed":
+        return Phase.FAILED
+    if pod.metadata.deletion_timestamp:
+        return Phase.TERMINATING if node else None
+    if node:
+        return Phase.RUNNING if phase == "Running" else Phase.BOUND
+    return Phase.GATED if pod.spec.scheduling_gates else Phase.PENDING
+
+
+def _controller(owners: list[Owner] | None) -> Owner | None:
+    return next((o for o in owners or () if o.controller), None)
+
+
+def _group(pod: ApiPod, owner: Owner | None, labels: dict[str, str], said: ObjectText) -> tuple[str, str]:
+    """Give kind and name of what makes pods one workload (spec: on Kubernetes)."""
+    for key in (keys.POD_GROUP, *keys.FOREIGN_GROUPS):
+        name = labels.get(key) or said.name(key)
+        if name:
+            return "group", intern(name)
+    told = pod.spec.scheduling_group or pod.spec.workload_ref
+    if told:
+        name = told.get("podGroupName") or told.get("podGroup") or told.get("name")
+        if isinstance(name, str) and name:
+            return "group", intern(name)
+    if owner is None or owner.kind in ("DaemonSet", "Node"):
+        return "ApiPod", pod.metadata.name
+    jobset = labels.get("jobset.sigs.k8s.io/jobset-name")
+    if jobset:
+        return "JobSet", intern(jobset)
+    template = labels.get("pod-template-hash")
+    if owner.kind == "ReplicaSet" and template and owner.name.endswith(f"-{template}"):
+        return "Deployment", intern(owner.name.removesuffix(f"-{template}"))
+    return intern(owner.kind), intern(owner.name)
+
+
+def _is_ready(conditions: list[Condition] | None) -> bool:
+    return any(c.type == "Ready" and c.status == "True" for c in conditions or ())
+
+
+def _bare(pod: ApiPod) -> ApiPod:
+    """Give a pod without what its owner may write at any time."""
+    meta = msgspec.structs.replace(pod.metadata, annotations=None, labels=None, owner_references=None)
+    return msgspec.structs.replace(pod, metadata=meta)
+
+
+def _kept_annotations(annotations: dict[str, str]) -> dict[str, str]:
+    """Give the annotations of which anything is read, in bounds."""
+    found = {
+        k: v for k, v in annotations.items() if k.startswith(_READ) and k not in keys.WRITTEN and len(v) <= MOST_TEXT
+    }
+    if len(found) > _MOST_KEPT:
+        found = dict(sorted(found.items())[:_MOST_KEPT])
+    return {k: v for k, v in found.items() if not k.endswith(_SEALED)}
+
+
+def _sane(own: dict[str, str], said: ObjectText) -> dict[str, str]:
+    """Give the annotations of a task with durations in bounds, and without what only the scheduler may say."""
+    found = {}
+    for key, text in own.items():
+        if key.endswith(_DURATIONS) and said.duration(key) == LONGEST:
+            found[key] = _LONGEST_TEXT
+        elif not key.endswith(_SEALED):
+            found[key] = text
+    return found
+
+
+_SEALED = ("/requeue-not-before",)
+"""Annotations that are read in cluster files; on a cluster the log of evictions says it."""
+
+_DURATIONS = ("/expected-runtime", "/requeue-delay")
+_LONGEST_TEXT = "3650d"
+
+
+def _started(seal: Seal | None, task: Task, said: ObjectText) -> int | None:
+    """Give when a pod's workload started: as sealed, else as the API server says that the pod was placed.
+
+    What stands in the annotation counts where neither is known, and never before the pod was made.
+    """
+    found = said.time(keys.STARTED)
+    if seal is not None and seal.is_bound:
+        return micros(seal.started)
+    if task.node is None:
+        return None
+    if task.started_at is not None:
+        return task.started_at
+    return None if found is None else max(found, task.created_at or found)
+
+
+def _devices(seal: Seal | None, said: ObjectText) -> tuple[int, ...]:
+    """Give which devices a pod holds: as sealed, else as the annotation says that came with its binding."""
+    stated = said.numbers(keys.DEVICES)
+    return seal.devices if seal is not None and seal.is_bound else stated
+
+
+def _nomination(node: str | None, seal: Seal | None) -> Nomination | None:
+    """Give the nomination: the node that the status names, with what was sealed about it.
+
+    One of another scheduler has no seal; it is none of Tenure's promises.
+    """
+    note = seal.nomination if seal is not None else None
+    if not node or note is None or note.node != node:
+        return None
+    return Nomination(node=intern(node), devices=note.devices, at=micros(note.at) or 0)
+
+
+def _promise(seal: Seal | None) -> dict[str, Any]:
+    """Give what a promise was noted to be for: whom it replaces, and who has to go for it."""
+    note = seal.nomination if seal is not None else None
+    return {} if note is None else {"replaces": note.replaces, "needs": note.needs}
+
+
+def _notice(seal: Seal | None) -> Notice | None:
+    note = seal.notice if seal is not None else None
+    deadline = None if note is None else micros(note.deadline)
+    if note is None or deadline is None:
+        return None
+    return Notice(deadline=deadline, cause=note.cause, beneficiary=note.beneficiary, at=micros(note.at))
+
+
+def _landing(seal: Seal | None) -> Nomination | None:
+    """Give the place where a pod under notice is to land."""
+    note = seal.notice if seal is not None else None
+    if note is None or not note.to:
+        return None
+    return Nomination(node=note.to, devices=note.devices, at=micros(note.at) or 0)

@@ -1,0 +1,178 @@
+"""Writing the log of evictions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes.cache.informers import InformerCache
+from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.read import eviction_log
+from tenure.clusters.kubernetes.read.observe import Observed, alive_pods
+from tenure.model.cluster import Cluster
+
+HOUR = 3_600_000_000
+DAY = 24 * HOUR
+
+UNSURE_SECONDS = 60.0
+"""For so long an eviction whose answer was lost may still show in the watch."""
+
+
+class EvictionLogWriter:
+    """The log's ConfigMaps, which only the leader writes."""
+
+    def __init__(self, client: Client, informers: InformerCache, allowed: Callable[[], None]) -> None:
+        self.client = client
+        self.informers = informers
+        self.allowed = allowed
+        self._unsure: dict[str, float] = {}
+
+    def add(self, entries: Sequence[eviction_log.EvictionEntry], now: int, observed: Observed) -> dict[str, ApiError]:
+        """Write entries before their evictions are asked for; what is too old to matter is dropped on the way.
+
+        They are divided over as many ConfigMaps as it takes. Gives, by uid of the pod, the entries that could not be
+        written, and why: nothing of those may be carried out.
+        """
+        since = now - horizon(observed.cluster)
+        try:
+            listed = self._pages()
+        except ApiError as error:
+            return {entry.uid: error for entry in entries}
+        failed: dict[str, ApiError] = {}
+        current = max(listed, key=_last, default=None)
+        kept = [] if current is None else [e for e in self._done(_entries(current)) if _matters(e, since, now)]
+        held = eviction_log.write(kept)
+        parts = eviction_log.pages(
+            entries, max(1, eviction_log.MOST_BYTES - len(held.encode())) if kept else eviction_log.MOST_BYTES
+        )
+        if current is not None:
+            first, text = next(parts)
+            if first:
+                self._attempt(first, failed, lambda: self._replace(current, held + text))
+        free = [n for n in range(eviction_log.PAGES) if n not in {_number(page) for page in listed}]
+        rest = [(part, text) for part, text in parts if part]
+        for part, text in rest:
+            number = free.pop(0) if free else -1
+            self._attempt(part, failed, lambda: self._create(number, text))  # noqa: B023
+        if rest:
+            self._drop_old(since, now)
+        return failed
+
+    def _attempt(
+        self, part: Sequence[eviction_log.EvictionEntry], failed: dict[str, ApiError], write: Callable[[], None]
+    ) -> None:
+        """Write one page; where that fails, its entries are the only ones that are not written."""
+        try:
+            write()
+        except ApiError as error:
+            failed.update((entry.uid, error) for entry in part)
+
+    def remove(self, entries: Sequence[eviction_log.EvictionEntry]) -> None:
+        """Take back entries of evictions that were refused."""
+        gone = {(e.uid, e.at) for e in entries}
+        self._keep(lambda e: (e.uid, e.at) not in gone)
+
+    def forget(self, tasks: Container[tuple[str, str]]) -> None:
+        """Take out what was announced of these tasks (by workload and name) and is withdrawn."""
+        alive = alive_pods(self.informers)
+        self._keep(lambda e: e.uid not in alive or (e.workload, e.task) not in tasks)
+
+    def _keep(self, wanted: Callable[[eviction_log.EvictionEntry], bool]) -> None:
+        """Leave out of each page what is not wanted there; a page that cannot be written stays as it is.
+
+        An entry that stays although nothing came of it counts for nothing: its pod is still there.
+        """
+        for page in self._pages():
+            known = _entries(page)
+            kept = [e for e in known if wanted(e)]
+            if len(kept) < len(known):
+                with suppress(ApiError):
+                    self._replace(page, eviction_log.write(kept))
+
+    def doubt(self, entries: Sequence[eviction_log.EvictionEntry]) -> None:
+        """Keep in mind evictions of which nobody knows what came: their entries stay until their pods tell."""
+        until = time.monotonic() + UNSURE_SECONDS
+        self._unsure |= {entry.uid: until for entry in entries}
+
+    def _done(self, known: list[eviction_log.EvictionEntry]) -> list[eviction_log.EvictionEntry]:
+        """Leave out what was announced by somebody who ended before doing it."""
+        now = time.monotonic()
+        self._unsure = {uid: until for uid, until in self._unsure.items() if until > now}
+        alive = alive_pods(self.informers)
+        return [e for e in known if e.uid not in alive or e.uid in self._unsure]
+
+    def _pages(self) -> list[api.ApiObject]:
+        """Read the log itself, not its image: only what is there now may be added to."""
+        namespace, pool = self.informers.options.namespace, self.informers.options.pool
+        answer = self.client.get(_path(namespace), labelSelector=f"{eviction_log.LABEL}={pool}")
+        pages = msgspec.json.decode(answer, type=_List).items
+        return sorted((p for p in pages if _number(p) >= 0), key=_number)
+
+    def _drop_old(self, since: int, now: int) -> None:
+        for item in self._pages():
+            if not any(_matters(e, since, now) for e in _entries(item)):
+                self.allowed()
+                with suppress(ApiError):  # it has another chance when the next page is begun
+                    self.client.delete(f"{_path(item.metadata.namespace)}/{item.metadata.name}")
+
+    def _create(self, number: int, text: str) -> None:
+        if number < 0:
+            raise ApiError(0, "LogFull", f"the log of evictions has {eviction_log.PAGES} pages of what still matters")
+        namespace, pool = self.informers.options.namespace, self.informers.options.pool
+        self.allowed()
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": eviction_log.page_name(pool, number), "labels": {eviction_log.LABEL: pool}},
+            "data": {eviction_log.DATA: text},
+        }
+        self.client.create(_path(namespace), body)
+
+    def _replace(self, item: api.ApiObject, text: str) -> None:
+        meta = item.metadata
+        self.allowed()
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": meta.name, "labels": meta.labels, "resourceVersion": meta.resource_version},
+            "data": {eviction_log.DATA: text},
+        }
+        self.client.replace(f"{_path(meta.namespace)}/{meta.name}", body)
+
+
+def horizon(cluster: Cluster) -> int:
+    """Give how long entries matter, in µs: the longest window of a budget, and at least a day."""
+    rules = cluster.settings.disruption.budgets
+    windows = [rule.per or 0 for rule in rules] + [rule.duration or 0 for rule in rules]
+    return max([DAY, 16 * cluster.settings.rescheduler.settle, *windows]) + HOUR
+
+
+def _matters(entry: eviction_log.EvictionEntry, since: int, now: int) -> bool:
+    return (api.micros(entry.at) or 0) >= since or (api.micros(entry.not_before) or 0) > now
+
+
+def _entries(item: api.ApiObject) -> list[eviction_log.EvictionEntry]:
+    data = item.data if isinstance(item.data, dict) else {}
+    return eviction_log.parse(str(data.get(eviction_log.DATA, "")))[0]
+
+
+def _last(item: api.ApiObject) -> tuple[str, int]:
+    """Give a sort key by which the page that was written to last comes last."""
+    return max((e.at for e in _entries(item)), default=""), _number(item)
+
+
+def _number(item: api.ApiObject) -> int:
+    last = item.metadata.name.rpartition("-")[2]
+    return int(last) if item.metadata.name.startswith("tenure-evictions-") and last.isdecimal() else -1
+
+
+def _path(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/configmaps"
+
+
+class _List(msgspec.Struct):
+    items: list[api.ApiObject]
