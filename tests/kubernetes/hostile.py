@@ -36,8 +36,8 @@ TEXTS = (
     "1e999999",
     "٣", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2026-11-20T09:59:59Z", "292000y", "2500000h", "-1h", "0",
     "1",
-    "-1", "true", "false", "null", "{}", "[]", "0,1,2", "99999999", ",".join("0" for _ in range(5000)), "../../x", "",
-    "500m", "2147483647", "originator", "preemptible", "non-preemptible", "g", "1.5", "1Ei", "9223372036854775807", "NaN",
+    "-1", "true", "false", "null", "{}", "[]", "0,1,2", "99999999", ",".join(["0"] * 5000), "../../x", "",
+    "500m", "2147483647", "originator", "preemptible", "non-preemptible", "g", "1.5", "1Ei", "NaN",
     json.dumps({"node": NODE, "at": "9999-01-01T00:00:00Z", "devices": [99], "needs": ["u"] * 9}),
     json.dumps({"node": "honest-0", "at": "2026-11-20T09:59:59Z"}),
     json.dumps({"deadline": "9999-01-01T00:00:00Z", "cause": "x", "to": "honest-0", "devices": [99]}),
@@ -191,7 +191,7 @@ class Tenant:
             "subGroups": self.random.choice([[{"name": "s", "minMember": 2}], [{"name": f"s{n}", "parent": f"s{n - 1}"}
                                              for n in range(3000)], 7, "x", [[]], [{"name": {"a": 1}}]]),
             "expectedRuntime": self.random.choice(TEXTS), "evictionNotice": self.random.choice(["9h", ""]),
-            "stalenessGracePeriod": self.random.choice(["-1s", "99999h"]), "topology": {"required": "evil"},
+            "stalenessGracePeriod": self.random.choice(["-1s", "99999h"]), "topology": {"required": "e"},
             "checkpoint": {"restartOverhead": "2500000h", "interval": "1ns"}, "minSubGroup": self.random.choice(NUMBERS),
         }  # fmt: skip
         kept = {key: spec[key] for key in spec if self.random.random() < 0.5}

@@ -11,12 +11,12 @@ from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.client.leader import NotLeaderError, lease_name
 from tenure.clusters.kubernetes.client.requests import STRATEGIC, ApiError, Client, FencedClient
 from tenure.clusters.kubernetes.read.observe import Observed, Observer
-from tenure.clusters.kubernetes.sealer import Sealer
 from tenure.clusters.kubernetes.write import patches
 from tenure.clusters.kubernetes.write.actor import Actor, Outcome
 from tenure.clusters.kubernetes.write.conditions import Conditions
 from tenure.clusters.kubernetes.write.events import Events, Subject
 from tenure.clusters.kubernetes.write.pause import pause_of
+from tenure.clusters.kubernetes.write.sealer import Sealer
 from tenure.engine.plan import Plan
 from tenure.model.settings import Settings
 from tenure.model.workload import Phase

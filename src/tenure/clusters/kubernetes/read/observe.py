@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from tenure.clusters.kubernetes import api, keys
-from tenure.clusters.kubernetes.admitted import Namespaces
 from tenure.clusters.kubernetes.bounded import brief, total
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
 from tenure.clusters.kubernetes.read import budgets, eviction_log, groups
 from tenure.clusters.kubernetes.read.groups import GroupDeclaration, said
+from tenure.clusters.kubernetes.read.namespaces import Namespaces
 from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_promises
 from tenure.clusters.kubernetes.read.queues import config_map, kai_queue_of, queue_of, sound, stored_status
 from tenure.clusters.kubernetes.read.workloads import (
