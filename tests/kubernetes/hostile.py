@@ -190,8 +190,8 @@ class Tenant:
             "priority": self.random.choice(NUMBERS), "priorityClassName": "high", "preemptible": False,
             "subGroups": self.random.choice([[{"name": "s", "minMember": 2}], [{"name": f"s{n}", "parent": f"s{n - 1}"}
                                              for n in range(3000)], 7, "x", [[]], [{"name": {"a": 1}}]]),
-            "expectedRuntime": self.random.choice(TEXTS), "evictionNotice": self.random.choice(["9h", ""]),
-            "stalenessGracePeriod": self.random.choice(["-1s", "99999h"]), "topology": {"required": "e"},
+            "expectedRuntime": self.random.choice(TEXTS), "evictionNotice": "9h",
+            "stalenessGracePeriod": self.random.choice(["-1s", "9999h"]), "topology": {"required": "e"},
             "checkpoint": {"restartOverhead": "2500000h", "interval": "1ns"}, "minSubGroup": self.random.choice(NUMBERS),
         }  # fmt: skip
         kept = {key: spec[key] for key in spec if self.random.random() < 0.5}
