@@ -34,6 +34,10 @@ class LiveMetrics:
         self.pending = _gauge("tenure_pending_workloads", registry)
         self.lists = _gauge("tenure_watch_lists", registry)
         self.dropped = _gauge("tenure_events_dropped", registry)
+        self.faults = _counter("tenure_faults_total", registry, "stage")
+        self.aside = _gauge("tenure_set_aside_workloads", registry)
+        self.problems = _gauge("tenure_object_problems", registry)
+        self.broken = _gauge("tenure_broken_watches", registry)
 
     def count(self, cycle: CycleOutcome) -> None:
         """Count a cycle."""

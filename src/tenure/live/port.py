@@ -61,6 +61,10 @@ class LiveCluster(Protocol):
 
     has_more_to_explain: bool
 
+    @property
+    def fenced(self) -> type[Exception]:
+        """Give what is raised where this process may write no more."""
+
     def ready(self) -> bool:
         """Whether everything that a decision depends on is known."""
 
