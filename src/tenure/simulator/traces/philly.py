@@ -15,7 +15,7 @@ from tenure.simulator.traces.numbers import micros, whole
 from tenure.simulator.traces.records import Format, ReadOptions, Trace, TraceJob
 from tenure.simulator.traces.source import ProblemList, Source
 from tenure.simulator.traces.specs import Ask, SpecCache
-from tenure.simulator.traces.table import Names, Row, first_line, read_table
+from tenure.simulator.traces.table import Names, Row, TaskLimit, first_line, plain_name, read_table
 from tenure.simulator.traces.template import Template
 
 REQUIRED = ("job_id", "submit_s", "runtime_s", "pods", "gpus_per_pod")
@@ -33,7 +33,7 @@ _amount = partial(whole, low=0, high=10**12)
 _pods = partial(whole, low=1, high=MAX_PODS)
 
 
-def read(source: Source, _options: ReadOptions) -> Trace:
+def read(source: Source, options: ReadOptions) -> Trace:
     """Read a table of gangs: ``pods`` pods of ``gpus_per_pod`` GPUs, all or nothing, queue = virtual cluster.
 
     A pod of more than eight GPUs is split into pods of eight and one of the rest, with its CPU and memory in
@@ -47,13 +47,16 @@ def read(source: Source, _options: ReadOptions) -> Trace:
     """
     problems = ProblemList(source)
     names = Names()
-    gangs = _Gangs()
+    gangs, limit = _Gangs(), TaskLimit()
     dropped: Counter[str] = Counter()
     keyed: list[tuple[tuple[int, int], TraceJob]] = []
     records = 0
     for row in read_table(source, REQUIRED, REQUIRED + MORE, problems):
         records += 1
+        if not options.holds(row.need("submit_s", micros, 0)) and row.ok:
+            continue
         runtime = row.need("runtime_s", micros, 0)
+        limit.take(source, row.line, len(gangs.specs(row)))
         job = _job(row, runtime, gangs)
         names.check(row, "job_id", job.record)
         if runtime < 0:
@@ -99,11 +102,11 @@ class _Gangs:
 
 
 def _job(row: Row, runtime: int, gangs: _Gangs) -> TraceJob:
-    name = row.need("job_id", str, "")
+    name = row.need("job_id", plain_name, "")
     requested = row.value("req_time_s", micros, -1)
     workload = WORKLOAD.make(
         name,
-        row.text("queue") or DEFAULT_QUEUE,
+        row.value("queue", plain_name, DEFAULT_QUEUE),
         tuple(TASK.make(f"{name}-{index}", spec) for index, spec in enumerate(gangs.specs(row))),
         row.need("submit_s", micros, 0),
         max(requested, runtime) if requested >= 0 else None,

@@ -41,7 +41,7 @@ from tenure.simulator.traces.parquet import read_parquet
 from tenure.simulator.traces.records import Format, ReadOptions, Trace, TraceJob
 from tenure.simulator.traces.source import ProblemList, Source
 from tenure.simulator.traces.specs import Ask, SpecCache, models_of
-from tenure.simulator.traces.table import Names, Row, first_line, read_table
+from tenure.simulator.traces.table import Names, Row, TaskLimit, first_line, plain_name, read_table
 
 REQUIRED = ("job", "submit_s")
 COLUMNS = (
@@ -60,7 +60,7 @@ _milli = partial(whole, low=1, high=MILLI)
 _priority = partial(whole, low=-(2**31), high=2**31 - 1)
 
 
-def read(source: Source, _options: ReadOptions) -> Trace:
+def read(source: Source, options: ReadOptions) -> Trace:
     """Read a trace of Tenure's own format. Jobs with a negative run time are dropped and counted.
 
     Raises
@@ -72,11 +72,14 @@ def read(source: Source, _options: ReadOptions) -> Trace:
         source = Source(source.path, _as_csv(read_parquet(source)))
     problems = ProblemList(source)
     names = Names()
-    specs = SpecCache()
+    specs, limit = SpecCache(), TaskLimit()
     keyed: list[tuple[tuple[int, int], TraceJob]] = []
     dropped = records = 0
     for row in read_table(source, REQUIRED, COLUMNS, problems):
         records += 1
+        if not options.holds(row.need("submit_s", micros, 0)) and row.ok:
+            continue
+        limit.take(source, row.line, row.value("pods", _count, 1))
         job = _job(row, specs)
         names.check(row, "job", job.workload.key)
         if job.runtime is not None and job.runtime < 0:
@@ -97,13 +100,13 @@ def _as_csv(rows: Iterator[tuple[str, ...]]) -> bytes:
 
 
 def _job(row: Row, specs: SpecCache) -> TraceJob:
-    name = row.need("job", str, "")
+    name = row.need("job", plain_name, "")
     pods = row.value("pods", _count, 1)
     spec = specs.spec(_ask(row))
     workload = Workload(
         name=name,
-        namespace=row.text("namespace") or "default",
-        queue=row.text("queue") or DEFAULT_QUEUE,
+        namespace=row.value("namespace", plain_name, "default"),
+        queue=row.value("queue", plain_name, DEFAULT_QUEUE),
         priority=row.value("priority", _priority, 0),
         preemptible=row.value("preemptible", _boolean, None),
         min_member=_min_member(row, pods),
