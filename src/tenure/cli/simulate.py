@@ -10,7 +10,7 @@ import click
 
 from tenure.cli.errors import DONE, INTERRUPTED
 from tenure.cli.progress import ProgressLine, interruptible
-from tenure.cli.simulation_input import Given, Prepared, prepare_input
+from tenure.cli.simulation_input import PreparedSimulation, SimulationOptions, prepare_input
 from tenure.cli.streams import reader_may_leave
 from tenure.cli.targets import check_targets
 from tenure.model.dump import settings_to_plain
@@ -20,7 +20,7 @@ from tenure.report.words import duration
 from tenure.simulator.checker import Violations, check
 from tenure.simulator.metrics import summarize
 from tenure.simulator.outcomes import PENDING, RUNNING, Outcomes, outcomes_of
-from tenure.simulator.run import Progress, Result, Setup, Simulation
+from tenure.simulator.run import Progress, Simulation, SimulationResult, SimulationSetup
 
 EVENTS_BETWEEN_LOOKS = 16
 """Events after which progress is shown and Ctrl-C is heeded."""
@@ -73,7 +73,7 @@ def simulate(jobs: str | None, report: str | None, form: str, **given: Any) -> i
     --cluster and --scheduler only the action 'allocate' is taken. Ctrl-C prints what is known so far and exits
     with 130.
     """
-    source = Given(**given)
+    source = SimulationOptions(**given)
     reads = (source.trace, source.cluster, source.nodes, source.scheduler)
     check_targets({"--jobs": jobs, "--report": report}, reads)
     prepared = prepare_input(source)
@@ -98,18 +98,18 @@ def _print(summary: dict[str, Any], violations: Violations, form: str) -> None:
         click.echo(f"broken: {example}")
 
 
-class Run(NamedTuple):
+class FinishedSimulation(NamedTuple):
     """A simulation that has ended, what became of its jobs, what was broken, and the seconds it took."""
 
-    result: Result
+    result: SimulationResult
     outcomes: Outcomes
     violations: Violations
     wall_s: float
 
 
-def _run(prepared: Prepared, *, arrivals_only: bool) -> Run:
+def _run(prepared: PreparedSimulation, *, arrivals_only: bool) -> FinishedSimulation:
     line = ProgressLine()
-    setup = Setup(prepared.cluster, arrivals_only=arrivals_only, whole_mix=arrivals_only)
+    setup = SimulationSetup(prepared.cluster, arrivals_only=arrivals_only, whole_mix=arrivals_only)
     with interruptible() as interruption:
 
         def look(progress: Progress) -> None:
@@ -124,10 +124,10 @@ def _run(prepared: Prepared, *, arrivals_only: bool) -> Run:
     violations = check(result.log, cluster.nodes, queues=cluster.queues, complete=result.complete)
     outcomes = outcomes_of(result.log, prepared.trace)
     line.clear()
-    return Run(result, outcomes, violations, wall_s)
+    return FinishedSimulation(result, outcomes, violations, wall_s)
 
 
-def _summary(run: Run, prepared: Prepared, given: Given) -> dict[str, Any]:
+def _summary(run: FinishedSimulation, prepared: PreparedSimulation, given: SimulationOptions) -> dict[str, Any]:
     cluster, mine = prepared.cluster, run.outcomes.state[run.outcomes.initial :]
     summary = summarize(
         run.outcomes, prepared.trace, cluster.nodes, violations=run.violations.total, wall_s=round(run.wall_s, 3)
@@ -144,7 +144,9 @@ def _summary(run: Run, prepared: Prepared, given: Given) -> dict[str, Any]:
     }
 
 
-def _write_files(jobs: str | None, report: str | None, run: Run, prepared: Prepared, summary: dict[str, Any]) -> None:
+def _write_files(
+    jobs: str | None, report: str | None, run: FinishedSimulation, prepared: PreparedSimulation, summary: dict[str, Any]
+) -> None:
     if jobs is not None:
         from tenure.simulator.jobs_csv import write_jobs_csv  # noqa: PLC0415  only on demand
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from tenure.model.files import is_stream
-from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.problems import InputProblem, InvalidInputError
 
 STANDARD = "-"
 """Standard input or output where a file is expected."""
@@ -52,11 +52,11 @@ def _require_folder(path: str) -> None:
     try:
         folder = Path(path).parent
         if not folder.is_dir():
-            raise InvalidInputError([Problem(path, 0, "", f"there is no folder {folder}; make it first")])
+            raise InvalidInputError([InputProblem(path, 0, "", f"there is no folder {folder}; make it first")])
         if Path(path).is_dir():
-            raise InvalidInputError([Problem(path, 0, "", "is a folder; name a file in it")])
+            raise InvalidInputError([InputProblem(path, 0, "", "is a folder; name a file in it")])
     except ValueError as error:
-        raise InvalidInputError([Problem(path, 0, "", f"is no name of a file: {error}")]) from None
+        raise InvalidInputError([InputProblem(path, 0, "", f"is no name of a file: {error}")]) from None
 
 
 def _same_file(one: str, other: str) -> bool:

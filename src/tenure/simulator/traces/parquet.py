@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from tenure.simulator.traces.source import MAX_BYTES, Source
+from tenure.simulator.traces.source import MAX_BYTES, TraceSource
 
 MAX_ROWS = 1_000_000
 MAX_COLUMNS = 100
@@ -28,7 +28,7 @@ def _module() -> tuple[Any, Any]:
         raise ParquetUnavailableError(MISSING) from error
 
 
-def read_parquet(source: Source) -> Iterator[tuple[str, ...]]:
+def read_parquet(source: TraceSource) -> Iterator[tuple[str, ...]]:
     """Give a table as text, the column names first; a missing value is empty.
 
     Raises

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
-from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.problems import InputProblem, InvalidInputError
 
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
@@ -26,7 +26,7 @@ MAX_PROBLEMS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TraceSource:
     """A file's content, decompressed."""
 
     path: Path
@@ -61,16 +61,16 @@ class Source:
         self.text()
         return iter(io.TextIOWrapper(io.BytesIO(self.data), encoding="utf-8-sig", newline="\n"))
 
-    def problem(self, line: int, message: str, path: str = "") -> Problem:
+    def problem(self, line: int, message: str, path: str = "") -> InputProblem:
         """Make a problem of this file."""
-        return Problem(self.name, line, path, message)
+        return InputProblem(self.name, line, path, message)
 
     def fail(self, message: str, line: int = 0) -> InvalidInputError:
         """Make the error of a file that is wrong as a whole."""
         return InvalidInputError([self.problem(line, message)])
 
 
-def open_source(path: Path) -> Source:
+def open_source(path: Path) -> TraceSource:
     """Read a whole file into memory, and decompress it if its first bytes say that it is gzipped.
 
     Raises
@@ -84,10 +84,10 @@ def open_source(path: Path) -> Source:
         if data.startswith(GZIP_MAGIC):
             data = _decompress(path, data)
     except (OSError, ValueError) as error:
-        raise InvalidInputError([Problem(str(path), 0, "", _os_message(path, error))]) from error
+        raise InvalidInputError([InputProblem(str(path), 0, "", _os_message(path, error))]) from error
     if not data.strip():
-        raise InvalidInputError([Problem(str(path), 0, "", "the file is empty: a trace has at least one record")])
-    return Source(path, data)
+        raise InvalidInputError([InputProblem(str(path), 0, "", "the file is empty: a trace has at least one record")])
+    return TraceSource(path, data)
 
 
 def _read(path: Path, stream: IO[bytes]) -> bytes:
@@ -98,7 +98,7 @@ def _read(path: Path, stream: IO[bytes]) -> bytes:
         size += len(piece)
         if size > MAX_BYTES:
             message = f"is larger than the {MAX_BYTES >> 20} MiB of a trace that are read, unpacked: cut it into parts"
-            raise InvalidInputError([Problem(str(path), 0, "", message)])
+            raise InvalidInputError([InputProblem(str(path), 0, "", message)])
     return b"".join(pieces)
 
 
@@ -120,18 +120,18 @@ def _decompress(path: Path, data: bytes) -> bytes:
             return _read(path, cast("IO[bytes]", unpacked))
     except EOFError as error:
         message = "the gzip file ends too early: it was cut, fetch it again"
-        raise InvalidInputError([Problem(str(path), 0, "", message)]) from error
+        raise InvalidInputError([InputProblem(str(path), 0, "", message)]) from error
     except (OSError, zlib.error) as error:
         message = f"the gzip file is damaged ({error}): fetch it again"
-        raise InvalidInputError([Problem(str(path), 0, "", message)]) from error
+        raise InvalidInputError([InputProblem(str(path), 0, "", message)]) from error
 
 
 @dataclass(slots=True)
 class ProblemList:
     """Problems of single lines, collected so that all are reported together."""
 
-    source: Source
-    problems: list[Problem] = field(default_factory=list)
+    source: TraceSource
+    problems: list[InputProblem] = field(default_factory=list)
     more: int = 0
 
     def add(self, line: int, message: str, path: str = "") -> None:
