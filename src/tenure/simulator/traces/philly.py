@@ -53,11 +53,13 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
     records = 0
     for row in read_table(source, REQUIRED, REQUIRED + MORE, problems):
         records += 1
-        if not options.holds(row.need("submit_s", micros, 0)) and row.ok:
+        submitted = row.need("submit_s", micros, 0)
+        if row.ok and not options.holds(submitted):
             continue
         runtime = row.need("runtime_s", micros, 0)
-        limit.take(source, row.line, len(gangs.specs(row)))
-        job = _job(row, runtime, gangs)
+        specs = gangs.specs(row)
+        limit.take(source, row.line, len(specs))
+        job = _job(row, submitted, runtime, specs)
         names.check(row, "job_id", job.record)
         if runtime < 0:
             dropped[NO_RUNTIME] += 1
@@ -101,14 +103,14 @@ class _Gangs:
         return [self._cache.spec(PodRequest(cpu * part // gpus, memory * part // gpus, part)) for part in parts] * pods
 
 
-def _job(row: TableRow, runtime: int, gangs: _Gangs) -> TraceJob:
+def _job(row: TableRow, submitted: int, runtime: int, specs: list[TaskSpec]) -> TraceJob:
     name = row.need("job_id", plain_name, "")
     requested = row.value("req_time_s", micros, -1)
     workload = WORKLOAD.make(
         name,
         row.value("queue", plain_name, DEFAULT_QUEUE),
-        tuple(TASK.make(f"{name}-{index}", spec) for index, spec in enumerate(gangs.specs(row))),
-        row.need("submit_s", micros, 0),
+        tuple(TASK.make(f"{name}-{index}", spec) for index, spec in enumerate(specs)),
+        submitted,
         max(requested, runtime) if requested >= 0 else None,
         {key: value for key in ("user", "group") if (value := row.text(key))},
     )

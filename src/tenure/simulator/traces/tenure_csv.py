@@ -77,10 +77,11 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
     dropped = records = 0
     for row in read_table(source, REQUIRED, COLUMNS, problems):
         records += 1
-        if not options.holds(row.need("submit_s", micros, 0)) and row.ok:
+        submitted, pods = row.need("submit_s", micros, 0), row.value("pods", _count, 1)
+        if row.ok and not options.holds(submitted):
             continue
-        limit.take(source, row.line, row.value("pods", _count, 1))
-        job = _job(row, specs)
+        limit.take(source, row.line, pods)
+        job = _job(row, specs, submitted, pods)
         names.check(row, "job", job.workload.key)
         if job.runtime is not None and job.runtime < 0:
             dropped += 1
@@ -99,9 +100,8 @@ def _as_csv(rows: Iterator[tuple[str, ...]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _job(row: TableRow, specs: SpecCache) -> TraceJob:
+def _job(row: TableRow, specs: SpecCache, submitted: int, pods: int) -> TraceJob:
     name = row.need("job", plain_name, "")
-    pods = row.value("pods", _count, 1)
     spec = specs.spec(_ask(row))
     workload = Workload(
         name=name,
@@ -111,7 +111,7 @@ def _job(row: TableRow, specs: SpecCache) -> TraceJob:
         preemptible=row.value("preemptible", _boolean, None),
         min_member=_min_member(row, pods),
         tasks=tuple(Task(name=f"{name}-{index}", spec=spec) for index in range(pods)),
-        created_at=row.need("submit_s", micros, 0),
+        created_at=submitted,
         expected_runtime=row.value("expected_runtime_s", _duration, None),
         checkpoint=_checkpoint(row),
         labels=row.value("labels", labels_of, {}),
