@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from tenure.model.cluster import Cluster, DisruptionBudget, Eviction
+from tenure.model.cluster import Cluster, DisruptionBudget, Eviction, Namespace
 from tenure.model.containers import Listing, QuantityKind
 from tenure.model.kinds import Choice, Integer, Kind
 from tenure.model.node import Node
@@ -105,6 +105,7 @@ def file_entry() -> Entry:
         *(Field(name, name, Listing(entry)) for name, entry in sections.items()),
         Field("disruptionBudgets", "disruption_budgets", Listing(Entry(DisruptionBudget))),
         Field("evictions", "evictions", Listing(record_of(Eviction))),
+        Field("namespaces", "namespaces", Listing(record_of(Namespace))),
     ]
     return Entry(Cluster, fields)
 

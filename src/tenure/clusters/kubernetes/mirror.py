@@ -18,6 +18,7 @@ from tenure.clusters.kubernetes.usage import Usage
 from tenure.clusters.kubernetes.watch import Reflector
 
 _ALWAYS = {
+    "namespaces": "/api/v1/namespaces",
     "priorityclasses": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "poddisruptionbudgets": "/apis/policy/v1/poddisruptionbudgets",
     "jobs": "/apis/batch/v1/jobs",
@@ -36,7 +37,7 @@ _WHERE_INSTALLED = {
     "native workloads": ("/apis/scheduling.k8s.io/v1beta1", "workloads"),
     "jobsets": ("/apis/jobset.x-k8s.io/v1alpha2", "jobsets"),
 }
-_OPTIONAL = frozenset({"jobs", "deployments", "statefulsets", "replicasets", "jobsets", "leases"})
+_OPTIONAL = frozenset({"namespaces", "jobs", "deployments", "statefulsets", "replicasets", "jobsets", "leases"})
 """What only adds to what pods say themselves."""
 
 _NEEDED = frozenset({"pods", "nodes"})

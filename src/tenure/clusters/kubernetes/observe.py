@@ -10,6 +10,7 @@ from tenure.clusters.kubernetes import api, budgets, groups, journal, keys
 from tenure.clusters.kubernetes.events import Subject
 from tenure.clusters.kubernetes.groups import Said
 from tenure.clusters.kubernetes.mirror import Mirror
+from tenure.clusters.kubernetes.outside import Outside
 from tenure.clusters.kubernetes.promises import Promises, with_promises
 from tenure.clusters.kubernetes.queues import config_map, kai_queue_of, queue_of, sound, stored_status
 from tenure.clusters.kubernetes.records import TENURE, PodRecord
@@ -18,7 +19,7 @@ from tenure.clusters.kubernetes.workloads import Made, Past, held, make
 from tenure.clusters.kubernetes.yunikorn import YuniKorn
 from tenure.model.check_placement import check_placement
 from tenure.model.check_workloads import check_workloads
-from tenure.model.cluster import Cluster
+from tenure.model.cluster import Cluster, Namespace
 from tenure.model.findings import Finding
 from tenure.model.node import Node
 from tenure.model.queue import Queue, QueueStatus
@@ -85,6 +86,9 @@ class Observer:
         self._settings = settings or Settings()
         self._queue_kinds: dict[str, str] = {}
         self._left_out: list[LeftOut] = []
+        self._outside = Outside()
+        self._pools: dict[str, str] = {}
+        self._homes = 0
         self._described: dict[tuple[str, str, str], Said] = {}
 
     def observe(self, now: int) -> Observed:
@@ -101,15 +105,17 @@ class Observer:
             known = {node.name for node in nodes}
             found = mirror.usage.of_workloads(self._named(known), now)
             nodes = mirror.usage.of_nodes(nodes, now)
+            beyond = self._outside.nodes(mirror.nodes.nodes.copy(), known)
         found = self._sound(found, nodes)
         found, promises = with_promises(found, log, announced, nodes, now, self._settings.nomination_timeout)
-        workloads = tuple(made.workload for made in found)
+        workloads = (*(made.workload for made in found), *self._outside.workloads(beyond))
         cluster = Cluster(
             now=now,
             settings=self._settings,
-            nodes=nodes,
+            nodes=(*nodes, *beyond),
             queues=self._queues,
             workloads=workloads,
+            namespaces=self._namespaces(),
             disruption_budgets=self._budgets(),
             evictions=tuple(sorted(map(journal.eviction_of, log), key=lambda e: (e.at, e.workload, e.task))),
         )
@@ -211,7 +217,11 @@ class Observer:
         """Make anew the workloads whose pods changed, all of them where something beside the pods did."""
         pods = self.mirror.pods
         movable = self._settings.rescheduler.schedulers
-        beside = (*(self._objects(name).version for name in _SAYING), pasts, movable)
+        nodes = self.mirror.nodes.nodes.copy()
+        pools = {name: node.labels.get(keys.POOL, DEFAULT_POOL) for name, node in nodes.items()}
+        if pools != self._pools:
+            self._pools, self._homes = pools, self._homes + 1
+        beside = (*(self._objects(name).version for name in _SAYING), pasts, movable, self._homes)
         again: Iterable[GroupKey] = pods.dirty
         if beside != self._beside:
             self._beside, again = beside, (*pods.groups, *self._made.keys())
@@ -223,7 +233,9 @@ class Observer:
             by_key.setdefault(key, []).append((uid, past))
         for group in set(again):
             members = pods.groups.get(group)
-            records = [r for r in map(pods.seen, members or ()) if self._is_ours(r)]
+            seen = [pods.seen(member) for member in members or ()]
+            records = [r for r in seen if self._is_ours(r)]
+            self._outside.take(group, records, [r for r in seen if self._is_beyond(r)])
             if not records:
                 self._made.pop(group, None)
                 continue
@@ -240,6 +252,14 @@ class Observer:
             node = self.mirror.nodes.nodes.get(record.task.node)
             return node is not None and node.labels.get(keys.POOL, DEFAULT_POOL) == pool
         return (record.pool or DEFAULT_POOL) == pool
+
+    def _is_beyond(self, record: PodRecord) -> bool:
+        """Whether a pod is on a node of another pool."""
+        return self._pools.get(record.task.node or "", self.mirror.options.pool) != self.mirror.options.pool
+
+    def _namespaces(self) -> tuple[Namespace, ...]:
+        items = self._objects("namespaces").sorted()
+        return tuple(Namespace(name=item.metadata.name, labels=item.metadata.labels or {}) for item in items)
 
     def _said(self, group: GroupKey) -> Said | None:
         namespace, kind, name, _ = group
