@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from tenure.model.entries import Read
+from tenure.model.entries import EntryValues
 from tenure.model.quantity import round_up
 
 MOST_ASKED: Final = 1 << 53
@@ -22,7 +22,7 @@ _Rule = Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, int]]
 """Gives the amounts of a container of what its spec says and what its status says."""
 
 
-def values_of(reads: Iterable[Read]) -> list[dict[str, Any]]:
+def values_of(reads: Iterable[EntryValues]) -> list[dict[str, Any]]:
     """Give the values of entries."""
     return [read.values for read in reads]
 
@@ -111,13 +111,13 @@ def _nothing(container: Mapping[str, Any], status: Mapping[str, Any]) -> Mapping
     return {}
 
 
-def _requests(resources: Read | None) -> _Amounts:
+def _requests(resources: EntryValues | None) -> _Amounts:
     """Give requests; a limit stands in for a request that is missing, as the API server has it."""
     values = _values(resources)
     return {**values.get("limits", {}), **values.get("requests", {})}
 
 
-def _values(read: Read | None) -> Mapping[str, Any]:
+def _values(read: EntryValues | None) -> Mapping[str, Any]:
     return read.values if read is not None else {}
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tenure.model.containers import ExactAmountsKind, Listing, Map, PairsKind, QuantityKind
-from tenure.model.entries import Entry, Read
-from tenure.model.kinds import Boolean, Integer, Kind, Text
+from tenure.model.containers import ExactAmountsKind, ListKind, MapKind, PairsKind, QuantityKind
+from tenure.model.entries import EntryKind, EntryValues
+from tenure.model.kinds import BooleanKind, IntegerKind, TextKind, ValueKind
 from tenure.model.pod_requests import pod_requests, values_of
-from tenure.model.records import Field, kind_of, record_of
-from tenure.model.report import BAD, Report, Trail
+from tenure.model.records import RecordField, kind_of, record_of
+from tenure.model.report import BAD, ProblemReport, Trail
 from tenure.model.resources import GPU, MEMORY
 from tenure.model.scalars import resolve_scalar
 from tenure.model.selectors import Affinity, HostPort, SpreadConstraint, Toleration
@@ -26,15 +26,15 @@ _EVALUATED_VOLUMES = frozenset(
 )
 """Sources of volumes that every node can serve."""
 
-_ANNOTATIONS: dict[str, tuple[str, Kind]] = {
+_ANNOTATIONS: dict[str, tuple[str, ValueKind]] = {
     "tenure.dev/gpu-fraction": ("gpu_fraction", QuantityKind(GPU, milli=True)),
     "tenure.dev/gpu-memory": ("gpu_memory", QuantityKind(MEMORY)),
-    "tenure.dev/gpu-devices": ("gpu_devices", Integer(1, 1024)),
+    "tenure.dev/gpu-devices": ("gpu_devices", IntegerKind(1, 1024)),
     "tenure.dev/min-member": ("min_member", kind_of(Count)),
 }
 
 
-class Anything(Kind):
+class AnyKind(ValueKind):
     """A value that is taken as it is."""
 
     def parse(self, value: Any) -> Any:
@@ -42,18 +42,18 @@ class Anything(Kind):
         return value
 
 
-class AffinityKind(Kind):
+class AffinityKind(ValueKind):
     """A pod's affinity, with the keys of its terms as they are before the API server merges them into selectors."""
 
-    def decode(self, value: Any, at: Trail, report: Report) -> Any:
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> Any:
         """Read the affinity."""
         return record_of(Affinity).decode(_unmerged(value), at, report)
 
 
-class SpreadKind(Kind):
+class SpreadKind(ValueKind):
     """A topology spread constraint, with its keys as they are before the API server merges them into its selector."""
 
-    def decode(self, value: Any, at: Trail, report: Report) -> Any:
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> Any:
         """Read the constraint."""
         return record_of(SpreadConstraint).decode(_unmerged(value), at, report)
 
@@ -83,39 +83,48 @@ def _unmerged(value: Any) -> Any:
     return kept
 
 
-def entry_of(title: str, /, **kinds: Kind) -> Entry:
+def entry_of(title: str, /, **kinds: ValueKind) -> EntryKind:
     """Give an entry of a manifest: of what is not named here it may say what it likes."""
-    fields = [Field(key, key, kind) for key, kind in kinds.items()]
-    return Entry(dict, fields, name=title, lenient=True)
+    fields = [RecordField(key, key, kind) for key, kind in kinds.items()]
+    return EntryKind(dict, fields, name=title, lenient=True)
 
 
 @cache
-def metadata_entry() -> Entry:
+def metadata_entry() -> EntryKind:
     """Give the entry of an object's metadata."""
     return entry_of(
-        "metadata", name=Text(), generateName=Text(), namespace=Text(), labels=Map(Text()), annotations=Map(Text())
+        "metadata",
+        name=TextKind(),
+        generateName=TextKind(),
+        namespace=TextKind(),
+        labels=MapKind(TextKind()),
+        annotations=MapKind(TextKind()),
     )
 
 
 @cache
-def pod_entry() -> Entry:
+def pod_entry() -> EntryKind:
     """Give the entry of a pod's spec."""
     exact = ExactAmountsKind()
     resources = entry_of("resources", requests=exact, limits=exact)
     port = entry_of(
-        "port", hostPort=Integer(0, 65_535), containerPort=Integer(0, 65_535), hostIP=Text(), protocol=Text()
+        "port",
+        hostPort=IntegerKind(0, 65_535),
+        containerPort=IntegerKind(0, 65_535),
+        hostIP=TextKind(),
+        protocol=TextKind(),
     )
     container = entry_of(
         "container",
-        name=Text(),
+        name=TextKind(),
         resources=resources,
-        ports=Listing(port),
-        restartPolicy=Text(),
-        restartPolicyRules=Listing(entry_of("rule", action=Text())),
-        volumeMounts=Listing(entry_of("mount", bindMountOptions=Listing(Anything()))),
+        ports=ListKind(port),
+        restartPolicy=TextKind(),
+        restartPolicyRules=ListKind(entry_of("rule", action=TextKind())),
+        volumeMounts=ListKind(entry_of("mount", bindMountOptions=ListKind(AnyKind()))),
     )
-    conditions = Listing(entry_of("condition", type=Text(), status=Text(), reason=Text()))
-    running = Listing(entry_of("container status", name=Text(), allocatedResources=exact, resources=resources))
+    conditions = ListKind(entry_of("condition", type=TextKind(), status=TextKind(), reason=TextKind()))
+    running = ListKind(entry_of("container status", name=TextKind(), allocatedResources=exact, resources=resources))
     status = entry_of(
         "status",
         conditions=conditions,
@@ -126,29 +135,29 @@ def pod_entry() -> Entry:
     )
     return entry_of(
         "spec",
-        containers=Listing(container),
-        initContainers=Listing(container),
+        containers=ListKind(container),
+        initContainers=ListKind(container),
         overhead=exact,
         resources=resources,
-        nodeName=Text(),
+        nodeName=TextKind(),
         nodeSelector=PairsKind(),
         affinity=AffinityKind(),
-        tolerations=Listing(record_of(Toleration)),
-        topologySpreadConstraints=Listing(SpreadKind()),
-        schedulingGates=Listing(Anything()),
+        tolerations=ListKind(record_of(Toleration)),
+        topologySpreadConstraints=ListKind(SpreadKind()),
+        schedulingGates=ListKind(AnyKind()),
         priority=kind_of(Priority),
-        priorityClassName=Text(),
-        hostNetwork=Boolean(),
-        hostUsers=Boolean(),
+        priorityClassName=TextKind(),
+        hostNetwork=BooleanKind(),
+        hostUsers=BooleanKind(),
         status=status,
         terminationGracePeriodSeconds=kind_of(Ordinal),
-        volumes=Listing(Map(Anything())),
-        resourceClaims=Listing(Map(Anything())),
+        volumes=ListKind(MapKind(AnyKind())),
+        resourceClaims=ListKind(MapKind(AnyKind())),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodSpec:
+class PodFields:
     """What a pod's spec says for its task: attributes of a `TaskSpec`, and beside them what the task has itself.
 
     ``priority`` is None where the spec gives none, whatever its ``priority_class``.
@@ -161,7 +170,7 @@ class PodSpec:
     grace_period: int | None
 
 
-def read_pod(read: Read, metadata: Mapping[str, Any], report: Report) -> PodSpec:
+def read_pod(read: EntryValues, metadata: Mapping[str, Any], report: ProblemReport) -> PodFields:
     """Make what a pod asks for of its spec and its metadata."""
     at, spec = read
     amounts = pod_requests(spec)
@@ -181,7 +190,7 @@ def read_pod(read: Read, metadata: Mapping[str, Any], report: Report) -> PodSpec
     if not spec.get("containers"):
         report.add((at, "containers"), "is missing; a pod has at least one container")
     seconds = spec.get("terminationGracePeriodSeconds")
-    return PodSpec(
+    return PodFields(
         asked=asked,
         is_gated=bool(spec.get("schedulingGates")),
         priority=spec.get("priority"),
@@ -222,7 +231,7 @@ def _unsupported(spec: Mapping[str, Any]) -> Iterable[str]:
         yield f"resource claim {claim.get('name', '')}"
 
 
-def read_annotations(metadata: Read, report: Report) -> dict[str, Any]:
+def read_annotations(metadata: EntryValues, report: ProblemReport) -> dict[str, Any]:
     """Read the annotations that mean something: by attribute, parts of a GPU as the short forms of cluster files."""
     annotations = metadata.values.get("annotations", {})
     asked = {}

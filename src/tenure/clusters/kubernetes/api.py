@@ -61,7 +61,7 @@ class Container(_Narrow, omit_defaults=True):
     volume_mounts: list[Mount] | None = None
 
 
-class PodSpec(_Narrow, omit_defaults=True):
+class ApiPodSpec(_Narrow, omit_defaults=True):
     """What decides about a pod's placement."""
 
     containers: list[Container] = []
@@ -117,11 +117,11 @@ class PodStatus(_Narrow):
     resources: dict[str, Any] | None = None
 
 
-class Pod(_Narrow):
+class ApiPod(_Narrow):
     """A pod."""
 
     metadata: Meta
-    spec: PodSpec
+    spec: ApiPodSpec
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
 
@@ -140,7 +140,7 @@ class NodeStatus(_Narrow):
     declared_features: list[str] | None = None
 
 
-class Node(_Narrow):
+class ApiNode(_Narrow):
     """A node."""
 
     metadata: Meta
@@ -169,7 +169,7 @@ class Job(_Narrow):
     status: JobStatus = msgspec.field(default_factory=JobStatus)
 
 
-class Anything(_Narrow):
+class ApiObject(_Narrow):
     """An object of which spec, status and data are taken as they are."""
 
     metadata: Meta
@@ -197,7 +197,7 @@ class WatchError(_Narrow):
     reason: str = ""
 
 
-class Event(_Narrow):
+class WatchEvent(_Narrow):
     """A line of a watch; the object is decoded when its type is known."""
 
     type: str

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from tenure.clusters.kubernetes.records import PodRecord
-from tenure.clusters.kubernetes.sinks import GroupKey
+from tenure.clusters.kubernetes.cache.handlers import GroupKey
+from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.node import Node
 from tenure.model.resources import PODS
