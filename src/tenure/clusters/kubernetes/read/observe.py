@@ -10,10 +10,10 @@ from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
-from tenure.clusters.kubernetes.outside import Outside
 from tenure.clusters.kubernetes.read import budgets, eviction_log, groups
 from tenure.clusters.kubernetes.read.groups import GroupDeclaration
 from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_promises
+from tenure.clusters.kubernetes.read.outside import Outside
 from tenure.clusters.kubernetes.read.queues import config_map, kai_queue_of, queue_of, sound, stored_status
 from tenure.clusters.kubernetes.read.workloads import EvictionHistory, ObservedWorkload, held, make
 from tenure.clusters.kubernetes.read.yunikorn import YuniKorn
