@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tenure.engine.allocation import serve
 from tenure.engine.evictions import evict
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import TaskState, WorkloadState
@@ -15,7 +16,6 @@ from tenure.model.resources import MILLI
 from tenure.rescheduler.memory import CAUSE
 from tenure.rescheduler.problem.build import ProblemView
 from tenure.rescheduler.problem.definition import MemberLanding, TaskMove
-from tenure.victims.allocation_pass import serve
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.state import EvictionState
 

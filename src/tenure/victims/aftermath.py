@@ -21,6 +21,7 @@ from itertools import islice
 from operator import ge, sub
 from typing import NamedTuple
 
+from tenure.engine.allocation import serve
 from tenure.engine.evictions import depart, evict
 from tenure.engine.plan import Plan
 from tenure.engine.queues import Amount
@@ -30,7 +31,6 @@ from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadSta
 from tenure.fairness.current import CurrentShares
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
-from tenure.victims.allocation_pass import serve
 from tenure.victims.dry_run import AcceptedSet, FollowUp
 from tenure.victims.preemption_pass import MakeRules, PreemptionPass
 from tenure.victims.rules import CauseRules
@@ -175,6 +175,10 @@ class Aftermath:
             settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
         else:
             settle(self.state, result.evicted, result.placed)
+        if session.settings.backfill != "easy":
+            placed = serve(session, self.state.placer, self.state.memory.shares()).placed
+            for workload in dict.fromkeys(t.workload for t in placed):
+                session.note_start(workload)
 
     # -- who is asked about -------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from operator import gt, mul
 from typing import NamedTuple, Protocol
 
+from tenure.engine.allocation import AllocationOutcome, held_back, promise, serve
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.evictions import evict
 from tenure.engine.order import Keys, QueueOrder
@@ -21,7 +22,6 @@ from tenure.fairness.reclaiming import Owed
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.allocation_pass import AllocationOutcome, held_back, promise, serve
 from tenure.victims.landing import Landing
 from tenure.victims.pieces import Piece, held
 from tenure.victims.rules import CauseRules, PreemptRules, ReclaimEligibility

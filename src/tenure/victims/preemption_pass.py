@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import cached_property, partial
 
+from tenure.engine.allocation import held_back
 from tenure.engine.order import QueueOrder
 from tenure.engine.plan import Reason, Refused
 from tenure.engine.workloads import WorkloadState
@@ -15,7 +16,6 @@ from tenure.fairness.current import CurrentShares
 from tenure.model.duration import format_time
 from tenure.model.settings import Cause
 from tenure.shields.delay import delay
-from tenure.victims.allocation_pass import held_back
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns
