@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import numpy as np
+
 from tenure.actions.context import Context
+from tenure.engine.cost import MICRO
+from tenure.model.settings import ExactSettings
+from tenure.quota.optimum import LinearProgram
 from tenure.quota.rounds import Round
+from tenure.rescheduler.memory import Memory
 
 
 def quota(context: Context) -> None:
@@ -11,4 +19,24 @@ def quota(context: Context) -> None:
     settings = context.session.settings
     stored = any(q.status is not None and q.status.quota_preemption for q in context.session.queues.queues)
     if settings.quota_preemption.enabled or stored:
-        Round(context.evicting()).run()
+        exact = settings.rescheduler.exact
+        Round(context.evicting(), partial(_solve, context, exact) if exact.enabled else None).run()
+
+
+def _solve(context: Context, settings: ExactSettings, written: LinearProgram) -> list[float] | None:
+    """Have a program solved by the rescheduler's solver; None if no optimum is proved."""
+    from tenure.rescheduler.program import Program  # noqa: PLC0415  only loaded where there is something to solve
+
+    if not isinstance(context.rescheduling, Memory):
+        context.rescheduling = Memory()
+    entries = [(i, column, v) for i, line in enumerate(written.lines) for column, v in line.items()]
+    rows, columns, values = zip(*entries, strict=True) if entries else ((), (), ())
+    program = Program(
+        [], [], np.array(written.cost), np.array(written.upper),
+        np.array(rows, np.int64), np.array(columns, np.int64), np.array(values, np.float64),
+        np.array(written.low), np.array(written.high), np.array(written.start),
+        broken=np.array(written.broken, np.int64), loose=True,
+    )  # fmt: skip
+    seconds = settings.time_limit / MICRO
+    found = context.rescheduling.solver.solve(program, node_limit=settings.node_limit, time_limit=seconds)
+    return found.values.tolist() if found.optimal and found.values is not None else None

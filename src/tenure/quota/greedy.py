@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tenure.quota.amounts import Amounts
-from tenure.quota.problem import Problem, Selection
+from tenure.quota.problem import Problem, Selection, Worth
 from tenure.quota.takes import Take, Tier
 
 MOST_TIERS = 8
@@ -23,7 +23,7 @@ def greedy(problem: Problem, takes: Sequence[Take], first: Tier) -> list[Take]:
     ranked: list[Take] = []
     rest = list(takes)
     best: list[Take] = []
-    least: tuple[int, int, int, int] | None = None
+    least: Worth | None = None
     for tier in attempts:
         ranked += [t for t in rest if t.tier <= tier]
         ranked.sort(key=problem.candidates.rank)

@@ -22,6 +22,8 @@ from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.quota.arming import arm, delays, over
 from tenure.quota.blockers import blockers, over_budget
 from tenure.quota.choose import Choice, choose
+from tenure.quota.following import Follow
+from tenure.quota.optimum import Solve
 from tenure.quota.takes import Candidates, Take
 from tenure.quota.usage import Leaving, used
 from tenure.victims.recording import Price, record
@@ -38,8 +40,10 @@ MOST_CHOICES = 8
 class Round:
     """The work of one cycle."""
 
-    def __init__(self, state: Evicting) -> None:
+    def __init__(self, state: Evicting, solve: Solve | None = None, follow: Follow | None = None) -> None:
         self.state = state
+        self.solve = solve
+        self.follow = follow
         self.session = state.session
         self.queues = state.session.queues
         self.settings = state.session.settings.quota_preemption
@@ -142,7 +146,9 @@ class Round:
         """Choose who goes; where plugins do not let all of a set go, once more without those, a few times."""
         never = self.settings.overshoot == "never"
         for _ in range(MOST_CHOICES):
-            choice = choose(self.candidates, number, need, self.shares, never=never)
+            choice = choose(
+                self.candidates, number, need, self.shares, never=never, solve=self.solve, follow=self.follow
+            )
             takes = self._allowed(choice.takes)
             if len(takes) == len(choice.takes):
                 break

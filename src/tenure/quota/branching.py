@@ -1,23 +1,28 @@
-"""The best set, proved by branch and bound, where it can be done within a bounded number of steps.
+"""The best set of few takes, proved by branch and bound: quicker than to start a solver for it.
 
 Takes of one leaf that are alike are one item: the best of them go first, and only their number is to be decided.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, product
 
 from tenure.engine.queues import Amount
-from tenure.quota.problem import NOBODY, Binding, Key, Problem
+from tenure.quota.following import Cut, respects
+from tenure.quota.problem import NOBODY, Binding, Key, Levels, Problem, add_levels, ordered
 from tenure.quota.takes import Take
 
-MOST_ITEMS = 200
+MOST_ITEMS = 60
 """Items beyond which it is not tried."""
 
-MOST_TAKES = 400
+MOST_TAKES = 120
 """Takes beyond which it is not tried."""
+
+MOST_STEPS = 4000
+"""Steps after which it is given up."""
 
 _MOST_COMBINATIONS = 64
 
@@ -30,8 +35,7 @@ class _Option:
     amount: Amount
     binding: Binding
     last: int
-    highest: int
-    priorities: tuple[int, ...]
+    levels: Levels
     cost: int
 
 
@@ -50,24 +54,29 @@ class _State:
     """What has been decided so far."""
 
     freed: dict[int, int]
+    levels: Levels
     last: int = 0
-    highest: int = NOBODY
     leaf_priority: int = NOBODY
-    priorities: tuple[int, ...] = ()
     cost: int = 0
 
 
 class Search:
-    """A search that starts from a set which is known, and gives the best that it has found."""
+    """A search that starts from a set which is known, and gives the best that it has found.
 
-    def __init__(self, problem: Problem, takes: Sequence[Take], known: Sequence[Take], limit: int) -> None:
+    ``cuts`` say which sets do not count. What it ``finished`` is proved to be the best.
+    """
+
+    def __init__(
+        self, problem: Problem, takes: Sequence[Take], known: Sequence[Take], limit: int, cuts: Sequence[Cut] = ()
+    ) -> None:
         self.problem = problem
         self.best = list(known)
-        self.tried = len(takes) <= MOST_TAKES
-        found = _items(problem, sorted(takes, key=problem.candidates.rank)) if self.tried else iter(())
+        self.cuts = cuts
+        self.tried = len(takes) <= MOST_TAKES and not _has_several_groups(takes)
+        found = _items(problem, sorted(takes, key=problem.candidates.rank), cuts) if self.tried else iter(())
         self.items = sorted(found, key=lambda i: i.tier, reverse=True)
         self.value = problem.key(known) if self.tried else ()
-        self.limit = limit
+        self.limit = min(limit, MOST_STEPS)
         self.steps = 0
         self.by_cost = problem.candidates.session.settings.victims == "cost"
         self._chosen: list[_Option] = []
@@ -77,20 +86,20 @@ class Search:
         self._rest = list(accumulate(reversed(most), _sum, initial=dict.fromkeys(problem.rows, 0)))[::-1]
 
     @property
-    def exhausted(self) -> bool:
-        """Whether the bound was hit, so that a better set may exist."""
-        return self.steps >= self.limit
+    def finished(self) -> bool:
+        """Whether nothing better exists."""
+        return self.steps < self.limit
 
     def run(self) -> list[Take]:
         """Search, and give the best set."""
         if not self.tried or len(self.items) > MOST_ITEMS:
             self.steps = self.limit
         else:
-            self._decide(0, _State(dict.fromkeys(self.problem.rows, 0)))
+            self._decide(0, _State(dict.fromkeys(self.problem.rows, 0), {}))
         return self.best
 
     def _decide(self, number: int, state: _State) -> None:
-        if self.exhausted:
+        if not self.finished:
             return
         self.steps += 1
         bound = self._bound(number, state)
@@ -121,10 +130,9 @@ class Search:
             number + 1,
             _State(
                 freed,
+                add_levels(state.levels, option.levels),
                 state.last + option.last,
-                max(state.highest, option.highest),
                 max(state.leaf_priority, item.leaf_priority),
-                tuple(sorted((*state.priorities, *option.priorities), reverse=True)),
                 state.cost + option.cost,
             ),
         )
@@ -158,18 +166,17 @@ class Search:
         bound: Key = (
             sum(problem.weight[row] * amount for row, amount in left.items()),
             state.last,
-            state.highest,
+            ordered(state.levels),
             problem.weighed(freed),
             beyond,
             state.leaf_priority,
-            state.priorities,
         )
         return (*bound, state.cost) if self.by_cost else bound
 
     def _judge(self) -> None:
         takes = [take for option in self._chosen for take in option.takes]
         value = self.problem.key(takes)
-        if value < self.value:
+        if value < self.value and respects(takes, self.cuts):
             self.best, self.value = takes, value
 
 
@@ -177,31 +184,33 @@ def _sum(first: dict[int, int], second: dict[int, int]) -> dict[int, int]:
     return {row: amount + second[row] for row, amount in first.items()}
 
 
-def _items(problem: Problem, takes: Sequence[Take]) -> Iterator[_Item]:
+def _items(problem: Problem, takes: Sequence[Take], cuts: Sequence[Cut]) -> Iterator[_Item]:
     by_workload: dict[str, list[Take]] = {}
     for take in takes:
         by_workload.setdefault(take.workload.key, []).append(take)
     bundles: dict[object, list[Take]] = {}
     for own in by_workload.values():
         if len(own) == 1:
-            bundles.setdefault(_alike(problem, own[0]), []).append(own[0])
+            bundles.setdefault(alike(problem, own[0], cuts), []).append(own[0])
         else:
-            yield _item(problem, own, _combinations(problem, own))
+            yield _item(problem, own, _combinations(problem, own, cuts))
     for bundle in bundles.values():
         yield _item(problem, bundle, [tuple(bundle[:count]) for count in range(len(bundle) + 1)])
 
 
-def _alike(problem: Problem, take: Take) -> object:
+def alike(problem: Problem, take: Take, cuts: Sequence[Cut]) -> object:
+    """Give what takes of one leaf have in common that are decided about together: only their number matters."""
     charges = problem.charges(take.tasks)
-    return take.workload.leaf, take.amount, take.tier, take.last, len(take.tasks), take.whole, charges
+    alone = take if any(cut.concerns(take) or cut.prevented_by(take) for cut in cuts) else None
+    return take.workload.leaf, take.amount, take.tier, take.last, len(take.tasks), take.whole, charges, alone
 
 
-def _combinations(problem: Problem, takes: Sequence[Take]) -> list[tuple[Take, ...]]:
+def _combinations(problem: Problem, takes: Sequence[Take], cuts: Sequence[Cut]) -> list[tuple[Take, ...]]:
     """Give what may be taken of an elastic workload: numbers of equal surplus tasks, or compound takes."""
     groups: dict[object, list[Take]] = {}
     for take in takes:
         if not take.compound:
-            groups.setdefault(_alike(problem, take), []).append(take)
+            groups.setdefault(alike(problem, take, cuts), []).append(take)
     choices = [[tuple(group[:count]) for count in range(len(group) + 1)] for group in groups.values()]
     found: list[tuple[Take, ...]] = []
     for parts in product(*choices):
@@ -224,10 +233,14 @@ def _item(problem: Problem, takes: Sequence[Take], choices: Sequence[tuple[Take,
 def _option(problem: Problem, takes: tuple[Take, ...]) -> _Option:
     zero = (0,) * len(problem.queues.resources)
     amount = tuple(map(sum, zip(zero, *(t.amount for t in takes), strict=True)))
-    priorities = tuple(sorted((t.workload.priority for t in takes), reverse=True))
     cost = sum(map(problem.candidates.price, takes))
     charges = problem.charges(task for take in takes for task in take.tasks)
     binding = (*problem.binding(takes[0].workload.leaf, amount), *charges) if takes else ()
-    return _Option(
-        takes, amount, binding, sum(t.last for t in takes), max(priorities, default=NOBODY), priorities, cost
-    )
+    return _Option(takes, amount, binding, sum(t.last for t in takes), problem.levels(takes), cost)
+
+
+def _has_several_groups(takes: Sequence[Take]) -> bool:
+    """Whether parts of one workload that hold others could be combined in more ways than are looked at here."""
+    groups = Counter(t.workload.key for t in takes if t.compound and not t.whole)
+    surplus = Counter(t.workload.key for t in takes if not t.compound)
+    return any(count > 1 for count in groups.values()) or any(2**n > _MOST_COMBINATIONS for n in surplus.values())
