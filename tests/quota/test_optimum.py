@@ -21,15 +21,15 @@ from tenure.playthrough import play
 from tenure.quota import branching
 from tenure.quota.choose import choose
 from tenure.quota.following import Cut, respects
-from tenure.quota.takes import Candidates
-from tenure.rescheduler.memory import Memory
-from tenure.shields.plugins import Plugins
+from tenure.quota.units import UnitCandidates
+from tenure.rescheduler.memory import MoveMemory
+from tenure.shields.plugins import EvictionPlugins
 
 
 @pytest.fixture(scope="module")
 def solve():
     """The solver as the action calls it, in one process for all examples."""
-    context = SimpleNamespace(rescheduling=Memory())
+    context = SimpleNamespace(rescheduling=MoveMemory())
     yield lambda program: action._solve(context, ExactSettings(), program)
     context.rescheduling.solver.close()
 
@@ -49,7 +49,7 @@ def chosen(cluster, name, *, solve=None, by_solver=False, follow=None):
         else:
             patch.setattr(branching, "MOST_STEPS", 200_000)
         return choose(
-            Candidates(session, Plugins()), number, rows, shares, never=never, solve=solve, follow=follow
+            UnitCandidates(session, EvictionPlugins()), number, rows, shares, never=never, solve=solve, follow=follow
         )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from tenure.model.workload import Checkpoint
 from tenure.simulator.checker import check
 from tenure.simulator.log import END
 from tenure.simulator.outcomes import outcomes_of
-from tenure.simulator.run import Setup, Simulation, prepare
+from tenure.simulator.run import Simulation, SimulationSetup, prepare
 from tenure.simulator.traces.records import Trace, TraceJob
 
 
@@ -59,7 +59,7 @@ def busy(seed):
 def test_every_job_ends_once_or_says_why_not(seed):
     """No job of a known run time is left running, none that waits is forgotten, and none ends twice."""
     state, trace = busy(seed)
-    result = Simulation(Setup(state), trace).run()
+    result = Simulation(SimulationSetup(state), trace).run()
     out = outcomes_of(result.log, trace)
     ends = Counter((e[2], e[3]) for e in result.log.events if e[0] == END)
     assert all(times == 1 for times in ends.values())

@@ -10,8 +10,8 @@ from tenure.actions.context import Context
 from tenure.engine.cost import MICRO
 from tenure.model.settings import ExactSettings
 from tenure.quota.optimum import LinearProgram
-from tenure.quota.rounds import Round
-from tenure.rescheduler.memory import Memory
+from tenure.quota.rounds import QuotaRound
+from tenure.rescheduler.memory import MoveMemory
 
 
 def quota(context: Context) -> None:
@@ -20,18 +20,18 @@ def quota(context: Context) -> None:
     stored = any(q.status is not None and q.status.quota_preemption for q in context.session.queues.queues)
     if settings.quota_preemption.enabled or stored:
         exact = settings.rescheduler.exact
-        Round(context.evicting(), partial(_solve, context, exact) if exact.enabled else None).run()
+        QuotaRound(context.evicting(), partial(_solve, context, exact) if exact.enabled else None).run()
 
 
 def _solve(context: Context, settings: ExactSettings, written: LinearProgram) -> list[float] | None:
     """Have a program solved by the rescheduler's solver; None if no optimum is proved."""
-    from tenure.rescheduler.program import Program  # noqa: PLC0415  only loaded where there is something to solve
+    from tenure.rescheduler.milp.program import MixedIntegerProgram  # noqa: PLC0415  only loaded where there is something to solve
 
-    if not isinstance(context.rescheduling, Memory):
-        context.rescheduling = Memory()
+    if not isinstance(context.rescheduling, MoveMemory):
+        context.rescheduling = MoveMemory()
     entries = [(i, column, v) for i, line in enumerate(written.lines) for column, v in line.items()]
     rows, columns, values = zip(*entries, strict=True) if entries else ((), (), ())
-    program = Program(
+    program = MixedIntegerProgram(
         [], [], np.array(written.cost), np.array(written.upper),
         np.array(rows, np.int64), np.array(columns, np.int64), np.array(values, np.float64),
         np.array(written.low), np.array(written.high), np.array(written.start),

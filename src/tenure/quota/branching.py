@@ -12,8 +12,8 @@ from itertools import accumulate, product
 
 from tenure.engine.queues import Amount
 from tenure.quota.following import Cut, respects
-from tenure.quota.problem import NOBODY, Binding, Key, Levels, Problem, add_levels, ordered
-from tenure.quota.takes import Take
+from tenure.quota.problem import NOBODY, Binding, Key, Levels, QuotaProblem, add_levels, ordered
+from tenure.quota.units import EvictionUnit
 
 MOST_ITEMS = 60
 """Items beyond which it is not tried."""
@@ -31,7 +31,7 @@ _MOST_COMBINATIONS = 64
 class _Option:
     """Takes that go together, what they come to, and which bounds they count against."""
 
-    takes: tuple[Take, ...]
+    takes: tuple[EvictionUnit, ...]
     amount: Amount
     binding: Binding
     last: int
@@ -67,7 +67,12 @@ class Search:
     """
 
     def __init__(
-        self, problem: Problem, takes: Sequence[Take], known: Sequence[Take], limit: int, cuts: Sequence[Cut] = ()
+        self,
+        problem: QuotaProblem,
+        takes: Sequence[EvictionUnit],
+        known: Sequence[EvictionUnit],
+        limit: int,
+        cuts: Sequence[Cut] = (),
     ) -> None:
         self.problem = problem
         self.best = list(known)
@@ -90,7 +95,7 @@ class Search:
         """Whether nothing better exists."""
         return self.steps < self.limit
 
-    def run(self) -> list[Take]:
+    def run(self) -> list[EvictionUnit]:
         """Search, and give the best set."""
         if not self.tried or len(self.items) > MOST_ITEMS:
             self.steps = self.limit
@@ -184,11 +189,11 @@ def _sum(first: dict[int, int], second: dict[int, int]) -> dict[int, int]:
     return {row: amount + second[row] for row, amount in first.items()}
 
 
-def _items(problem: Problem, takes: Sequence[Take], cuts: Sequence[Cut]) -> Iterator[_Item]:
-    by_workload: dict[str, list[Take]] = {}
+def _items(problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[Cut]) -> Iterator[_Item]:
+    by_workload: dict[str, list[EvictionUnit]] = {}
     for take in takes:
         by_workload.setdefault(take.workload.key, []).append(take)
-    bundles: dict[object, list[Take]] = {}
+    bundles: dict[object, list[EvictionUnit]] = {}
     for own in by_workload.values():
         if len(own) == 1:
             bundles.setdefault(alike(problem, own[0], cuts), []).append(own[0])
@@ -198,21 +203,23 @@ def _items(problem: Problem, takes: Sequence[Take], cuts: Sequence[Cut]) -> Iter
         yield _item(problem, bundle, [tuple(bundle[:count]) for count in range(len(bundle) + 1)])
 
 
-def alike(problem: Problem, take: Take, cuts: Sequence[Cut]) -> object:
+def alike(problem: QuotaProblem, take: EvictionUnit, cuts: Sequence[Cut]) -> object:
     """Give what takes of one leaf have in common that are decided about together: only their number matters."""
     charges = problem.charges(take.tasks)
     alone = take if any(cut.concerns(take) or cut.prevented_by(take) for cut in cuts) else None
     return take.workload.leaf, take.amount, take.tier, take.last, len(take.tasks), take.whole, charges, alone
 
 
-def _combinations(problem: Problem, takes: Sequence[Take], cuts: Sequence[Cut]) -> list[tuple[Take, ...]]:
+def _combinations(
+    problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[Cut]
+) -> list[tuple[EvictionUnit, ...]]:
     """Give what may be taken of an elastic workload: numbers of equal surplus tasks, or compound takes."""
-    groups: dict[object, list[Take]] = {}
+    groups: dict[object, list[EvictionUnit]] = {}
     for take in takes:
         if not take.compound:
             groups.setdefault(alike(problem, take, cuts), []).append(take)
     choices = [[tuple(group[:count]) for count in range(len(group) + 1)] for group in groups.values()]
-    found: list[tuple[Take, ...]] = []
+    found: list[tuple[EvictionUnit, ...]] = []
     for parts in product(*choices):
         found.append(tuple(take for part in parts for take in part))
         if len(found) == _MOST_COMBINATIONS:
@@ -224,13 +231,13 @@ def _combinations(problem: Problem, takes: Sequence[Take], cuts: Sequence[Cut]) 
     return found
 
 
-def _item(problem: Problem, takes: Sequence[Take], choices: Sequence[tuple[Take, ...]]) -> _Item:
+def _item(problem: QuotaProblem, takes: Sequence[EvictionUnit], choices: Sequence[tuple[EvictionUnit, ...]]) -> _Item:
     options = tuple(_option(problem, choice) for choice in choices)
     tier = max(t.tier for t in takes)
     return _Item(takes[0].workload.leaf, problem.leaf_priority(takes[0]), tier, options)
 
 
-def _option(problem: Problem, takes: tuple[Take, ...]) -> _Option:
+def _option(problem: QuotaProblem, takes: tuple[EvictionUnit, ...]) -> _Option:
     zero = (0,) * len(problem.queues.resources)
     amount = tuple(map(sum, zip(zero, *(t.amount for t in takes), strict=True)))
     cost = sum(map(problem.candidates.price, takes))
@@ -239,7 +246,7 @@ def _option(problem: Problem, takes: tuple[Take, ...]) -> _Option:
     return _Option(takes, amount, binding, sum(t.last for t in takes), problem.levels(takes), cost)
 
 
-def _has_several_groups(takes: Sequence[Take]) -> bool:
+def _has_several_groups(takes: Sequence[EvictionUnit]) -> bool:
     """Whether parts of one workload that hold others could be combined in more ways than are looked at here."""
     groups = Counter(t.workload.key for t in takes if t.compound and not t.whole)
     surplus = Counter(t.workload.key for t in takes if not t.compound)

@@ -7,28 +7,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tenure.engine.queues import QueueTree
-from tenure.quota.amounts import Capacity, Holdings, distribute, holdings
+from tenure.quota.amounts import EnforceableAmounts, Holdings, distribute, holdings
 from tenure.quota.branching import Search
 from tenure.quota.following import Cut, Follow, respects
 from tenure.quota.greedy import greedy
 from tenure.quota.optimum import Optimum, Solve
-from tenure.quota.problem import Problem
-from tenure.quota.takes import Candidates, Pool, Take, Tier
+from tenure.quota.problem import QuotaProblem
+from tenure.quota.units import EvictionUnit, Tier, UnitCandidates, UnitPool
 
 MOST_CUTS = 50
 """Sets that are looked at because others have follow-ups."""
 
 
 @dataclass(slots=True)
-class Choice:
+class QuotaChoice:
     """The best set that was found, best to take first; ``left`` is by row what stays over max with all of it gone.
 
     ``exhausted``: the search hit its bound, so that a better set may exist.
     """
 
-    problem: Problem
-    pool: Pool
-    takes: list[Take]
+    problem: QuotaProblem
+    pool: UnitPool
+    takes: list[EvictionUnit]
     left: dict[int, int] = field(default_factory=dict)
     exhausted: bool = False
 
@@ -41,7 +41,7 @@ def leaves_below(queues: QueueTree, top: int) -> list[int]:
 
 
 def choose(
-    candidates: Candidates,
+    candidates: UnitCandidates,
     top: int,
     need: dict[int, int],
     share: Sequence[Sequence[int]],
@@ -49,7 +49,7 @@ def choose(
     never: bool,
     solve: Solve | None = None,
     follow: Follow | None = None,
-) -> Choice:
+) -> QuotaChoice:
     """Choose from the queue ``top``, of which ``need`` has to go, by row.
 
     Parameters
@@ -73,25 +73,29 @@ def choose(
     queues = session.queues
     rows = tuple(need)
     pool = candidates.pool(leaves_below(queues, top), rows)
-    problem = Problem(candidates, top, need, {}, never=never)
+    problem = QuotaProblem(candidates, top, need, {}, never=never)
     problem.add_budgets(*candidates.bounds(pool.takes))
     takes = [take for take in pool.takes if problem.possible(take)]
     found = holdings(rows, takes)
-    everything = Capacity(queues, top, rows, found)
+    everything = EnforceableAmounts(queues, top, rows, found)
     problem.most = everything.of[top]
-    first = Capacity(queues, top, rows, {key: held for key, held in found.items() if not key[1][0]})
+    first = EnforceableAmounts(queues, top, rows, {key: held for key, held in found.items() if not key[1][0]})
     problem.target = distribute(queues, top, need, share, (first, everything))
     chosen = greedy(problem, takes, _needed_tier(problem, found, everything)) if takes else []
     chosen, proved = _best(problem, takes, chosen, solve, follow)
     ordered = sorted(sorted(chosen, key=candidates.rank), key=lambda t: t.tier)
     freed = {row: sum(t.amount[row] for t in chosen) for row in rows}
     left = {row: amount - freed[row] for row, amount in need.items() if amount > freed[row]}
-    return Choice(problem, pool, ordered, left, not proved)
+    return QuotaChoice(problem, pool, ordered, left, not proved)
 
 
 def _best(
-    problem: Problem, takes: Sequence[Take], known: list[Take], solve: Solve | None, follow: Follow | None
-) -> tuple[list[Take], bool]:
+    problem: QuotaProblem,
+    takes: Sequence[EvictionUnit],
+    known: list[EvictionUnit],
+    solve: Solve | None,
+    follow: Follow | None,
+) -> tuple[list[EvictionUnit], bool]:
     """Give the best set, and whether it is proved: one after which nothing follows, if it leaves no more over max."""
     cuts: list[Cut] = []
     first, first_proved = _search(problem, takes, known, solve, cuts)
@@ -109,8 +113,12 @@ def _best(
 
 
 def _search(
-    problem: Problem, takes: Sequence[Take], known: list[Take], solve: Solve | None, cuts: Sequence[Cut]
-) -> tuple[list[Take], bool]:
+    problem: QuotaProblem,
+    takes: Sequence[EvictionUnit],
+    known: list[EvictionUnit],
+    solve: Solve | None,
+    cuts: Sequence[Cut],
+) -> tuple[list[EvictionUnit], bool]:
     """Look through few takes here, and leave many to the solver."""
     known = known if respects(known, cuts) else []
     search = Search(problem, takes, known, problem.candidates.session.settings.search.max_scenarios, cuts)
@@ -121,13 +129,13 @@ def _search(
     return optimum.run(), optimum.proved
 
 
-def _needed_tier(problem: Problem, found: Holdings, everything: Capacity) -> Tier:
+def _needed_tier(problem: QuotaProblem, found: Holdings, everything: EnforceableAmounts) -> Tier:
     """Give the lowest tier with which, by amounts alone, there is as much as with all of them."""
     tiers = sorted({tier for _, tier in found})
     most = everything.of[problem.top]
 
     def enough(tier: Tier) -> bool:
-        capacity = Capacity(problem.queues, problem.top, problem.rows, found, tier)
+        capacity = EnforceableAmounts(problem.queues, problem.top, problem.rows, found, tier)
         return all(capacity.of[problem.top][row] >= min(need, most[row]) for row, need in problem.need.items())
 
     return tiers[bisect_left(tiers, x=True, key=enough)]

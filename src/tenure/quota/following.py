@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tenure.engine.workloads import TaskState, WorkloadState
-from tenure.quota.takes import Take
+from tenure.quota.units import EvictionUnit
 
 Follow = Callable[[Sequence[TaskState]], Sequence["Cut"]]
 """Says of tasks that would be evicted what would follow; nothing where nothing does."""
@@ -23,16 +23,16 @@ class Cut:
     victim: WorkloadState
     evicts: frozenset[TaskState]
 
-    def concerns(self, take: Take) -> bool:
+    def concerns(self, take: EvictionUnit) -> bool:
         """Whether a take is one for which something would be evicted."""
         return take.workload is self.victim
 
-    def prevented_by(self, take: Take) -> bool:
+    def prevented_by(self, take: EvictionUnit) -> bool:
         """Whether with this take what would be evicted next is gone already."""
         return not self.evicts.isdisjoint(take.tasks)
 
 
-def respects(takes: Iterable[Take], cuts: Sequence[Cut]) -> bool:
+def respects(takes: Iterable[EvictionUnit], cuts: Sequence[Cut]) -> bool:
     """Whether a set is none of those that are told apart."""
     chosen = list(takes) if cuts else []
     return not any(

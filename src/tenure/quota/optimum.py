@@ -15,8 +15,8 @@ from math import gcd, inf
 
 from tenure.quota.branching import alike
 from tenure.quota.following import Cut, respects
-from tenure.quota.problem import Problem, Selection
-from tenure.quota.takes import Take
+from tenure.quota.problem import QuotaProblem, QuotaSelection
+from tenure.quota.units import EvictionUnit
 
 Line = dict[int, int]
 """Coefficients by variable."""
@@ -53,7 +53,7 @@ class _Stage:
     """
 
     line: Line
-    worth: Callable[[Sequence[Take]], int]
+    worth: Callable[[Sequence[EvictionUnit]], int]
     floor: int = 0
 
 
@@ -61,7 +61,7 @@ class _Stage:
 class _Bundle:
     """Takes that are alike, the best to take first, and their variable."""
 
-    takes: list[Take]
+    takes: list[EvictionUnit]
     column: int
 
 
@@ -92,7 +92,12 @@ class Optimum:
     """The search for the best set; ``proved`` says whether it is known to be the best."""
 
     def __init__(
-        self, problem: Problem, takes: Sequence[Take], known: Sequence[Take], solve: Solve, cuts: Sequence[Cut] = ()
+        self,
+        problem: QuotaProblem,
+        takes: Sequence[EvictionUnit],
+        known: Sequence[EvictionUnit],
+        solve: Solve,
+        cuts: Sequence[Cut] = (),
     ) -> None:
         self.problem = problem
         self.solve = solve
@@ -109,7 +114,7 @@ class Optimum:
         self._beyond: list[tuple[int, int]] = []
         self._rules()
 
-    def run(self) -> list[Take]:
+    def run(self) -> list[EvictionUnit]:
         """Solve stage by stage, and give the best set."""
         for stage in self._stages():
             if not self._settle(stage):
@@ -197,10 +202,10 @@ class Optimum:
             yield self._of(lambda take: int(take.whole))
             yield self._of(lambda take: len(take.tasks))
 
-    def _freed(self, takes: Sequence[Take]) -> dict[int, int]:
+    def _freed(self, takes: Sequence[EvictionUnit]) -> dict[int, int]:
         return {row: sum(t.amount[row] for t in takes) for row in self.problem.rows}
 
-    def _of(self, worth: Callable[[Take], int]) -> _Stage:
+    def _of(self, worth: Callable[[EvictionUnit], int]) -> _Stage:
         """Give a stage that is a sum over the takes; those of one bundle have the same."""
         line = {b.column: amount for b in self.bundles if (amount := worth(b.takes[0]))}
         return _Stage(line, lambda takes: sum(map(worth, takes)))
@@ -268,7 +273,7 @@ class Optimum:
     def _take_over(self, values: Sequence[float]) -> bool:
         """Read a solution; False if the rules forbid it after all, or it is worse than what is known."""
         chosen = list(self._read(values))
-        selection = Selection(self.problem)
+        selection = QuotaSelection(self.problem)
         if not all(selection.try_add(take) for take in chosen) or not respects(chosen, self.cuts):
             return False
         value = self.problem.key(chosen)
@@ -276,7 +281,7 @@ class Optimum:
             self.best, self.value = chosen, value
         return True
 
-    def _read(self, values: Sequence[float]) -> Iterator[Take]:
+    def _read(self, values: Sequence[float]) -> Iterator[EvictionUnit]:
         taken: dict[str, set[object]] = {}
         for bundle in sorted(self.bundles, key=lambda b: not b.takes[0].compound):
             count = round(values[bundle.column])
@@ -289,7 +294,7 @@ class Optimum:
 
     def _exchange(self) -> None:
         """Of what could stand for each other, take what is younger: the last word of the order."""
-        same: dict[object, list[Take]] = {}
+        same: dict[object, list[EvictionUnit]] = {}
         for take in self._columns:
             if not take.compound:
                 price = self.problem.candidates.price(take)
@@ -305,22 +310,22 @@ class Optimum:
             self.best, self.value = found, self.problem.key(found)
 
 
-def _taken_of(problem: Problem, level: int, take: Take) -> int:
+def _taken_of(problem: QuotaProblem, level: int, take: EvictionUnit) -> int:
     """Give what a take has of one priority."""
     return problem.weighted(take.amount) if take.workload.priority == level else 0
 
 
-def _takes_of_queues(problem: Problem, level: int, takes: Sequence[Take]) -> int:
+def _takes_of_queues(problem: QuotaProblem, level: int, takes: Sequence[EvictionUnit]) -> int:
     """Give 1 if anything is taken of queues of one priority, else 0."""
     return int(any(problem.leaf_priority(t) == level for t in takes))
 
 
-def _bundles(problem: Problem, takes: Sequence[Take], cuts: Sequence[Cut]) -> Iterator[_Bundle]:
+def _bundles(problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[Cut]) -> Iterator[_Bundle]:
     """Put takes together that are alike; those of a workload that could be taken in several ways by themselves."""
     several: dict[str, int] = {}
     for take in takes:
         several[take.workload.key] = several.get(take.workload.key, 0) + 1
-    found: dict[object, list[Take]] = {}
+    found: dict[object, list[EvictionUnit]] = {}
     for take in sorted(takes, key=problem.candidates.rank):
         own = take.workload.key if several[take.workload.key] > 1 else None
         compound = take if take.compound else None

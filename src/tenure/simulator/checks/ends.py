@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tenure.simulator.checks.columns import History, Ints, Mask
-from tenure.simulator.checks.findings import Findings
+from tenure.simulator.checks.columns import CheckedLog, Ints, Mask
+from tenure.simulator.checks.findings import ViolationCollector
 from tenure.simulator.log import BIND, DROP, END, REST, SUBMIT
 
 LOST = "workload that neither ended nor waits nor was dropped"
@@ -14,7 +14,7 @@ BOUND_ENDED = "task bound after its workload had ended"
 NO_REASON = "workload dropped or left over without a reason"
 
 
-def check_ends(history: History, findings: Findings, *, closed: bool) -> None:
+def check_ends(history: CheckedLog, findings: ViolationCollector, *, closed: bool) -> None:
     """Check what became of each workload, in a log that is ``closed``: all of a workload ends at one instant there."""
     columns = history.columns
     jobs = len(history.workloads)
@@ -50,5 +50,5 @@ def _first_at(job: Ints, at: Ints, mask: Mask, jobs: int) -> Ints:
     return first
 
 
-def _tell(history: History, findings: Findings, kind: str, jobs: Ints) -> None:
+def _tell(history: CheckedLog, findings: ViolationCollector, kind: str, jobs: Ints) -> None:
     findings.add(kind, jobs.tolist(), len(jobs), lambda job: history.workloads[job].key)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tenure.simulator.checks.columns import OF_TASKS, History, Ints
+from tenure.simulator.checks.columns import OF_TASKS, CheckedLog, Ints
 from tenure.simulator.checks.evictions import FOR_SOMEBODY
-from tenure.simulator.checks.findings import Findings
+from tenure.simulator.checks.findings import ViolationCollector
 from tenure.simulator.checks.gangs import MOVES
-from tenure.simulator.log import BIND, DROP, END, EVICT, SUBMIT, Evicted
+from tenure.simulator.log import BIND, DROP, END, EVICT, SUBMIT, EvictionDetails
 
 BOTH = "task bound and evicted in one plan"
 RESTARTED = "task evicted and bound where it stood in one plan"
@@ -19,7 +19,7 @@ CYCLES = 20
 """Plans within which a victim must not have its place back on a cluster that does not change."""
 
 
-def check_plans(history: History, findings: Findings) -> None:
+def check_plans(history: CheckedLog, findings: ViolationCollector) -> None:
     """Check each task's bindings and evictions against each other, and how long beneficiaries ran."""
     columns = history.columns
     if not (columns.kind == EVICT).any():
@@ -42,7 +42,7 @@ def check_plans(history: History, findings: Findings) -> None:
     _check_time(history, findings)
 
 
-def _one_place(history: History, first: int, second: int) -> bool:
+def _one_place(history: CheckedLog, first: int, second: int) -> bool:
     """Whether two bindings are to the same node and devices."""
     columns = history.columns
     return bool(columns.x[first] == columns.x[second]) and columns.extra[first] == columns.extra[second]
@@ -51,7 +51,7 @@ def _one_place(history: History, first: int, second: int) -> bool:
 class _Unchanged:
     """Says of an eviction for somebody and a later binding whether nothing but their plans happened in between."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: CheckedLog) -> None:
         columns = self.columns = history.columns
         self.events = np.cumsum(np.isin(columns.kind, (SUBMIT, END, DROP)))
         evicts = np.flatnonzero(columns.kind == EVICT)
@@ -59,14 +59,18 @@ class _Unchanged:
 
     def between(self, evicted: int, bound: int) -> bool:
         columns, extra = self.columns, self.columns.extra[evicted]
-        if not isinstance(extra, Evicted) or extra.cause not in FOR_SOMEBODY - MOVES or not columns.plan[evicted]:
+        if (
+            not isinstance(extra, EvictionDetails)
+            or extra.cause not in FOR_SOMEBODY - MOVES
+            or not columns.plan[evicted]
+        ):
             return False
         first, last = int(columns.plan[evicted]), int(columns.plan[bound])
         plans = np.searchsorted(self.evicting, [first + 1, last + 1])
         return bool(last - first <= CYCLES and self.events[evicted] == self.events[bound] and plans[0] == plans[1])
 
 
-def _check_time(history: History, findings: Findings) -> None:
+def _check_time(history: CheckedLog, findings: ViolationCollector) -> None:
     """Check that who had somebody evicted for it was not evicted itself in the instant in which it was bound."""
     columns, holdings = history.columns, history.holdings
     none = np.flatnonzero(holdings.evicted & (holdings.left == holdings.since))
@@ -84,7 +88,7 @@ def _check_time(history: History, findings: Findings) -> None:
     _tell(history, findings, NO_TIME, np.unique(np.array(found, dtype=np.int64)))
 
 
-def _tell(history: History, findings: Findings, kind: str, positions: Ints) -> None:
+def _tell(history: CheckedLog, findings: ViolationCollector, kind: str, positions: Ints) -> None:
     columns = history.columns
 
     def describe(position: int) -> str:
