@@ -1,15 +1,18 @@
 """The admission policy that keeps replacements of what was moved away from where it was.
 
 It is installed once and changes nothing by itself: what it does to pods of which controller stands in the ConfigMaps
-that `tenure.clusters.kubernetes.external.reservations` writes, and no right to change the policy is needed for that. It answers inside
-the API server, so there is no webhook that could fail; where it cannot be evaluated, pods are created as they are.
+that `tenure.clusters.kubernetes.external.reservations` writes, and no right to change the policy is needed for that.
+It answers inside the API server, so there is no webhook that could fail; where it cannot be evaluated, pods are created
+as they are.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from tenure.clusters.kubernetes.external.reservations import KEPT_OFF, LABEL, TAINT
+from tenure.clusters.kubernetes.keys import HOLE_TAINT as TAINT
+from tenure.clusters.kubernetes.keys import KEPT_OFF
+from tenure.clusters.kubernetes.keys import MOVES_LABEL as LABEL
 
 NAME: Final = "tenure-moves"
 GROUP: Final = "admissionregistration.k8s.io"
