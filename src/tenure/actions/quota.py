@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from tenure.actions.context import Context
 from tenure.engine.cost import MICRO
+from tenure.engine.workloads import TaskState
 from tenure.model.settings import ExactSettings
-from tenure.quota.optimum import LinearProgram
+from tenure.quota.exact_selection import LinearProgram
+from tenure.quota.follow_up_cuts import FollowUpCut
 from tenure.quota.rounds import QuotaRound
 from tenure.rescheduler.memory import MoveMemory
+from tenure.victims.aftermath import follow_ups
+from tenure.victims.state import EvictionState
 
 
 def quota(context: Context) -> None:
@@ -19,8 +24,14 @@ def quota(context: Context) -> None:
     settings = context.session.settings
     stored = any(q.status is not None and q.status.quota_preemption for q in context.session.queues.queues)
     if settings.quota_preemption.enabled or stored:
-        exact = settings.rescheduler.exact
-        QuotaRound(context.evicting(), partial(_solve, context, exact) if exact.enabled else None).run()
+        exact, state = settings.rescheduler.exact, context.evicting()
+        solve = partial(_solve, context, exact) if exact.enabled else None
+        QuotaRound(state, solve, partial(_follow, state)).run()
+
+
+def _follow(state: EvictionState, tasks: Sequence[TaskState]) -> list[FollowUpCut]:
+    """Say what enabled causes would evict or move next for those that lose tasks to a quota."""
+    return [FollowUpCut(f.of, frozenset(f.evict)) for f in follow_ups(state, "quota", tasks)]
 
 
 def _solve(context: Context, settings: ExactSettings, written: LinearProgram) -> list[float] | None:

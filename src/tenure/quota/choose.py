@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from tenure.engine.queues import QueueTree
 from tenure.quota.amounts import EnforceableAmounts, Holdings, distribute, holdings
-from tenure.quota.branching import Search
-from tenure.quota.following import Cut, Follow, respects
+from tenure.quota.branch_and_bound import BranchAndBound
+from tenure.quota.exact_selection import ExactSelection, Solve
+from tenure.quota.follow_up_cuts import Follow, FollowUpCut, respects
 from tenure.quota.greedy import greedy
-from tenure.quota.optimum import Optimum, Solve
 from tenure.quota.problem import QuotaProblem
 from tenure.quota.units import EvictionUnit, Tier, UnitCandidates, UnitPool
 
@@ -97,7 +97,7 @@ def _best(
     follow: Follow | None,
 ) -> tuple[list[EvictionUnit], bool]:
     """Give the best set, and whether it is proved: one after which nothing follows, if it leaves no more over max."""
-    cuts: list[Cut] = []
+    cuts: list[FollowUpCut] = []
     first, first_proved = _search(problem, takes, known, solve, cuts)
     chosen, proved = first, first_proved
     for _ in range(MOST_CUTS if follow is not None else 0):
@@ -117,15 +117,15 @@ def _search(
     takes: Sequence[EvictionUnit],
     known: list[EvictionUnit],
     solve: Solve | None,
-    cuts: Sequence[Cut],
+    cuts: Sequence[FollowUpCut],
 ) -> tuple[list[EvictionUnit], bool]:
     """Look through few takes here, and leave many to the solver."""
     known = known if respects(known, cuts) else []
-    search = Search(problem, takes, known, problem.candidates.session.settings.search.max_scenarios, cuts)
+    search = BranchAndBound(problem, takes, known, problem.candidates.session.settings.search.max_scenarios, cuts)
     chosen = search.run()
     if search.finished or solve is None:
         return chosen, search.finished
-    optimum = Optimum(problem, takes, chosen, solve, cuts)
+    optimum = ExactSelection(problem, takes, chosen, solve, cuts)
     return optimum.run(), optimum.proved
 
 

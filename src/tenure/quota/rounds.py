@@ -22,8 +22,8 @@ from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.quota.arming import arm, delays, over
 from tenure.quota.blockers import blockers, over_budget
 from tenure.quota.choose import QuotaChoice, choose
-from tenure.quota.following import Follow
-from tenure.quota.optimum import Solve
+from tenure.quota.exact_selection import Solve
+from tenure.quota.follow_up_cuts import Follow
 from tenure.quota.units import EvictionUnit, UnitCandidates
 from tenure.quota.usage import TerminatingUsage, used
 from tenure.victims.dry_run import AcceptedSet

@@ -112,7 +112,8 @@ class TaskHoldings:
 
     ``task`` is the number of `TaskColumns`, ``since`` and ``until`` are µs (``until`` of one that still holds is -1),
     ``left`` is when it stopped counting for its queue (an evicted task occupies its node until ``until``, but its
-    queue only until ``left``; with the end of its workload it is gone as well). ``bound`` and ``freed`` are the positions of the two events in the log (-1: none);
+    queue only until ``left``; with the end of its workload it is gone). ``bound`` and ``freed`` are the positions of
+    the two events in the log (-1: none);
     ``evicted`` says that it was evicted rather than finished. ``devices`` are GPU indices on the node.
     """
 

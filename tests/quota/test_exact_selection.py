@@ -18,9 +18,9 @@ from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
 from tenure.model.settings import ExactSettings, QuotaPreemptionSettings
 from tenure.playthrough import play
-from tenure.quota import branching
+from tenure.quota import branch_and_bound
 from tenure.quota.choose import choose
-from tenure.quota.following import Cut, respects
+from tenure.quota.follow_up_cuts import FollowUpCut, respects
 from tenure.quota.units import UnitCandidates
 from tenure.rescheduler.memory import MoveMemory
 from tenure.shields.plugins import EvictionPlugins
@@ -45,9 +45,9 @@ def chosen(cluster, name, *, solve=None, by_solver=False, follow=None):
     never = cluster.settings.quota_preemption.overshoot == "never"
     with pytest.MonkeyPatch.context() as patch:
         if by_solver:
-            patch.setattr(branching, "MOST_TAKES", -1)
+            patch.setattr(branch_and_bound, "MOST_TAKES", -1)
         else:
-            patch.setattr(branching, "MOST_STEPS", 200_000)
+            patch.setattr(branch_and_bound, "MOST_STEPS", 200_000)
         return choose(
             UnitCandidates(session, EvictionPlugins()), number, rows, shares, never=never, solve=solve, follow=follow
         )  # fmt: skip
@@ -126,7 +126,7 @@ def test_what_has_a_follow_up_is_chosen_last(solve):
 
     def follow(tasks):
         helped = next((t.workload for t in tasks if t.model.name.startswith("cheap")), None)
-        return [] if helped is None else [Cut(helped, frozenset())]
+        return [] if helped is None else [FollowUpCut(helped, frozenset())]
 
     for by_solver in (False, True):
         assert names(chosen(found, "q", solve=solve, by_solver=by_solver)) == ["cheap-0"]
@@ -138,7 +138,7 @@ def test_a_follow_up_that_no_set_avoids_is_taken_as_it_is(solve):
     found = cluster([node("n", cpu=10)], [runs("w", 4, running=60)], [queue("q", max={"cpu": 2})])
 
     def follow(tasks):
-        return [Cut(t.workload, frozenset()) for t in tasks]
+        return [FollowUpCut(t.workload, frozenset()) for t in tasks]
 
     assert names(chosen(found, "q", solve=solve, follow=follow)) == ["w-0"]
 
@@ -147,7 +147,7 @@ def test_a_cut_says_which_sets_do_not_count():
     """It forbids the victim alone, not with what would be evicted for it."""
     victim, other = object(), object()
     task, further = object(), object()
-    cut = Cut(victim, frozenset([further]))
+    cut = FollowUpCut(victim, frozenset([further]))
     one, two = SimpleNamespace(workload=victim, tasks=(task,)), SimpleNamespace(workload=other, tasks=(further,))
     assert [respects(takes, [cut]) for takes in ([one], [two], [one, two], [])] == [False, True, True, True]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.quota.units import EvictionUnit
 
-Follow = Callable[[Sequence[TaskState]], Sequence["Cut"]]
+Follow = Callable[[Sequence[TaskState]], Sequence["FollowUpCut"]]
 """Says of tasks that would be evicted what would follow; nothing where nothing does."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class FollowUpCut:
     """For ``victim``, one of the set, ``evicts`` would be evicted next."""
 
     victim: WorkloadState
@@ -32,7 +32,7 @@ class Cut:
         return not self.evicts.isdisjoint(take.tasks)
 
 
-def respects(takes: Iterable[EvictionUnit], cuts: Sequence[Cut]) -> bool:
+def respects(takes: Iterable[EvictionUnit], cuts: Sequence[FollowUpCut]) -> bool:
     """Whether a set is none of those that are told apart."""
     chosen = list(takes) if cuts else []
     return not any(

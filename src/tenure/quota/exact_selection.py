@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import gcd, inf
 
-from tenure.quota.branching import alike
-from tenure.quota.following import Cut, respects
+from tenure.quota.branch_and_bound import alike
+from tenure.quota.follow_up_cuts import FollowUpCut, respects
 from tenure.quota.problem import QuotaProblem, QuotaSelection
 from tenure.quota.units import EvictionUnit
 
@@ -88,7 +88,7 @@ class _Columns:
             self.high.append(high)
 
 
-class Optimum:
+class ExactSelection:
     """The search for the best set; ``proved`` says whether it is known to be the best."""
 
     def __init__(
@@ -97,7 +97,7 @@ class Optimum:
         takes: Sequence[EvictionUnit],
         known: Sequence[EvictionUnit],
         solve: Solve,
-        cuts: Sequence[Cut] = (),
+        cuts: Sequence[FollowUpCut] = (),
     ) -> None:
         self.problem = problem
         self.solve = solve
@@ -320,7 +320,7 @@ def _takes_of_queues(problem: QuotaProblem, level: int, takes: Sequence[Eviction
     return int(any(problem.leaf_priority(t) == level for t in takes))
 
 
-def _bundles(problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[Cut]) -> Iterator[_Bundle]:
+def _bundles(problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]) -> Iterator[_Bundle]:
     """Put takes together that are alike; those of a workload that could be taken in several ways by themselves."""
     several: dict[str, int] = {}
     for take in takes:

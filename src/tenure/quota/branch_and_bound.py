@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate, product
 
 from tenure.engine.queues import Amount
-from tenure.quota.following import Cut, respects
+from tenure.quota.follow_up_cuts import FollowUpCut, respects
 from tenure.quota.problem import NOBODY, Binding, Key, Levels, QuotaProblem, add_levels, ordered
 from tenure.quota.units import EvictionUnit
 
@@ -60,7 +60,7 @@ class _State:
     cost: int = 0
 
 
-class Search:
+class BranchAndBound:
     """A search that starts from a set which is known, and gives the best that it has found.
 
     ``cuts`` say which sets do not count. What it ``finished`` is proved to be the best.
@@ -72,7 +72,7 @@ class Search:
         takes: Sequence[EvictionUnit],
         known: Sequence[EvictionUnit],
         limit: int,
-        cuts: Sequence[Cut] = (),
+        cuts: Sequence[FollowUpCut] = (),
     ) -> None:
         self.problem = problem
         self.best = list(known)
@@ -96,7 +96,7 @@ class Search:
         return self.steps < self.limit
 
     def run(self) -> list[EvictionUnit]:
-        """Search, and give the best set."""
+        """BranchAndBound, and give the best set."""
         if not self.tried or len(self.items) > MOST_ITEMS:
             self.steps = self.limit
         else:
@@ -189,7 +189,7 @@ def _sum(first: dict[int, int], second: dict[int, int]) -> dict[int, int]:
     return {row: amount + second[row] for row, amount in first.items()}
 
 
-def _items(problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[Cut]) -> Iterator[_Item]:
+def _items(problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]) -> Iterator[_Item]:
     by_workload: dict[str, list[EvictionUnit]] = {}
     for take in takes:
         by_workload.setdefault(take.workload.key, []).append(take)
@@ -203,7 +203,7 @@ def _items(problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[
         yield _item(problem, bundle, [tuple(bundle[:count]) for count in range(len(bundle) + 1)])
 
 
-def alike(problem: QuotaProblem, take: EvictionUnit, cuts: Sequence[Cut]) -> object:
+def alike(problem: QuotaProblem, take: EvictionUnit, cuts: Sequence[FollowUpCut]) -> object:
     """Give what takes of one leaf have in common that are decided about together: only their number matters."""
     charges = problem.charges(take.tasks)
     alone = take if any(cut.concerns(take) or cut.prevented_by(take) for cut in cuts) else None
@@ -211,7 +211,7 @@ def alike(problem: QuotaProblem, take: EvictionUnit, cuts: Sequence[Cut]) -> obj
 
 
 def _combinations(
-    problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[Cut]
+    problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]
 ) -> list[tuple[EvictionUnit, ...]]:
     """Give what may be taken of an elastic workload: numbers of equal surplus tasks, or compound takes."""
     groups: dict[object, list[EvictionUnit]] = {}
