@@ -24,6 +24,12 @@ from tenure.simulator.work import JobProgress
 
 NEVER = 1 << 62
 
+MOST_IDLE = 1000
+"""Times in a row that some rule asks to be looked at again and nothing comes of it, while nothing else is to happen.
+
+A simulation ends then: what runs on for ever, and what waits for it, would keep it going without end.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class SimulationSetup:
@@ -96,6 +102,7 @@ class Simulation:
         self.saves: list[tuple[int, int]] = []  # when, job
         self.done = 0
         self.now = 0
+        self.idle = 0
         self._start_initial(cluster.workloads)
         if setup.whole_mix:
             self._fix_mix()
@@ -173,7 +180,10 @@ class Simulation:
     def _next(self, arrival: int) -> int:
         """When something happens next: an arrival, an end, a task leaves, or a rule ends that refused something."""
         leaves = self.departures[0][0] if self.departures else NEVER
-        return min(arrival, self._next_end(), leaves, self.wakes[0] if self.wakes else NEVER)
+        soonest = min(arrival, self._next_end(), leaves, self.saves[0][0] if self.saves else NEVER)
+        if soonest < NEVER:
+            self.idle = 0
+        return min(soonest, self.wakes[0] if self.wakes and self.idle < MOST_IDLE else NEVER)
 
     def _depart_all(self, now: int) -> None:
         """Evicted tasks leave their nodes; what was told that it has to go has made its checkpoint."""
@@ -227,6 +237,7 @@ class Simulation:
 
     def _decide(self, now: int) -> None:
         plan = self.scheduler.cycle(self.origin + now)
+        self.idle = 0 if plan.steps else self.idle + 1
         if plan.steps:
             self._carry_out(plan, now)
         if plan.wake is not None and plan.wake - self.origin not in self.wakes:
