@@ -192,7 +192,8 @@ class Tenant:
                                              for n in range(3000)], 7, "x", [[]], [{"name": {"a": 1}}]]),
             "expectedRuntime": self.random.choice(TEXTS), "evictionNotice": "9h",
             "stalenessGracePeriod": self.random.choice(["-1s", "9999h"]), "topology": {"required": "e"},
-            "checkpoint": {"restartOverhead": "2500000h", "interval": "1ns"}, "minSubGroup": self.random.choice(NUMBERS),
+            "checkpoint": {"restartOverhead": "2500000h", "interval": "1ns"},
+            "minSubGroup": self.random.choice(NUMBERS),
         }  # fmt: skip
         kept = {key: spec[key] for key in spec if self.random.random() < 0.5}
         kind = self.random.choice(["podgroups", "kai podgroups", "native podgroups", "native workloads", "jobsets"])
