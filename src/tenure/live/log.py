@@ -40,7 +40,7 @@ class _Text(logging.Formatter):
 
 
 class Log:
-    """Writes messages with fields."""
+    """The writer of messages with fields."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger

@@ -30,7 +30,7 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often is decided, in seconds.
+    """The pace of the loop, in seconds.
 
     ``least``: between the ends of two cycles, so that what comes together is decided together; ``most``: so long
     without a cycle where nothing changes, ``soon`` where something ends by itself; ``share``: of one core, what such
@@ -45,7 +45,10 @@ class Pace:
 
 @dataclass(slots=True)
 class Health:
-    """How the loop is, for probes and metrics. ``due``: when it looks again at the latest, of a monotonic clock."""
+    """The health of the loop, for probes and metrics.
+
+    ``due``: when it looks again at the latest, of a monotonic clock.
+    """
 
     due: float = field(default_factory=time.monotonic)
     cycles: int = 0
@@ -55,7 +58,10 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class CycleOutcome:
-    """What came of one cycle: for metrics and the log. ``external``: what was done about pods of another scheduler."""
+    """The outcome of one cycle, for metrics and the log.
+
+    ``external``: what was done about pods of another scheduler.
+    """
 
     plan: Plan
     observed: Any
@@ -68,7 +74,7 @@ class CycleOutcome:
 
 
 class Loop:
-    """Decides on a live cluster for as long as this process leads.
+    """The loop that decides on a live cluster for as long as this process leads.
 
     Parameters
     ----------

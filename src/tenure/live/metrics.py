@@ -15,7 +15,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class LiveMetrics:
-    """What is counted of plans, and of what came of them."""
+    """The metrics of plans, and of what came of them."""
 
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()

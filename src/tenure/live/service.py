@@ -30,7 +30,7 @@ FAILED_PAUSE = 1.0
 
 
 class Service:
-    """One replica of the scheduler."""
+    """A replica of the scheduler."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ class QuotaStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
-    """What the scheduler wrote.
+    """The status of a queue, as the scheduler wrote it.
 
     ``usage``: decayed resource-seconds by resource, for time-based fairness, as they were at ``usage_at`` (µs since
     the epoch; unset: now). GPUs count in whole ones, CPU in cores.

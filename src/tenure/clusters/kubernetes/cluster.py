@@ -31,7 +31,7 @@ _MOST_REMEMBERED = 100_000
 
 
 class KubernetesCluster:
-    """Observes an API server and acts on it.
+    """A cluster behind an API server, observed and acted on.
 
     ``failed`` is told of what broke a watch and should not.
     ``explains``: it writes on pods why they wait. ``observed_version`` changes when something else is observed.

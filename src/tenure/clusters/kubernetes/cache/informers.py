@@ -73,7 +73,9 @@ _KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool"})
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is read beside the cluster-wide kinds. ``yunikorn``: namespace and name of YuniKorn's ConfigMap.
+    """The options of an informer cache: what is read beside the cluster-wide kinds.
+
+    ``yunikorn``: namespace and name of YuniKorn's ConfigMap.
 
     ``only_reads``: nothing will be decided on for this cluster, so that what may not be read may be left out.
     ``schedulers``: names of schedulers whose pods count as Tenure's.
@@ -88,9 +90,9 @@ class Options:
 
 @dataclass(slots=True)
 class ObjectProblems:
-    """What is wrong with objects, as it was told since it was last asked for; the same is told once.
+    """The problems of objects that were reported since the last look; the same problem is reported once.
 
-    ``count`` is how often anything was told, ever.
+    ``count`` is how often any was reported, ever.
     """
 
     told: dict[tuple[str, str, str, str], None] = field(default_factory=dict)
@@ -116,7 +118,7 @@ class ObjectProblems:
 
 
 class InformerCache:
-    """All watches, and what they were told. ``changed`` is set whenever something may have changed.
+    """The objects of an API server as its watches report them. ``changed`` is set whenever something may have changed.
 
     ``failed`` is told of what breaks a watch and should not.
     """

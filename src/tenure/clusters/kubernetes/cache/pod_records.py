@@ -26,7 +26,7 @@ _NONE: dict[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class PodRecord:
-    """What is kept of a pod. ``group`` is the kind and name of what makes it one workload with others.
+    """The record that is kept of a pod. ``group`` is the kind and name of what makes it one workload with others.
 
     ``waits`` is reason and message of its condition ``PodScheduled`` while that is false. ``started`` is the start
     time of its workload as it was written on it, in µs since the epoch. ``replaces`` is the uid of the pod whose
@@ -73,7 +73,7 @@ class PodRecord:
 
 
 class PodReader:
-    """Makes records of pods; equal parts are shared between them."""
+    """The maker of pod records; equal parts are shared between them."""
 
     def __init__(self, own_namespace: str = "", schedulers: frozenset[str] = frozenset()) -> None:
         self.specs = PodDemandTable()

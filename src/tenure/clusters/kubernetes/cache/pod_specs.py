@@ -53,7 +53,7 @@ _LOCAL = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PodDemand:
-    """What a pod asks for. ``problems`` say what of it could not be read; then it is never placed."""
+    """The demand of a pod: what it asks for. ``problems`` say what of it could not be read; then it is never placed."""
 
     spec: TaskSpec
     min_member: int | None = None
@@ -61,7 +61,7 @@ class PodDemand:
 
 
 class PodDemandTable:
-    """What was asked for so far, by the bytes of what decides about it."""
+    """The table of pod demands, by the bytes of what decides about each."""
 
     def __init__(self) -> None:
         self._by_bytes: dict[bytes, PodDemand] = {}

@@ -31,7 +31,7 @@ _HEADERS = {"Accept": JSON, "User-Agent": "tenure"}
 
 
 class Status(msgspec.Struct):
-    """What the API server says of a failed request."""
+    """The status that the API server gives of a failed request."""
 
     message: str = ""
     reason: str = ""

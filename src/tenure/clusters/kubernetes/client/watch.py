@@ -45,7 +45,7 @@ _EXPIRED = frozenset({"Expired", "Gone", "ResourceExpired"})
 
 
 class EventHandler(Protocol[T_contra]):
-    """Who is told what there is. Keys are namespace and name."""
+    """A receiver of what a watch reports. Keys are namespace and name."""
 
     def put(self, item: T_contra) -> None:
         """Take an object as it is now."""
@@ -65,7 +65,7 @@ class WatchReports(NamedTuple):
 
 
 class Reflector(Generic[T]):
-    """Keeps a sink in step with the objects under a path of the API, in a thread of its own.
+    """The thread that keeps an event handler in step with the objects under a path of the API.
 
     ``synced`` is set once the sink has been told of a complete list; ``lag`` says for how many seconds nothing was
     heard. ``changed`` is called after each change. What is ``optional`` counts as none where it may not be read.

@@ -20,7 +20,7 @@ API: Final = "rbac.authorization.k8s.io/v1"
 
 
 class Role(StrEnum):
-    """What an installation is for."""
+    """The role of an installation: what it is for."""
 
     SCHEDULER = "scheduler"
     READ_ONLY = "read-only"

@@ -30,7 +30,7 @@ MOST_LABEL_BYTES: Final = 4096
 
 
 class EvictionEntry(msgspec.Struct, rename="camel", omit_defaults=True, frozen=True):
-    """One eviction, as it is written. Times are RFC 3339; ``lost`` in resource-µs."""
+    """An eviction as it is written to the log. Times are RFC 3339; ``lost`` in resource-µs."""
 
     at: str
     workload: str

@@ -29,7 +29,7 @@ _FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class GroupDeclaration:
-    """What is said of a workload as a whole. ``values`` are attributes of a `Workload`."""
+    """The declaration of a workload as a whole, beside its pods. ``values`` are attributes of a `Workload`."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     priority_class: str = ""

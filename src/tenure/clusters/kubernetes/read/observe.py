@@ -90,7 +90,7 @@ class Observed:
 
 
 class Observer:
-    """Makes clusters of what a mirror holds; workloads whose pods did not change are made once."""
+    """The maker of clusters from the informer cache; workloads whose pods did not change are made once."""
 
     def __init__(self, informers: InformerCache, settings: Settings | None = None) -> None:
         self.informers = informers

@@ -42,7 +42,7 @@ SYSTEM_PRIORITY = 2_000_000_000
 
 
 class EvictionHistory(NamedTuple):
-    """What the log of evictions says of a workload. Times in µs since the epoch."""
+    """The past evictions of a workload, as the eviction log has them. Times in µs since the epoch."""
 
     last_evicted_at: int | None = None
     not_before: int | None = None

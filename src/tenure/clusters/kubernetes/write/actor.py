@@ -58,7 +58,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a plan: the steps that were carried out, and those that were not."""
+    """The outcome of a plan: the steps that were carried out, and those that were not."""
 
     done: list[PlanStep] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -66,7 +66,10 @@ class Outcome:
 
 
 class Actor:
-    """Carries plans out. ``allowed`` is asked before each write, and raises where this process may write no more."""
+    """The writer that carries plans out on an API server.
+
+    ``allowed`` is asked before each write, and raises where this process may write no more.
+    """
 
     def __init__(
         self,
