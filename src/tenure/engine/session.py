@@ -147,7 +147,8 @@ class Session:
     def leaves_at(self, task: TaskState) -> int:
         """When a terminating task should be gone: after that it is stuck."""
         grace = task.model.grace_period
-        return task.terminating_since + (DEFAULT_GRACE_PERIOD if grace is None else grace)
+        grace = DEFAULT_GRACE_PERIOD if grace is None else grace
+        return task.terminating_since + min(grace, self.settings.disruption.max_grace_period)
 
     def above(self, leaf: int) -> list[Queue]:
         """Give a leaf queue and all above it, upward; none for pods of other schedulers."""
