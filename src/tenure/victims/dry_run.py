@@ -54,6 +54,12 @@ class Consequences(Protocol):
     ) -> Refusal | None:
         """Refuse a set that is carried out on the session; else note in ``result`` what follows from it."""
 
+    def of(self, cause: Cause, tasks: Sequence[TaskState]) -> tuple[FollowUp, ...]:
+        """Give the follow-ups of evicting tasks for nobody; nothing is evicted yet, and nothing is afterwards."""
+
+    def of_plan(self) -> tuple[FollowUp, ...]:
+        """Give the follow-ups of a finished plan, whose evictions are made on the session."""
+
 
 @dataclass(slots=True)
 class AcceptedSet:
