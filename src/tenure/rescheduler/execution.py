@@ -10,6 +10,7 @@ from tenure.engine.plan import Reason, Refused
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import RUNNING, TaskState, WorkloadState
 from tenure.model.workload import DEFAULT_GRACE_PERIOD
+from tenure.rescheduler.certificate import priced
 from tenure.rescheduler.enact import enact
 from tenure.rescheduler.heuristic.repair import suitable
 from tenure.rescheduler.memory import CAUSE, MoveMemory, PastMove, moves_of
@@ -66,8 +67,8 @@ class TriggerExecution:
         exact: bool = True,
     ) -> tuple[ProblemView, MoveAnswer]:
         """Find the cheapest moves of ``tasks`` after which all that is asked for holds."""
-        made = view(self.state, tasks, contenders, emptied, cooled)
-        return made, suitable(self.state, made, self.solver if exact else None, self.limits)
+        made = view(self.state, tasks, contenders, emptied, cooled, exact=True)
+        return made, priced(made, suitable(self.state, made, self.solver if exact else None, self.limits))
 
     def landing(self) -> list[PastMove]:
         """Give the moves that have not landed yet.

@@ -154,8 +154,8 @@ class Certificate:
     (none was found, and none was ruled out).
     """
 
-    cost: int | None
-    lower_bound: int
+    cost: float | None
+    lower_bound: float
     method: str
     reason: str = ""
 
