@@ -2,8 +2,9 @@
 
 Beside ``NAME.yaml`` stands ``NAME.expected.yaml``: ``steps`` as ``ACTION TASK NODE [DEVICES]``, ``pending`` with the
 codes of the reasons by workload, ``estimatedStart`` by workload where a case is about that, ``moves`` the certificates
-where one is about those, ``refused`` the shields that kept a victim, ``cycles`` and ``every``. ``without`` is the difference to a file in which one rule is taken away,
-entries of lists by name, null for nothing; ``evicted`` are the tasks that go then: so this rule alone kept them.
+where one is about those, ``refused`` the shields that kept a victim, ``cycles`` and ``every``. ``without`` is the
+difference to a file in which one rule is taken away, entries of lists by name, null for nothing; ``evicted`` are the
+tasks that go then: so this rule alone kept them.
 """
 
 from __future__ import annotations
