@@ -23,7 +23,7 @@ Rank = tuple[object, ...]
 
 
 class TaskNomination(NamedTuple):
-    """What one task was promised."""
+    """The nomination of one task."""
 
     task: TaskState
     node: int

@@ -26,7 +26,7 @@ Mask = NDArray[np.bool_]
 
 
 class RemainingCapacity(Protocol):
-    """What is left beside a promise to somebody else."""
+    """The capacity that remains beside a reservation for somebody else."""
 
     def has_room(self, task: TaskState) -> Mask:
         """Nodes on which one task fits."""

@@ -18,7 +18,7 @@ from tenure.engine.workloads import (
 
 
 class Steps:
-    """Makes next steps; steps of one shape share its `Shape`."""
+    """The maker of demands; demands of one shape share its `Shape`."""
 
     def __init__(self) -> None:
         self._shapes: dict[object, Shape] = {}

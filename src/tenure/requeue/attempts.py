@@ -30,7 +30,7 @@ ASKED = 16
 
 
 class RequeueAttempts:
-    """What the search for one candidate and that for a set share; ``cut`` is where the steps ran out, if they did."""
+    """The attempts of requeue, with what single candidates and sets share; ``cut`` is where the steps ran out."""
 
     def __init__(self, state: EvictionState, shares: CurrentShares, outcome: RequeueOutcome) -> None:
         self.state = state

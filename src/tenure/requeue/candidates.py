@@ -20,7 +20,7 @@ from tenure.victims.pieces import Piece, pieces_of
 
 
 class CandidateKind(NamedTuple):
-    """What candidates of one kind have in common; ``held`` is what goes, None where that may be a part of them."""
+    """The properties that candidates of one kind share; ``held`` is what goes, None where that may be a part."""
 
     leaf: int
     priority: int

@@ -13,7 +13,7 @@ from tenure.victims.rules import CauseRules
 
 
 class RequeueDryRuns(DryRuns):
-    """As `DryRuns`; ``returns`` is what is known as long as nothing is committed, None where nothing is."""
+    """The dry runs of requeue; ``returns`` is what is known as long as nothing is committed, None where nothing is."""
 
     returns: KnownReturns | None = None
 

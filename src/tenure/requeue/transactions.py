@@ -36,7 +36,7 @@ OF_ROOM = (NO_ROOM, IN_VAIN, TAKES_BACK)
 
 
 class RequeueTransactions:
-    """One cycle's attempts."""
+    """The attempts of requeue in one cycle."""
 
     def __init__(
         self,

@@ -117,7 +117,7 @@ def in_order(leaves: Iterable[tuple[int, Iterable[Piece]]]) -> Iterator[Piece]:
 
 
 class DeferredCandidates:
-    """What is gathered only where a search comes to it: leaves that are not open to a contender as things stand."""
+    """Leaves that are not open to a contender as things stand; they are gathered when a search comes to them."""
 
     def __init__(
         self, gatherer: CandidateGatherer, contender: WorkloadState, rules: CauseRules, leaves: Iterable[int]

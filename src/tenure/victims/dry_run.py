@@ -33,7 +33,7 @@ NO_ROOM, TAKES_BACK, IN_VAIN, NO_LANDING = "no-room", "takes-back", "in-vain", "
 
 
 class FollowUp(NamedTuple):
-    """What one cause would do next for a victim of a set: whom it would evict, in millionths of what that costs."""
+    """A follow-up: whom one cause would evict next for a victim of a set, and in millionths of what that costs."""
 
     of: WorkloadState
     cause: Cause
@@ -42,7 +42,7 @@ class FollowUp(NamedTuple):
 
 
 class Consequences(Protocol):
-    """Judges what all enabled causes would do once a set has gone."""
+    """The judgement of what all enabled causes would do once a set has gone."""
 
     def judge(
         self,
@@ -106,7 +106,7 @@ def in_stages(session: Session, pieces: Sequence[Piece], asked: Amount) -> list[
 
 
 class DryRuns:
-    """Tries sets on a session, each inside a transaction and an epoch of its own; counts how many.
+    """The trials of sets on a session, each in a scenario and an epoch of its own; ``count`` says how many.
 
     So what was found out about room in one is not believed in another, and after an undone trial everything that was
     known before it holds again.

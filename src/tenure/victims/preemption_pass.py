@@ -42,7 +42,7 @@ MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
 
 
 class PreemptionPass:
-    """One action's pass over all contenders."""
+    """The pass of one action over all contenders."""
 
     def __init__(self, state: EvictionState, cause: Cause, make_rules: MakeRules) -> None:
         self.state = state

@@ -35,7 +35,7 @@ class EvictionTimes(NamedTuple):
 
 
 class NoEffectPass(NamedTuple):
-    """What a pass that helped nobody depends on: the epoch of room, the fair shares, and when a shield ends next."""
+    """The state in which a pass helped nobody: the epoch of room, the fair shares, and when a shield ends next."""
 
     epoch: int
     fair: list[list[int]]
@@ -43,7 +43,7 @@ class NoEffectPass(NamedTuple):
 
 
 class VictimMemory:
-    """What is known from earlier cycles: what is held where, the shares, and for whom no move makes room.
+    """The knowledge kept from earlier cycles: what is held where, the shares, and for whom no move makes room.
 
     ``without_target`` has, for equivalent contenders, the `PreemptibleUsage.departures` at which what would have to
     move for them found no place to land, and when the first shield ends that kept something from being moved.
@@ -73,7 +73,9 @@ class VictimMemory:
 
 @dataclass(slots=True)
 class EvictionState:
-    """One cycle's evictions. ``paid``: tasks that held a nomination when the cycle began.
+    """The evictions of one cycle, with what the actions that evict share.
+
+    ``paid``: tasks that held a nomination when the cycle began.
 
     ``evicted`` are the workloads that lost something in this cycle, ``moved`` those of them that were moved.
     ``memories`` are the last passes of each cause that helped nobody; they outlive the cycle. ``before`` has the times
