@@ -6,24 +6,25 @@ from dataclasses import replace
 
 from tenure.engine.cost import MICRO
 from tenure.rescheduler.milp.cover_bounds import NEVER
-from tenure.rescheduler.problem.build import ProblemView
-from tenure.rescheduler.problem.definition import MoveAnswer
+from tenure.rescheduler.problem.definition import Certificate, MoveAnswer
 
 
-def priced(made: ProblemView, answer: MoveAnswer) -> MoveAnswer:
-    """Give an answer whose certificate is in weighted resource-seconds, as the steps of the plan are.
+def in_plan(answer: MoveAnswer) -> Certificate:
+    """Give a certificate in weighted resource-seconds, as the steps of the plan are.
 
     Where prices were rounded down, or up from nothing, the bound is that much lower.
     """
-    certificate = answer.certificate
-    moved = None if certificate.cost is None else sum(made.prices[m.task] for m in answer.moves)
+    certificate, prices, unit = answer.certificate, answer.prices, answer.unit
+    if not prices:
+        return certificate
+    moved = None if certificate.cost is None else sum(prices[m.task] for m in answer.moves)
     bound: float = certificate.lower_bound
     if bound < NEVER:
-        raised = sum(p < made.unit for p in made.prices)
-        lowest = max(0, certificate.lower_bound - raised) * made.unit
+        lowest = max(0, certificate.lower_bound - sum(p < unit for p in prices)) * unit
         bound = (lowest if moved is None else min(lowest, moved)) / MICRO
-    cost = None if moved is None else moved / MICRO
+    if moved is None:
+        return replace(certificate, lower_bound=bound)
     reason = certificate.reason
-    if cost is not None and bound < cost and certificate.lower_bound == certificate.cost:
-        reason += f"; but for the rounding of prices to {made.unit / MICRO:g} weighted resource-seconds"
-    return replace(answer, certificate=replace(certificate, cost=cost, lower_bound=bound, reason=reason))
+    if bound < moved / MICRO and certificate.lower_bound == certificate.cost:
+        reason += f"; but for the rounding of prices to {unit / MICRO:g} weighted resource-seconds"
+    return replace(certificate, cost=moved / MICRO, lower_bound=bound, reason=reason)
