@@ -6,7 +6,7 @@ decided comes out as a plan. It never reads a clock: ``now`` is told to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tenure.engine import expectation
 from tenure.engine.classes import ClassTable
@@ -34,6 +34,7 @@ from tenure.engine.workloads import (
 from tenure.model.cluster import DEFAULT_QUEUE, DisruptionBudget, Eviction
 from tenure.model.node import Node
 from tenure.model.queue import Queue
+from tenure.model.resources import Labels
 from tenure.model.settings import Settings
 from tenure.model.workload import DEFAULT_GRACE_PERIOD, Workload
 
@@ -49,7 +50,13 @@ class Session:
     """
 
     def __init__(
-        self, nodes: Iterable[Node], queues: Iterable[Queue], settings: Settings, *, extra: Iterable[str] = ()
+        self,
+        nodes: Iterable[Node],
+        queues: Iterable[Queue],
+        settings: Settings,
+        *,
+        extra: Iterable[str] = (),
+        namespaces: Mapping[str, Labels] | None = None,
     ) -> None:
         node_list, queue_list = list(nodes), list(queues)
         self.settings = settings
@@ -61,7 +68,7 @@ class Session:
         self.classes = ClassTable(self.nodes)
         self.mix = Fragmentation(self.nodes)
         self.scorer = Scorer(self.nodes, settings.placement, self.mix)
-        self.terms = TermTable(self.nodes, self.journal)
+        self.terms = TermTable(self.nodes, self.journal, namespaces)
         self.steps = Steps()
         self.workloads: dict[str, WorkloadState] = {}
         self.on_node: list[set[TaskState]] = [set() for _ in node_list]

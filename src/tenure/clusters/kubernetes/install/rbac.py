@@ -50,7 +50,7 @@ _OWN: Final = tuple(resource.plural for resource in RESOURCES)
 
 CLUSTER_RIGHTS: Final = (
     Right("", ("nodes", "pods"), _OBSERVE, "what there is, and what runs on it"),
-    Right("", ("namespaces",), _OBSERVE, "their labels: which of them may use which queue"),
+    Right("", ("namespaces",), _OBSERVE, "their labels: which may use which queue, and whom terms of pods look at"),
     Right("scheduling.k8s.io", ("priorityclasses",), _OBSERVE, "priorities of workloads"),
     Right("policy", ("poddisruptionbudgets",), _OBSERVE, "budgets that evictions have to keep"),
     Right("batch", ("jobs",), _OBSERVE, "how many pods of a Job start together"),
