@@ -22,7 +22,7 @@ from tenure.fairness.reclaiming import Owed
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.landing import Landing
+from tenure.victims.joint_placement import JointPlacement
 from tenure.victims.pieces import Piece, held
 from tenure.victims.rules import CauseRules, PreemptRules, ReclaimEligibility
 
@@ -327,7 +327,7 @@ class DryRuns:
 
     def _land(self, contender: WorkloadState, victims: Sequence[WorkloadState], result: AcceptedSet) -> bool:
         """Find every moved task a place beside the contender's, which is served in its turn afterwards."""
-        landing = Landing(self.session, self.placer, contender, victims, [*result.evicted, *result.withdrawn])
+        landing = JointPlacement(self.session, self.placer, contender, victims, [*result.evicted, *result.withdrawn])
         landed = landing.find()
         result.placed += landed or ()
         return landed is not None
