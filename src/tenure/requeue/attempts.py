@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tenure.engine.allocation import held_back
 from tenure.engine.plan import Refused
 from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome
@@ -15,7 +16,6 @@ from tenure.requeue.commit import RequeueCommits
 from tenure.requeue.dry_run import RequeueDryRuns
 from tenure.requeue.memory import SearchPosition
 from tenure.requeue.rules import RequeueRules
-from tenure.victims.allocation_pass import held_back
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import Piece
 from tenure.victims.room_bounds import RoomDemand

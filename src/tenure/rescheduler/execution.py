@@ -127,8 +127,8 @@ class TriggerExecution:
         wave_of = {made.tasks[leg.move.task]: n for n, wave in enumerate(waves) for leg in wave}
         price = prices_of(self.state, [made.tasks[leg.move.task] for leg in legs])
         done = enact(self.state, made, [leg.move for leg in legs], answer.landings if last else ())
-        if done is None:
-            self._give_up(keys, trigger, answer, UNSUITED, nodes)
+        if done is None or isinstance(done, Refusal):
+            self._give_up(keys, trigger, answer, UNSUITED if done is None else done.message, nodes)
             return False
         self.report(keys, trigger, answer, waves, made, worth, nodes, len(waves) if last else 1)
         self._record(done.evicted, done.placed, price, contenders, wave_of, trigger)

@@ -8,6 +8,7 @@ from functools import cached_property
 from operator import gt, mul
 from typing import NamedTuple, Protocol
 
+from tenure.engine.allocation import AllocationOutcome, held_back, promise, serve
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.evictions import evict
 from tenure.engine.order import Keys, QueueOrder
@@ -23,7 +24,6 @@ from tenure.fairness.reclaiming import Owed
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.allocation_pass import AllocationOutcome, held_back, promise, serve
 from tenure.victims.joint_placement import JointPlacement
 from tenure.victims.pieces import Piece, held
 from tenure.victims.rules import CauseRules, PreemptRules, ReclaimEligibility
@@ -51,10 +51,16 @@ class Consequences(Protocol):
         contender: WorkloadState,
         victims: Sequence[WorkloadState],
         result: AcceptedSet,
-        rules: CauseRules,
+        cause: Cause,
         shares: CurrentShares,
     ) -> Refusal | None:
         """Refuse a set that is carried out on the session; else note in ``result`` what follows from it."""
+
+    def of(self, cause: Cause, tasks: Sequence[TaskState]) -> tuple[FollowUp, ...]:
+        """Give the follow-ups of evicting tasks for nobody; nothing is evicted yet, and nothing is afterwards."""
+
+    def of_plan(self) -> tuple[FollowUp, ...]:
+        """Give the follow-ups of a finished plan, whose evictions are made on the session."""
 
 
 @dataclass(slots=True)
@@ -193,7 +199,7 @@ class DryRuns:
         """Judge what a set leads to, and keep it, or remember it; gives the verdict, and whether it was kept."""
         if isinstance(result, AcceptedSet) and result.evicted and self.consequences is not None:
             victims = list(dict.fromkeys(t.workload for t in result.evicted))
-            result = self.consequences.judge(contender, victims, result, rules, self.shares) or result
+            result = self.consequences.judge(contender, victims, result, rules.cause, self.shares) or result
         if isinstance(result, AcceptedSet):
             keep = keep or (keep_if_last and not result.follow_ups)
             if keep:
