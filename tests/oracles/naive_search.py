@@ -11,7 +11,7 @@ from itertools import chain, combinations
 from types import SimpleNamespace
 
 from tests.engine.reference import NOW, THEN, Reference
-from tests.properties.taking_checker import GPU, HELD, asked, broken
+from tests.properties.taking_checker import HELD, asked, broken
 
 from tenure.model.workload import Phase
 
@@ -150,55 +150,52 @@ def after_of(cluster, played):
 
 
 def best_set(cluster, fair, contender, cause):
-    """The tasks of the best set that pays; None if none does."""
+    """Order and tasks of the best sets that pay, equal but for age and name; None if none does."""
     names = {w.key: w for w in cluster.workloads}
-    queues = {q.name: q for q in cluster.queues}
-    units = pieces(cluster, contender)
-    eligible = [p for p in units if (names[p[0][0]].queue == contender.queue) == (cause == "preempt")]
+    units = [p for p in pieces(cluster, contender) if (names[p[0][0]].queue == contender.queue) == (cause == "preempt")]
+    valid = {}
+    for chosen in chain.from_iterable(combinations(units, size) for size in range(1, len(units) + 1)):
+        gone = tuple(chain(*chosen))
+        if len(set(gone)) == len(gone) and verdict(cluster, fair, contender, cause, gone):
+            valid[chosen] = gone
     lowest = {}
-    for unit in eligible:
+    for unit in units:
         w = names[unit[0][0]]
         lowest[w.queue] = min(w.priority, lowest.get(w.queue, w.priority))
-    valid = {}
-    for size in range(1, len(eligible) + 1):
-        for chosen in combinations(eligible, size):
-            gone = tuple(chain(*chosen))
-            if len(set(gone)) == len(gone) and verdict(cluster, fair, contender, cause, gone):
-                valid[chosen] = gone
+    ranks = {c: _rank(cluster, names, c) for c in valid if not _refused(names, lowest, c, valid)}
+    least = min(ranks.values(), default=None)
+    return None if least is None else (least, [frozenset(valid[c]) for c in ranks if ranks[c] == least])
 
-    def used(chosen, queue):
-        found = {}
-        for unit in chosen:
-            w = names[unit[0][0]]
-            if w.queue == queue and w.priority > lowest[queue]:
-                found[w.priority] = found.get(w.priority, 0) + sum(asked(w.tasks[i]) for _, i in unit)
-        return sorted(found.items(), reverse=True)
 
-    def refused(one):
-        for other in valid:
-            differ = {names[unit[0][0]].queue for unit in set(one) ^ set(other)}
-            if len(differ) == 1 and used(other, *differ) < used(one, *differ):
-                return True
-        return False
+def _used(names, lowest, chosen, queue):
+    """What a set takes of each priority inside one queue, but of the lowest that there is: of that, cost decides."""
+    found = {}
+    for unit in chosen:
+        w = names[unit[0][0]]
+        if w.queue == queue and w.priority > lowest[queue]:
+            found[w.priority] = found.get(w.priority, 0) + sum(asked(w.tasks[i]) for _, i in unit)
+    return sorted(found.items(), reverse=True)
 
-    def rank(chosen):
-        tasks = valid[chosen]
-        level = max(queues[names[k].queue].priority for k, _ in tasks)
-        whole = sum(len(unit) >= core(names[unit[0][0]]) and _is_whole(names, unit) for unit in chosen)
-        return level, round(sum(cost(cluster, t) for t in tasks), 6), whole, len(tasks)
 
-    kept = [c for c in valid if not refused(c)]
-    if not kept:
-        return None
-    least = min(map(rank, kept))
-    return least, [frozenset(valid[c]) for c in kept if rank(c) == least]
+def _refused(names, lowest, one, valid):
+    """Whether another set that pays differs inside one queue only, and uses lower priorities there."""
+    for other in valid:
+        differ = {names[unit[0][0]].queue for unit in set(one) ^ set(other)}
+        if len(differ) == 1 and _used(names, lowest, other, *differ) < _used(names, lowest, one, *differ):
+            return True
+    return False
+
+
+def _rank(cluster, names, chosen):
+    """Order sets by queue priority, cost, cores and tasks."""
+    priority = {q.name: q.priority for q in cluster.queues}
+    tasks = list(chain(*chosen))
+    level = max(priority[names[k].queue] for k, _ in tasks)
+    whole = sum(_is_whole(names, unit) for unit in chosen)
+    return level, round(sum(cost(cluster, t) for t in tasks), 6), whole, len(tasks)
 
 
 def _is_whole(names, unit):
     """Whether a unit is all that a workload runs."""
-    return len(unit) == sum(t.phase in HELD for t in names[unit[0][0]].tasks)
-
-
-def only_gpus(cluster):
-    """Whether a cluster is one that this reading covers."""
-    return all(dict(t.spec.requests).keys() <= {GPU} for w in cluster.workloads for t in w.tasks)
+    w = names[unit[0][0]]
+    return len(unit) >= core(w) and len(unit) == sum(t.phase in HELD for t in w.tasks)
