@@ -46,6 +46,13 @@ class Document:
         made = [InputProblem(self.file, lines.get(path, 0), path_text(path), message) for path, message in listed]
         return tuple(sorted(made, key=lambda problem: problem.line))
 
+    def warnings(self, report: ProblemReport) -> tuple[InputProblem, ...]:
+        """Give what deserves a look, and how much more of it there is."""
+        told = self.problems(report.warnings)
+        if report.suppressed_warnings:
+            told += (InputProblem(self.file, 0, "", f"{report.suppressed_warnings} further warnings are not shown"),)
+        return told
+
     def require_clean(self, report: ProblemReport) -> None:
         """Raise what the report holds, if it holds problems."""
         if not report.problems:

@@ -36,7 +36,7 @@ from tenure.victims.state import EvictionState, VictimMemory
 
 TAKEN_AGAIN = "taken-again"
 
-STEPS = 32
+STEPS = 512
 """Sets that are tried for one workload and one cause."""
 
 MOST_HELPED = 16
@@ -44,6 +44,9 @@ MOST_HELPED = 16
 
 MOST_RIVALS = 4
 """Kinds of workloads of one leaf of which it is asked whether they would take the contender's place."""
+
+MOST_LOOKED_AT = 64
+"""Places of a leaf's order, from its beginning, in which such kinds are looked for."""
 
 MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
 
@@ -71,6 +74,7 @@ class Aftermath:
         self.session: Session = state.session
         self.causes = causes
         self.plugins = state.plugins.without_times()
+        self._known: dict[str, dict[Cause, MakeRules]] = {}
 
     # -- the questions ------------------------------------------------------------------------------------------------
 
@@ -138,6 +142,7 @@ class Aftermath:
         with session.scenario():
             session.new_epoch()
             self._settle(AcceptedSet([], []), everything=True)
+            shares = self.state.fairness.now()  # what was under notice asks again only now
             return tuple(self._found(list(self._may_be_helped(victims, self._enabled(""), shares)), shares))
 
     def _settle(self, result: AcceptedSet, *, everything: bool) -> None:
@@ -151,8 +156,12 @@ class Aftermath:
     # -- who is asked about -------------------------------------------------------------------------------------------
 
     def _enabled(self, cause: str) -> dict[Cause, MakeRules]:
-        enabled = enabled_for(self.session.settings, cause)
-        return {name: make for name, make in self.causes.items() if name in enabled}
+        """Give the causes that may follow from one, with their rules."""
+        found = self._known.get(cause)
+        if found is None:
+            enabled = enabled_for(self.session.settings, cause)
+            found = self._known[cause] = {name: make for name, make in self.causes.items() if name in enabled}
+        return found
 
     def _may_be_helped(
         self, victims: Iterable[WorkloadState], causes: Mapping[Cause, MakeRules], shares: CurrentShares
@@ -205,24 +214,38 @@ class Aftermath:
         shares: CurrentShares,
     ) -> Iterator[Asked]:
         """Give those that wait and might take the contender's place, by the rules of queues alone."""
-        for leaf, entries in self.session.waiting.entries.items():
-            cause: Cause = "preempt" if leaf == contender.leaf else "reclaim"
+        taking: dict[Cause, Callable[[WorkloadState], bool]] = {
+            "preempt": lambda r: r.leaf == contender.leaf and r.priority > contender.priority,
+            "reclaim": lambda r: r.leaf != contender.leaf,
+            "consolidate": self._room_in_all,
+        }
+        for cause, may in taking.items():
             if cause not in causes:
                 continue
-            kinds: set[object] = set()
-            for entry in entries:
-                rival: WorkloadState = entry[-1]
-                if cause == "preempt" and rival.priority <= contender.priority:
-                    break  # entries stand in the order of priorities
-                if rival.entry is not entry or rival is contender or rival in victims or rival.step is None:
-                    continue
-                kind = rival.step.amount, rival.priority if cause == "preempt" else 0
-                if kind in kinds:
-                    continue
-                kinds.add(kind)
+            for rival in self._kinds(contender, victims, may):
                 rules = causes[cause](rival, shares)
                 if self._may_take_from(rules, contender, got, result):
                     yield Asked(rival, rules)
+
+    def _kinds(
+        self,
+        contender: WorkloadState,
+        victims: Sequence[WorkloadState],
+        may: Callable[[WorkloadState], bool],
+    ) -> Iterator[WorkloadState]:
+        """Give the first of each kind that waits and may take something, a few of each leaf."""
+        for entries in self.session.waiting.entries.values():
+            kinds: set[object] = set()
+            for entry in entries[:MOST_LOOKED_AT]:
+                rival: WorkloadState = entry[-1]
+                if rival.entry is not entry or rival is contender or rival in victims or rival.step is None:
+                    continue
+                if not may(rival):
+                    continue
+                kind = rival.step.amount, rival.priority
+                if kind not in kinds:
+                    kinds.add(kind)
+                    yield rival
                 if len(kinds) == MOST_RIVALS:
                     break
 
