@@ -22,10 +22,11 @@ from tenure.engine.evictions import depart, evict
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
+from tenure.engine.workloads import GROW, PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
+from tenure.shields.delay import evicts_never
 from tenure.victims.allocation_pass import serve
 from tenure.victims.bounds import VictimBounds
 from tenure.victims.candidates import CandidateGatherer
@@ -168,7 +169,7 @@ class Aftermath:
     ) -> Iterator[Asked]:
         """Give victims that wait, with each cause that could do something for them by a cheap look."""
         for victim in victims:
-            if victim.step is None or victim.entry is None:
+            if victim.step is None or victim.entry is None or evicts_never(victim):
                 continue
             for cause, make in causes.items():
                 if self._could(cause, victim):
@@ -239,6 +240,8 @@ class Aftermath:
             for entry in entries[:MOST_LOOKED_AT]:
                 rival: WorkloadState = entry[-1]
                 if rival.entry is not entry or rival is contender or rival in victims or rival.step is None:
+                    continue
+                if evicts_never(rival):
                     continue
                 if not may(rival):
                     continue
@@ -317,9 +320,13 @@ class Aftermath:
             return SearchResult()
         gatherer = CandidateGatherer(self.session, self.plugins, memory.holdings)
         dry_runs = DryRuns(self.session, self.state.placer, shares, self.plugins, self.state.endings)
-        found = VictimSearch(self.session, dry_runs, workload, rules, gatherer.gather(workload, rules)).run(
-            SearchBudget(STEPS)
-        )
+        candidates = gatherer.gather(workload, rules)
+        found = VictimSearch(self.session, dry_runs, workload, rules, candidates).run(SearchBudget(STEPS))
+        spared = rules.cause != "consolidate" and workload.step.kind != GROW and gatherer.asked_to_be_spared
+        if found.pieces is None and spared:
+            with gatherer.everybody():
+                candidates = gatherer.gather(workload, rules)
+                found = VictimSearch(self.session, dry_runs, workload, rules, candidates).run(SearchBudget(STEPS))
         gatherer.close()
         return found
 

@@ -385,7 +385,8 @@ class VictimSearch:
                 if lower and lower[0] > level[0]:
                     break
                 candidate = [*outside, *subset]
-                if not uses_lower(lower, level) or not self.need.met(candidate):
+                spares = sum(p.spared for p in candidate) <= sum(p.spared for p in chosen)
+                if not (spares and uses_lower(lower, level)) or not self.need.met(candidate):
                     continue
                 if not budget.spend():
                     return None
