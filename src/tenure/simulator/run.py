@@ -85,7 +85,8 @@ class Simulation:
         settings = cluster.settings
         if setup.arrivals_only:  # what does not fit is dropped: nobody waits for whom somebody could give way
             settings = replace(settings, actions=("allocate",))
-        self.session = Session(cluster.nodes, cluster.queues, settings, extra=resources)
+        namespaces = {namespace.name: namespace.labels for namespace in cluster.namespaces}
+        self.session = Session(cluster.nodes, cluster.queues, settings, extra=resources, namespaces=namespaces)
         self.session.now = cluster.now
         self.session.add_workloads(cluster.workloads)
         self.scheduler = Scheduler(self.session)
