@@ -27,20 +27,13 @@ from tenure.engine.plan import Plan
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import GROW, PENDING, TERMINATING, TaskState, WorkloadState
+from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
-<<<<<<< HEAD
 from tenure.shields.delay import evicts_never
-from tenure.victims.allocation_pass import serve
-from tenure.victims.bounds import VictimBounds
-from tenure.victims.candidates import CandidateGatherer
-from tenure.victims.dry_run import AcceptedSet, DryRuns, FollowUp
-=======
 from tenure.victims.dry_run import AcceptedSet, FollowUp
 from tenure.victims.preemption_pass import MakeRules, PreemptionPass
->>>>>>> origin/main
 from tenure.victims.rules import CauseRules
 from tenure.victims.search import SearchBudget, SearchResult
 from tenure.victims.state import EvictionState, VictimMemory
@@ -373,24 +366,6 @@ class Aftermath:
 
     def _best_set(self, asked: Asked) -> SearchResult:
         """Search for the best set for one workload; the session stays as it is."""
-<<<<<<< HEAD
-        workload, rules, memory = asked.workload, asked.rules, self._memory
-        assert workload.step is not None
-        bounded = rules.cause != "requeue"
-        if bounded and VictimBounds(self.session, shares, memory.caps, rules.cause).infeasible(workload, workload.step):
-            return SearchResult()
-        gatherer = CandidateGatherer(self.session, self.plugins, memory.holdings)
-        dry_runs = DryRuns(self.session, self.state.placer, shares, self.plugins, self.state.endings)
-        candidates = gatherer.gather(workload, rules)
-        found = VictimSearch(self.session, dry_runs, workload, rules, candidates).run(SearchBudget(STEPS))
-        spared = rules.cause != "consolidate" and workload.step.kind != GROW and gatherer.asked_to_be_spared
-        if found.pieces is None and spared:
-            with gatherer.everybody():
-                candidates = gatherer.gather(workload, rules)
-                found = VictimSearch(self.session, dry_runs, workload, rules, candidates).run(SearchBudget(STEPS))
-        gatherer.close()
-        return found
-=======
         cause = asked.rules.cause
         search = self._passes.get(cause)
         if search is None:
@@ -404,7 +379,6 @@ class Aftermath:
             state, plan=Plan(self.session.now), plugins=self.plugins, memory=self._memory, detailed=False,
             aftermath=None, moved=set(), memories={}, budget=SearchBudget(STEPS),
         )  # fmt: skip
->>>>>>> origin/main
 
     @property
     def _memory(self) -> VictimMemory:

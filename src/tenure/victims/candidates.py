@@ -264,8 +264,8 @@ class CandidateGatherer:
 
     @cached_property
     def asked_to_be_spared(self) -> set[int]:
-        """Leaves in which something runs that asked to be spared, or did."""
-        return {w.leaf for w in self.session.workloads.values() if w.sparing and w.leaf >= 0 and w.occupied()}
+        """Leaves in which something asked to be spared, or did."""
+        return {w.leaf for w in self.session.workloads.values() if w.sparing and w.leaf >= 0}
 
     @contextmanager
     def everybody(self) -> Iterator[None]:

@@ -236,22 +236,22 @@ class PreemptionPass:
         self._give_up(contender, rules, alike, search)
         return False
 
-<<<<<<< HEAD
     def _may_take_spared(self, contender: WorkloadState) -> bool:
         """Whether, where nothing else helps, what asked to be spared may be taken: not to move it, nor for surplus."""
         grows = contender.step is not None and contender.step.kind == GROW
         return self.cause != "consolidate" and not grows and bool(self.gatherer.asked_to_be_spared)
 
-    def _searching(self, contender: WorkloadState, rules: CauseRules) -> VictimSearch:
-=======
     def best_set(self, contender: WorkloadState, rules: CauseRules, budget: SearchBudget) -> SearchResult:
         """Search for one contender alone; nothing is carried out, and who is served before it is not looked at."""
         if self.cause != "requeue" and self._infeasible(contender):
             return SearchResult()
-        return self._searching(contender, rules, alone=True).run(budget)
+        found = self._searching(contender, rules, alone=True).run(budget)
+        if found.pieces is None and not budget.hit and self._may_take_spared(contender):
+            with self.gatherer.everybody():
+                found = self._searching(contender, rules, alone=True).run(budget)
+        return found
 
     def _searching(self, contender: WorkloadState, rules: CauseRules, *, alone: bool = False) -> VictimSearch:
->>>>>>> origin/main
         """Make the search for one contender, among those whom the bounds leave."""
         carried_out = self.wave is None and not alone
         prepare = partial(self._prepare, contender, rules) if carried_out else None
