@@ -14,7 +14,7 @@ from tenure.clusters.kubernetes.cache.pod_records import BARE, DAEMON, MIRROR, O
 from tenure.clusters.kubernetes.read.groups import NOTHING_SAID, GroupDeclaration
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.resources import GPU
-from tenure.model.workload import Checkpoint, Phase, Task, TaskSpec, Workload
+from tenure.model.workload import NEVER, Checkpoint, Phase, Task, TaskSpec, Workload
 
 HELD = "tenure-held"
 """Scheduler of pods that are Tenure's and must not be touched: they hold room and belong to no queue."""
@@ -95,6 +95,8 @@ def make(
         values["min_member"] = _min_member(kind, about, pods, problems)
     if any(_says_no(classes.get(p.priority_class)) for p in pods):
         values.setdefault("allow_preemption", False)
+    if any(p.evicts_never or _evicts_never(classes.get(p.priority_class)) for p in pods):
+        values["preemption_policy"] = NEVER
     made = Workload(
         **{**values, "checkpoint": _checkpoint(values.get("checkpoint"), annotations, pods, now, problems)},
         name=name,
@@ -269,6 +271,10 @@ def _min_member(kind: str, about: GroupDeclaration, pods: Sequence[PodRecord], p
         going = (Phase.TERMINATING, Phase.FAILED)
         return max(1, sum(p.task.phase not in going for p in pods)) if owned else None
     return 1
+
+
+def _evicts_never(priority_class: Any) -> bool:
+    return priority_class is not None and priority_class.preemption_policy == NEVER
 
 
 def _says_no(priority_class: Any) -> bool:
