@@ -115,6 +115,22 @@ def make(
     return ObservedWorkload(_with_succeeded(made, about), tuple(pods), tuple(problems))
 
 
+def without_resources(made: ObservedWorkload, names: Collection[str]) -> ObservedWorkload:
+    """Give a workload whose tasks ask for some resources no longer, and are not placed for having asked for them."""
+    tasks = tuple(
+        replace(task, spec=_without(task.spec, names)) if any(n in names for n, _ in task.spec.requests) else task
+        for task in made.workload.tasks
+    )
+    return replace(made, workload=replace(made.workload, tasks=tasks))
+
+
+def _without(spec: TaskSpec, names: Collection[str]) -> TaskSpec:
+    asked = [name for name, _ in spec.requests if name in names]
+    kept = tuple((name, amount) for name, amount in spec.requests if name not in names)
+    told = f"{asked[0]}, one of {len(asked)} resources that no node has"
+    return replace(spec, requests=kept, unsupported=(*spec.unsupported, told))
+
+
 def without_waiting(made: ObservedWorkload) -> ObservedWorkload:
     """Give a workload with what stands on nodes alone."""
     pairs = [(p, t) for p, t in zip(made.pods, made.workload.tasks, strict=False) if t.phase in PLACED]
