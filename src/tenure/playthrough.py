@@ -40,7 +40,7 @@ class QueueView:
 
 @dataclass(slots=True)
 class PlayThrough:
-    """What came out of playing cycles: all steps, and the state after the last one.
+    """The outcome of playing cycles: all steps, and the state after the last one.
 
     ``follow_ups`` are those of each cycle's plan, with the number of the cycle. ``events`` has, for each event, the
     cycle in which it was first said. ``external`` is the plan of the last cycle for the pods of

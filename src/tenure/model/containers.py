@@ -183,7 +183,7 @@ class ListKind(ValueKind):
 
 
 class OneOrMap(ValueKind):
-    """One value, or a mapping."""
+    """A single value, or a mapping."""
 
     def __init__(self, one: ValueKind, many: MapKind) -> None:
         self.one, self.many = one, many

@@ -26,7 +26,7 @@ Definitions = dict[str, Schema]
 
 
 class ValueKind:
-    """How values of one kind are read (`decode`), written (`encode`) and described (`schema`)."""
+    """A kind of values: how they are read (`decode`), written (`encode`) and described (`schema`)."""
 
     shape: ClassVar[Schema] = {}
 
@@ -163,7 +163,7 @@ def _range(low: float, high: float) -> str:
 
 
 class ChoiceKind(ValueKind):
-    """One of some words."""
+    """A value that is one of several words."""
 
     def __init__(self, words: Sequence[str], convert: Callable[[str], Any] = str) -> None:
         self.values = {str(word): convert(word) for word in words}

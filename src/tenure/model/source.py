@@ -33,7 +33,7 @@ Locate = Callable[[Iterable[Path]], Lines]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file. ``locate`` finds the lines of paths; it reads the text again, so ask once for all."""
+    """A document of a file. ``locate`` finds the lines of paths; it reads the text again, so ask once for all."""
 
     file: str
     value: Any

@@ -22,7 +22,7 @@ from tenure.engine.evictions import depart, evict
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
@@ -86,12 +86,19 @@ class Aftermath:
         causes = self._enabled(rules.cause)
         got = [t for t in result.placed if t.workload is contender]
         helped = list(self._may_be_helped(victims, causes, shares))
-        rivals = list(self._rivals(contender, victims, got, result, causes, shares))
-        if not helped and not rivals:
+        at_risk = bool(got) and not contender.fixed and not self._within_guaranteed(contender.leaf, self._holding(got))
+        growing = at_risk and any(w is not contender and _will_grow(w) for w in self._nominated())
+        later = any(map(_will_grow, victims))
+        rivals = list(self._rivals(contender, victims, got, result, causes, shares)) if at_risk else []
+        if not (helped or rivals or growing or later):
             return None
         with self.session.scenario():
             self.session.new_epoch()
-            settle(self.state, result.evicted, result.placed)
+            self._settle(result, everything=growing)
+            if growing:
+                rivals = list(self._rivals(contender, victims, got, result, causes, shares))
+            if later:
+                helped = list(self._may_be_helped(victims, causes, shares))
             taker = self._taker(contender, rivals, shares)
             if taker is None:
                 result.follow_ups = tuple(self._found(helped, shares))
@@ -125,13 +132,21 @@ class Aftermath:
         session, shares = self.session, self.state.memory.shares()
         evicting = {s.workload for s in self.state.plan.steps if s.action == "evict"}
         victims = [w for key in sorted(evicting) if (w := session.workloads.get(key)) is not None and w.leaf >= 0]
-        helped = list(self._may_be_helped(victims, self._enabled(""), shares))
-        if not helped:
+        ask_later = any(_will_grow(w) or any(t.phase is TERMINATING for t in w.tasks) for w in victims)
+        if not (ask_later or any(self._may_be_helped(victims, self._enabled(""), shares))):
             return ()
         with session.scenario():
             session.new_epoch()
+            self._settle(AcceptedSet([], []), everything=True)
+            return tuple(self._found(list(self._may_be_helped(victims, self._enabled(""), shares)), shares))
+
+    def _settle(self, result: AcceptedSet, *, everything: bool) -> None:
+        """Let what a set changes come true; or all that the cycle has decided so far."""
+        session = self.session
+        if everything:
             settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
-            return tuple(self._found(helped, shares))
+        else:
+            settle(self.state, result.evicted, result.placed)
 
     # -- who is asked about -------------------------------------------------------------------------------------------
 
@@ -190,8 +205,6 @@ class Aftermath:
         shares: CurrentShares,
     ) -> Iterator[Asked]:
         """Give those that wait and might take the contender's place, by the rules of queues alone."""
-        if contender.fixed or not got or self._within_guaranteed(contender.leaf, self._holding(got)):
-            return
         for leaf, entries in self.session.waiting.entries.items():
             cause: Cause = "preempt" if leaf == contender.leaf else "reclaim"
             if cause not in causes:
@@ -212,6 +225,9 @@ class Aftermath:
                     yield Asked(rival, rules)
                 if len(kinds) == MOST_RIVALS:
                     break
+
+    def _nominated(self) -> set[WorkloadState]:
+        return {t.workload for t in self.session.nominated}
 
     def _may_take_from(
         self, rules: CauseRules, contender: WorkloadState, got: Sequence[TaskState], result: AcceptedSet
@@ -298,8 +314,11 @@ def settle(state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[
     session = state.session
     touched: dict[WorkloadState, None] = {}
     for task in evicted:
-        if task.leaving >= 0 and task.notice is None and not task.stuck:
-            depart(session, task)
+        if task.notice is None and not task.stuck and (task.leaving >= 0 or task.phase is TERMINATING):
+            if task.leaving >= 0:
+                depart(session, task)
+            else:
+                session.withdraw(task)
             touched[task.workload] = None
     for task in placed:
         if task.nominated >= 0 and task.leaving < 0:
@@ -336,3 +355,9 @@ def overdue(session: Session, workload: WorkloadState) -> bool:
 
 def _name(task: TaskState) -> tuple[str, int]:
     return task.workload.key, task.index
+
+
+def _will_grow(workload: WorkloadState) -> bool:
+    """Whether a workload that is nominated will ask for more once that is bound; it asks for nothing until then."""
+    waiting = {t.nominated >= 0 for t in workload.tasks if t.phase is PENDING}
+    return len(waiting) > 1

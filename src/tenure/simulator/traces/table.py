@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class TableRow:
-    """One line of a table. A cell that cannot be read is reported and makes the row not `ok`; reading goes on."""
+    """A line of a table. A cell that cannot be read is reported and makes the row not `ok`; reading goes on."""
 
     __slots__ = ("_cells", "_columns", "_problems", "line", "ok")
 
@@ -101,7 +101,7 @@ def first_line(head: str) -> list[str]:
 
 
 class UniqueNames:
-    """Watches that each job's name stands once."""
+    """The check that each job's name stands once."""
 
     __slots__ = ("_seen",)
 
