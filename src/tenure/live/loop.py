@@ -163,7 +163,7 @@ class Loop:
         turn = self._beside(observed, cluster.settings, allowed)
         notes = self._alone("tell", "", lambda: notes_of(allowed, session)) or []
         retried = self.isolation.quarantine.wake(now)
-        allowed.wake = min((at for at in (allowed.wake, retried) if at is not None), default=None)
+        allowed.wake = min((at for at in (allowed.wake, retried, observed.wake) if at is not None), default=None)
         if turn is not None:
             notes += turn.notes
             allowed.wake = min((at for at in (allowed.wake, turn.wake) if at is not None), default=None)
