@@ -214,7 +214,7 @@ def forbidden(played):
             if (workload, task) in nominated_to and not follows and step.cause != "quota":
                 breaches.append(f"cycle {cycle}: {task}, for which somebody was evicted, is evicted by {step.cause} "
                                 f"for {step.beneficiary}")  # fmt: skip
-            if step.beneficiary in victims and not follows:
+            if step.beneficiary in victims and step.beneficiary not in {of for of, _ in announced}:
                 breaches.append(f"cycle {cycle}: {task} is evicted by {step.cause} for {step.beneficiary}, "
                                 f"a victim of {victims[step.beneficiary]}")  # fmt: skip
         served = {s.beneficiary for s in evicted.values()}

@@ -108,7 +108,7 @@ class TermTable:
         self._eligible: dict[object, Mask] = {}
         self._by_pair: dict[tuple[str, str], list[int]] = {}
         self._general: dict[str, list[int]] = {}
-        """Rows that are found by no label, by the namespace that they look at; under no name those that look at more."""
+        """Rows that are found by no label, by the namespace that they look at; those that look at more by none."""
         self._matching: dict[tuple[Pairs, str], tuple[int, ...]] = {}
         count = len(nodes)
         self.match = np.zeros((2, 0, count), np.int64)

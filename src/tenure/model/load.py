@@ -10,6 +10,7 @@ from tenure.model import rules as _rules  # noqa: F401  registers the checks of 
 from tenure.model.check import check_cluster
 from tenure.model.cluster import Cluster, DisruptionBudget
 from tenure.model.collector import collector_paused
+from tenure.model.document import Document
 from tenure.model.entries import CLUSTER_KIND, SETTINGS_KIND, file_entry, settings_entry
 from tenure.model.expand import Expanded, Expander
 from tenure.model.problems import InputProblem
@@ -17,7 +18,7 @@ from tenure.model.queue import Queue
 from tenure.model.records import record_of
 from tenure.model.report import BAD, Path, ProblemReport, Trail, trail_of, unroll
 from tenure.model.settings import Settings
-from tenure.model.source import Document, read_document
+from tenure.model.source import read_document
 
 if TYPE_CHECKING:
     from tenure.model.yunikorn.convert import YuniKornQueues
@@ -113,7 +114,7 @@ def _cluster_of(document: Document, queues: YuniKornQueues | None = None) -> Loa
     report = ProblemReport()
     cluster = _read_cluster(document.value, report, queues)
     document.require_clean(report)
-    return Loaded(cluster, document.problems(report.warnings))
+    return Loaded(cluster, document.warnings(report))
 
 
 def _settings_of(document: Document) -> Settings:
@@ -182,7 +183,7 @@ def _report_findings(cluster: Cluster, made: Expanded, trails: dict[str, list[Tr
         if path in unread or (finding.path[0] == "queues" and "queues" not in trails and len(path) > 1):
             continue
         if finding.is_warning:
-            report.warnings.append((path, finding.message))
+            report.warn(trail_of(path), finding.message)
         else:
             report.add(trail_of(path), finding.message)
 

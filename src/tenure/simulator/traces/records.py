@@ -47,10 +47,19 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """The options of a trace reader: the machine's size, instead of a header's, and where a list of nodes is."""
+    """The options of a trace reader: the machine's size, instead of a header's, and where a list of nodes is.
+
+    Jobs submitted before ``start`` and at ``end`` or later (µs of the trace's own time) need not be kept.
+    """
 
     processors: int | None = None
     nodes_file: Path | None = None
+    start: int | None = None
+    end: int | None = None
+
+    def holds(self, submitted: int) -> bool:
+        """Tell whether a job submitted then is wanted."""
+        return (self.start is None or submitted >= self.start) and (self.end is None or submitted < self.end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,7 @@ class Observer:
             nodes=(*nodes, *beyond),
             queues=self._with_unknown(workloads),
             workloads=(*workloads, *self._outside.workloads(beyond)),
-            namespaces=self._listed_namespaces(),
+            namespaces=self._labelled_namespaces(),
             disruption_budgets=self._budgets(),
             evictions=tuple(sorted(map(eviction_log.eviction_of, log), key=lambda e: (e.at, e.workload, e.task))),
         )
@@ -315,7 +315,7 @@ class Observer:
         """Whether a pod is on a node of another pool."""
         return self._pools.get(record.task.node or "", self.informers.options.pool) != self.informers.options.pool
 
-    def _listed_namespaces(self) -> tuple[Namespace, ...]:
+    def _labelled_namespaces(self) -> tuple[Namespace, ...]:
         items = self._objects("namespaces").sorted()
         return tuple(Namespace(name=item.metadata.name, labels=item.metadata.labels or {}) for item in items)
 
