@@ -10,6 +10,7 @@ import sys
 import click
 
 from tenure.cli.errors import DONE, OUTSIDE_FAILED
+from tenure.cli.history_option import writes_history
 from tenure.cli.live_cluster import ClusterAddress, cluster_options
 
 
@@ -23,10 +24,14 @@ from tenure.cli.live_cluster import ClusterAddress, cluster_options
 @click.option("--verbose", is_flag=True, help="Also log each step and each refusal.")
 @click.option("--read-only", is_flag=True,
               help="Bind and evict nothing; say by events what would be evicted.")  # fmt: skip
+@click.option("--cluster-name", envvar="TENURE_CLUSTER", default="kubernetes", show_default=True, metavar="NAME",
+              help="What this cluster is called in its history.")  # fmt: skip
+@writes_history
 @cluster_options()
 def scheduler(
-    listen: str, in_flight: int, log_format: str, verbose: bool, read_only: bool, where: ClusterAddress
-) -> int:
+    listen: str, in_flight: int, log_format: str, verbose: bool, read_only: bool, cluster_name: str,
+    history: str | None, where: ClusterAddress,
+) -> int:  # fmt: skip
     """Schedule a live cluster's pods with schedulerName tenure, until it is ended."""
     from tenure.cli.live_cluster import connect, options_of, settings_of  # noqa: PLC0415  loaded when it runs
 
@@ -41,7 +46,7 @@ def scheduler(
     log = set_up(sys.stderr, form=log_format, verbose=verbose)
     identity = os.environ.get("POD_NAME") or f"{socket.gethostname()}_{os.getpid()}"
     service = Service(client, options, settings, identity=identity, in_flight=in_flight, log=log,
-                      read_only=read_only)  # fmt: skip
+                      read_only=read_only, history=history, name=cluster_name)  # fmt: skip
 
     def end(*_: object) -> None:
         service.stop()

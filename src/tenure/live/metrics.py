@@ -34,6 +34,9 @@ class LiveMetrics:
         self.pending = _gauge("tenure_pending_workloads", registry)
         self.lists = _gauge("tenure_watch_lists", registry)
         self.dropped = _gauge("tenure_events_dropped", registry)
+        self.history_backlog = _gauge("tenure_history_backlog", registry)
+        self.history_dropped = _gauge("tenure_history_dropped_records", registry)
+        self.history_away = _gauge("tenure_history_away", registry)
 
     def count(self, cycle: CycleOutcome) -> None:
         """Count a cycle."""
@@ -64,6 +67,12 @@ class LiveMetrics:
             self.writes.labels(failure.action, "refused").inc()
         for step in outcome.skipped:
             self.writes.labels(step.action, "skipped").inc()
+
+    def tell_of_history(self, backlog: int, dropped: int, *, away: bool) -> None:
+        """Tell how far the history is behind."""
+        self.history_backlog.set(backlog)
+        self.history_dropped.set(dropped)
+        self.history_away.set(away)
 
     def text(self) -> tuple[int, str, bytes]:
         """Give all metrics as Prometheus reads them."""

@@ -12,12 +12,15 @@ from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.read_only import NoReservations, ReadOnlyCluster
 from tenure.clusters.kubernetes.write.actor import Outcome
+from tenure.history.record import Origin
+from tenure.live.drain import HistoryDrain
 from tenure.live.external import ExternalRescheduler
 from tenure.live.figures import Figures
 from tenure.live.log import Log
 from tenure.live.loop import CycleOutcome, Loop, Pace
 from tenure.live.metrics import LiveMetrics
 from tenure.live.probes import Answer, Probes, plain
+from tenure.live.recorder import LiveRecorder
 from tenure.live.tables import WARNINGS
 from tenure.model.settings import Settings
 from tenure.telemetry.events import records_of
@@ -31,7 +34,7 @@ FAILED_PAUSE = 1.0
 class Service:
     """One replica of the scheduler."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a replica is made of
         self,
         client: Client,
         options: Options,
@@ -42,8 +45,17 @@ class Service:
         log: Log,
         pace: Pace | None = None,
         read_only: bool = False,
+        history: str | None = None,
+        name: str = "kubernetes",
     ) -> None:
         self.log = log
+        self.recorder = LiveRecorder(options.pool)
+        self.drain = None if history is None else HistoryDrain(
+            history, Origin(name, options.pool), told=lambda text: log.warning("history", trouble=text),
+            lost=self._history_lost,
+        )  # fmt: skip
+        self._forget = threading.Event()
+        self._term = 0
         self.election = Election(client, options.namespace, lease_name(options.pool), identity)
         self.cluster = (ReadOnlyCluster if read_only else KubernetesCluster)(
             client,
@@ -85,8 +97,12 @@ class Service:
             self._until_reachable()
             self.election.start()
             self.figures.start()
+            if self.drain is not None:
+                self.drain.start()
             self._go_on()
         finally:
+            if self.drain is not None:
+                self.drain.stop()
             self.log.info("scheduler ends")
             self.figures.stop()
             self.cluster.close()
@@ -128,12 +144,33 @@ class Service:
         cluster = cycle.observed.cluster
         self.figures.tell(cluster, self.cluster.paused_until(cluster.now), self.cluster.observed_version)
         self.metrics.count(cycle)
+        if self.drain is not None:
+            self._record(self.drain, cycle)
         self._tell_of_usage()
         self._log(cycle.outcome, cycle)
         if cycle.external is not None:
             self._log(cycle.external.outcome, cycle)
         for record in records_of(cycle.plan):
             self.log.debug(record.event, **record.fields)
+
+    def _record(self, drain: HistoryDrain, cycle: CycleOutcome) -> None:
+        """Hand on what the cycle says; nothing that goes wrong here may hold scheduling up."""
+        try:
+            now = cycle.observed.cluster.now
+            if self._forget.is_set():
+                self._forget.clear()
+                self.recorder.forget_evictions()
+            if self.election.terms != self._term:
+                self._term = self.election.terms
+                drain.add(self.recorder.begin(now, self.election.identity))
+            paused = self.cluster.paused_until(now)
+            drain.add(self.recorder.cycle(cycle.observed, cycle.plan, cycle.session, paused))
+        except Exception as error:  # noqa: BLE001  a bug in what is only told must not end a cycle
+            self.log.failed("the history misses a cycle", error)
+
+    def _history_lost(self) -> None:
+        """Records were dropped: those of evictions stand in the cluster's own log, and are given again."""
+        self._forget.set()
 
     def _log(self, outcome: Outcome, cycle: CycleOutcome) -> None:
         for failure in outcome.failures:
@@ -172,6 +209,8 @@ class Service:
     def _metrics(self) -> Answer:
         self.metrics.dropped.set(self.cluster.events.dropped)
         self.metrics.kept.set(sum(1 for _ in self.reservation_controller.tainted()))
+        if self.drain is not None:
+            self.metrics.tell_of_history(self.drain.backlog, self.drain.dropped, away=bool(self.drain.trouble))
         self.metrics.leads.set(self.election.leads)
         self.metrics.lists.set(sum(r.lists for r in self.cluster.informers.reflectors.values()))
         return self.metrics.text()

@@ -18,6 +18,9 @@ METRICS: Final = {
     "tenure_leader": "Whether this replica leads.",
     "tenure_pending_workloads": "Workloads with tasks that wait.",
     "tenure_watch_lists": "How often something was listed anew, over all watches.",
+    "tenure_history_backlog": "Records of the history that wait to be written.",
+    "tenure_history_dropped_records": "Records of the history that were dropped because too many waited.",
+    "tenure_history_away": "Whether the store of the history cannot be written.",
     "tenure_events_dropped": "Events that were not written: too many, or refused.",
 }
 
