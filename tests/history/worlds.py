@@ -58,7 +58,8 @@ def jobs(draw):
 def worlds(draw):
     """Draw a cluster and a trace."""
     nodes = tuple(
-        Node(name=f"n{i}", allocatable={CPU: 4_000, GPU: draw(st.integers(0, 4))}) for i in range(draw(st.integers(1, 3)))
+        Node(name=f"n{i}", allocatable={CPU: 4_000, GPU: draw(st.integers(0, 4))})
+        for i in range(draw(st.integers(1, 3)))
     )
     due = {name: draw(st.sampled_from([{}, {GPU: 2_000}, {CPU: 2_500}])) for name in "ab"}
     queues = (
@@ -67,7 +68,9 @@ def worlds(draw):
     )  # fmt: skip
     labels = draw(st.sampled_from([RecordingSettings(), RecordingSettings(team_label="team", user_label="who")]))
     now = draw(st.sampled_from([0, 1_780_271_999_500_000]))  # half a second before a month ends
-    return Cluster(now=now, nodes=nodes, queues=queues, settings=Settings(actions=ACTIONS, history=labels)), draw(jobs())
+    return Cluster(now=now, nodes=nodes, queues=queues, settings=Settings(actions=ACTIONS, history=labels)), draw(
+        jobs()
+    )
 
 
 def simulated(cluster, trace):
@@ -109,7 +112,7 @@ class Counted:
         self.caused_by_queue = defaultdict(int)
         self.evictions = defaultdict(set)
         self.begin, self.end = log.events[0][1], log.events[-1][1]
-        running, starts, left = {}, {}, {}
+        running, starts = {}, {}
         for kind, at, job, task, other, extra in log.events:
             model = log.workloads[job]
             if kind == BIND:
@@ -123,8 +126,7 @@ class Counted:
                 leaves = extra.leaves_at if extra.leaves_at >= 0 else at
                 self.end = max(self.end, leaves)
                 self._hold(model, task, leaves - since)
-                self._lose(log, job, task, extra, other, since, starts[job], at, leaves)
-        left.clear()
+                self._lose(log, (kind, at, job, task, other, extra), since, starts[job], leaves)
         for (job, task), since in running.items():
             self._hold(log.workloads[job], task, self.end - since)
         span = self.end - self.begin
@@ -138,7 +140,8 @@ class Counted:
             self.held[name] += amount * time
             self.held_by_queue[model.queue, name] += amount * time
 
-    def _lose(self, log, job, task, extra, other, since, start, at, leaves):
+    def _lose(self, log, event, since, start, leaves):
+        _, at, job, task, other, extra = event
         model = log.workloads[job]
         checkpoint = model.checkpoint
         interval = checkpoint.interval if checkpoint is not None else None

@@ -24,12 +24,15 @@ from tenure.cli.live_cluster import ClusterAddress, cluster_options
 @click.option("--verbose", is_flag=True, help="Also log each step and each refusal.")
 @click.option("--read-only", is_flag=True,
               help="Bind and evict nothing; say by events what would be evicted.")  # fmt: skip
+@click.option("--queue-metrics", metavar="A,B,…", default="",
+              help="Queues with metrics of their own, at most 200; all others are summed up as 'other'.")  # fmt: skip
 @click.option("--cluster-name", envvar="TENURE_CLUSTER", default="kubernetes", show_default=True, metavar="NAME",
               help="What this cluster is called in its history.")  # fmt: skip
 @writes_history
 @cluster_options()
-def scheduler(
-    listen: str, in_flight: int, log_format: str, verbose: bool, read_only: bool, cluster_name: str,
+def scheduler(  # noqa: PLR0913, PLR0917  one parameter for each option
+    listen: str, in_flight: int, log_format: str, verbose: bool, read_only: bool, queue_metrics: str,
+    cluster_name: str,
     history: str | None, where: ClusterAddress,
 ) -> int:  # fmt: skip
     """Schedule a live cluster's pods with schedulerName tenure, until it is ended."""
@@ -46,7 +49,8 @@ def scheduler(
     log = set_up(sys.stderr, form=log_format, verbose=verbose)
     identity = os.environ.get("POD_NAME") or f"{socket.gethostname()}_{os.getpid()}"
     service = Service(client, options, settings, identity=identity, in_flight=in_flight, log=log,
-                      read_only=read_only, history=history, name=cluster_name)  # fmt: skip
+                      read_only=read_only, history=history, name=cluster_name,
+                      queues=[name.strip() for name in queue_metrics.split(",") if name.strip()])  # fmt: skip
 
     def end(*_: object) -> None:
         service.stop()

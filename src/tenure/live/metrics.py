@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from tenure.clusters.kubernetes.write.actor import Outcome
 from tenure.live.loop import CycleOutcome
+from tenure.live.queue_metrics import QueueMetrics
 from tenure.live.tables import METRICS
 from tenure.telemetry.samples import samples_of
 from tenure.telemetry.tables import METRICS as OF_PLANS
@@ -17,7 +20,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 class LiveMetrics:
     """What is counted of plans, and of what came of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, queues: Iterable[str] = ()) -> None:
         registry = self.registry = CollectorRegistry()
         self._of_plans: dict[str, Counter | Gauge] = {}
         for metric in OF_PLANS:
@@ -33,6 +36,7 @@ class LiveMetrics:
         self.leads = _gauge("tenure_leader", registry)
         self.pending = _gauge("tenure_pending_workloads", registry)
         self.lists = _gauge("tenure_watch_lists", registry)
+        self.queues = QueueMetrics(registry, queues)
         self.dropped = _gauge("tenure_events_dropped", registry)
         self.history_backlog = _gauge("tenure_history_backlog", registry)
         self.history_dropped = _gauge("tenure_history_dropped_records", registry)
@@ -53,6 +57,7 @@ class LiveMetrics:
             else:
                 found.inc(sample.value)
         self._count_writes(cycle.outcome)
+        self.queues.count(cycle.session, cycle.outcome.done, cycle.observed.cluster.workloads)
         if cycle.external is not None:
             self._count_writes(cycle.external.outcome)
         waiting = (w for w in cycle.session.workloads.values() if w.leaf >= 0 and w.entry is not None)

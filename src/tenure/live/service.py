@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 
 from tenure.clusters.kubernetes.cache.informers import Options
 from tenure.clusters.kubernetes.client.leader import Election, NotLeaderError, lease_name
@@ -47,6 +48,7 @@ class Service:
         read_only: bool = False,
         history: str | None = None,
         name: str = "kubernetes",
+        queues: Sequence[str] = (),
     ) -> None:
         self.log = log
         self.recorder = LiveRecorder(options.pool)
@@ -72,7 +74,7 @@ class Service:
             identity,
             failed=lambda error: log.failed("figures could not be made", error),
         )
-        self.metrics = LiveMetrics()
+        self.metrics = LiveMetrics(queues)
         self.reservation_controller = (NoReservations if read_only else ReservationController)(
             self.cluster.client, self.cluster.informers
         )

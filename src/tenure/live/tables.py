@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 from tenure.telemetry.tables import EVENTS as OF_PLANS
 
@@ -23,6 +23,32 @@ METRICS: Final = {
     "tenure_history_away": "Whether the store of the history cannot be written.",
     "tenure_events_dropped": "Events that were not written: too many, or refused.",
 }
+
+
+class QueueMetric(NamedTuple):
+    """A metric by queue: its labels are a queue (named, or ``other``), a cause, a resource."""
+
+    name: str
+    help: str
+    kind: Literal["gauge", "counter"]
+    labels: tuple[str, ...]
+
+
+QUEUE_METRICS: Final = (
+    QueueMetric("tenure_queue_allocated", "What a queue is allocated: GPUs, cores, bytes.", "gauge",
+                ("queue", "resource")),
+    QueueMetric("tenure_queue_guaranteed", "What a queue is guaranteed.", "gauge", ("queue", "resource")),
+    QueueMetric("tenure_queue_pending_workloads", "Workloads of a queue with tasks that wait.", "gauge", ("queue",)),
+    QueueMetric("tenure_queue_evictions_total", "Tasks of a queue that were evicted, by cause.", "counter",
+                ("queue", "cause")),
+    QueueMetric("tenure_queue_lost_resource_seconds_total",
+                "What evictions destroyed of a queue's work, by cause: seconds of GPUs, cores, GiB.", "counter",
+                ("queue", "cause", "resource")),
+    QueueMetric("tenure_queue_caused_resource_seconds_total",
+                "What was destroyed for a queue's workloads, by cause: seconds of GPUs, cores, GiB.", "counter",
+                ("queue", "cause", "resource")),
+)  # fmt: skip
+"""Metrics by queue; dashboards and alerts are made of these and of the other tables."""
 
 EVENTS: Final = {
     "Started": "All of its core is bound.",
