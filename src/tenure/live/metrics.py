@@ -18,7 +18,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class LiveMetrics:
-    """What is counted of plans, and of what came of them."""
+    """The metrics of plans, and of what came of them."""
 
     def __init__(self, queues: Iterable[str] = ()) -> None:
         registry = self.registry = CollectorRegistry()
@@ -41,6 +41,10 @@ class LiveMetrics:
         self.history_backlog = _gauge("tenure_history_backlog", registry)
         self.history_dropped = _gauge("tenure_history_dropped_records", registry)
         self.history_away = _gauge("tenure_history_away", registry)
+        self.faults = _counter("tenure_faults_total", registry, "stage")
+        self.aside = _gauge("tenure_set_aside_workloads", registry)
+        self.problems = _gauge("tenure_object_problems", registry)
+        self.broken = _gauge("tenure_broken_watches", registry)
 
     def count(self, cycle: CycleOutcome) -> None:
         """Count a cycle."""

@@ -22,6 +22,10 @@ METRICS: Final = {
     "tenure_history_dropped_records": "Records of the history that were dropped because too many waited.",
     "tenure_history_away": "Whether the store of the history cannot be written.",
     "tenure_events_dropped": "Events that were not written: too many, or refused.",
+    "tenure_faults_total": "Faults that cost nothing but what they were about, by where they happened.",
+    "tenure_set_aside_workloads": "Workloads set aside: deciding about them failed, or their place was refused.",
+    "tenure_object_problems": "How often something was found to be wrong with an object.",
+    "tenure_broken_watches": "Watches that do not work.",
 }
 
 
