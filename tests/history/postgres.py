@@ -42,8 +42,8 @@ class Postgres:
 
     def _run(self, program, *words):
         done = subprocess.run(
-            [self.programs / program, *map(str, words)], user=self.user, cwd=self.folder, capture_output=True, text=True,
-            check=False, timeout=120,
+            [self.programs / program, *map(str, words)], user=self.user, cwd=self.folder, capture_output=True,
+            text=True, check=False, timeout=120,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
 
