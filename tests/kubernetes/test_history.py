@@ -51,8 +51,8 @@ def test_killed_at_random_writes_the_history_has_each_eviction_once(plane, token
             teams.end()
             history = teams.checked(witness)
             wait_until(lambda: len(evicted(address)) >= len(history.evicted), "evictions are missing", 60)
+            found = evicted(address)
         teams.go()
-    found = evicted(address)
     assert Counter(r.payload["uid"] for r in found) == Counter(dict.fromkeys(history.evicted, 1))
     for record in found:
         entry = history.evicted[record.payload["uid"]]

@@ -30,6 +30,10 @@ from tenure.model.duration import parse_time
 from tenure.model.resources import GPU, MILLI, PODS
 from tenure.model.workload import Phase, Workload
 
+SOON = 1_500_000
+UNSURE = 60_000_000
+"""After so many µs an announced eviction whose pod still runs will not happen any more: in a new term, and else."""
+
 HELD = (Phase.BOUND, Phase.RUNNING)
 
 
@@ -53,6 +57,7 @@ class LiveRecorder:
         self.chronicle = PlanChronicle()
         self.known: dict[str, KnownWorkload] | None = None
         self.logged: set[tuple[str, str]] = set()
+        self.undone: set[tuple[str, str]] = set()
         self.steps: dict[tuple[str, str], PlanStep] = {}
         self.meter: UsageMeter | None = None
         self.levels: dict[str, list[int]] = {}
@@ -76,6 +81,7 @@ class LiveRecorder:
         for step in plan.steps:
             if step.action == "evict":
                 self.steps[step.workload, step.task] = step
+        self._set_aside(observed.announced, cluster.now)
         drafts += self._evictions(observed.log, cluster)
         drafts += self._life(observed)
         drafts += [self._keyed(d, d.workload, d.queue, d.cause, d.at, d.payload) for d in self.chronicle.records(plan)]
@@ -93,11 +99,21 @@ class LiveRecorder:
         for entry in log:
             name = entry.uid, entry.at
             current.add(name)
-            if name not in self.logged:
+            if name not in self.logged and name not in self.undone:
                 yield self._eviction(entry, prices)
         self.logged = current
         if len(self.steps) > _MOST_STEPS:
             self.steps.clear()
+
+    def _set_aside(self, announced: Iterable[EvictionEntry], now: int) -> None:
+        """What was announced and is not done after a while never will be, however its pod ends.
+
+        Whoever announced it has ended, or was refused; at the beginning of a term that is so at once.
+        """
+        patience = UNSURE if self.known is not None else SOON
+        self.undone.update((e.uid, e.at) for e in announced if now - parse_time(e.at) > patience)
+        if len(self.undone) > _MOST_STEPS:
+            self.undone.clear()
 
     def _eviction(self, entry: EvictionEntry, prices: Mapping[str, float]) -> Draft:
         step = self.steps.pop((entry.workload, entry.task), None)

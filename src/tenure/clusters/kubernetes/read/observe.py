@@ -75,6 +75,7 @@ class Observed:
     subjects: dict[str, Subject] = field(default_factory=dict)
     promises: NominationUpdates = field(default_factory=NominationUpdates)
     left_out: tuple[LeftOut, ...] = ()
+    announced: tuple[eviction_log.EvictionEntry, ...] = ()
 
     @property
     def identities(self) -> dict[tuple[str, int], str]:
@@ -148,6 +149,7 @@ class Observer:
             {made.workload.key: _subject(made) for made in found},
             promises,
             tuple(self._left_out),
+            tuple(announced),
         )
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
