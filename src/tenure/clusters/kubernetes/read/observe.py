@@ -81,6 +81,7 @@ class Observed:
     promises: NominationUpdates = field(default_factory=NominationUpdates)
     wake: int | None = None
     left_out: tuple[LeftOut, ...] = ()
+    announced: tuple[eviction_log.EvictionEntry, ...] = ()
 
     @property
     def identities(self) -> dict[tuple[str, int], str]:
@@ -156,6 +157,7 @@ class Observer:
             promises,
             self._settling.wake(now),
             tuple(self._left_out),
+            tuple(announced),
         )
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
