@@ -34,6 +34,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "explain": Entry("tenure.cli.explain", "explain", "Say why a workload waits or was evicted, and what would help."),
     "reschedule": Entry("tenure.cli.reschedule", "reschedule", "Say which running tasks to move, wave by wave."),
     "compare": Entry("tenure.cli.compare", "compare", "Put the summaries of simulations side by side."),
+    "console": Entry("tenure.cli.console", "console", "Serve a page and an API that show a cluster, a file or a history."),
     "install": Entry("tenure.cli.install", "install", "Print the manifests that install Tenure on a cluster."),
     "scheduler": Entry("tenure.cli.scheduler", "scheduler", "Schedule a live cluster."),
     "snapshot": Entry("tenure.cli.snapshot", "snapshot", "Write a live cluster as a cluster file."),
