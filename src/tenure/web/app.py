@@ -191,8 +191,14 @@ class ConsoleApp:
         here = address(request.url.path, **dict(request.query_params)) if template != "whatif.html" else (
             f"{request.url.path}?{request.url.query}")  # fmt: skip
         shown = {
-            "here": here, "path": request.url.path, "at": at, "link": link, "where": moment(look),
-            "viewer": look.viewer, "version": self.console.version, **context,
+            "here": here,
+            "path": request.url.path,
+            "at": at,
+            "link": link,
+            "where": moment(look),
+            "viewer": look.viewer,
+            "version": self.console.version,
+            **context,
         }
         return self.templates.get_template(template).render(shown).encode()
 

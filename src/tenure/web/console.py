@@ -24,7 +24,6 @@ PATIENCE: Final = 2.0
 """Seconds that a page waits for what is played; where it takes longer, the page says so and is renewed."""
 
 
-
 class Console:
     """One source, with what is played of it. ``played`` counts answers that came too late for the page that asked."""
 
@@ -117,5 +116,3 @@ class Console:
 
 def _failed(future: Future[Any]) -> bool:
     return future.done() and (future.cancelled() or isinstance(future.exception(), BusyError))
-
-

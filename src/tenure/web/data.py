@@ -127,7 +127,9 @@ def milli(held: Mapping[str, int], resource: str) -> int:
 def alerts(look: Looked) -> list[Plain]:
     """Say what somebody should look at: what the source complains of, and what can be read off the cluster."""
     picture = look.picture
-    found = [{"mood": t.mood, "message": t.message} for t in look.console.source.troubles()] if look.viewer.sees_all else []
+    found = (
+        [{"mood": t.mood, "message": t.message} for t in look.console.source.troubles()] if look.viewer.sees_all else []
+    )
     unknown = [
         line.key for line in picture.lines.values()
         if line.running and line.started_at is None and look.viewer.sees(line.key) and line.state != FOREIGN
@@ -154,9 +156,13 @@ def _surge(look: Looked) -> list[Plain]:
         return []
     now, source = look.picture.now, look.console.source
     hour = source.evictions(EvictionQuery(since=now - DAY // 24, until=now + 1, how="done", limit=1), look.viewer).total
-    day = source.evictions(EvictionQuery(since=now - DAY, until=now - DAY // 24, how="done", limit=1), look.viewer).total
+    day = source.evictions(
+        EvictionQuery(since=now - DAY, until=now - DAY // 24, how="done", limit=1), look.viewer
+    ).total
     if hour >= 10 and hour > 4 * max(1.0, day / 23):  # noqa: PLR2004  several times what was usual
-        return [{"mood": "bad", "message": f"{hour:,} tasks were evicted in the last hour, {day / 23:.1f} an hour before"}]
+        return [
+            {"mood": "bad", "message": f"{hour:,} tasks were evicted in the last hour, {day / 23:.1f} an hour before"}
+        ]
     return []
 
 
@@ -310,7 +316,6 @@ def workload(look: Looked, key: str) -> Plain | None:
     }  # fmt: skip
 
 
-
 def _place(shares: Plain | None, key: str) -> Plain | None:
     if shares is None or key not in shares["order"]:
         return None
@@ -423,9 +428,7 @@ def node(look: Looked, name: str) -> Plain | None:
     }  # fmt: skip
 
 
-def _devices(
-    placed: Sequence[Placed], count: int, memory: int | None
-) -> list[list[tuple[Placed, int]]]:
+def _devices(placed: Sequence[Placed], count: int, memory: int | None) -> list[list[tuple[Placed, int]]]:
     """Give who has how much (milli-GPU) of each device; tasks whose devices are not known get the lowest free ones."""
     found: list[list[tuple[Placed, int]]] = [[] for _ in range(count)]
     for one in sorted(placed, key=lambda one: not one.task.devices):

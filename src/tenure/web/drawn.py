@@ -102,7 +102,11 @@ def drawn_waves(move: Plain) -> list[dict[str, Any]]:
         row = {name: index for index, name in enumerate(left)}
         landing = {name: index for index, name in enumerate(right)}
         lines = [
-            {"y1": row[m["from"]] * 28 + 14, "y2": landing[m["to"]] * 28 + 14, "told": f"{m['task']}: {m['from']} to {m['to']}"}
+            {
+                "y1": row[m["from"]] * 28 + 14,
+                "y2": landing[m["to"]] * 28 + 14,
+                "told": f"{m['task']}: {m['from']} to {m['to']}",
+            }
             for m in wave
         ]
         found.append({"number": number, "moves": wave, "left": left, "right": right, "lines": lines,
@@ -134,4 +138,3 @@ def _started(plan: Plain) -> set[str]:
 
 def _evicted(plan: Plain) -> set[str]:
     return {step["workload"] for step in plan["steps"] if step["action"] in ("evict", "notice")}
-

@@ -95,4 +95,6 @@ def _same(origin: str, host: str) -> bool:
 
 def _is_visit(method: str, headers: Headers) -> bool:
     """Whether somebody follows a link to a page, which does no harm."""
-    return method == "GET" and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return (
+        method == "GET" and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    )

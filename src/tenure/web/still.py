@@ -190,7 +190,9 @@ def _own(workload: Workload) -> Iterable[StoryLine]:
             yield StoryLine(task.notice.at, "noticed", f"{task.name} was told that it has to go: {task.notice.cause}",
                             task.notice.cause, task.notice.beneficiary)  # fmt: skip
         if task.nominated is not None and task.nominated.at:
-            yield StoryLine(task.nominated.at, "nominated", f"room on {task.nominated.node} was promised to {task.name}")
+            yield StoryLine(
+                task.nominated.at, "nominated", f"room on {task.nominated.node} was promised to {task.name}"
+            )
 
 
 def _taker(line: WorkloadLine, other: WorkloadLine, wants: Held, evicted: dict[str, str]) -> Taker:
@@ -207,5 +209,3 @@ def _taker(line: WorkloadLine, other: WorkloadLine, wants: Held, evicted: dict[s
 
 def _gone(whom: str, cause: str) -> Taker:
     return Taker(whom, "", "evicted", 0, None, None, {}, cause)
-
-

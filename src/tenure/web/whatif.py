@@ -37,7 +37,9 @@ class Change:
             return self.written
         asked = ", ".join(f"{amount} {name}" for name, amount in self.workload.get("requests", {}).items())
         tasks = self.workload.get("replicas", 1)
-        return f"add {self.workload.get('name', '')}: {tasks} × ({asked}) in queue {self.workload.get('queue', 'default')}"
+        return (
+            f"add {self.workload.get('name', '')}: {tasks} × ({asked}) in queue {self.workload.get('queue', 'default')}"
+        )
 
 
 def changes_of(pairs: list[tuple[str, str]]) -> list[Change]:
@@ -68,7 +70,7 @@ def _workload(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         read = None
     if not isinstance(read, dict):
-        raise AskedError("add is no JSON object; write a workload as in a cluster file, such as {\"name\": \"x\"}")
+        raise AskedError('add is no JSON object; write a workload as in a cluster file, such as {"name": "x"}')
     return read
 
 

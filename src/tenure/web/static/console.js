@@ -111,9 +111,11 @@ async function draw(area) {
     return { label: layer.name, fill: shade, stroke: shade, width: 1, points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }) };
   }));
   const axis = { stroke: color("--soft"), grid: { stroke: color("--grid"), width: 1 }, ticks: { show: false } };
+  const span = times[times.length - 1] - times[0];
+  const clock = (second) => new Date(second * 1000).toISOString().slice(span > 3 * 86400 ? 5 : 11, span > 3 * 86400 ? 10 : 16);
   const plot = new uPlot({
     width: area.clientWidth, height: area.classList.contains("tall") ? 240 : 190, series: series, tzDate: (ts) => uPlot.tzDate(new Date(ts * 1000), "Etc/UTC"),
-    axes: [axis, Object.assign({ size: 56 }, axis)], legend: { show: false }, cursor: { y: false, points: { show: false } },
+    axes: [Object.assign({ values: (u, all) => all.map(clock) }, axis), Object.assign({ size: 56 }, axis)], legend: { show: false }, cursor: { y: false, points: { show: false } },
     scales: { y: { range: (u, low, high) => [0, Math.max(only ? high * 1.05 : top, high, 1)] } },
     hooks: { ready: [(u) => mark(u, area)] },
   }, [times].concat(layers.map((layer) => layer.values)), area);
