@@ -14,7 +14,7 @@ from common import ROOT, measure, median, print_memory, print_table, rate, trace
 from tenure.model.cluster import Cluster
 from tenure.model.settings import Settings
 from tenure.simulator.log import BIND
-from tenure.simulator.run import Setup, Simulation, prepare
+from tenure.simulator.run import Simulation, SimulationSetup, prepare
 from tenure.simulator.trace import Trace, read_trace
 
 sys.path.insert(0, str(ROOT))
@@ -48,7 +48,7 @@ def run(name: str, folder: Path, repeats: int) -> list[object]:
     cluster = prepare(Cluster(now=0, settings=Settings(backfill="easy", actions=("allocate",))), trace)
     runs, results = [], []
     for _ in range(repeats):
-        simulation = Simulation(Setup(cluster), trace)
+        simulation = Simulation(SimulationSetup(cluster), trace)
         results[:] = []
         runs.append(measure(lambda simulation=simulation: results.append(simulation.run())))
     took = median(runs)

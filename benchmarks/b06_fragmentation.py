@@ -17,7 +17,7 @@ from common import Seconds, measure, print_memory, print_table, rate, traces_or_
 from tenure.model.cluster import Cluster
 from tenure.model.resources import GPU, MILLI
 from tenure.model.settings import Policy, Settings
-from tenure.simulator.run import Setup, Simulation, prepare
+from tenure.simulator.run import Simulation, SimulationSetup, prepare
 from tenure.simulator.trace import Trace, read_trace
 from tenure.simulator.traces.openb import inflate
 
@@ -48,7 +48,7 @@ def place(trace: Trace, policy: Policy, seeds: int) -> Iterator[tuple[float, int
     capacity = gpus(cluster)
     for seed in range(seeds):
         arriving = inflate(trace, capacity, ARRIVED, seed)
-        simulation = Simulation(Setup(cluster, arrivals_only=True, whole_mix=True), arriving)
+        simulation = Simulation(SimulationSetup(cluster, arrivals_only=True, whole_mix=True), arriving)
         took = measure(simulation.run)
         nodes = simulation.session.nodes
         yield 100 * (1 - int(nodes.room[nodes.gpu_row].sum()) / capacity), len(arriving.jobs), took

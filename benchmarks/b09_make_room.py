@@ -13,11 +13,11 @@ import time
 
 import numpy as np
 
-from tenure.rescheduler.checker import check
-from tenure.rescheduler.planner import Limits, make_room, most_room
-from tenure.rescheduler.problem import Ask, Problem
-from tenure.rescheduler.program import Program
-from tenure.rescheduler.solver import ProcessSolver, Solution
+from tenure.rescheduler.check.plan import check
+from tenure.rescheduler.milp.program import MixedIntegerProgram
+from tenure.rescheduler.milp.solver import ProcessSolver, Solution
+from tenure.rescheduler.planner import PlannerLimits, make_room, most_room
+from tenure.rescheduler.problem.definition import MoveProblem, PendingMembers
 
 KINDS = np.array(
     [[1000, 1, 8_000, 64], [1000, 1, 16_000, 32], [2000, 2, 16_000, 128], [4000, 4, 32_000, 256], [0, 0, 8_000, 64],
@@ -27,7 +27,7 @@ NODE = np.array([8000, 8, 96_000, 768], np.int64)
 SMALL, WHOLE, HALF = 5, 5, 6
 
 
-def cluster(nodes: int, held: float, gang: int, cls: int, seed: int) -> Problem:
+def cluster(nodes: int, held: float, gang: int, cls: int, seed: int) -> MoveProblem:
     """Make a cluster of which the share ``held`` of the GPUs is taken, and a gang of a class that waits."""
     rng = np.random.default_rng(seed)
     room = np.repeat(NODE[:, None], nodes, axis=1)
@@ -42,10 +42,10 @@ def cluster(nodes: int, held: float, gang: int, cls: int, seed: int) -> Problem:
         else:
             failed += 1
     table = np.array(tasks, np.int64)
-    return Problem(
+    return MoveProblem(
         free=room, ask=KINDS, allowed=np.ones((len(KINDS), nodes), bool),
         shapes=tuple((c,) for c in range(len(KINDS))), cls=table[:, 0], shape=table[:, 0].copy(), node=table[:, 1],
-        cost=table[:, 2], unit=np.full(len(table), -1), asks=(Ask(group=0, cls=cls, count=gang),),
+        cost=table[:, 2], unit=np.full(len(table), -1), asks=(PendingMembers(group=0, cls=cls, count=gang),),
         domain=np.zeros((1, nodes), np.int64), resources=("nvidia.com/gpu", "free devices", "cpu", "memory"),
         nodes=tuple(f"node-{i}" for i in range(nodes)),
     )  # fmt: skip
@@ -84,21 +84,21 @@ class Timed(ProcessSolver):
 
     seconds = 0.0
 
-    def solve(self, program: Program, *, node_limit: int, time_limit: float) -> Solution:
+    def solve(self, program: MixedIntegerProgram, *, node_limit: int, time_limit: float) -> Solution:
         """Solve a program."""
         solution = super().solve(program, node_limit=node_limit, time_limit=time_limit)
         self.seconds += solution.seconds
         return solution
 
 
-def _run(name: str, problems: list[Problem], solver: Timed) -> None:
+def _run(name: str, problems: list[MoveProblem], solver: Timed) -> None:
     times, alone, ratios, proven, none, missed = [], [], [], 0, 0, 0
     for problem in problems:
         begin = time.process_time()
         quick = make_room(problem, None)
         alone.append(time.process_time() - begin)
         begin, solver.seconds = time.process_time(), 0.0
-        answer = make_room(problem, solver, Limits(time_limit=300.0))  # nothing that the clock decides
+        answer = make_room(problem, solver, PlannerLimits(time_limit=300.0))  # nothing that the clock decides
         times.append(time.process_time() - begin + solver.seconds)
         faults = check(problem, answer)
         assert not faults, faults

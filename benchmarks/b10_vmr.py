@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from tenure.rescheduler.planner import Limits, most_room
-from tenure.rescheduler.problem import Ask, Problem
-from tenure.rescheduler.solver import ProcessSolver
+from tenure.rescheduler.milp.solver import ProcessSolver
+from tenure.rescheduler.planner import PlannerLimits, most_room
+from tenure.rescheduler.problem.definition import MoveProblem, PendingMembers
 
 MIGRATIONS = 50
 WANTED = 16
@@ -29,7 +29,7 @@ def traces() -> Path:
     return Path(os.environ.get("TENURE_TRACES", Path(__file__).parents[2] / "shared" / "traces"))
 
 
-def read(path: Path) -> Problem:
+def read(path: Path) -> MoveProblem:
     """Read a mapping: a host is a node with four resources, CPU and memory of each of its two NUMA nodes.
 
     Machines stay within their cluster.
@@ -68,17 +68,17 @@ def read(path: Path) -> Problem:
         shape.append(own[parts[0]["node"]] if len(parts) == 1 else own[0])
         node.append(number[machine["host_id"]])
     size = len(cls)
-    return Problem(
+    return MoveProblem(
         free=free, ask=np.array(asks, np.int64), allowed=np.array(apart),
         shapes=tuple(shapes), cls=np.array(cls), shape=np.array(shape), node=np.array(node),
         cost=np.ones(size, np.int64), unit=np.full(size, -1),
-        asks=(Ask(group=0, cls=0, count=int(free[[0, 2]].sum()) // WANTED),),
+        asks=(PendingMembers(group=0, cls=0, count=int(free[[0, 2]].sum()) // WANTED),),
         domain=np.zeros((1, len(hosts)), np.int64), resources=("cpu0", "memory0", "cpu1", "memory1"),
         nodes=tuple(h["node_id"] for h in hosts),
     )  # fmt: skip
 
 
-def fragment_rate(problem: Problem, answer: Any) -> float:
+def fragment_rate(problem: MoveProblem, answer: Any) -> float:
     """Work the rate out from the moves alone."""
     room = problem.free.copy()
     for move in answer.moves:
@@ -105,7 +105,9 @@ def main() -> None:
     with ProcessSolver() as solver:
         most_room(problem, 0, solver)  # starts it: what is measured is a scheduler that runs
         begin, own, theirs = time.perf_counter(), time.process_time(), _children()
-        answer = most_room(problem, MIGRATIONS, solver, Limits(100_000, float(sys.argv[1]) if sys.argv[1:] else 120.0))
+        answer = most_room(
+            problem, MIGRATIONS, solver, PlannerLimits(100_000, float(sys.argv[1]) if sys.argv[1:] else 120.0)
+        )
         seconds = time.perf_counter() - begin
     cpu = time.process_time() - own + _children() - theirs  # the process has ended, so it counts
     before = float((problem.free[[0, 2]] % WANTED).sum() / free)

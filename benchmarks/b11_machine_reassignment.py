@@ -17,7 +17,7 @@ from reassignment import Balance, Ints, Reassignment
 from reassignment_check import cost_of, faults_of
 from reassignment_guided import Guided
 from reassignment_search import Reassigned, Search
-from tenure.rescheduler.solver import ProcessSolver
+from tenure.rescheduler.milp.solver import ProcessSolver
 
 ANCHORS = {"a1_1": 44_306_501, "a1_2": 777_530_730, "a1_3": 583_005_700, "a1_4": 242_387_530, "a1_5": 727_578_290}
 PARTS = {"a1_1": 20, "a1_2": 1_500, "a1_3": 50, "a1_4": 330, "a1_5": 20}

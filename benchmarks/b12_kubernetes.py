@@ -26,8 +26,8 @@ import msgspec
 from tools.controlplane.plane import ControlPlane, Options
 
 from common import print_table
-from tenure.clusters.kubernetes.access import find_access
-from tenure.clusters.kubernetes.client import Client
+from tenure.clusters.kubernetes.client.access import find_access
+from tenure.clusters.kubernetes.client.requests import Client
 
 PODS = "/api/v1/namespaces/default/pods"
 LONGEST = 900.0

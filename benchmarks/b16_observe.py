@@ -20,10 +20,10 @@ import msgspec
 
 from common import print_table
 from tenure.clusters.kubernetes import api
-from tenure.clusters.kubernetes.client import Client
-from tenure.clusters.kubernetes.mirror import Mirror, Options
-from tenure.clusters.kubernetes.observe import Observer
-from tenure.clusters.kubernetes.watch import _page_of
+from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
+from tenure.clusters.kubernetes.client.requests import Client
+from tenure.clusters.kubernetes.client.watch import _page_of
+from tenure.clusters.kubernetes.read.observe import Observer
 from tenure.model.collector import collector_paused
 
 NODES = 1_000
@@ -42,10 +42,10 @@ def main() -> None:
 
 def measured(count: int) -> list[str]:
     """Observe so many pods, twice."""
-    mirror = Mirror(cast("Client", None), Options())  # nothing is asked of a server
+    informers = InformerCache(cast("Client", None), Options())  # nothing is asked of a server
     for number in range(NODES):
-        mirror.nodes.put(msgspec.json.decode(json.dumps(node(number)), type=api.Node))
-    decode = msgspec.json.Decoder(_page_of(api.Pod)).decode
+        informers.nodes.put(msgspec.json.decode(json.dumps(node(number)), type=api.ApiNode))
+    decode = msgspec.json.Decoder(_page_of(api.ApiPod)).decode
     listed = plain = 0.0
     for first in range(0, count, PAGE):
         items = [pod(number) for number in range(first, min(count, first + PAGE))]
@@ -54,13 +54,13 @@ def measured(count: int) -> list[str]:
         began = time.process_time()
         with collector_paused():
             for item in decode(page).items:
-                mirror.pods.put(item)
+                informers.pods.put(item)
         listed += time.process_time() - began
         began = time.process_time()
         json.loads(page)
         plain += time.process_time() - began
     gc.collect()
-    observer = Observer(mirror)
+    observer = Observer(informers)
     times = []
     for _ in range(2):
         began = time.process_time()

@@ -18,7 +18,7 @@ from reassignment import Floats, Ints, Layout, Reassignment
 from reassignment_check import cost_of
 from reassignment_parts import Part
 from reassignment_search import GAP, HALF, Reassigned, Search, descend
-from tenure.rescheduler.solver import Solver
+from tenure.rescheduler.milp.solver import Solver
 
 LARGE = 1.1e-3
 """Tasks that take this share of all that is taken of a resource are in the relaxation."""

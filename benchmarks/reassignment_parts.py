@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from reassignment import Floats, Ints, Mask, Reassignment
-from tenure.rescheduler.program import Program
+from tenure.rescheduler.milp.program import MixedIntegerProgram
 
 GRAIN = 10_000.0
 FREE = np.inf
@@ -114,7 +114,9 @@ class Part:
         np.logical_and.at(supported, problem.pairs[:, 0], around[problem.pairs[:, 1]])
         return np.asarray(may & supported[:, problem.near][group])
 
-    def program(self, *, away: Floats | None = None, leave: Floats | None = None, gap: float = 0.0) -> Program:
+    def program(
+        self, *, away: Floats | None = None, leave: Floats | None = None, gap: float = 0.0
+    ) -> MixedIntegerProgram:
         """Write it down.
 
         Parameters
@@ -147,7 +149,7 @@ class Part:
         width = len(task) + len(made.cost)
         start = np.full(width, np.nan)
         start[every] = self.here
-        return Program(
+        return MixedIntegerProgram(
             [], [], np.concatenate([cost, made.cost]), np.concatenate([np.ones(len(task)), made.upper]), rows, columns,
             values, np.array(made.low), np.array(made.high), start, np.arange(len(task), width),
             gap / max(now, gap, 1.0),

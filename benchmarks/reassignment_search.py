@@ -15,8 +15,8 @@ import numpy as np
 from reassignment import Floats, Ints, Layout, Reassignment
 from reassignment_check import cost_of
 from reassignment_parts import Part
-from tenure.rescheduler.program import Program
-from tenure.rescheduler.solver import Solver
+from tenure.rescheduler.milp.program import MixedIntegerProgram
+from tenure.rescheduler.milp.solver import Solver
 
 NODES = 50
 """How far the search tree of one part may grow."""
@@ -121,12 +121,12 @@ class Search:
             chosen.append(node)
         return np.sort(np.array(chosen, np.int64))
 
-    def solved(self, part: Part, program: Program) -> Ints:
+    def solved(self, part: Part, program: MixedIntegerProgram) -> Ints:
         """Give the layout that the solver makes of a part."""
         values = self.values(program)
         return part.place if values is None else part.placed(values)
 
-    def values(self, program: Program) -> Floats | None:
+    def values(self, program: MixedIntegerProgram) -> Floats | None:
         """Solve a program; None where no solution was found."""
         solution = self.solver.solve(program, node_limit=NODES, time_limit=GUARD)
         assert not solution.failure, solution.failure

@@ -13,14 +13,14 @@ from typing import Any, Final
 import yaml
 from prometheus_client import CollectorRegistry
 
-from tenure.clusters.kubernetes.crds import RESOURCES, spec_record
+from tenure.clusters.kubernetes.install.crds import RESOURCES, spec_record
 from tenure.live.metrics import LiveMetrics
 from tenure.live.tables import EVENTS, METRICS
 from tenure.model import containers, kinds
 from tenure.model.descriptions import described_as
 from tenure.model.files import write_atomically
-from tenure.model.kinds import INT32, Kind
-from tenure.model.records import Field, Record, record_of
+from tenure.model.kinds import INT32, ValueKind
+from tenure.model.records import RecordField, RecordKind, record_of
 from tenure.model.settings import Settings
 
 TARGET: Final = Path(__file__).with_name("configuration.md")
@@ -108,12 +108,12 @@ def _defaults() -> str:
     return f"```yaml\n{text}```\n"
 
 
-def _default(field: Field, owner: Any) -> Any:
+def _default(field: RecordField, owner: Any) -> Any:
     """Give the default of a setting as one would write it; null where nothing is set."""
     value = getattr(owner, field.attribute)
     if value is None:
         return None
-    if isinstance(field.kind, Record):
+    if isinstance(field.kind, RecordKind):
         return {inner.key: _default(inner, value) for inner in field.kind.fields.values()}
     written = field.kind.encode(value)
     return 0 if written == "0s" else written
@@ -129,28 +129,28 @@ def _settings() -> Iterator[str]:
             yield from _table(record_of_item(record, "budgets"), None)
 
 
-def record_of_item(record: Record, key: str) -> Record:
+def record_of_item(record: RecordKind, key: str) -> RecordKind:
     """Give the record of a list's items."""
     kind = record.fields[key].kind
-    assert isinstance(kind, containers.Listing)
-    assert isinstance(kind.items, Record)
+    assert isinstance(kind, containers.ListKind)
+    assert isinstance(kind.items, RecordKind)
     return kind.items
 
 
-def _below(path: str, record: Record, owner: Any) -> Iterator[tuple[str, Record, Any]]:
+def _below(path: str, record: RecordKind, owner: Any) -> Iterator[tuple[str, RecordKind, Any]]:
     for field in record.fields.values():
-        if isinstance(field.kind, Record):
+        if isinstance(field.kind, RecordKind):
             value = getattr(owner, field.attribute) if owner is not None else None
             inner = value if value is not None else _empty(field.kind)
             yield f"{path}.{field.key}", field.kind, inner
             yield from _below(f"{path}.{field.key}", field.kind, inner)
 
 
-def _empty(record: Record) -> Any:
+def _empty(record: RecordKind) -> Any:
     return record.cls() if not record.required else None
 
 
-def _table(record: Record, owner: Any) -> Iterator[str]:
+def _table(record: RecordKind, owner: Any) -> Iterator[str]:
     sentences = described_as(record.name)
     rows = []
     for field in record.fields.values():
@@ -159,7 +159,7 @@ def _table(record: Record, owner: Any) -> Iterator[str]:
     yield _rows(("key", "value", "default", "meaning"), rows)
 
 
-def _own_default(field: Field) -> str:
+def _own_default(field: RecordField) -> str:
     """Give what holds where a field is left out."""
     if field.required:
         return "required"
@@ -167,8 +167,8 @@ def _own_default(field: Field) -> str:
     return "unset" if empty else _written(field.kind.encode(field.default), field.kind)
 
 
-def _written(default: Any, kind: Kind) -> str:
-    if isinstance(kind, Record):
+def _written(default: Any, kind: ValueKind) -> str:
+    if isinstance(kind, RecordKind):
         return "" if default is not None else "unset"
     if default is None:
         return "unset"
@@ -179,13 +179,13 @@ def _written(default: Any, kind: Kind) -> str:
 _LONG = 40
 
 
-def _range(kind: kinds.Integer) -> str:
+def _range(kind: kinds.IntegerKind) -> str:
     if kind.high == INT32 - 1 and kind.low > -INT32:
         return f"whole number from {kind.low}"
     return "whole number" if kind.low == -INT32 else f"{kind.low} to {kind.high}"
 
 
-def _record_words(record: Record) -> str:
+def _record_words(record: RecordKind) -> str:
     name = record.name
     if name.endswith("Settings"):
         return "see below"
@@ -198,28 +198,28 @@ def _record_words(record: Record) -> str:
     }[name]
 
 
-def value_of(kind: Kind) -> str:
+def value_of(kind: ValueKind) -> str:
     """Say in a few words what a field may hold."""
     return _WORDS[type(kind)](kind)
 
 
-_WORDS: Final[dict[type[Kind], Callable[[Any], str]]] = {
-    kinds.Text: lambda _: "text",
-    kinds.Name: lambda _: "name",
-    kinds.Boolean: lambda _: "`true` \\| `false`",
+_WORDS: Final[dict[type[ValueKind], Callable[[Any], str]]] = {
+    kinds.TextKind: lambda _: "text",
+    kinds.NameKind: lambda _: "name",
+    kinds.BooleanKind: lambda _: "`true` \\| `false`",
     kinds.TimeKind: lambda _: "time",
     kinds.ShareKind: lambda _: "share",
     kinds.CountOrPercent: lambda _: "count or percentage",
-    kinds.Number: lambda _: "number",
-    kinds.Integer: _range,
-    kinds.Choice: lambda kind: " \\| ".join(f"`{word}`" for word in kind.values),
+    kinds.NumberKind: lambda _: "number",
+    kinds.IntegerKind: _range,
+    kinds.ChoiceKind: lambda kind: " \\| ".join(f"`{word}`" for word in kind.values),
     kinds.DurationKind: lambda kind: "duration" + (" above 0" if kind.positive else ", may be negative" * kind.signed),
     containers.AmountsKind: lambda _: "amounts by resource",
     containers.PairsKind: lambda _: "text by key",
-    containers.Listing: lambda kind: f"list of {value_of(kind.items)}",
-    containers.Map: lambda kind: f"{value_of(kind.values)} by {value_of(kind.keys)}",
+    containers.ListKind: lambda kind: f"list of {value_of(kind.items)}",
+    containers.MapKind: lambda kind: f"{value_of(kind.values)} by {value_of(kind.keys)}",
     containers.OneOrMap: lambda kind: f"{value_of(kind.one)}, or {value_of(kind.many)}",
-    Record: _record_words,
+    RecordKind: _record_words,
 }
 
 

@@ -47,12 +47,12 @@ def spec(*, cpu=1, gpu=0, memory=0, fraction=0, gpu_memory=0, devices=1, extra=N
     return TaskSpec(requests=tuple(sorted(asked.items())), gpu_share=share, **fields)
 
 
-def task(name, of=None, *, on=None, devices=(), promised=None, **fields):
-    """Make a task; ``on`` names the node where it runs, ``promised`` the one to which it was nominated just now."""
+def task(name, of=None, *, on=None, devices=(), nominated_to=None, **fields):
+    """Make a task; ``on`` names the node where it runs, ``nominated_to`` the one to which it was nominated just now."""
     if on is not None:
         fields.setdefault("phase", Phase.RUNNING)
-    if promised is not None:
-        fields["nominated"] = Nomination(node=promised, devices=tuple(fields.pop("promised_devices", ())), at=NOW)
+    if nominated_to is not None:
+        fields["nominated"] = Nomination(node=nominated_to, devices=tuple(fields.pop("nominated_devices", ())), at=NOW)
     return Task(name=name, spec=of or spec(), node=on, devices=tuple(devices), **fields)
 
 

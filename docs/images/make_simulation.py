@@ -10,7 +10,7 @@ from tenure.report.picture import simulation_picture
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 from tenure.simulator.metrics import summarize
 from tenure.simulator.outcomes import outcomes_of
-from tenure.simulator.run import Setup, Simulation, prepare
+from tenure.simulator.run import Simulation, SimulationSetup, prepare
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
     config = GeneratorConfig(jobs=400, capacity=64, queues=4, load=0.85)
     trace = generate(config, seed=7)
     cluster = replace(prepare(cluster_for(config), trace), settings=Settings(actions=("allocate",)))
-    result = Simulation(Setup(cluster), trace).run()
+    result = Simulation(SimulationSetup(cluster), trace).run()
     outcomes = outcomes_of(result.log, trace)
     summary = summarize(outcomes, trace, cluster.nodes, violations=0, wall_s=0.0)
     target = Path(__file__).with_name("simulation.svg")

@@ -17,7 +17,7 @@ from tenure.simulator.checker import check
 from tenure.simulator.log import BIND, END, EVICT, SUBMIT, EventLog
 from tenure.simulator.metrics import summarize
 from tenure.simulator.outcomes import Outcomes, outcomes_of
-from tenure.simulator.run import Setup, Simulation
+from tenure.simulator.run import Simulation, SimulationSetup
 from tenure.simulator.trace import Trace, TraceJob, read_trace, slice_trace
 
 SECOND, HOUR, DAY = 1_000_000, 3_600_000_000, 86_400
@@ -72,7 +72,7 @@ def simulate(scenario: Scenario, period: Period) -> Figures:
     trace = replace(trace, jobs=tuple(_saving(job, scenario.interval) for job in trace.jobs))
     cluster = cluster_of(scenario, names)
     began = time.process_time()
-    result = Simulation(Setup(cluster), trace).run()
+    result = Simulation(SimulationSetup(cluster), trace).run()
     seconds = time.process_time() - began
     violations = check(result.log, cluster.nodes, queues=cluster.queues).total
     outcomes = outcomes_of(result.log, trace)

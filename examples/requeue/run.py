@@ -42,11 +42,11 @@ from tenure.report.page import Cell, html_table, page, section
 from tenure.report.picture import picture
 from tenure.report.plot import WIDTH, Plot, grid, rect
 from tenure.report.scales import Tick, nice_step, top_of
-from tenure.report.tables import Column, terminal
+from tenure.report.tables import TableColumn, terminal
 from tenure.report.tables import table as set_table
 from tenure.simulator.checker import check
 from tenure.simulator.outcomes import DROPPED, Outcomes, outcomes_of
-from tenure.simulator.run import Progress, Setup, Simulation, prepare
+from tenure.simulator.run import Progress, Simulation, SimulationSetup, prepare
 from tenure.simulator.trace import Trace, TraceJob, read_trace
 
 SECOND = 1_000_000
@@ -211,7 +211,7 @@ def replay(name: str, given: argparse.Namespace, folder: str) -> Row:
     settings = Settings(actions=("allocate", "requeue") if name.startswith("requeue") else ("allocate",))
     nodes = tuple(Node(name=f"n{i}", allocatable={CPU: 96_000, GPU: 8}) for i in range(given.nodes))
     base = Cluster(now=0, nodes=() if trace.nodes else nodes, settings=settings)
-    setup = Setup(prepare(base, trace))
+    setup = SimulationSetup(prepare(base, trace))
 
     def report(progress: Progress) -> None:
         Path(folder, name).write_text(f"{progress.done} {progress.jobs}", encoding="utf-8")
@@ -269,7 +269,7 @@ def _mean(values: list[float]) -> float:
 
 def table(rows: Sequence[Row]) -> str:
     """Give all figures as text."""
-    columns = [Column(heading, right=bool(place)) for place, heading in enumerate(HEADINGS)]
+    columns = [TableColumn(heading, right=bool(place)) for place, heading in enumerate(HEADINGS)]
     return set_table(columns, [_cells(row) for row in rows], terminal())
 
 

@@ -27,7 +27,7 @@ from tenure.model.workload import Workload
 from tenure.simulator.checker import check
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 from tenure.simulator.outcomes import Outcomes, outcomes_of
-from tenure.simulator.run import Setup, Simulation, prepare
+from tenure.simulator.run import Simulation, SimulationSetup, prepare
 
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
@@ -130,7 +130,7 @@ def replay(asked: Asked) -> Row:
     actions = ("allocate",) if asked.name == "no moves" else ("allocate", "reschedule")
     base = cluster_for(GeneratorConfig(capacity=asked.gpus))
     base = replace(base, settings=Settings(actions=actions, rescheduler=rescheduler))
-    simulation = Simulation(Setup(prepare(base, trace)), trace)
+    simulation = Simulation(SimulationSetup(prepare(base, trace)), trace)
     result = simulation.run()
     out = outcomes_of(result.log, trace)
     last = max(job.workload.created_at for job in trace.jobs)

@@ -15,7 +15,7 @@ from tenure.actions.reclaim import reclaim
 from tenure.actions.requeue import requeue
 from tenure.actions.reschedule import reschedule
 from tenure.actions.stale_gang import stale_gang
-from tenure.engine.backfill import Endings
+from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.evictions import outstay
 from tenure.engine.placement import Placer
 from tenure.engine.plan import Plan
@@ -59,7 +59,7 @@ class Scheduler:
 
     def __init__(self, session: Session, recorded: set[tuple[str, str, str]] | None = None) -> None:
         self.session = session
-        self.endings = Endings()
+        self.endings = ExpectedReleases()
         self.cycles = 0
         settings = self.settings = session.settings
         enabled = [name for name in settings.actions if name in ACTIONS and mode_of(settings, name) != "off"]

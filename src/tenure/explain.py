@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tenure.engine.plan import Pending, Reason, Refused, Step
+from tenure.engine.plan import Pending, PlanStep, Reason, Refused
 from tenure.engine.snapshot import session_of
-from tenure.helps import what_helps
 from tenure.model.cluster import Cluster, Eviction
 from tenure.model.duration import format_duration, format_time
-from tenure.model.problems import InvalidInputError, Problem, nearest
+from tenure.model.problems import InputProblem, InvalidInputError, nearest
 from tenure.model.workload import Notice, Phase, Task, Workload
 from tenure.playthrough import PlayThrough
-from tenure.rescheduler.memory import MOVING, Memory, moves_of
-from tenure.rescheduler.settling import resting
+from tenure.remedies import what_helps
+from tenure.rescheduler.memory import MOVING, MoveMemory, moves_of
+from tenure.rescheduler.problem.cooldown import resting
 
 PLACED = (Phase.BOUND, Phase.RUNNING)
 
@@ -82,9 +82,9 @@ def find_workload(cluster: Cluster, name: str, file: str) -> Workload:
         return (exact or found)[0]
     if found:
         keys = ", ".join(sorted(w.key for w in found))
-        raise InvalidInputError([Problem(file, 0, "workloads", f"{name!r} is not clear; say one of {keys}")])
+        raise InvalidInputError([InputProblem(file, 0, "workloads", f"{name!r} is not clear; say one of {keys}")])
     hint = nearest(name, [w.key for w in cluster.workloads] + [w.name for w in cluster.workloads])
-    raise InvalidInputError([Problem(file, 0, "workloads", f"there is no workload {name!r}{hint}")])
+    raise InvalidInputError([InputProblem(file, 0, "workloads", f"there is no workload {name!r}{hint}")])
 
 
 def explain_workload(played: PlayThrough, workload: Workload) -> Story:
@@ -101,8 +101,10 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
     if pending is not None:
         state = "partly running" if placed else "pending"
         headline = _waiting_headline(after, played.before.now, len(placed))
-        promised = tuple(r for r in pending.reasons if r.code == "Nominated")  # what else was tried matters no more
-        reasons = (*(promised or pending.reasons), *_made_room(played, key))
+        nominated_tasks = tuple(
+            r for r in pending.reasons if r.code == "Nominated"
+        )  # what else was tried matters no more
+        reasons = (*(nominated_tasks or pending.reasons), *_made_room(played, key))
         helps = what_helps(reasons, after)
         return Story(key, state, headline, reasons, helps, _future(pending, played), evictions, placed)
     bound = [s for s in played.steps if s.workload == key and s.action == "bind"]
@@ -138,20 +140,20 @@ def _apart(after: Workload, evictions: tuple[Eviction, ...]) -> Story:
     return Story(after.key, "finished", "none of its tasks waits or runs", evictions=evictions)
 
 
-def _evicted_headline(steps: list[Step]) -> str:
+def _evicted_headline(steps: list[PlanStep]) -> str:
     """Say of what is evicted in this cycle why."""
     some = "1 of its tasks is" if len(steps) == 1 else f"{len(steps)} of its tasks are"
     return f"{some} evicted in this cycle: {steps[0].reason}"
 
 
-def _places(steps: list[Step]) -> tuple[Reason, ...]:
+def _places(steps: list[PlanStep]) -> tuple[Reason, ...]:
     """Say of each task that is evicted in this cycle, and that is sure of a place, where it goes on."""
     return tuple(
         Reason("Moves", _goes_on(s), {"task": s.task, "from": s.node, "to": s.to}) for s in steps if s.to is not None
     )
 
 
-def _goes_on(step: Step) -> str:
+def _goes_on(step: PlanStep) -> str:
     if step.to == step.node:
         return f"{step.task} starts anew on {step.node}, together with the rest of its core"
     return f"{step.task} leaves {step.node} and goes on at {step.to}"
@@ -224,7 +226,7 @@ def _settling(played: PlayThrough, key: str) -> list[Reason]:
         return []
     session = session_of(played.before)
     found = []
-    for (workload, task), until in sorted(resting(session, moves_of(session, Memory())).items()):
+    for (workload, task), until in sorted(resting(session, moves_of(session, MoveMemory())).items()):
         if workload == key and until > session.now:
             text = f"{task} was moved lately, and is not moved again before {format_time(until)}"
             found.append(Reason("Settling", text, {"task": task, "until": format_time(until)}))

@@ -9,10 +9,10 @@ from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.estimate import estimated_starts
 from tenure.engine.moves import MovePlan
-from tenure.engine.plan import Pending, Plan, Reason, Refused, Step
+from tenure.engine.plan import Pending, Plan, PlanStep, Reason, Refused
 from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.reasons import why_pending
-from tenure.engine.requeued import Requeueing
+from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import GATED, PENDING
@@ -21,7 +21,7 @@ from tenure.model.cluster import Cluster
 from tenure.model.modes import mode_of
 from tenure.quota.history import QuotaHistory, QuotaTrack
 from tenure.rescheduler.memory import CAUSE
-from tenure.telemetry.events import Event, events_of
+from tenure.telemetry.events import CycleEvent, events_of
 from tenure.telemetry.samples import Sample, add_up, samples_of
 
 SECOND = 1_000_000
@@ -42,14 +42,14 @@ class QueueView:
 class PlayThrough:
     """What came out of playing cycles: all steps, and the state after the last one.
 
-    ``events`` has, for each event, the cycle in which it was first said. ``beside`` is the plan of the last cycle for
+    ``events`` has, for each event, the cycle in which it was first said. ``external`` is the plan of the last cycle for
     the pods of `rescheduler.schedulers`, which other schedulers bind: what of them is moved, and why the rest waits. It
     is not carried out in ``after``; its own ``after`` has both plans carried out.
     """
 
     before: Cluster
     after: Cluster
-    steps: list[Step] = field(default_factory=list)
+    steps: list[PlanStep] = field(default_factory=list)
     pending: list[Pending] = field(default_factory=list)
     queues: list[QueueView] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
@@ -58,11 +58,11 @@ class PlayThrough:
     moves: list[MovePlan] = field(default_factory=list)
     quota_events: list[QuotaEvent] = field(default_factory=list)
     quota_tracks: list[QuotaTrack] = field(default_factory=list)
-    requeue: Requeueing = field(default_factory=Requeueing)
-    shadow: list[Step] = field(default_factory=list)
+    requeue: RequeueOutcome = field(default_factory=RequeueOutcome)
+    shadow: list[PlanStep] = field(default_factory=list)
     counters: list[Sample] = field(default_factory=list)
-    events: dict[Event, int] = field(default_factory=dict)
-    beside: PlayThrough | None = None
+    events: dict[CycleEvent, int] = field(default_factory=dict)
+    external: PlayThrough | None = None
 
 
 def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrough:
@@ -102,11 +102,11 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrou
     result.after, result.quota_tracks = embedded.observe(), quotas.tracks()
     result.pending = explain_pending(session, obstacles)
     result.queues = queue_views(session)
-    result.beside = play_beside(seen, plan, result.after)
+    result.external = play_external(seen, plan, result.after)
     return result
 
 
-def play_beside(cluster: Cluster, plan: Plan, after: Cluster) -> PlayThrough | None:
+def play_external(cluster: Cluster, plan: Plan, after: Cluster) -> PlayThrough | None:
     """Plan once for the pods that other schedulers bind; None where the settings let none of them move.
 
     Parameters
@@ -121,9 +121,9 @@ def play_beside(cluster: Cluster, plan: Plan, after: Cluster) -> PlayThrough | N
     settings = cluster.settings
     if not settings.rescheduler.schedulers or CAUSE not in settings.actions or mode_of(settings, CAUSE) == "off":
         return None
-    from tenure.rescheduler.beside import beside  # noqa: PLC0415  few clusters need it
+    from tenure.rescheduler.problem.external import external  # noqa: PLC0415  few clusters need it
 
-    view = beside(cluster, plan)
+    view = external(cluster, plan)
     session, done = session_of(view), EmbeddedCluster(after)
     made = Scheduler(session).cycle(view.now)
     done.carry_out(made)

@@ -80,7 +80,7 @@ def test_explain_tells_the_contender_what_it_would_take():
 def test_contenders_that_cannot_be_helped_do_not_starve_the_others():
     """Those that come first in order can only be helped by more than there is to take; the last is helped."""
     workloads = [runs(f"r{i}", "b", ["n0"], gpus=1, minutes=60 + i) for i in range(4)]
-    hopeless = [waits(f"large{i}", "c", gpus=4, minutes=90) for i in range(3)]
+    infeasible = [waits(f"large{i}", "c", gpus=4, minutes=90) for i in range(3)]
     queues = [queue("c", guaranteed=4, priority=200), queue("a", guaranteed=2), queue("b", guaranteed=2)]
-    state = changed(cluster(queues, [*workloads, *hopeless, waits("small", "a", gpus=2)]), "r0", preemptible=False)
+    state = changed(cluster(queues, [*workloads, *infeasible, waits("small", "a", gpus=2)]), "r0", preemptible=False)
     assert ("small", "small-0") in steps(play(state), "nominate")

@@ -11,8 +11,8 @@ import click
 import pytest
 
 from tenure.cli import errors
-from tenure.cli.main import COMMANDS, Entry, LazyGroup, cli, main
-from tenure.model.problems import InvalidInputError, Problem
+from tenure.cli.main import COMMANDS, CommandEntry, LazyGroup, cli, main
+from tenure.model.problems import InputProblem, InvalidInputError
 
 
 def tenure(*arguments, **options):
@@ -71,7 +71,7 @@ def test_help_takes_at_most_150_ms_beyond_bare_python():
 
 
 def test_a_command_whose_module_is_missing_is_not_listed_and_breaks_nothing(capsys):
-    table = {"gone": Entry("tenure.cli.gone", "gone", "Not there."), "validate": COMMANDS["validate"]}
+    table = {"gone": CommandEntry("tenure.cli.gone", "gone", "Not there."), "validate": COMMANDS["validate"]}
     group = LazyGroup("x", table=table)
     with pytest.raises(SystemExit):
         group.main(["--help"])
@@ -109,7 +109,7 @@ def failing(error):
     ("error", "code", "line"),
     [
         (
-            InvalidInputError([Problem("f", 3, "a.b", "is wrong"), Problem("f", 0, "", "too")]),
+            InvalidInputError([InputProblem("f", 3, "a.b", "is wrong"), InputProblem("f", 0, "", "too")]),
             1,
             "f:3: a.b: is wrong\nf: too\n",
         ),
@@ -146,7 +146,7 @@ def test_a_command_gives_its_own_exit_code():
 
 
 def test_a_problem_is_one_line_whatever_it_holds():
-    assert str(Problem("f\n", 1, "a", "b\x1b[2J\n")) == "f\\n:1: a: b\\x1b[2J\\n"
+    assert str(InputProblem("f\n", 1, "a", "b\x1b[2J\n")) == "f\\n:1: a: b\\x1b[2J\\n"
 
 
 def test_a_reader_that_leaves_is_no_error(tmp_path):

@@ -52,10 +52,10 @@ def test_every_label_and_annotation_is_listed():
 
 def test_every_event_and_metric_is_listed():
     """Each event and metric is on this page, or on that about what a plan tells of itself."""
-    beside = (ROOT / "docs" / "metrics-and-events.md").read_text(encoding="utf-8")
+    external = (ROOT / "docs" / "metrics-and-events.md").read_text(encoding="utf-8")
     text = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
     found = set(re.findall(r'"(tenure_[a-z_]+)"', text)) | set(METRICS)
-    page = MADE.generate() + beside
+    page = MADE.generate() + external
     assert [name for name in sorted(found | ALL_EVENTS) if f"`{name}`" not in page] == []
 
 

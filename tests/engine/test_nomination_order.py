@@ -15,7 +15,7 @@ def test_a_nomination_is_beaten_only_by_whose_turn_comes_first_in_the_order_of_a
     """``small`` makes its queue less full than the promise makes the other; but it has its turn after who is before it
     in its leaf, though that one finds no room, and that is after the turn of the one with the promise.
     """
-    promise = waits("promised", "a", gpus=2)
+    promise = waits("nominated_to", "a", gpus=2)
     at = Nomination(node="n0", devices=(2, 3), at=NOW)
     promise = replace(promise, tasks=tuple(replace(t, nominated=at) for t in promise.tasks))
     leaves = runs("leaves", "a", ["n0"], gpus=2, started_at=None)

@@ -27,7 +27,7 @@ def leaving(name, on, *, cpu=1, since=0, grace=None, **fields):
     return workload(name, tasks=[gone], **fields)
 
 
-def promised(name, *places, cpu=1, waited=0, of=None, **fields):
+def nominated_to(name, *places, cpu=1, waited=0, of=None, **fields):
     """A workload whose tasks were nominated so many seconds ago; None for a task that was not."""
     asked = of or spec(cpu=cpu)
     tasks = [task(f"{name}-{i}", asked) for i in range(len(places))]
@@ -40,14 +40,14 @@ def promised(name, *places, cpu=1, waited=0, of=None, **fields):
 
 def test_surplus_is_not_bound_while_the_core_is_only_promised():
     """Nothing of a gang runs before its core does."""
-    gang = promised("g", "n", None, cpu=2, min_member=1)
+    gang = nominated_to("g", "n", None, cpu=2, min_member=1)
     played = play(cluster([node("n", cpu=4), node("m", cpu=4)], [leaving("v", "n", cpu=4), gang]))
     assert steps(played) == []
     assert codes(played)["g"] == ["Nominated"]
 
 
 def test_part_of_a_core_is_promised_nothing_and_bound_nowhere():
-    gang = promised("g", "n", None, cpu=3)
+    gang = nominated_to("g", "n", None, cpu=3)
     played = play(cluster([node("n", cpu=4), node("m", cpu=1)], [gang]))
     assert steps(played) == []
     (after,) = played.after.workloads
@@ -58,15 +58,15 @@ def test_a_promise_lasts_its_timeout_and_the_longest_grace_of_what_has_to_leave(
     """Of two promises that are bound together the later counts."""
     nodes = [node("a", cpu=1), node("b", cpu=1), node("c", cpu=9)]
     slow, quick = leaving("slow", "a", since=400, grace=900), leaving("quick", "b", since=10)
-    gang = promised("g", "a", "b", waited=400)
+    gang = nominated_to("g", "a", "b", waited=400)
     assert codes(play(cluster(nodes, [slow, quick, gang])))["g"] == ["Nominated"]
-    later = cluster(nodes, [slow, quick, promised("g", "a", "b", waited=1201)])
+    later = cluster(nodes, [slow, quick, nominated_to("g", "a", "b", waited=1201)])
     assert set(bound(play(later)).values()) == {"c"}
 
 
 def test_a_promise_whose_room_is_there_is_bound_however_late():
     """Victims with a long grace period have left just now: the promise is not taken for overdue."""
-    assert bound(play(cluster([node("a"), node("b")], [promised("g", "b", waited=3000)]))) == {"g-0": "b"}
+    assert bound(play(cluster([node("a"), node("b")], [nominated_to("g", "b", waited=3000)]))) == {"g-0": "b"}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_promise_whose_room_is_there_is_bound_however_late():
     ids=["priority", "age", "lower priority"],
 )
 def test_within_a_queue_only_priority_beats_a_promise(mine, beats):
-    held = promised("held", "n", cpu=4)
+    held = nominated_to("held", "n", cpu=4)
     played = play(cluster([node("n", cpu=4)], [leaving("v", "n", cpu=4), held, workload("w", of=spec(cpu=4), **mine)]))
     assert steps(played) == ([("nominate", "w-0", "n", ())] if beats else [])
     nominated = {t.name: t.nominated is not None for w in played.after.workloads for t in w.tasks}
@@ -94,7 +94,7 @@ def test_within_a_queue_only_priority_beats_a_promise(mine, beats):
 )
 def test_between_queues_the_rules_of_order_say_who_beats_a_promise(a, b, beats):
     """Judged as if the promise were not there; age and name do not count."""
-    held = promised("held", "n", cpu=4, queue="b")
+    held = nominated_to("held", "n", cpu=4, queue="b")
     contender = workload("w", of=spec(cpu=4), queue="a")
     nodes, queues = [node("n", cpu=4)], [queue("a", **a), queue("b", **b)]
     played = play(cluster(nodes, [leaving("v", "n", cpu=4, queue="b"), held, contender], queues))
@@ -102,7 +102,7 @@ def test_between_queues_the_rules_of_order_say_who_beats_a_promise(a, b, beats):
 
 
 def test_who_gave_way_for_a_promise_does_not_take_it():
-    held = promised("held", "n", cpu=4)
+    held = nominated_to("held", "n", cpu=4)
     victim = workload("w", of=spec(cpu=4), priority=9)
     found = cluster([node("n", cpu=4)], [leaving("v", "n"), held, victim])
     gave_way = Eviction(at=NOW - SECOND, workload=victim.key, task="w-0", cause="reclaim", beneficiary=held.key)
@@ -114,8 +114,8 @@ def test_no_more_promises_are_taken_than_are_needed():
     """The one furthest behind loses; who lost for nothing gets the promise again, with its time."""
     nodes = [node("a", cpu=2), node("b", cpu=4)]
     first, second = (
-        promised("low", "a", cpu=2, priority=1, waited=7),
-        promised("high", "b", cpu=4, priority=2, waited=7),
+        nominated_to("low", "a", cpu=2, priority=1, waited=7),
+        nominated_to("high", "b", cpu=4, priority=2, waited=7),
     )
     gone = [leaving("x", "a", cpu=2), leaving("y", "b", cpu=4)]
     played = play(cluster(nodes, [*gone, first, second, workload("w", of=spec(cpu=3), priority=5)]))
@@ -128,7 +128,7 @@ def test_no_more_promises_are_taken_than_are_needed():
 def test_who_loses_a_promise_is_planned_anew_at_once():
     nodes = [node("a", cpu=4, labels={"k": "a"}), node("b", cpu=4)]
     picky = workload("w", of=spec(cpu=4, node_selector=(("k", "a"),)), priority=5)
-    played = play(cluster(nodes, [leaving("v", "a"), promised("held", "a", cpu=4), picky]))
+    played = play(cluster(nodes, [leaving("v", "a"), nominated_to("held", "a", cpu=4), picky]))
     assert steps(played) == [("nominate", "w-0", "a", ()), ("bind", "held-0", "b", ())]
 
 
@@ -137,7 +137,7 @@ def test_the_place_of_a_running_gangs_missing_task_is_not_beaten():
     nodes = [node("n", cpu=2), node("m", cpu=4)]
 
     def gang(least):
-        there, missing = task("g-0", on="n"), task("g-1", spec(cpu=4), promised="m")
+        there, missing = task("g-0", on="n"), task("g-1", spec(cpu=4), nominated_to="m")
         return workload("g", tasks=[there, missing], min_member=least, running=60)
 
     urgent = workload("w", of=spec(cpu=4), priority=5)
@@ -154,7 +154,7 @@ def test_a_replacement_is_promised_its_place_alone():
 
 def test_a_promise_that_names_no_devices_gets_some_and_keeps_them():
     nodes = [node("n", gpu=2)]
-    part = promised("p", "n", of=spec(fraction=600))
+    part = nominated_to("p", "n", of=spec(fraction=600))
     going = task("v-0", spec(fraction=500), on="n", devices=[0], phase=Phase.TERMINATING, terminating_since=NOW)
     held = task("h-0", spec(fraction=500), on="n", devices=[1])
     played = play(cluster(nodes, [workload("v", tasks=[going]), workload("h", tasks=[held], running=1), part]))
@@ -163,4 +163,4 @@ def test_a_promise_that_names_no_devices_gets_some_and_keeps_them():
 
 
 def test_a_promise_on_a_node_that_is_gone_is_forgotten():
-    assert bound(play(cluster([node("a")], [promised("p", "gone")]))) == {"p-0": "a"}
+    assert bound(play(cluster([node("a")], [nominated_to("p", "gone")]))) == {"p-0": "a"}

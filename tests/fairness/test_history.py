@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.fairness.history import History, accrue, decay, history_weight, reweigh, whole_usage
+from tenure.fairness.history import UsageHistory, accrue, decay, history_weight, reweigh, whole_usage
 from tenure.fairness.shares import fair_shares
 from tenure.fairness.tree import TOP, ShareQueue, queue_tree
 
@@ -84,36 +84,36 @@ def flat(*queues):
 def test_who_used_more_gets_less_of_what_is_free():
     """Weights of 1/2 each, usage 3/4 and 1/4: 1/4 and 3/4."""
     tree = flat((None, 1), (None, 1))
-    assert fair_shares(tree, [8], [[99], [99]], History([[75.0], [25.0]], 1)) == [[2], [6]]
+    assert fair_shares(tree, [8], [[99], [99]], UsageHistory([[75.0], [25.0]], 1)) == [[2], [6]]
 
 
 def test_guarantees_are_not_touched_by_history():
     """All of the past was the first queue's: it keeps its 4, and gets nothing of the other 4."""
     tree = flat((4, 1), (None, 1))
-    assert fair_shares(tree, [8], [[99], [99]], History([[75.0], [0.0]], 1)) == [[4], [4]]
+    assert fair_shares(tree, [8], [[99], [99]], UsageHistory([[75.0], [0.0]], 1)) == [[4], [4]]
 
 
 def test_usage_as_configured_leaves_the_shares_as_configured():
     """Where the past was divided 3:1 as the weights are, so is the present."""
     tree = flat((None, 3), (None, 1))
-    assert fair_shares(tree, [8], [[99], [99]], History([[30.0], [10.0]], 2)) == [[6], [2]]
+    assert fair_shares(tree, [8], [[99], [99]], UsageHistory([[30.0], [10.0]], 2)) == [[6], [2]]
 
 
 def test_a_queue_that_asks_for_nothing_does_not_count():
     """The third's weight of 8 and its past must not hide how the first two stand to each other."""
     tree = flat((None, 3), (None, 1), (None, 8))
-    assert fair_shares(tree, [8], [[99], [99], [0]], History([[30.0], [10.0], [500.0]], 1)) == [[6], [2], [0]]
+    assert fair_shares(tree, [8], [[99], [99], [0]], UsageHistory([[30.0], [10.0], [500.0]], 1)) == [[6], [2], [0]]
 
 
 def test_without_any_usage_the_weights_are_as_configured():
     tree = flat((None, 3), (None, 1))
-    assert fair_shares(tree, [8], [[99], [99]], History([[0.0], [0.0]], 5)) == [[6], [2]]
+    assert fair_shares(tree, [8], [[99], [99]], UsageHistory([[0.0], [0.0]], 5)) == [[6], [2]]
 
 
 def test_over_time_the_past_approaches_the_weights():
     """Two queues of weights 1 and 3 take turns until what they used stands about 1:3, from whatever beginning."""
     tree, usage = flat((None, 1), (None, 3)), [5e5, 0.0]
     for _ in range(400):
-        held = fair_shares(tree, [10], [[10], [10]], History([[u] for u in usage], 1))
+        held = fair_shares(tree, [10], [[10], [10]], UsageHistory([[u] for u in usage], 1))
         usage = [accrue(u, row[0], HOUR, DAY) for u, row in zip(usage, held, strict=True)]
     assert usage[0] / sum(usage) == pytest.approx(0.25, abs=0.03)

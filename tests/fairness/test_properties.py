@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenure.fairness.division import divide
-from tenure.fairness.history import History
+from tenure.fairness.history import UsageHistory
 from tenure.fairness.shares import fair_shares
 from tenure.fairness.tree import TOP, ShareQueue, queue_tree
 
@@ -184,7 +184,7 @@ def test_history_follows_the_rules_and_touches_no_guarantee(case, data):
     """With past usage the three steps hold as before, with the weights that it leads to."""
     usage = [data.draw(st.floats(0, 1e6) | st.integers(0, 5).map(float)) for _ in case.queues]
     strength = data.draw(st.sampled_from((0, 0.5, 1, 4)))
-    shares = case.shares(History([[amount] for amount in usage], strength))
+    shares = case.shares(UsageHistory([[amount] for amount in usage], strength))
     assert shares == oracle.by_the_rules(case, usage, strength)
     assert all(share >= floor for share, floor in zip(shares, case.floors(), strict=True))
 
@@ -193,7 +193,7 @@ def test_history_follows_the_rules_and_touches_no_guarantee(case, data):
 @given(cases(), st.lists(st.floats(0, 1e9), min_size=12, max_size=12))
 def test_history_of_strength_0_changes_nothing(case, usage):
     """Strength 0 is the same as no history."""
-    assert case.shares(History([[amount] for amount in usage], 0)) == case.shares()
+    assert case.shares(UsageHistory([[amount] for amount in usage], 0)) == case.shares()
 
 
 def test_shares_of_1000_random_trees_follow_the_rules():

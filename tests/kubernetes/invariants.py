@@ -10,7 +10,8 @@ from collections import defaultdict
 from datetime import datetime
 from fractions import Fraction
 
-from tenure.clusters.kubernetes import journal, keys
+from tenure.clusters.kubernetes import keys
+from tenure.clusters.kubernetes.read import eviction_log
 
 SUFFIXES = {"": 1, "m": Fraction(1, 1000), "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}
 _PAGE = "tenure-evictions-"
@@ -76,7 +77,7 @@ class History:
             self.check_room(pod, place)
         if before and is_going(pod) and not is_going(before) and said(pod, keys.EVICTION):
             self.check_eviction(pod)
-        if before and promised(before) and not promised(pod) and not place and not is_going(pod):
+        if before and nominated_to(before) and not nominated_to(pod) and not place and not is_going(pod):
             self.check_lost_promise(pod)
 
     def check_room(self, pod, place):
@@ -171,7 +172,7 @@ class History:
 
 def entries_of(config_map):
     """Give the entries of a page of the log."""
-    return journal.parse((config_map.get("data") or {}).get(journal.DATA, ""))[0]
+    return eviction_log.parse((config_map.get("data") or {}).get(eviction_log.DATA, ""))[0]
 
 
 def said(pod, key):
@@ -185,7 +186,7 @@ def needs(pod):
     return json.loads(note).get("needs", ()) if note else ()
 
 
-def promised(pod):
+def nominated_to(pod):
     """Give the node that a pod was promised."""
     return pod["status"].get("nominatedNodeName")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from tenure.clusters.kubernetes import api
-from tenure.clusters.kubernetes.mirror import Mirror, Options
-from tenure.clusters.kubernetes.observe import Observer
+from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
+from tenure.clusters.kubernetes.read.observe import Observer
 
 NOW = 1_795_168_800_000_000
 """2026-11-20T10:00:00Z"""
@@ -32,16 +32,16 @@ def pod(name, *, labels=None, annotations=None, owner=None, node=None, phase=Non
     body = {"schedulerName": "tenure", "containers": [container], "priority": 0, **spec}
     if node:
         body["nodeName"] = node
-    return decoded({"metadata": meta, "spec": body, "status": status}, api.Pod)
+    return decoded({"metadata": meta, "spec": body, "status": status}, api.ApiPod)
 
 
 def node(name, cpu="8", **amounts):
     """Give a node that is ready."""
     status = {"allocatable": {"cpu": cpu, **amounts}, "conditions": [{"type": "Ready", "status": "True"}]}
-    return decoded({"metadata": {"name": name}, "status": status}, api.Node)
+    return decoded({"metadata": {"name": name}, "status": status}, api.ApiNode)
 
 
-def thing(name, *, namespace="", kind=api.Anything, **body):
+def thing(name, *, namespace="", kind=api.ApiObject, **body):
     """Give an object of another kind."""
     meta = {"name": name, "namespace": namespace, "uid": f"uid-{name}", **body.pop("metadata", {})}
     return decoded({"metadata": meta, **body}, kind)
@@ -58,10 +58,10 @@ def observed(*items, now=NOW, settings=None, pool="default", **objects):
 
 def watching(*items, settings=None, pool="default", **objects):
     """Give an observer of these objects."""
-    mirror = Mirror(Nowhere(), Options(pool=pool))
+    informers = InformerCache(Nowhere(), Options(pool=pool))
     for item in items:
-        (mirror.nodes if isinstance(item, api.Node) else mirror.pods).put(item)
+        (informers.nodes if isinstance(item, api.ApiNode) else informers.pods).put(item)
     for name, listed in objects.items():
         for item in listed:
-            mirror._objects(name.replace("_", " ")).put(item)
-    return Observer(mirror, settings)
+            informers._objects(name.replace("_", " ")).put(item)
+    return Observer(informers, settings)

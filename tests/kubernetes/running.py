@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 
 from tests.kubernetes.stage import wait_until
 
-from tenure.clusters.kubernetes import journal
+from tenure.clusters.kubernetes.read import eviction_log
 
 COMMAND = [sys.executable, "-c", "from tenure.cli.main import main; main()"]
 TENURE = "/apis/tenure.dev/v1alpha1"
@@ -143,7 +143,7 @@ def log_of(client):
     """Give the log of evictions."""
     path = "/api/v1/namespaces/tenure-system/configmaps"
     pages = [m for m in client.get(path)["items"] if m["metadata"]["name"].startswith("tenure-evictions-")]
-    return [entry for page in pages for entry in journal.parse(page["data"].get(journal.DATA, ""))[0]]
+    return [entry for page in pages for entry in eviction_log.parse(page["data"].get(eviction_log.DATA, ""))[0]]
 
 
 def clear(client):

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from tools.controlplane.client import ApiError
 
-from tenure.clusters.kubernetes import journal, keys
+from tenure.clusters.kubernetes import keys
+from tenure.clusters.kubernetes.read import eviction_log
 from tenure.model.duration import format_time
 from tenure.model.queue import Queue
 from tenure.model.records import fields_of, record_of, write_field
@@ -87,9 +88,9 @@ class Stage:
         for workload in sorted(cluster.workloads, key=lambda w: w.created_at):
             self.add_workload(workload)
         if cluster.evictions:
-            entries = [journal.entry_of(e, "gone", "", None) for e in cluster.evictions]
-            body = {"metadata": {"name": "tenure-evictions-default-0", "labels": {journal.LABEL: "default"}},
-                    "data": {journal.DATA: journal.write(entries)}}  # fmt: skip
+            entries = [eviction_log.entry_of(e, "gone", "", None) for e in cluster.evictions]
+            body = {"metadata": {"name": "tenure-evictions-default-0", "labels": {eviction_log.LABEL: "default"}},
+                    "data": {eviction_log.DATA: eviction_log.write(entries)}}  # fmt: skip
             self.client.create("/api/v1/namespaces/tenure-system/configmaps", body)
 
     def clear(self):

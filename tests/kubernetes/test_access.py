@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tenure.clusters.kubernetes import access
-from tenure.clusters.kubernetes.access import find_access
+from tenure.clusters.kubernetes.client import access
+from tenure.clusters.kubernetes.client.access import find_access
 from tenure.model.problems import InvalidInputError
 
 

@@ -13,10 +13,10 @@ from tools.controlplane.plane import ControlPlane
 from tools.controlplane.plane import Options as PlaneOptions
 
 from tenure.clusters.embedded import EmbeddedCluster
-from tenure.clusters.kubernetes.access import find_access
-from tenure.clusters.kubernetes.client import Client
+from tenure.clusters.kubernetes.cache.informers import Options
+from tenure.clusters.kubernetes.client.access import find_access
+from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
-from tenure.clusters.kubernetes.mirror import Options
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.live.loop import Loop
@@ -131,7 +131,7 @@ def test_case_on_an_api_server(path, plane, stage, tmp_path):
     try:
         stage.put(told)
         live.start()
-        assert live.mirror.wait_synced(20), live.mirror.troubles
+        assert live.informers.wait_synced(20), live.informers.troubles
         for number in range(cycles):
             if number:
                 before = embedded.observe()
@@ -148,7 +148,7 @@ def play_cycle(live, embedded):
     wanted = state(embedded.observe())
     wait_until(
         lambda: state(live.observer.observe(now).cluster) == wanted,
-        lambda: f"{state(live.observer.observe(now).cluster)}\nis not\n{wanted}\n{list(live.mirror.findings.new)}",
+        lambda: f"{state(live.observer.observe(now).cluster)}\nis not\n{wanted}\n{list(live.informers.findings.new)}",
     )
     plan = Scheduler(session_of(embedded.observe())).cycle(now)
     observe = live.observe

@@ -12,12 +12,13 @@ from tests.kubernetes.stage import Stage, wait_until
 from tools.controlplane.plane import ControlPlane
 from tools.controlplane.plane import Options as PlaneOptions
 
-from tenure.clusters.kubernetes import journal, keys
-from tenure.clusters.kubernetes.access import find_access
-from tenure.clusters.kubernetes.client import ApiError, Client
+from tenure.clusters.kubernetes import keys
+from tenure.clusters.kubernetes.cache.informers import Options
+from tenure.clusters.kubernetes.client.access import find_access
+from tenure.clusters.kubernetes.client.leader import NotLeaderError
+from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
-from tenure.clusters.kubernetes.leader import NotLeaderError
-from tenure.clusters.kubernetes.mirror import Options
+from tenure.clusters.kubernetes.read import eviction_log
 from tenure.live.loop import Loop
 from tenure.model.settings import BudgetRule, DisruptionSettings
 
@@ -129,7 +130,7 @@ class Play:
         loop = Loop(live, lambda: 1, wall=lambda: self.now)
         quiet = 0
         try:
-            assert live.mirror.wait_synced(20), live.mirror.troubles
+            assert live.informers.wait_synced(20), live.informers.troubles
             for _ in range(cycles):
                 self.settle(live)
                 done = loop.cycle()
@@ -152,7 +153,7 @@ class Play:
         def told():
             items = self.stage.client.get("/api/v1/namespaces/default/pods")["items"]
             there = {i["metadata"]["name"]: i["metadata"]["resourceVersion"] for i in items}
-            return there == {name: r.version for (_, name), r in list(live.mirror.pods.records.items())}
+            return there == {name: r.version for (_, name), r in list(live.informers.pods.records.items())}
 
         wait_until(told, "the watches do not catch up")
         self.note()
@@ -168,8 +169,10 @@ class Play:
     def log(self):
         """Give the log of evictions as it is on the API server."""
         maps = self.stage.client.get("/api/v1/namespaces/tenure-system/configmaps")["items"]
-        texts = [m["data"].get(journal.DATA, "") for m in maps if m["metadata"]["name"].startswith("tenure-evictions")]
-        return [entry for text in texts for entry in journal.parse(text)[0]]
+        texts = [
+            m["data"].get(eviction_log.DATA, "") for m in maps if m["metadata"]["name"].startswith("tenure-evictions")
+        ]
+        return [entry for text in texts for entry in eviction_log.parse(text)[0]]
 
     def running(self):
         """Give the pods that run, with their node and the start that is written on them."""

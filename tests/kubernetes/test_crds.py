@@ -13,14 +13,14 @@ from tests.model.strategies import objects
 from tools.controlplane.client import ApiError
 from tools.controlplane.plane import KubectlError
 
-from tenure.clusters.kubernetes.crds import RESOURCES, custom_resource_definitions, spec_record
-from tenure.clusters.kubernetes.reading import read, texts
+from tenure.clusters.kubernetes.install.crds import RESOURCES, custom_resource_definitions, spec_record
+from tenure.clusters.kubernetes.read.values import read, texts
 from tenure.model.check_queues import check_queues
 from tenure.model.check_workloads import check_workloads
 from tenure.model.descriptions import FIELDS, described_as
 from tenure.model.queue import Queue
 from tenure.model.records import NOT_WRITTEN, record_of, write_field
-from tenure.model.report import Report
+from tenure.model.report import ProblemReport
 from tenure.model.settings import BudgetRule, Settings
 from tenure.model.workload import Workload
 
@@ -325,7 +325,7 @@ def problems(kind, spec):
     if kind == "DisruptionBudget":
         _, said = read(record_of(BudgetRule), {**spec, "name": "x"})
         return said
-    report = Report()
+    report = ProblemReport()
     spec_record(kind).read(spec, (None, "spec"), report)
     return texts(report.problems)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from tenure.clusters.kubernetes.access import find_access
-from tenure.clusters.kubernetes.client import Client
-from tenure.clusters.kubernetes.events import MOST_WAITING, Events, Subject
+from tenure.clusters.kubernetes.client.access import find_access
+from tenure.clusters.kubernetes.client.requests import Client
+from tenure.clusters.kubernetes.write.events import MOST_WAITING, Events, Subject
 
 
 def test_telling_of_many_at_once_takes_time_in_proportion(control_plane):

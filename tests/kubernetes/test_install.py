@@ -10,7 +10,7 @@ from tools.controlplane.plane import ControlPlane, Options
 from tools.controlplane.process import wait_for
 
 from tenure.cli.scheduler import scheduler
-from tenure.clusters.kubernetes.rbac import OWN_NAMESPACE_RIGHTS, Role, granted
+from tenure.clusters.kubernetes.install.rbac import OWN_NAMESPACE_RIGHTS, Role, granted
 from tenure.model.load import load_file
 from tenure.model.settings import Settings
 

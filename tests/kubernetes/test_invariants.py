@@ -8,7 +8,8 @@ import pytest
 from tests.kubernetes.invariants import History
 from tests.kubernetes.witness import Change
 
-from tenure.clusters.kubernetes import journal, keys
+from tenure.clusters.kubernetes import keys
+from tenure.clusters.kubernetes.read import eviction_log
 
 GPU = "nvidia.com/gpu"
 START = "2026-11-20T10:00:00Z"
@@ -35,10 +36,10 @@ def node(name, gpu):
 
 
 def log(*entries):
-    text = journal.write(entries)
+    text = eviction_log.write(entries)
     return "configmaps", {
         "metadata": {"name": "tenure-evictions-default-0", "uid": "log"},
-        "data": {journal.DATA: text},
+        "data": {eviction_log.DATA: text},
     }
 
 
@@ -49,7 +50,7 @@ def queue(most, deadline=None):
 
 def entry(name, cause="reclaim", at=START, **fields):
     said = {"task": name, "uid": f"uid-{name}", "workload": "default/w", "workload_uid": "w", "queue": "q", **fields}
-    return journal.Entry(at=at, cause=cause, **said)
+    return eviction_log.EvictionEntry(at=at, cause=cause, **said)
 
 
 def eviction(name, cause="reclaim", at=START, **note):

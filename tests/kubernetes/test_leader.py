@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tenure.clusters.kubernetes.access import find_access
-from tenure.clusters.kubernetes.client import Client
-from tenure.clusters.kubernetes.leader import DURATION, SURE_FOR, Election, NotLeaderError
-from tenure.clusters.kubernetes.pause import Pause, pause_of, write_pause
+from tenure.clusters.kubernetes.client.access import find_access
+from tenure.clusters.kubernetes.client.leader import DURATION, SURE_FOR, Election, NotLeaderError
+from tenure.clusters.kubernetes.client.requests import Client
+from tenure.clusters.kubernetes.write.pause import Pause, pause_of, write_pause
 
 
 class Clock:

@@ -12,7 +12,7 @@ from tests.kubernetes.metrics_server import announce, metrics_server, withdraw
 from tests.kubernetes.running import PODS, SETS, TENURE, bound, clear, log_of, pods_of, queue, running, tenure
 from tests.kubernetes.stage import wait_until
 
-from tenure.clusters.kubernetes.usage import METRICS
+from tenure.clusters.kubernetes.read.usage import METRICS
 
 ACCOUNT = "system:serviceaccount:tenure-system:tenure"
 CORES = 8

@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.kubernetes.pods import NOW, node, observed, pod, thing, watching
 
-from tenure.clusters.kubernetes import api, journal, keys
+from tenure.clusters.kubernetes import api, keys
+from tenure.clusters.kubernetes.read import eviction_log
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Eviction
 from tenure.model.dump import dump_cluster
 from tenure.model.load import load_cluster
 from tenure.model.workload import Phase
 
-ENTRY = journal.entry_of(
+ENTRY = eviction_log.entry_of(
     Eviction(
         at=NOW - 1_000_000, workload="default/w", task="w-0", cause="reclaim", beneficiary="default/c", from_node="n"
     ),
@@ -89,7 +90,7 @@ def test_a_pod_for_a_queue_that_is_not_there_waits_and_others_do_not():
     """What names no queue of the tree is told of, and left out of what is decided about."""
     watch = watching(pod("lost", labels={"tenure.dev/queue": "none"}), pod("fine"), queues=[thing("default", spec={})])
     assert set(by_name(watch.observe(NOW))) == {"fine"}
-    assert [(meta.name, "there is no queue none" in line) for _, meta, line in watch.mirror.findings.new] == [
+    assert [(meta.name, "there is no queue none" in line) for _, meta, line in watch.informers.findings.new] == [
         ("lost", True)
     ]
 
@@ -174,7 +175,13 @@ def test_a_nomination_counts_where_note_and_status_agree():
 
 
 def log(*entries):
-    return [thing("tenure-evictions-default-0", namespace="tenure-system", data={journal.DATA: journal.write(entries)})]
+    return [
+        thing(
+            "tenure-evictions-default-0",
+            namespace="tenure-system",
+            data={eviction_log.DATA: eviction_log.write(entries)},
+        )
+    ]
 
 
 def test_an_eviction_on_record_whose_pod_is_gone_counts():
@@ -211,7 +218,7 @@ def test_a_cooldown_is_not_handed_to_another_job_of_the_same_name():
 
 def test_a_moved_pod_is_stood_in_for_until_its_replacement_is_there():
     """The place that a moved pod is to land on stays promised, and is handed on to the pod that replaces it."""
-    move = journal.entry_of(
+    move = eviction_log.entry_of(
         Eviction(at=NOW - 1_000_000, workload="default/w", task="w-0", cause="consolidate", from_node="n", to_node="m"),
         "uid-gone", "uid-w", None,
     )  # fmt: skip
@@ -254,9 +261,9 @@ def test_pods_of_another_pool_are_not_seen():
 def test_a_heartbeat_changes_nothing():
     """A node's status that says the same again is no reason for a cycle."""
     watch = watching(node("n"))
-    before = watch.mirror.version()
-    watch.mirror.nodes.put(node("n"))
-    assert watch.mirror.version() == before
+    before = watch.informers.version()
+    watch.informers.nodes.put(node("n"))
+    assert watch.informers.version() == before
 
 
 TEXTS = st.one_of(
@@ -325,9 +332,9 @@ def test_what_is_observed_can_be_written_as_a_cluster_file_and_read_again(tmp_pa
 def test_what_decides_nothing_is_no_reason_for_a_cycle(kind, before, after):
     """A renewed lease, figures in a status: nothing is decided anew for them."""
     watch = watching(**{kind: [thing("x", **before)]})
-    version = watch.mirror.version()
-    watch.mirror.objects[kind].put(thing("x", **after, metadata={"resourceVersion": "8"}))
-    assert watch.mirror.version() == version
+    version = watch.informers.version()
+    watch.informers.objects[kind].put(thing("x", **after, metadata={"resourceVersion": "8"}))
+    assert watch.informers.version() == version
 
 
 @pytest.mark.parametrize(
@@ -343,9 +350,9 @@ def test_what_decides_nothing_is_no_reason_for_a_cycle(kind, before, after):
 def test_what_decides_something_is_a_reason_for_a_cycle(kind, after):
     """A pause, a spec, a deadline, an annotation, a value: each may change what is decided."""
     watch = watching(**{kind: [thing("x")]})
-    version = watch.mirror.version()
-    watch.mirror.objects[kind].put(thing("x", **after))
-    assert watch.mirror.version() > version
+    version = watch.informers.version()
+    watch.informers.objects[kind].put(thing("x", **after))
+    assert watch.informers.version() > version
 
 
 WAITS = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "HeldBack", "message": "later"}]}
@@ -365,10 +372,10 @@ def test_only_what_decides_of_a_pod_is_a_reason_for_a_cycle(fields, is_reason):
     """Why it waits decides nothing, but it is known from then on: writes are of the version that was seen."""
     watch = watching(node("n"), pod("p", owner=("Job", "w")))
     watch.observe(NOW)
-    version = watch.mirror.version()
+    version = watch.informers.version()
     changed = pod("p", owner=("Job", "w"), **fields)
     changed.metadata.resource_version = "8"
-    watch.mirror.pods.put(changed)
-    assert (watch.mirror.version() > version) == is_reason
+    watch.informers.pods.put(changed)
+    assert (watch.informers.version() > version) == is_reason
     if not is_reason:
         assert watch.observe(NOW).pods["default/w"][0].version == "8"

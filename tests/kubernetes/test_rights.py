@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tools.controlplane.process import wait_for
 
-from tenure.clusters.kubernetes import journal
-from tenure.clusters.kubernetes.manifests import Installation
-from tenure.clusters.kubernetes.rbac import Role, granted
+from tenure.clusters.kubernetes.install.manifests import Installation
+from tenure.clusters.kubernetes.install.rbac import Role, granted
+from tenure.clusters.kubernetes.read import eviction_log
 
 ROOT = Path(__file__).resolve().parents[2]
 USER = "system:serviceaccount:tenure-system:tenure"
@@ -65,19 +65,21 @@ def job(name, queue, gpus, scheduler="tenure"):
 
 def log_page(number, entries):
     """Give a page of the log of evictions, as earlier leaders would have left it."""
-    labels = {journal.LABEL: "default"}
+    labels = {eviction_log.LABEL: "default"}
     metadata = {"name": f"tenure-evictions-default-{number}", "namespace": "tenure-system", "labels": labels}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata,
-        "data": {journal.DATA: journal.write(entries)},
+        "data": {eviction_log.DATA: eviction_log.write(entries)},
     }
 
 
 def past(number, age):
     at = (datetime.now(UTC) - age).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return journal.Entry(at=at, workload="team/gone", task=f"gone-{number}", uid=f"gone-{number}", cause="reclaim")
+    return eviction_log.EvictionEntry(
+        at=at, workload="team/gone", task=f"gone-{number}", uid=f"gone-{number}", cause="reclaim"
+    )
 
 
 THEIRS = (

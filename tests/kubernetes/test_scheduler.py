@@ -114,10 +114,10 @@ def test_who_goes_says_why_and_who_waits_for_that_says_where(plane, client, toke
             said = json.loads(pod["metadata"]["annotations"][keys.EVICTION])
             assert (said["cause"], said["for"]) == ("reclaim", "default/b-first")
 
-        def promised():
+        def nominated_to():
             return [p["status"].get("nominatedNodeName") for p in pods_of(client, "b-first")]
 
-        wait_until(lambda: len(promised()) == 4 and all(promised()), "nothing is promised", 10)
+        wait_until(lambda: len(nominated_to()) == 4 and all(nominated_to()), "nothing is promised", 10)
         waiting = pods_of(client, "b-first")
         assert bound(client, "b-first") == 0
         wait_until(lambda: bound(client, "b-first") == 4, "it does not start in the place that it was promised", 60)

@@ -7,11 +7,11 @@ from tests.kubernetes.pods import NOW, node, observed, pod
 from tests.kubernetes.running import queue
 from tests.kubernetes.stage import wait_until
 
-from tenure.clusters.kubernetes.access import find_access
-from tenure.clusters.kubernetes.client import Client
-from tenure.clusters.kubernetes.mirror import Mirror, Options
-from tenure.clusters.kubernetes.observe import Observer
-from tenure.clusters.kubernetes.usage import FRESH, METRICS
+from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
+from tenure.clusters.kubernetes.client.access import find_access
+from tenure.clusters.kubernetes.client.requests import Client
+from tenure.clusters.kubernetes.read.observe import Observer
+from tenure.clusters.kubernetes.read.usage import FRESH, METRICS
 
 TENURE = "/apis/tenure.dev/v1alpha1"
 SECOND = 1_000_000
@@ -37,42 +37,44 @@ def test_what_is_in_use_is_read_where_the_metrics_api_is_served_and_a_setting_ne
     for name in ("cool", "hot"):
         plane.add_node(name, {"cpu": "4", "memory": "8Gi"})
     client.create(f"{TENURE}/queues", queue("team"))
-    mirror = Mirror(Client(find_access(str(plane.kubeconfig_for(token, "usage")))), Options())
-    observer, now = Observer(mirror), NOW
-    mirror.usage._wall = lambda: now
-    mirror.start()
+    informers = InformerCache(Client(find_access(str(plane.kubeconfig_for(token, "usage")))), Options())
+    observer, now = Observer(informers), NOW
+    informers.usage._wall = lambda: now
+    informers.start()
     try:
-        wait_until(lambda: mirror.synced, "nothing is listed")
+        wait_until(lambda: informers.synced, "nothing is listed")
         assert all(n.usage is None for n in observer.observe(now).cluster.nodes)
-        assert not mirror.usage._wanted.is_set()
+        assert not informers.usage._wanted.is_set()
         pool = {"scheduler": {"rescheduler": {"hotNodes": {"enabled": True, "hot": "50%", "for": "1m"}}}}
         body = {"apiVersion": "tenure.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "default"}, "spec": pool}
         client.create(f"{TENURE}/nodepools", body)
-        wait_until(lambda: observer.observe(now) and mirror.usage.trouble, "nobody asks")
-        assert "cannot be read" in mirror.usage.trouble
+        wait_until(lambda: observer.observe(now) and informers.usage.trouble, "nobody asks")
+        assert "cannot be read" in informers.usage.trouble
         readings = {"cool": "1200m", "hot": "3900000000n"}
         with metrics_server(plane.credentials, answers(readings)) as port:
             announce(client, port)
-            wait_until(lambda: mirror.usage.read() or not mirror.usage.trouble, lambda: mirror.usage.trouble, 60)
-            version = mirror.version()
+            wait_until(
+                lambda: informers.usage.read() or not informers.usage.trouble, lambda: informers.usage.trouble, 60
+            )
+            version = informers.version()
             now += 60 * SECOND
-            mirror.usage.read()
-            assert mirror.version() > version, "a node that is hot for long is a reason to decide"
+            informers.usage.read()
+            assert informers.version() > version, "a node that is hot for long is a reason to decide"
             used = {n.name: (n.usage["cpu"], n.usage_for) for n in observer.observe(now).cluster.nodes}
             assert used["cool"][0] == 1200
             assert used["hot"] == (3900, 60 * SECOND)
-            assert mirror.usage.pods["default", "p"].amounts == {"cpu": 3002, "memory": 2 << 20}
+            assert informers.usage.pods["default", "p"].amounts == {"cpu": 3002, "memory": 2 << 20}
             readings["hot"] = "1"
             now += SECOND
-            mirror.usage.read()
+            informers.usage.read()
             (cooled,) = (n for n in observer.observe(now).cluster.nodes if n.name == "hot")
             assert (cooled.usage["cpu"], cooled.usage_for) == (1000, 0)
-        mirror.usage.read()
-        assert mirror.usage.trouble
+        informers.usage.read()
+        assert informers.usage.trouble
         now += FRESH + SECOND
         assert all(n.usage is None for n in observer.observe(now).cluster.nodes), "old readings say nothing"
     finally:
-        mirror.stop()
+        informers.stop()
 
 
 def test_an_annotation_says_how_much_of_its_gpus_a_pod_uses():

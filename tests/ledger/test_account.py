@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.ledger.entries import Account, Ask, Charge, Pod
+from tenure.ledger.entries import Charge, EvictionRequest, LedgerPod, RuleAccount
 from tenure.ledger.ledger import Ledger
 from tenure.model.settings import BudgetRule
 
@@ -25,7 +25,7 @@ RULES = st.builds(
 
 
 def ask(number, workload="default/one", **more):
-    return Ask(workload=workload, task=f"task-{number}", cause="reclaim", **more)
+    return EvictionRequest(workload=workload, task=f"task-{number}", cause="reclaim", **more)
 
 
 def ledger_of(rule, times, pods=()):
@@ -45,7 +45,7 @@ def most_allowed(ledger, now):
 @given(RULES, TIMES, st.integers(0, 3))
 def test_what_it_says_it_allows_is_what_it_allows(rule, times, down):
     """As many more evictions as it says go through, and not one more."""
-    pods = [Pod(workload="default/one", task=f"pod-{n}", up=n >= down) for n in range(30)]
+    pods = [LedgerPod(workload="default/one", task=f"pod-{n}", up=n >= down) for n in range(30)]
     ledger = ledger_of(rule, times, pods)
     account = ledger.rules[0].account(NOW)
     assert account.in_force
@@ -74,14 +74,16 @@ def test_what_is_lost_counts_too():
     rule = BudgetRule(name="lost", max_lost={"cpu": 100 * SECOND}, per=60 * SECOND)
     log = [Charge(at=(960 + n) * SECOND, ask=ask(n, lost={"cpu": 50 * SECOND})) for n in range(3)]
     account = Ledger([rule], (), log).rules[0].account(NOW)
-    assert account == Account(in_force=True, evictions=3, allowed=0, lost={"cpu": 150 * SECOND}, next_at=1021 * SECOND)
+    assert account == RuleAccount(
+        in_force=True, evictions=3, allowed=0, lost={"cpu": 150 * SECOND}, next_at=1021 * SECOND
+    )
 
 
 def test_a_rule_whose_schedule_rests_bounds_nothing():
     """Outside of its window it is not in force; inside, it allows more when the window ends."""
     rule = BudgetRule(name="day", max_evictions=0, schedule="0 6 * * *", duration=3600 * SECOND)
     at_night, at_six = 1_795_305_600 * SECOND, (1_795_305_600 + 6 * 3600) * SECOND
-    assert Ledger([rule]).rules[0].account(at_night) == Account(in_force=False)
+    assert Ledger([rule]).rules[0].account(at_night) == RuleAccount(in_force=False)
     account = Ledger([rule]).rules[0].account(at_six)
     assert (account.in_force, account.allowed, account.next_at) == (True, 0, at_six + 3600 * SECOND)
 

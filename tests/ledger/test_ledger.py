@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.ledger.entries import Ask, Charge, Pod
+from tenure.ledger.entries import Charge, EvictionRequest, LedgerPod
 from tenure.ledger.ledger import Ledger
 from tenure.model.cluster import DisruptionBudget
 from tenure.model.duration import parse_time
@@ -16,7 +16,7 @@ NOW = parse_time("2026-11-20T10:00:00Z")
 
 
 def ask(workload="default/a", task="a-0", cause="reclaim", **fields):
-    return Ask(workload=workload, task=task, cause=cause, **fields)
+    return EvictionRequest(workload=workload, task=task, cause=cause, **fields)
 
 
 def rule(name="r", **fields):
@@ -143,7 +143,7 @@ def test_an_entry_from_the_future_counts_as_now():
 
 
 def pods(count, down=0, **fields):
-    return [Pod(workload="default/web", task=f"web-{i}", up=i >= down, **fields) for i in range(count)]
+    return [LedgerPod(workload="default/web", task=f"web-{i}", up=i >= down, **fields) for i in range(count)]
 
 
 def web(number, **fields):
@@ -183,7 +183,7 @@ def test_drains_and_stale_gangs_are_charged_but_not_refused_unless_a_rule_names_
 def test_a_pod_disruption_budget_looks_at_its_own_namespace_and_counts_pods_that_never_started():
     """Kubernetes expects every pod of the controller; our own rules only what has been up."""
     budget = DisruptionBudget(name="web", min_available=3)
-    waiting = [*pods(3), Pod(workload="default/web", task="web-3", up=False, started=False)]
+    waiting = [*pods(3), LedgerPod(workload="default/web", task="web-3", up=False, started=False)]
     assert not ledger(pods=waiting, budgets=[budget]).allows([web(0)], NOW)
     assert ledger(pods=pods(4), budgets=[budget]).allows([web(0)], NOW)
     assert ledger(pods=pods(3), budgets=[budget]).allows([ask("other/web", "web-0")], NOW)

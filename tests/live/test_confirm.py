@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tenure.engine.plan import Plan, Step
+from tenure.engine.plan import Plan, PlanStep
 from tenure.live.confirm import Confirmation
 
-EVICT = Step("evict", "default/a", "a-0", "n", 0, 0, cause="reclaim", beneficiary="default/b")
-PROMISE = Step("nominate", "default/b", "b-0", "n", 0, 0)
-BIND = Step("bind", "default/c", "c-0", "m", 0, 1)
+EVICT = PlanStep("evict", "default/a", "a-0", "n", 0, 0, cause="reclaim", beneficiary="default/b")
+PROMISE = PlanStep("nominate", "default/b", "b-0", "n", 0, 0)
+BIND = PlanStep("bind", "default/c", "c-0", "m", 0, 1)
 PODS = {("default/a", 0): "uid-a", ("default/b", 0): "uid-b", ("default/c", 0): "uid-c"}
 
 

@@ -10,8 +10,8 @@ from tenure.model.containers import AmountsKind
 from tenure.model.entries import PortKind
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.records import Record, check_value, fields_of
-from tenure.model.report import Report
+from tenure.model.records import RecordKind, check_value, fields_of
+from tenure.model.report import ProblemReport
 from tenure.model.selectors import HostPort
 from tenure.model.settings import Settings
 from tenure.model.workload import GpuShare, Phase, SubGroup, Task, TaskSpec, Workload
@@ -51,27 +51,27 @@ def _tuples(kind):
 
 
 MAKERS = {
-    kinds.Text: lambda _: texts,
-    kinds.Name: lambda _: names,
-    kinds.Boolean: lambda _: st.booleans(),
-    kinds.Integer: lambda kind: st.integers(kind.low, kind.high),
-    kinds.Number: lambda kind: st.floats(kind.low, min(kind.high, 1e300), exclude_min=kind.open_low).map(abs),
-    kinds.Choice: lambda kind: st.sampled_from(list(kind.values.values())),
+    kinds.TextKind: lambda _: texts,
+    kinds.NameKind: lambda _: names,
+    kinds.BooleanKind: lambda _: st.booleans(),
+    kinds.IntegerKind: lambda kind: st.integers(kind.low, kind.high),
+    kinds.NumberKind: lambda kind: st.floats(kind.low, min(kind.high, 1e300), exclude_min=kind.open_low).map(abs),
+    kinds.ChoiceKind: lambda kind: st.sampled_from(list(kind.values.values())),
     kinds.DurationKind: lambda kind: st.integers(-(2**63) + 1 if kind.signed else int(kind.positive), 2**63 - 1),
     kinds.TimeKind: lambda _: st.integers(FIRST_TIME, LAST_TIME),
     kinds.ShareKind: lambda _: st.floats(0, 1).map(abs),
     kinds.CountOrPercent: lambda _: st.integers(0, 2**31 - 1) | st.integers(0, 100).map("{}%".format),
-    kinds.Constant: lambda _: st.booleans(),
+    kinds.ConstantKind: lambda _: st.booleans(),
     kinds.EmptyMapping: lambda _: st.booleans(),
     containers.QuantityKind: lambda _: amounts,
     AmountsKind: _amounts,
     containers.PairsKind: lambda _: st.dictionaries(texts, texts, max_size=2).map(lambda d: tuple(sorted(d.items()))),
-    containers.Map: lambda kind: st.dictionaries(values_of(kind.keys), values_of(kind.values), max_size=2),
-    containers.Listing: _tuples,
+    containers.MapKind: lambda kind: st.dictionaries(values_of(kind.keys), values_of(kind.values), max_size=2),
+    containers.ListKind: _tuples,
     containers.OneOrMap: _one_or_map,
-    containers.Inside: lambda kind: values_of(kind.inner),
+    containers.WrappedKind: lambda kind: values_of(kind.inner),
     PortKind: lambda _: objects(HostPort),
-    Record: lambda kind: objects(kind.cls),
+    RecordKind: lambda kind: objects(kind.cls),
 }
 
 
@@ -91,7 +91,7 @@ def _objects(draw, cls, given):
 
 
 def _is_valid(value):
-    report = Report()
+    report = ProblemReport()
     check_value(value, None, report)
     return not report.problems
 

@@ -17,8 +17,8 @@ from tenure.model.queue import QueueStatus
 from tenure.model.resources import GPU
 from tenure.model.settings import FairnessSettings, HistorySettings, IdleSettings, NominatorSettings
 from tenure.nominators.contention import Contention
-from tenure.nominators.contract import REASONS, Scene
-from tenure.nominators.due import Due
+from tenure.nominators.contract import REASONS, NominationContext
+from tenure.nominators.expected_ends import ExpectedEnds
 from tenure.nominators.registry import Registry
 from tenure.playthrough import play
 
@@ -29,8 +29,8 @@ HOUR = 3600 * SECOND
 
 def scene_of(session, *, everyone=True):
     workloads = [w for _, w in sorted(session.workloads.items())]
-    due = workloads if everyone else Due(session).now()
-    return Scene(session, Fairness(session).now(), Contention(session), due, workloads)
+    due = workloads if everyone else ExpectedEnds(session).now()
+    return NominationContext(session, Fairness(session).now(), Contention(session), due, workloads)
 
 
 def test_over_share_names_work_of_queues_that_hold_more_than_their_fair_share():

@@ -16,7 +16,7 @@ from tenure.simulator.checker import check
 from tenure.simulator.log import EVICT, NOTICE, WITHDRAW
 from tenure.simulator.metrics import summarize
 from tenure.simulator.outcomes import outcomes_of
-from tenure.simulator.run import Setup, Simulation
+from tenure.simulator.run import Simulation, SimulationSetup
 from tenure.simulator.traces.records import Trace, TraceJob
 
 MINUTE = 60 * SECOND
@@ -28,7 +28,7 @@ def simulate(jobs, queues, *, nodes=1, gpus=4, **settings):
     trace = Trace(format="tenure", jobs=tuple(TraceJob(w, r, w.name) for w, r in jobs), records=len(jobs))
     start = cluster([node(f"n{i}", cpu=64, gpu=gpus) for i in range(nodes)])
     start = replace(start, queues=tuple(queues), settings=Settings(**settings))
-    result = Simulation(Setup(start), trace).run()
+    result = Simulation(SimulationSetup(start), trace).run()
     out = outcomes_of(result.log, trace)
     found = check(result.log, start.nodes, queues=start.queues)
     assert found.total == 0, found
@@ -99,12 +99,12 @@ def test_a_simulation_goes_on_with_what_its_cluster_file_had_announced():
     notice = Notice(deadline=NOW + 3 * MINUTE, cause="reclaim", beneficiary="default/c", at=NOW)
     victim = workload("x", tasks=[task("x-0", spec(gpu=4), on="n0", devices=(0, 1, 2, 3), notice=notice)], queue="b",
                       running=600, expected_runtime=None)  # fmt: skip
-    contender = workload("c", tasks=[task("c-0", spec(gpu=4), promised="n0", promised_devices=(0, 1, 2, 3))], queue="a",
+    contender = workload("c", tasks=[task("c-0", spec(gpu=4), nominated_to="n0", nominated_devices=(0, 1, 2, 3))], queue="a",
                          age=60)  # fmt: skip
     start = cluster([node("n0", cpu=64, gpu=4)], [victim, contender], eviction_notice=5 * MINUTE,
                     actions=("allocate", "reclaim"))  # fmt: skip
     start = replace(start, queues=(Queue(name="a", guaranteed={GPU: 4000}), Queue(name="b")))
-    result = Simulation(Setup(start), Trace(format="tenure", jobs=(), records=0)).run()
+    result = Simulation(SimulationSetup(start), Trace(format="tenure", jobs=(), records=0)).run()
     assert at(result.log, EVICT) == [(180, 0)]
     assert check(result.log, start.nodes, queues=start.queues).total == 0
 

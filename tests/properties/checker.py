@@ -163,12 +163,12 @@ def check_gangs(before, after):
     found = []
     for old, new in zip(before.workloads, after.workloads, strict=True):
         active = [t for t in new.tasks if t.phase in (*HELD, Phase.SUCCEEDED)]
-        promised = [t for t in new.tasks if t.nominated is not None]
+        nominated_to = [t for t in new.tasks if t.nominated is not None]
         started = any(t.phase in (*HELD, Phase.SUCCEEDED) for t in old.tasks)
         if not started and active and not _satisfied(new, active):
             found.append(f"{new.key} started with {len(active)} tasks, less than its core")
-        if not started and not active and promised and not _satisfied(new, promised):
-            found.append(f"{new.key} is promised {len(promised)} places, less than its core")
+        if not started and not active and nominated_to and not _satisfied(new, nominated_to):
+            found.append(f"{new.key} is promised {len(nominated_to)} places, less than its core")
         if not started and active and new.started_at is None:
             found.append(f"{new.key} started, and nobody noted when")
     return found

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.properties.dump import state_of
 from tests.properties.strategies import clusters
 
-from tenure.engine.backfill import Imagined
+from tenure.engine.backfill import ImaginedRoom
 from tenure.engine.evictions import depart, evict, outstay
 from tenure.engine.placement import Placer
 from tenure.engine.score import UNFIT
@@ -180,7 +180,7 @@ def test_what_is_imagined_changes_nothing(cluster, data):
     Operations(session, lambda options: data.draw(st.sampled_from(list(options)))).some(3)
     before, changed = state_of(session), list(session.nodes.changed)
     for _ in range(2):
-        imagined = Imagined(session)
+        imagined = ImaginedRoom(session)
         imagined.release([(0, (), w.key, w) for w in session.workloads.values()])
         for workload in session.waiting.all():
             imagined.place(workload.step)

@@ -17,8 +17,8 @@ from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.settings import QuotaPreemptionSettings
 from tenure.quota.choose import choose
-from tenure.quota.problem import Selection
-from tenure.quota.rounds import Round
+from tenure.quota.problem import QuotaSelection
+from tenure.quota.rounds import QuotaRound
 
 ON = QuotaPreemptionSettings(enabled=True)
 GPU = "nvidia.com/gpu"
@@ -26,7 +26,7 @@ GPU = "nvidia.com/gpu"
 
 def chosen(made, name):
     """Give what is chosen of one queue, and the round that chose it, without carrying it out."""
-    this = Round(Scheduler(session_of(made)).context.evicting())
+    this = QuotaRound(Scheduler(session_of(made)).context.evicting())
     number = this.queues.index[name]
     never = made.settings.quota_preemption.overshoot == "never"
     choice = choose(this.candidates, number, this._need(number), this.shares, never=never)
@@ -121,6 +121,6 @@ def test_no_other_set_is_better_in_any_of_what_sets_are_compared_by(made, data):
     best = problem.key(choice.takes)
     for size in range(len(takes) + 1):
         for some in combinations(takes, size):
-            selection = Selection(problem)
+            selection = QuotaSelection(problem)
             if all(selection.try_add(t) for t in some) and len(selection.takes) == len(some):
                 assert best <= problem.key(some), [t.workload.key for t in some]

@@ -16,7 +16,7 @@ from tenure.engine.snapshot import session_of
 from tenure.model.override import apply_overrides
 from tenure.model.settings import BudgetRule, DisruptionSettings, QuotaPreemptionSettings
 from tenure.playthrough import play
-from tenure.shields.plugins import Plugins
+from tenure.shields.plugins import EvictionPlugins
 
 ON = QuotaPreemptionSettings(enabled=True)
 HOUR = 60 * MINUTE
@@ -160,6 +160,6 @@ def test_where_a_plugin_spares_the_first_choices_others_go():
     """The set is chosen once more without those that the plugin keeps."""
     made = fire_at_once(crowded(actions=("quota",)), "q")
     scheduler = Scheduler(session_of(made))
-    scheduler.context.plugins = Plugins([Spares("w0", "w1")])
+    scheduler.context.plugins = EvictionPlugins([Spares("w0", "w1")])
     plan = scheduler.cycle(NOW + SECOND)
     assert sorted(s.workload for s in plan.steps) == [f"default/w{i}" for i in (2, 3, 4, 5)]

@@ -57,10 +57,10 @@ def after(nodes: int = 4) -> Cluster:
     cluster = before(nodes)
     old, train = cluster.workloads[1], cluster.workloads[4]
     bound = replace(train.tasks[0], node="node-1", devices=(4, 5, 6, 7), phase=Phase.BOUND)
-    promised = replace(train.tasks[1], nominated=Nomination(node="node-0", devices=(2, 3, 4, 5), at=NOW))
+    nominated_to = replace(train.tasks[1], nominated=Nomination(node="node-0", devices=(2, 3, 4, 5), at=NOW))
     workloads = list(cluster.workloads)
     workloads[1] = replace(old, tasks=(replace(old.tasks[0], phase=Phase.TERMINATING),))
-    workloads[4] = replace(train, tasks=(bound, promised))
+    workloads[4] = replace(train, tasks=(bound, nominated_to))
     return replace(cluster, workloads=tuple(workloads))
 
 

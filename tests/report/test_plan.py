@@ -114,7 +114,7 @@ def test_a_task_that_moves_is_drawn_where_it_leaves_and_where_it_is_promised():
     """Its origin is hatched as leaving, its target as promised, and both nodes count as changed."""
     made = cluster([node("a", cpu=8, gpu=2), node("b", cpu=8, gpu=2)], [
         workload("w", tasks=[task("w-0", spec(cpu=2, gpu=1), on="a", devices=(0,), phase=Phase.TERMINATING,
-                                  promised="b", promised_devices=(1,))]),
+                                  nominated_to="b", nominated_devices=(1,))]),
     ], [queue("default")])  # fmt: skip
     views = views_of(made)
     assert [[p.state for p in parts] for parts in views["a"].gpus] == [[LEAVES], []]

@@ -9,7 +9,7 @@ from tests.report.simulations import example
 
 from tenure.report.busiest import busiest
 from tenure.report.gantt import Lanes, joined
-from tenure.report.series import History, binned_means
+from tenure.report.series import SimulationSeries, binned_means
 
 STEPS = st.lists(st.tuples(st.integers(0, 50), st.integers(-5, 5)), max_size=12)
 
@@ -33,7 +33,7 @@ def series_at(series, second):
 
 
 def test_use_and_waiting_follow_the_events():
-    history = History(*example()[:2])
+    history = SimulationSeries(*example()[:2])
     use = {u.resource: u for u in history.uses()}
     assert use["nvidia.com/gpu"].capacity == 8000
     gpus = use["nvidia.com/gpu"].series
@@ -51,7 +51,7 @@ def test_use_and_waiting_follow_the_events():
 
 
 def test_the_busiest_stretch_of_a_short_simulation_is_all_of_it():
-    history = History(*example()[:2])
+    history = SimulationSeries(*example()[:2])
     stretch = busiest(history)
     assert (stretch.begin, stretch.end) == (0, 260_000_000)
     assert stretch.nodes.tolist() == [0, 1]

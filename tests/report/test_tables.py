@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.report.scales import LogScale, duration_scale, time_ticks, top_of
-from tenure.report.tables import NOT_A_TERMINAL, Column, Terminal, table, terminal, text_width, wrap
+from tenure.report.tables import NOT_A_TERMINAL, TableColumn, Terminal, table, terminal, text_width, wrap
 from tenure.report.words import amount, amounts, byte_size, count, duration, number, percent, short_number
 
 WORDS = st.text(st.sampled_from("abc 一é"), max_size=40)
@@ -22,7 +22,7 @@ def test_wrapped_lines_fit_and_lose_no_letter(text, width):
 
 @given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5), st.integers(40, 90))
 def test_a_table_fits_the_terminal_and_loses_no_letter(rows, width):
-    columns = (Column("left", wrap=True), Column("right", wrap=True))
+    columns = (TableColumn("left", wrap=True), TableColumn("right", wrap=True))
     text = table(columns, rows, Terminal(width))
     assert all(text_width(line) <= width for line in text.splitlines())
     body = "".join(text.split("\n", 1)[1].split())
@@ -30,16 +30,16 @@ def test_a_table_fits_the_terminal_and_loses_no_letter(rows, width):
 
 
 def test_columns_are_aligned_and_numbers_set_right():
-    text = table((Column("name"), Column("jobs", right=True)), [("a", "1"), ("long", "1,000")])
+    text = table((TableColumn("name"), TableColumn("jobs", right=True)), [("a", "1"), ("long", "1,000")])
     assert text == "name   jobs\na         1\nlong  1,000\n"
 
 
 def test_what_cannot_be_wrapped_runs_over_rather_than_being_cut():
-    assert "x" * 50 in table((Column("name"),), [("x" * 50,)], Terminal(20))
+    assert "x" * 50 in table((TableColumn("name"),), [("x" * 50,)], Terminal(20))
 
 
 def test_control_characters_do_not_reach_the_terminal():
-    assert "\x1b" not in table((Column("a"),), [("\x1b[2J\n",)], Terminal(20))
+    assert "\x1b" not in table((TableColumn("a"),), [("\x1b[2J\n",)], Terminal(20))
 
 
 def test_a_file_gets_a_fixed_width_and_no_styles(monkeypatch):

@@ -34,7 +34,7 @@ def problems(cluster, played):
             found += _shields(cluster, by_key[beneficiary], by_key[victim])
         if len(transactions) == 1:
             found += _deserving(cluster, by_key, beneficiary, victims)
-            found += _in_vain(cluster, played, beneficiary, victims)
+            found += _without_effect(cluster, played, beneficiary, victims)
     evicted = {w for victims in transactions.values() for w in victims}
     if evicted != set(played.requeue.not_before):
         found.append("cooldowns are not those of the evicted")
@@ -114,7 +114,7 @@ def _key(cluster, held, fair, name, more):
     return ()
 
 
-def _in_vain(cluster, played, beneficiary, victims):
+def _without_effect(cluster, played, beneficiary, victims):
     """Without any one of the evicted, the ordinary order would not serve the beneficiary."""
     found = []
     got = {s.task_index for s in played.steps if s.workload == beneficiary and s.action in ("bind", "nominate")}

@@ -19,18 +19,18 @@ from tests.requeue.random_clusters import random_cluster
 from tests.requeue.test_experiment import ROOT, TRACES
 from tests.simulator.helpers import gang
 
-import tenure.requeue.trials as module
+import tenure.requeue.dry_run as module
 from tenure.actions.requeue import requeue
 from tenure.engine.refusal import Refusal
 from tenure.model.settings import FairnessSettings, HistorySettings, MinRuntimeSettings, RequeueSettings, Settings
 from tenure.model.workload import Checkpoint
 from tenure.playthrough import play
-from tenure.requeue.memory import Memory
-from tenure.requeue.returns import Returns
+from tenure.requeue.known_returns import KnownReturns
+from tenure.requeue.memory import RequeueMemory
 from tenure.simulator.log import EVICT
-from tenure.simulator.run import Setup, Simulation, prepare
+from tenure.simulator.run import Simulation, SimulationSetup, prepare
 from tenure.simulator.traces.records import Trace, TraceJob
-from tenure.victims.trial import Trials
+from tenure.victims.dry_run import DryRuns
 
 SEEDS = st.integers(0, 100_000)
 MINUTE = 60 * SECOND
@@ -80,7 +80,7 @@ def workload(seed):
     machines = [node(f"n{i}", cpu=64, gpu=draw.choice((4, 8))) for i in range(draw.randint(1, 2))]
     base = cluster(machines, queues=tree)
     base = base.__class__(now=base.now, nodes=base.nodes, queues=base.queues, settings=chosen)
-    return Setup(base), Trace(format="tenure", jobs=tuple(jobs), records=len(jobs))
+    return SimulationSetup(base), Trace(format="tenure", jobs=tuple(jobs), records=len(jobs))
 
 
 def forgetful(patch, simulation):
@@ -89,12 +89,12 @@ def forgetful(patch, simulation):
     def anew(context):
         if context.requeueing is not None:
             context.session.waiting.watchers.clear()
-            fresh = Memory(context.session)
+            fresh = RequeueMemory(context.session)
             fresh.position = context.requeueing.position
             context.requeueing = fresh
         requeue(context)
 
-    patch.setattr(Returns, "certain", lambda *_: False)
+    patch.setattr(KnownReturns, "certain", lambda *_: False)
     scheduler = simulation.scheduler
     scheduler.actions = [anew if action is requeue else action for action in scheduler.actions]
 
@@ -156,7 +156,7 @@ def test_on_a_slice_of_a_real_trace_as_well(tmp_path, trace, lines, nodes):
     jobs = experiment.load(*experiment.each(experiment._arguments(words)))
     machines = () if jobs.nodes else tuple(node(f"n{i}", cpu=96, gpu=8) for i in range(nodes))
     base = cluster(machines).__class__(now=0, nodes=machines, settings=Settings(actions=("allocate", "requeue")))
-    with_it, without = logs(Setup(prepare(base, jobs)), jobs)
+    with_it, without = logs(SimulationSetup(prepare(base, jobs)), jobs)
     assert with_it == without
 
 
@@ -169,7 +169,7 @@ def held_against_the_play(patch):
 
     def both(self, contender, pieces, rules):
         known = bool(pieces) and self.returns is not None and self.returns.certain(contender, pieces)
-        found = Trials._play(self, contender, pieces, rules)
+        found = DryRuns._play(self, contender, pieces, rules)
         if known:
             seen.append(len(pieces))
 

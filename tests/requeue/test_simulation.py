@@ -14,7 +14,7 @@ from tenure.model.settings import Settings
 from tenure.simulator.checker import check
 from tenure.simulator.log import EVICT
 from tenure.simulator.outcomes import outcomes_of
-from tenure.simulator.run import Setup, Simulation
+from tenure.simulator.run import Simulation, SimulationSetup
 from tenure.simulator.traces.records import Trace, TraceJob
 
 MINUTE = 60 * SECOND
@@ -36,7 +36,7 @@ def replay(seed, *, jobs=600, apart=400):
         made.append(TraceJob(one, runtime, str(number)))
     machines = [node(f"n{i}", cpu=64, gpu=8) for i in range(2)]
     start = cluster(machines, queues=[Queue(name="a"), Queue(name="b")])
-    start = Setup(start.__class__(now=start.now, nodes=start.nodes, queues=start.queues,
+    start = SimulationSetup(start.__class__(now=start.now, nodes=start.nodes, queues=start.queues,
                                   settings=Settings(actions=("allocate", "requeue"))))  # fmt: skip
     trace = Trace(format="tenure", jobs=tuple(made), records=jobs)
     return start, trace, Simulation(start, trace).run()

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from tenure.rescheduler.problem import Ask, Bound, Problem
+from tenure.rescheduler.problem.definition import MoveBound, MoveProblem, PendingMembers
 
 
 def problem(free, tasks, asks, *, kinds, allowed=None, units=None, bounds=(), domain=None):
@@ -20,7 +20,7 @@ def problem(free, tasks, asks, *, kinds, allowed=None, units=None, bounds=(), do
     count, size = len(kinds), room.shape[1]
     cls = np.array([t[0] for t in tasks], np.int64)
     groups = 1 + max((a[0] for a in asks), default=-1)
-    return Problem(
+    return MoveProblem(
         free=room,
         ask=ask,
         allowed=np.ones((count, size), bool) if allowed is None else np.array(allowed, bool),
@@ -30,7 +30,7 @@ def problem(free, tasks, asks, *, kinds, allowed=None, units=None, bounds=(), do
         node=np.array([t[1] for t in tasks], np.int64),
         cost=np.array([t[2] for t in tasks], np.int64),
         unit=np.full(len(tasks), -1, np.int64) if units is None else np.array(units, np.int64),
-        asks=tuple(Ask(group=g, cls=c, count=n) for g, c, n in asks),
+        asks=tuple(PendingMembers(group=g, cls=c, count=n) for g, c, n in asks),
         domain=np.zeros((groups, size), np.int64) if domain is None else np.array(domain, np.int64),
         bounds=tuple(bounds),
         resources=tuple(f"r{i}" for i in range(ask.shape[1])),
@@ -60,7 +60,7 @@ def random_problem(seed):
     bounds = []
     if rng.random() < 0.4 and tasks:
         chosen = {int(t): 1 for t in rng.choice(len(tasks), size=int(rng.integers(1, len(tasks) + 1)), replace=False)}
-        bounds.append(Bound(name="b", weights=chosen, limit=int(rng.integers(0, 3))))
+        bounds.append(MoveBound(name="b", weights=chosen, limit=int(rng.integers(0, 3))))
     allowed = rng.random((len(kinds), nodes)) < 0.93
     domain = rng.integers(0, 2, (groups, nodes)) if rng.random() < 0.3 else np.zeros((groups, nodes), np.int64)
     return problem(room.tolist(), tasks, asks, kinds=kinds.tolist(), allowed=allowed, units=units, bounds=bounds,
@@ -84,7 +84,9 @@ def fragmented_problem(seed):
     asks = [(0, 3, 1)] if rng.random() < 0.6 else [(0, 3, 1), (0, int(rng.integers(3)), 1)]
     bounds = []
     if rng.random() < 0.3:
-        bounds.append(Bound(name="b", weights=dict.fromkeys(range(0, len(tasks), 2), 1), limit=int(rng.integers(1, 3))))
+        bounds.append(
+            MoveBound(name="b", weights=dict.fromkeys(range(0, len(tasks), 2), 1), limit=int(rng.integers(1, 3)))
+        )
     return problem([[int(f)] for f in free], tasks, asks, kinds=[*kinds, [wanted]], units=units, bounds=bounds)
 
 

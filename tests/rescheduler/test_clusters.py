@@ -13,7 +13,7 @@ from tenure.engine.snapshot import session_of
 from tenure.model.load import load_cluster
 from tenure.model.settings import BudgetRule, DisruptionSettings, ReschedulerSettings
 from tenure.playthrough import play
-from tenure.rescheduler.settling import rest
+from tenure.rescheduler.problem.cooldown import rest
 
 MINUTE = 60 * SECOND
 PLACED = ("Bound", "Running", "Terminating")

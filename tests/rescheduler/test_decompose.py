@@ -2,13 +2,14 @@
 
 import pytest
 
-from tenure.rescheduler import decompose, planner
-from tenure.rescheduler.checker import check
-from tenure.rescheduler.cover import Cover
-from tenure.rescheduler.decompose import Decomposition, part_of
-from tenure.rescheduler.greedy import greedy
+from tenure.rescheduler import planner
+from tenure.rescheduler.check.plan import check
+from tenure.rescheduler.heuristic.greedy import greedy
+from tenure.rescheduler.milp import decompose
+from tenure.rescheduler.milp.cover_bounds import CoverBounds
+from tenure.rescheduler.milp.decompose import Decomposition, part_of
+from tenure.rescheduler.milp.solver import ProcessSolver
 from tenure.rescheduler.planner import make_room
-from tenure.rescheduler.solver import ProcessSolver
 
 from .problems import cheapest_by_force, random_problem
 from .test_planner import large
@@ -34,7 +35,7 @@ def test_large_plans_by_parts_lie_between_bound_and_greedy(solver):
     improved = 0
     for seed in range(6):
         asked = large(seed)
-        quick = greedy(asked, [Cover(asked, a) for a in asked.asks], 1)
+        quick = greedy(asked, [CoverBounds(asked, a) for a in asked.asks], 1)
         answer = make_room(asked, solver)
         again = make_room(asked, solver)
         assert (answer.moves, answer.certificate) == (again.moves, again.certificate)
@@ -69,7 +70,7 @@ def test_members_are_dealt_out_where_the_greedy_plan_found_nothing(solver, monke
     """Parts of 50 nodes, each with some of the gang: a plan of the whole."""
     monkeypatch.setattr(decompose, "PART", 50)
     asked = large(1)
-    covers = [Cover(asked, a) for a in asked.asks]
+    covers = [CoverBounds(asked, a) for a in asked.asks]
     found = Decomposition(asked, covers, solver, 60.0).run(None)
     assert found is not None
     assert len(found[2]) == 8

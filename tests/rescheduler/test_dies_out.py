@@ -7,7 +7,7 @@ import pytest
 from tenure.model.settings import BackgroundSettings, ExactSettings, ReschedulerSettings, Settings
 from tenure.simulator.checker import check
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
-from tenure.simulator.run import Setup, Simulation, prepare
+from tenure.simulator.run import Simulation, SimulationSetup, prepare
 
 HOUR = 3600 * 1_000_000
 DAY = 24 * HOUR
@@ -27,7 +27,7 @@ def test_nothing_moves_once_arrivals_and_ends_have_stopped(load, someone_waits):
     )
     settings = Settings(actions=("allocate", "reschedule"), rescheduler=rescheduler)
     base = replace(cluster_for(GeneratorConfig(capacity=64)), settings=settings)
-    simulation = Simulation(Setup(prepare(base, trace)), trace)
+    simulation = Simulation(SimulationSetup(prepare(base, trace)), trace)
 
     def stop(progress):
         """Those that wait are looked at again and again: the replay would not end by itself."""

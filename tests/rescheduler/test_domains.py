@@ -11,10 +11,10 @@ from tenure.engine.snapshot import session_of
 from tenure.model.selectors import Topology
 from tenure.model.settings import ExactSettings, ReschedulerSettings
 from tenure.model.workload import SubGroup
-from tenure.rescheduler.checker import check
+from tenure.rescheduler.check.plan import check
+from tenure.rescheduler.milp.solver import ProcessSolver
 from tenure.rescheduler.planner import make_room
-from tenure.rescheduler.problem import Family
-from tenure.rescheduler.solver import ProcessSolver
+from tenure.rescheduler.problem.definition import DomainFamily
 
 from .problems import problem
 
@@ -44,18 +44,18 @@ def moved(topology, *, exact):
     plan = Scheduler(session_of(made)).cycle(NOW)
     (found,) = plan.moves
     assert found.cost is not None
-    promised = {s.task: s.node for s in plan.steps if s.action == "nominate" and s.workload == "default/big"}
-    return {s.workload for wave in found.waves for s in wave}, promised
+    nominated_to = {s.task: s.node for s in plan.steps if s.action == "nominate" and s.workload == "default/big"}
+    return {s.workload for wave in found.waves for s in wave}, nominated_to
 
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_each_subgroup_lands_in_one_rack_and_all_of_them_in_one_zone(exact):
     """The two cheapest racks are in different zones: with a required zone the dearer pair is cleared."""
-    freely, promised = moved(None, exact=exact)
+    freely, nominated_to = moved(None, exact=exact)
     assert freely == {"default/p0", "default/p2"}
-    under_one, promised = moved(ZONE, exact=exact)
+    under_one, nominated_to = moved(ZONE, exact=exact)
     assert under_one == {"default/p2", "default/p3"}
-    assert promised["big-a0"] == promised["big-a1"] != promised["big-b0"] == promised["big-b1"]
+    assert nominated_to["big-a0"] == nominated_to["big-a1"] != nominated_to["big-b0"] == nominated_to["big-b1"]
 
 
 def families(seed):
@@ -65,7 +65,7 @@ def families(seed):
     tasks = [(0, n, int(rng.integers(1, 20))) for n in range(6) for _ in range(int(rng.integers(1, 3)))]
     asked = problem(free, tasks, [(0, 1, 1), (1, 2, 1)], kinds=[[1], [3], [2]],
                     domain=[[0, 0, 1, 1, 2, 3], [0, 0, 1, 1, 2, 3]])  # fmt: skip
-    object.__setattr__(asked, "families", (Family((0, 1), np.array([0, 0, 0, 1, 1, -1])),))
+    object.__setattr__(asked, "families", (DomainFamily((0, 1), np.array([0, 0, 0, 1, 1, -1])),))
     return asked
 
 

@@ -10,10 +10,10 @@ from tenure.actions.context import Context
 from tenure.cycle import Scheduler
 from tenure.engine.cost import MICRO, cost
 from tenure.engine.snapshot import session_of
-from tenure.rescheduler.carrying import Rescheduling
-from tenure.rescheduler.checker import check
-from tenure.rescheduler.memory import Memory
-from tenure.rescheduler.solver import ProcessSolver
+from tenure.rescheduler.check.plan import check
+from tenure.rescheduler.execution import TriggerExecution
+from tenure.rescheduler.memory import MoveMemory
+from tenure.rescheduler.milp.solver import ProcessSolver
 
 CORES = 8
 
@@ -82,7 +82,7 @@ def planned(base, solver):
     """Plan room for the contender: the question, the answer, and what each task costs."""
     session = session_of(base)
     context: Context = Scheduler(session).context
-    action = Rescheduling(context.evicting(), Memory())
+    action = TriggerExecution(context.evicting(), MoveMemory())
     action.solver = solver
     contender = session.workloads["default/big"]
     made, answer = action.plan(action.movable.tasks([contender]), [contender])

@@ -12,22 +12,22 @@ from tenure.actions.context import Context
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.settings import BackgroundSettings, BudgetRule, DisruptionSettings, ReschedulerSettings
-from tenure.rescheduler.check_layout import check_layout, worth_of
-from tenure.rescheduler.hollow import hollow
-from tenure.rescheduler.improve import Search
-from tenure.rescheduler.improvement import Improvement, bound, improvement
-from tenure.rescheduler.layout import LEVEL, Terms, Worth, objective
-from tenure.rescheduler.memory import Memory
-from tenure.rescheduler.planner import Limits
-from tenure.rescheduler.problem import Bound, Move
-from tenure.rescheduler.solver import ProcessSolver
-from tenure.rescheduler.view import Movable, view
+from tenure.rescheduler.check.layout import check_layout, worth_of
+from tenure.rescheduler.heuristic.local_search import LocalSearch
+from tenure.rescheduler.memory import MoveMemory
+from tenure.rescheduler.milp.empty_nodes import empty_nodes
+from tenure.rescheduler.milp.solver import ProcessSolver
+from tenure.rescheduler.planner import PlannerLimits
+from tenure.rescheduler.problem.build import MovableTasks, view
+from tenure.rescheduler.problem.definition import MoveBound, TaskMove
+from tenure.rescheduler.problem.improvement import LayoutProblem, bound, improvement
+from tenure.rescheduler.problem.layout import LEVEL, LayoutTerms, LayoutWorth, objective
 from tenure.rescheduler.waves import sequence
 
 from .problems import problem
 
 HOUR = 3600 * SECOND
-PACK = Terms(whole=1.0)
+PACK = LayoutTerms(whole=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +51,10 @@ def random_improvement(seed, terms):
             units.append(int(rng.choice([-1, -1, -1, 0])))
     bounds = []
     if tasks and rng.random() < 0.4:
-        bounds = [Bound(name="b", weights=dict.fromkeys(range(len(tasks)), 1), limit=int(rng.integers(0, 4)))]
+        bounds = [MoveBound(name="b", weights=dict.fromkeys(range(len(tasks)), 1), limit=int(rng.integers(0, 4)))]
     allowed = rng.random((3, size)) < 0.9
     p = problem([[int(r)] for r in room], tasks, [], kinds=kinds, units=units, bounds=bounds, allowed=allowed)
-    return Improvement(
+    return LayoutProblem(
         problem=p, terms=terms, price=np.array([1.0]), capacity=capacity[None].astype(float),
         room=room[None].astype(float), takes=np.array(kinds, float), whole=capacity.astype(float),
         fixed=(rng.random(size) < 0.2).astype(np.int64), liking=np.zeros((0, size)), targets=rng.random(size) < 0.9,
@@ -92,7 +92,7 @@ def test_the_exact_plan_that_empties_nodes_leaves_the_most_of_all_plans(solver):
     for seed in range(60):
         asked = random_improvement(seed, PACK)
         best = best_by_force(asked)
-        solved = hollow(asked, solver, Limits())
+        solved = empty_nodes(asked, solver, PlannerLimits())
         assert bound(asked) >= best - 1e-9, seed
         if solved is None:
             assert best <= 1e-9, seed
@@ -113,7 +113,7 @@ def test_the_exact_plan_that_empties_nodes_leaves_the_most_of_all_plans(solver):
     assert found > 10
 
 
-@pytest.mark.parametrize("terms", [Terms(packed=1.0), LEVEL, Terms(packed=0.5, whole=0.5)])
+@pytest.mark.parametrize("terms", [LayoutTerms(packed=1.0), LEVEL, LayoutTerms(packed=0.5, whole=0.5)])
 def test_no_plan_leaves_more_than_the_bound(terms):
     """Packed, spread and mixed, against brute force."""
     for seed in range(100, 130):
@@ -162,15 +162,17 @@ def test_what_a_search_finds_passes_the_checker(made, mode):
     scheduler = Scheduler(session)
     context: Context = scheduler.context
     state = context.evicting()
-    tasks = Movable(state, Memory()).tasks(())
-    worth = Worth(session, objective(made.settings))
+    tasks = MovableTasks(state, MoveMemory()).tasks(())
+    worth = LayoutWorth(session, objective(made.settings))
     anywhere = np.ones(len(session.nodes), bool)
     least = made.settings.rescheduler.background.min_gain
     room = session.nodes.room.copy()
-    found = Search(state, tasks, worth, anywhere, least).run()
+    found = LocalSearch(state, tasks, worth, anywhere, least).run()
     assert (session.nodes.room == room).all()
     asked = improvement(worth, view(state, tasks, ()), anywhere, least)
-    moves = [Move(tasks.index(t), t.node, target, int(asked.problem.cls[tasks.index(t)])) for t, target in found.moves]
+    moves = [
+        TaskMove(tasks.index(t), t.node, target, int(asked.problem.cls[tasks.index(t)])) for t, target in found.moves
+    ]
     net = found.gain - least * found.cost
     assert not check_layout(asked, moves, gain=found.gain, net=net, bound=bound(asked),
                             waves=sequence(asked.problem, moves, mode) or ())  # fmt: skip

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenure.rescheduler.checker import check
-from tenure.rescheduler.planner import Limits, make_room
-from tenure.rescheduler.problem import Answer, Bound, Certificate, Move
-from tenure.rescheduler.solver import ProcessSolver
+from tenure.rescheduler.check.plan import check
+from tenure.rescheduler.milp.solver import ProcessSolver
+from tenure.rescheduler.planner import PlannerLimits, make_room
+from tenure.rescheduler.problem.definition import Certificate, MoveAnswer, MoveBound, TaskMove
 from tenure.rescheduler.waves import sequence
 
 from .problems import cheapest_by_force, fragmented_problem, problem, random_problem
@@ -96,8 +96,8 @@ def test_a_circle_is_broken_over_spare_room_or_by_the_cheapest():
         asked = problem(
             kinds=[[2]], free=[[0], [0], [spare]], tasks=[(0, 0, 2), (0, 1, 1)], asks=[], allowed=[[True] * 3]
         )
-        moves = (Move(0, 0, 1, 0), Move(1, 1, 0, 0))
-        answer = Answer(moves, (), Certificate(cost=3, lower_bound=0, method="greedy"))
+        moves = (TaskMove(0, 0, 1, 0), TaskMove(1, 1, 0, 0))
+        answer = MoveAnswer(moves, (), Certificate(cost=3, lower_bound=0, method="greedy"))
         waves = sequence(asked, moves, "reserve-first")
         assert not check(asked, answer, waves)
         assert {leg.mode for wave in waves for leg in wave} == modes
@@ -106,7 +106,7 @@ def test_a_circle_is_broken_over_spare_room_or_by_the_cheapest():
 
 def test_budgets_on_what_is_down_are_kept_wave_by_wave(solver):
     """Two of three replicas have to move, one may be down at a time: two waves."""
-    bound = Bound(name="web", weights={0: 1, 1: 1, 2: 1}, limit=1, concurrent=True)
+    bound = MoveBound(name="web", weights={0: 1, 1: 1, 2: 1}, limit=1, concurrent=True)
     asked = problem(kinds=[[2], [4]], free=[[0], [4], [0]], tasks=[(0, 0, 1), (0, 0, 1), (0, 2, 1)],
                     asks=[(0, 1, 1)], allowed=[[True] * 3, [True, False, False]], bounds=[bound])  # fmt: skip
     answer = make_room(asked, solver)
@@ -156,9 +156,9 @@ def test_a_solver_that_fails_leaves_the_greedy_plan_and_says_so(command):
 
 def test_a_solver_that_never_answers_is_stopped(monkeypatch):
     """The guard strikes, the process is killed, and the greedy plan stands."""
-    monkeypatch.setattr("tenure.rescheduler.solver.GRACE", 0.2)
+    monkeypatch.setattr("tenure.rescheduler.milp.solver.GRACE", 0.2)
     with ProcessSolver((sys.executable, "-c", "import time; time.sleep(600)")) as stuck:
-        answer = make_room(hard(), stuck, Limits(time_limit=0.2))
+        answer = make_room(hard(), stuck, PlannerLimits(time_limit=0.2))
         assert stuck._process is None
     assert answer.certificate.method == "greedy"
     assert "was stopped" in answer.certificate.reason

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenure.rescheduler.solver import ProcessSolver
+from tenure.rescheduler.milp.solver import ProcessSolver
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 

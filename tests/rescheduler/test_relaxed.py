@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenure.rescheduler.program import Program
-from tenure.rescheduler.solver import ProcessSolver
+from tenure.rescheduler.milp.program import MixedIntegerProgram
+from tenure.rescheduler.milp.solver import ProcessSolver
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def solver():
 def knapsack(worth, weight, room, *, relaxed):
     """Give the program that takes what is worth most within the room."""
     count = len(worth)
-    return Program(
+    return MixedIntegerProgram(
         [], [], -np.array(worth, float), np.ones(count), np.zeros(count, np.int64), np.arange(count),
         np.array(weight, float), np.array([-np.inf]), np.array([float(room)]), start=np.zeros(count), relaxed=relaxed,
     )  # fmt: skip

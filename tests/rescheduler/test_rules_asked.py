@@ -12,7 +12,7 @@ from tenure.model.cluster import DisruptionBudget
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import BackgroundSettings, BudgetRule, DisruptionSettings, ReschedulerSettings
 from tenure.playthrough import play
-from tenure.shields.plugins import Plugins
+from tenure.shields.plugins import EvictionPlugins
 
 HOUR = 3600 * SECOND
 
@@ -32,7 +32,7 @@ class Asked:
 
 def cycle(made, plugin):
     scheduler = Scheduler(session_of(made))
-    scheduler.context.plugins = Plugins([plugin])
+    scheduler.context.plugins = EvictionPlugins([plugin])
     return scheduler.cycle(NOW)
 
 

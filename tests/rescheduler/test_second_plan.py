@@ -37,7 +37,7 @@ def test_a_plan_has_the_moves_of_pods_that_another_scheduler_binds_beside_its_ow
     """Apart from the steps that Tenure's own scheduler takes, in text and as data."""
     result = json.loads(command(name, file(), "--format", "json"))
     assert result["steps"] == result["moves"] == []
-    told = result["beside"]
+    told = result["external"]
     assert told["schedulers"] == ["default-scheduler"]
     evicted = [s for s in told["steps"] if s["action"] == "evict"]
     assert [(s["task"], s["node"], s["to"], s["for"]) for s in evicted] == [("a-0", "n-0", "n-1", "default/large")]
@@ -51,7 +51,7 @@ def test_a_plan_has_the_moves_of_pods_that_another_scheduler_binds_beside_its_ow
 @pytest.mark.parametrize("settings", ["{pendingFor: 1m}", "{schedulers: [volcano]}"])
 def test_pods_of_schedulers_that_are_not_named_are_not_spoken_of(command, file, settings):
     """Nothing of theirs moves."""
-    told = json.loads(command("reschedule", file(settings), "--format", "json")).get("beside")
+    told = json.loads(command("reschedule", file(settings), "--format", "json")).get("external")
     assert told is None or (told["steps"] == [] and told["moves"] == [])
     assert "it waits for default-scheduler, whose pods Tenure neither places nor moves" in command(
         "explain", file(settings), "large"
@@ -60,9 +60,9 @@ def test_pods_of_schedulers_that_are_not_named_are_not_spoken_of(command, file, 
 
 def test_without_the_action_or_with_the_cause_off_there_is_no_second_plan(command, file):
     """As on a live cluster."""
-    assert "beside" not in json.loads(command("plan", file(), "--actions", "allocate", "--format", "json"))
+    assert "external" not in json.loads(command("plan", file(), "--actions", "allocate", "--format", "json"))
     off = command("reschedule", file(), "--set", "scheduler.modes.reschedule=off", "--format", "json")
-    assert "beside" not in json.loads(off)
+    assert "external" not in json.loads(off)
 
 
 def test_explain_tells_of_such_a_pod_why_it_moves_and_of_one_that_waits_what_helps(command, file):

@@ -19,7 +19,7 @@ from tenure.model.queue import Queue
 from tenure.model.settings import MinRuntimeSettings, Settings
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 from tenure.shields.min_runtime import clock, resolve
-from tenure.shields.plugins import Plugins
+from tenure.shields.plugins import EvictionPlugins
 
 CAUSES = ["reclaim", "preempt", "requeue", "consolidate", "reschedule", "quota", "stale-gang"]
 SECOND = 1_000_000
@@ -151,7 +151,7 @@ def test_both_hooks_say_what_the_text_says_with_other_plugins_and_without(seed, 
     rng = random.Random(seed)
     queues, chosen = random_tree(seed)
     state, naive = inhabited(queues, chosen, rng), Tree(queues)
-    session, plugins = session_of(state), Plugins(HOOKS[number])
+    session, plugins = session_of(state), EvictionPlugins(HOOKS[number])
     says = {
         point: all(getattr(h, point, lambda: True)() for h in HOOKS[number]) for point in ("allow_victim", "allow_plan")
     }

@@ -9,7 +9,7 @@ from tests.actions.helpers import MINUTE, cluster, play, queue, runs, shields, s
 
 from tenure.engine.snapshot import session_of
 from tenure.shields import plugins as module
-from tenure.shields.plugins import Plugins
+from tenure.shields.plugins import EvictionPlugins
 
 STATE = cluster(
     [queue("a", guaranteed=2), queue("b", guaranteed=0)],
@@ -147,7 +147,7 @@ def test_a_filter_is_asked_only_about_what_the_rules_allow(monkeypatch):
 
 def test_minimum_runtime_is_one_of_them():
     session = session_of(STATE)
-    plugins = Plugins([])
+    plugins = EvictionPlugins([])
     young = session.workloads["default/x"]
     session.settings = type(session.settings)(reclaim_min_runtime=10 * MINUTE)
     refusal = plugins.filter(session, "reclaim", session.workloads["default/contender"], young)

@@ -49,7 +49,7 @@ class EasyPass(Reference):
             free[min(fits)[1]] -= amount
         return bool(fits)
 
-    def beside(self, w, indices, extra):
+    def remaining(self, w, indices, extra):
         """Place it on nodes that have the room now and in ``extra``; None if it does not fit, else what is left."""
         extra, free, chosen = dict(extra), self.room(), []
         for i in indices:
@@ -90,7 +90,7 @@ class EasyPass(Reference):
                 if promise is None or (w.expected_runtime and self.cluster.now + w.expected_runtime <= promise[0]):
                     started = self.place(w, indices)
                 else:
-                    left = self.beside(w, indices, promise[1])
+                    left = self.remaining(w, indices, promise[1])
                     started = left is not None
                     promise = (promise[0], left) if started else promise
             if started:

@@ -12,7 +12,7 @@ from tests.simulator.easy_reference import simulate
 from tenure.model.cluster import Cluster
 from tenure.model.settings import Settings
 from tenure.simulator.log import BIND
-from tenure.simulator.run import Setup, Simulation
+from tenure.simulator.run import Simulation, SimulationSetup
 from tenure.simulator.traces.records import Trace, TraceJob
 
 MACHINE = tuple(node(f"n{i:02}", cpu=8) for i in range(13))
@@ -48,7 +48,7 @@ def starts_of(cluster, jobs):
     """Run the simulator; time and node by task of every start."""
     trace = Trace("test", tuple(TraceJob(w, runtime, w.name) for w, runtime in jobs))
     found = {}
-    for kind, at, job, task, x, _ in Simulation(Setup(cluster), trace).run().log.events:
+    for kind, at, job, task, x, _ in Simulation(SimulationSetup(cluster), trace).run().log.events:
         if kind == BIND:
             w = jobs[job][0]
             found.setdefault(w.key, (at, {}))[1][w.tasks[task].name] = cluster.nodes[x].name

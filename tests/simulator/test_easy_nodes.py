@@ -13,7 +13,7 @@ from tenure.model.queue import Queue
 from tenure.model.settings import Settings
 from tenure.model.workload import Task, TaskSpec, Workload
 from tenure.simulator.log import BIND
-from tenure.simulator.run import Setup, Simulation
+from tenure.simulator.run import Simulation, SimulationSetup
 from tenure.simulator.traces.records import Trace, TraceJob
 
 NODES, CPUS = 13, 8
@@ -158,7 +158,7 @@ def replay(jobs):
         )  # fmt: skip
         records.append(TraceJob(workload, job["runtime"] * SECOND, job["name"]))
     trace = Trace("tenure", tuple(records), 0, {}, (), len(records))
-    log = Simulation(Setup(cluster), trace).run().log
+    log = Simulation(SimulationSetup(cluster), trace).run().log
     starts = {}
     for kind, at, job, _, node, _ in log.events:
         if kind == BIND:

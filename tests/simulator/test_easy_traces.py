@@ -9,7 +9,7 @@ from tests.simulator.textbook import Job, easy_starts, mean_bounded_slowdown, me
 from tenure.model.cluster import Cluster
 from tenure.model.settings import Settings
 from tenure.simulator.log import BIND
-from tenure.simulator.run import Setup, Simulation, prepare
+from tenure.simulator.run import Simulation, SimulationSetup, prepare
 from tenure.simulator.trace import read_trace
 
 
@@ -36,7 +36,7 @@ def test_every_start_equals_the_textbooks(name, processors, jobs, dropped, wait,
     expected = easy_starts([job_of(record) for record in trace.jobs], processors)
 
     cluster = prepare(Cluster(now=0, settings=Settings(backfill="easy", actions=("allocate",))), trace)
-    log = Simulation(Setup(cluster), trace).run().log
+    log = Simulation(SimulationSetup(cluster), trace).run().log
     starts = {int(trace.jobs[job].record): at // SECOND for kind, at, job, *_ in log.events if kind == BIND}
 
     assert starts == expected

@@ -13,7 +13,7 @@ from tenure.model.resources import GPU
 from tenure.model.settings import Settings
 from tenure.simulator.checker import check
 from tenure.simulator.log import BIND, SUBMIT
-from tenure.simulator.run import Setup, Simulation
+from tenure.simulator.run import Simulation, SimulationSetup
 from tenure.simulator.trace import read_trace, slice_trace
 
 DAY = 24 * 3600
@@ -30,7 +30,7 @@ def test_two_weeks_replay_with_whole_gangs_and_no_violations():
     settings = Settings(actions=("allocate",))
     cluster = Cluster(now=0, settings=settings, nodes=nodes, queues=(*parents, *leaves))
 
-    result = Simulation(Setup(cluster), trace).run()
+    result = Simulation(SimulationSetup(cluster), trace).run()
 
     assert check(result.log, nodes, queues=cluster.queues).total == 0
     bound: dict[int, set[tuple[int, int]]] = {}

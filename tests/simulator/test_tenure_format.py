@@ -12,13 +12,13 @@ from tenure.model.problems import InvalidInputError
 from tenure.model.workload import Checkpoint, Task, TaskSpec, Workload
 from tenure.simulator.trace import Trace, TraceJob, read_trace
 from tenure.simulator.traces import parquet
-from tenure.simulator.traces.specs import Ask, SpecCache
+from tenure.simulator.traces.specs import PodRequest, SpecCache
 from tenure.simulator.traces.writer import trace_to_csv, trace_to_parquet
 
 names = st.text("abcdefghijklmnopqrstuvwxyz0123456789-.", min_size=1, max_size=12)
 times = st.integers(0, 10**9).map(lambda s: s * 1000)
 asks = st.builds(
-    Ask,
+    PodRequest,
     cpu_milli=st.integers(0, 10**6),
     memory_mib=st.integers(0, 10**6),
     gpus=st.integers(0, 16),

@@ -49,7 +49,7 @@ def _one_pass(queue, running, free, now):
         started.append(job)
     if not queue or not free:
         return started
-    promised, extra = _reservation(
+    nominated_to, extra = _reservation(
         queue[0], sorted(running + [(now + j.estimate, j.processors, j.number) for j in started]), free
     )
     passed = [queue[0]]
@@ -58,7 +58,7 @@ def _one_pass(queue, running, free, now):
             passed += queue[position:]
             break
         job = queue[position]
-        in_time = now + job.estimate <= promised
+        in_time = now + job.estimate <= nominated_to
         if job.processors <= free and (in_time or job.processors <= extra):
             free -= job.processors
             extra -= 0 if in_time else job.processors

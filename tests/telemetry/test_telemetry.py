@@ -16,7 +16,7 @@ from tests.properties.contention import contended
 
 from tenure.cycle import Scheduler
 from tenure.engine.plan import Plan
-from tenure.engine.requeued import Nominated, Requeueing, Skipped
+from tenure.engine.requeued import Nominated, RequeueOutcome, Skipped
 from tenure.engine.snapshot import session_of
 from tenure.model.settings import CAUSES, NominatorSettings, SearchSettings
 from tenure.report.plan_json import plan_json
@@ -72,7 +72,7 @@ def test_evictions_notices_and_shadow_are_counted_by_cause(cause):
 
 def test_what_requeue_found_out_is_counted_under_the_names_of_this_package():
     """A nominator of another package counts as other: nobody chooses label values."""
-    requeue = Requeueing(
+    requeue = RequeueOutcome(
         [Nominated("default/z", ("expected-runtime", "my-own"))],
         [Skipped("default/w", "my-own", "cooldown"), Skipped("default/v", "idle", "not_running")],
         committed=2, rolled_back=1,

@@ -115,5 +115,5 @@ def test_once_its_victims_are_gone_an_ordinary_pass_gives_the_contender_its_room
     after = embedded.observe()
     after = replace(after, settings=replace(after.settings, actions=("allocate",)))
     bound = {(s.workload, s.task) for s in Scheduler(session_of(after)).cycle(state.now).steps if s.action == "bind"}
-    promised = {(s.workload, s.task) for s in plan.steps if s.action == "nominate"}
-    assert {p for p in promised if p[0] == evicted[0].beneficiary} <= bound
+    nominated_to = {(s.workload, s.task) for s in plan.steps if s.action == "nominate"}
+    assert {p for p in nominated_to if p[0] == evicted[0].beneficiary} <= bound

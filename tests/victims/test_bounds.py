@@ -12,27 +12,27 @@ from tenure.engine.placement import Placer
 from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
 from tenure.playthrough import play
-from tenure.shields.plugins import Plugins
-from tenure.simulator.run import Setup, Simulation
+from tenure.shields.plugins import EvictionPlugins
+from tenure.simulator.run import Simulation, SimulationSetup
 from tenure.simulator.traces.records import Trace
-from tenure.victims.bounds import Bounds
-from tenure.victims.candidates import Gatherer
-from tenure.victims.caps import Caps
-from tenure.victims.choice import consistent
-from tenure.victims.holdings import Holdings
-from tenure.victims.rules import Move, Preempt, Reclaim
-from tenure.victims.trial import Played, Trials
+from tenure.victims.bounds import VictimBounds
+from tenure.victims.candidates import CandidateGatherer
+from tenure.victims.dry_run import AcceptedSet, DryRuns
+from tenure.victims.preemptible_usage import PreemptibleUsage
+from tenure.victims.reclaim_limits import ReclaimLimits
+from tenure.victims.rules import ConsolidateRules, PreemptRules, ReclaimEligibility
+from tenure.victims.set_order import consistent
 
 MOST_PIECES = 7
 seeds = st.integers(0, 1 << 32)
 causes = st.sampled_from(["reclaim", "preempt", "consolidate"])
 
 
-def paying_sets(trials, contender, rules, pieces):
+def paying_sets(dry_runs, contender, rules, pieces):
     """Every set that passes its play-through, found by trying all."""
     for size in range(1, len(pieces) + 1):
         for subset in map(list, combinations(pieces, size)):
-            if consistent(subset) and isinstance(trials.play(contender, subset, rules), Played):
+            if consistent(subset) and isinstance(dry_runs.play(contender, subset, rules), AcceptedSet):
                 yield subset
 
 
@@ -40,42 +40,43 @@ def contenders(cluster, cause, session=None, most=MOST_PIECES):
     """All that wait, each with its rules, its candidates, and the bounds."""
     session = session_of(cluster) if session is None else session
     shares = Fairness(session).now()
-    plugins = Plugins([])
-    trials, holdings = Trials(session, Placer(session), shares, plugins), Holdings(session)
-    gatherer = Gatherer(session, plugins, holdings)
-    bounds = Bounds(session, shares, Caps(session.queues, holdings), cause)
+    plugins = EvictionPlugins([])
+    dry_runs, holdings = DryRuns(session, Placer(session), shares, plugins), PreemptibleUsage(session)
+    gatherer = CandidateGatherer(session, plugins, holdings)
+    bounds = VictimBounds(session, shares, ReclaimLimits(session.queues, holdings), cause)
     for contender in session.waiting.all():
-        rules = {"reclaim": lambda c: Reclaim(session, shares, c), "preempt": lambda c: Preempt(session, c)}.get(
-            cause, lambda c: Move(session, c)
-        )(contender)
+        rules = {
+            "reclaim": lambda c: ReclaimEligibility(session, shares, c),
+            "preempt": lambda c: PreemptRules(session, c),
+        }.get(cause, lambda c: ConsolidateRules(session, c))(contender)
         pieces = list(gatherer.gather(contender, rules).all())
         if rules.contender_may() is None and len(pieces) <= most:
-            yield trials, contender, rules, pieces, bounds
+            yield dry_runs, contender, rules, pieces, bounds
 
 
 @given(seeds, causes)
 @settings(max_examples=60, deadline=None)
 def test_nothing_helps_one_who_is_called_hopeless(seed, cause):
-    for trials, contender, rules, pieces, bounds in contenders(contended(seed), cause):
-        if bounds.hopeless(contender, contender.step):
-            assert next(paying_sets(trials, contender, rules, pieces), None) is None
+    for dry_runs, contender, rules, pieces, bounds in contenders(contended(seed), cause):
+        if bounds.infeasible(contender, contender.step):
+            assert next(paying_sets(dry_runs, contender, rules, pieces), None) is None
 
 
 @given(seeds)
 @settings(max_examples=60, deadline=None)
 def test_a_set_that_pays_has_only_pieces_that_the_bounds_leave(seed):
-    for trials, contender, rules, pieces, bounds in contenders(contended(seed), "reclaim"):
+    for dry_runs, contender, rules, pieces, bounds in contenders(contended(seed), "reclaim"):
         allowed = bounds.may_be_taken(contender, bounds.open_to(contender))
-        for subset in paying_sets(trials, contender, rules, pieces):
+        for subset in paying_sets(dry_runs, contender, rules, pieces):
             assert all(map(allowed, subset))
 
 
 @given(seeds)
 @settings(max_examples=60, deadline=None)
 def test_a_set_that_pays_is_never_called_too_much(seed):
-    for trials, contender, rules, pieces, bounds in contenders(contended(seed), "reclaim"):
+    for dry_runs, contender, rules, pieces, bounds in contenders(contended(seed), "reclaim"):
         too_much = bounds.too_much(contender, pieces)
-        for subset in paying_sets(trials, contender, rules, pieces):
+        for subset in paying_sets(dry_runs, contender, rules, pieces):
             assert not too_much(subset)
 
 
@@ -92,7 +93,7 @@ def test_what_is_too_much_stays_so_with_more(seed):
 def test_the_bounds_are_no_formality():
     """So that the properties above speak of something: some contenders are hopeless, and some are not."""
     told = [
-        bounds.hopeless(contender, contender.step)
+        bounds.infeasible(contender, contender.step)
         for seed in range(200)
         for _, contender, _, pieces, bounds in contenders(contended(seed), "reclaim")
         if pieces
@@ -105,7 +106,7 @@ def test_the_bounds_are_no_formality():
 def test_the_plan_is_the_same_with_and_without_the_bounds(seed):
     """A simulation leaves out what is hopeless; a plan that somebody reads looks at everybody, and names some more."""
     cluster = contended(seed)
-    simulation = Simulation(Setup(cluster), Trace(format="tenure", jobs=()))
+    simulation = Simulation(SimulationSetup(cluster), Trace(format="tenure", jobs=()))
     plan = simulation.scheduler.cycle(cluster.now)
 
     def decided(steps):

@@ -16,26 +16,30 @@ from tenure.engine.placement import Placer
 from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
 from tenure.model.workload import SubGroup
-from tenure.shields.plugins import Plugins
-from tenure.victims.candidates import Gatherer
-from tenure.victims.choice import consistent, key_of, priorities, uses_lower
-from tenure.victims.holdings import Holdings
-from tenure.victims.rules import Move, Preempt, Reclaim
-from tenure.victims.search import Budget, Search
-from tenure.victims.trial import Played, Trials
+from tenure.shields.plugins import EvictionPlugins
+from tenure.victims.candidates import CandidateGatherer
+from tenure.victims.dry_run import AcceptedSet, DryRuns
+from tenure.victims.preemptible_usage import PreemptibleUsage
+from tenure.victims.rules import ConsolidateRules, PreemptRules, ReclaimEligibility
+from tenure.victims.search import SearchBudget, VictimSearch
+from tenure.victims.set_order import consistent, key_of, priorities, uses_lower
 
 MOST_PIECES = 9
-RULES = {"reclaim": Reclaim, "preempt": lambda s, _, c: Preempt(s, c), "consolidate": lambda s, _, c: Move(s, c)}
+RULES = {
+    "reclaim": ReclaimEligibility,
+    "preempt": lambda s, _, c: PreemptRules(s, c),
+    "consolidate": lambda s, _, c: ConsolidateRules(s, c),
+}
 seeds = st.integers(0, 1 << 32)
 
 
-def best_of_all(session, trials, contender, rules, pieces):
+def best_of_all(session, dry_runs, contender, rules, pieces):
     """Every allowed set that no other beats inside one queue; the first of them in the order of sets."""
     valid = [
         subset
         for size in range(1, len(pieces) + 1)
         for subset in map(list, combinations(pieces, size))
-        if consistent(subset) and isinstance(trials.play(contender, subset, rules), Played)
+        if consistent(subset) and isinstance(dry_runs.play(contender, subset, rules), AcceptedSet)
     ]
     kept = [s for s in valid if not any(beaten(s, other) for other in valid)]
     return min((key_of(session.settings, s) for s in kept), default=None)
@@ -59,18 +63,18 @@ def drawn(seed, order="cost"):
 def test_the_chosen_set_is_the_best_of_all_allowed_sets(seed, cause, order):
     session = session_of(drawn(seed, order))
     shares = Fairness(session).now()
-    plugins = Plugins([])
-    trials = Trials(session, Placer(session), shares, plugins)
-    gatherer = Gatherer(session, plugins, Holdings(session))
+    plugins = EvictionPlugins([])
+    dry_runs = DryRuns(session, Placer(session), shares, plugins)
+    gatherer = CandidateGatherer(session, plugins, PreemptibleUsage(session))
     for contender in session.waiting.all():
         rules = RULES[cause](session, shares, contender)
         candidates = gatherer.gather(contender, rules)
         pieces = list(candidates.all())
         if rules.contender_may() is not None or not 0 < len(pieces) <= MOST_PIECES:
             continue
-        search = Search(session, trials, contender, rules, candidates)
-        found = search.run(Budget(1 << 20))
-        best = best_of_all(session, trials, contender, rules, pieces)
+        search = VictimSearch(session, dry_runs, contender, rules, candidates)
+        found = search.run(SearchBudget(1 << 20))
+        best = best_of_all(session, dry_runs, contender, rules, pieces)
         chosen = None if found.pieces is None else key_of(session.settings, found.pieces)
         assert chosen == best or (found.cut and chosen is None)
 
@@ -81,21 +85,21 @@ def test_what_the_rules_allow_does_not_depend_on_the_order_of_the_pieces(seed):
     """Nor, therefore, on what they cost, which changes while a victim is under notice."""
     rng, session = random.Random(seed), session_of(drawn(seed))
     shares = Fairness(session).now()
-    plugins = Plugins([])
-    trials = Trials(session, Placer(session), shares, plugins)
-    gatherer = Gatherer(session, plugins, Holdings(session))
+    plugins = EvictionPlugins([])
+    dry_runs = DryRuns(session, Placer(session), shares, plugins)
+    gatherer = CandidateGatherer(session, plugins, PreemptibleUsage(session))
     for contender in session.waiting.all():
-        rules = Reclaim(session, shares, contender)
+        rules = ReclaimEligibility(session, shares, contender)
         pieces = [p for p in gatherer.gather(contender, rules).all() if p.whole]
         for size in range(2, len(pieces) + 1):
             some = rng.sample(pieces, size)
-            verdicts = {allowed(trials.play(contender, order, rules)) for order in islice(permutations(some), 24)}
+            verdicts = {allowed(dry_runs.play(contender, order, rules)) for order in islice(permutations(some), 24)}
             assert len(verdicts) == 1
 
 
 def allowed(verdict):
     """Whether the rules allow a set."""
-    return isinstance(verdict, Played) or verdict.shield not in ("guaranteed", "fair-share")
+    return isinstance(verdict, AcceptedSet) or verdict.shield not in ("guaranteed", "fair-share")
 
 
 def choosing(asked):
@@ -113,11 +117,11 @@ def choosing(asked):
 def test_a_trial_in_which_other_subgroups_start_leaves_the_next_step_as_it_was():
     session = session_of(choosing(2))
     shares, contender = Fairness(session).now(), session.workloads["default/contender"]
-    trials = Trials(session, Placer(session), shares, Plugins([]))
-    rules = Preempt(session, contender)
+    dry_runs = DryRuns(session, Placer(session), shares, EvictionPlugins([]))
+    rules = PreemptRules(session, contender)
     before = state_of(session)
-    (piece,) = Gatherer(session, trials.plugins, Holdings(session)).gather(contender, rules).all()
-    assert isinstance(trials.play(contender, [piece], rules), Played)
+    (piece,) = CandidateGatherer(session, dry_runs.plugins, PreemptibleUsage(session)).gather(contender, rules).all()
+    assert isinstance(dry_runs.play(contender, [piece], rules), AcceptedSet)
     assert [t.name for t in contender.step.tasks] == ["contender-0", "contender-1"]
     assert state_of(session) == before
 
@@ -148,14 +152,14 @@ def test_a_trial_leaves_the_session_as_it_was(seed):
     """After a rollback rooms, devices, queues and every task are what they were, to the bit."""
     session = session_of(drawn(seed))
     shares = Fairness(session).now()
-    plugins = Plugins([])
-    trials = Trials(session, Placer(session), shares, plugins)
-    gatherer = Gatherer(session, plugins, Holdings(session))
+    plugins = EvictionPlugins([])
+    dry_runs = DryRuns(session, Placer(session), shares, plugins)
+    gatherer = CandidateGatherer(session, plugins, PreemptibleUsage(session))
     before = state_of(session)
     for contender in session.waiting.all():
-        rules = Reclaim(session, shares, contender)
+        rules = ReclaimEligibility(session, shares, contender)
         for piece in gatherer.gather(contender, rules).all():
-            trials.play(contender, [piece], rules)
+            dry_runs.play(contender, [piece], rules)
             assert state_of(session) == before
 
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from tenure.actions.context import Context
 from tenure.engine.backfill import Backfill
-from tenure.engine.nominations import Rivals, bound_together, is_whole, overdue, withdraw
+from tenure.engine.nominations import BeatableNominations, bound_together, is_whole, overdue, withdraw
 from tenure.engine.notices import count_told
 from tenure.engine.order import QueueOrder
 from tenure.engine.session import Session
 from tenure.engine.waiting import Entry
-from tenure.engine.workloads import NextStep, TaskState, WorkloadState
+from tenure.engine.workloads import Demand, TaskState, WorkloadState
 
 
 def allocate(context: Context) -> None:
     """Place what fits, and write it into the plan."""
-    if context.session.noticed or context.session.queues.told:
+    if context.session.noticed or context.session.queues.under_notice:
         count_told(context.session)
     bind_nominated(context)
     last = context.last_pass
@@ -55,7 +55,7 @@ def give_up(context: Context, tasks: list[TaskState]) -> None:
 
 def _bind_together(context: Context, tasks: list[TaskState]) -> bool:
     session = context.session
-    if session.queues.told and any(_crowded(session, task) for task in tasks):
+    if session.queues.under_notice and any(_crowded(session, task) for task in tasks):
         return False
     mark, epoch = session.checkpoint(), session.epoch
     for task in tasks:
@@ -98,7 +98,7 @@ class _Allocation:
         self.session = context.session
         self.epoch = -1
         self.shares = context.fairness.now()
-        self.rivals = Rivals(self.session, context.placer, self.shares)
+        self.rivals = BeatableNominations(self.session, context.placer, self.shares)
         self.backfill: Backfill | None = None
         self._easy = self.session.settings.backfill == "easy"
         self._how = self._skip_beside if self._easy else self._skip
@@ -127,7 +127,7 @@ class _Allocation:
             elif not self._beat(workload, step):
                 self.order.pass_over(workload)
 
-    def _beat(self, workload: WorkloadState, step: NextStep) -> bool:
+    def _beat(self, workload: WorkloadState, step: Demand) -> bool:
         """Serve one that does not fit with room promised to others behind it, and begin the pass anew with these."""
         first = self.backfill is None or not self.backfill.blocked or self.backfill.blocked[0] is workload
         lost = self.rivals.beaten_by(workload, step) if first and self.rivals.workloads else []
@@ -160,11 +160,11 @@ class _Allocation:
                     break
                 self._placed(workload, step)
 
-    def _held_back(self, workload: WorkloadState, step: NextStep) -> bool:
+    def _held_back(self, workload: WorkloadState, step: Demand) -> bool:
         """Whether a queue's maximum, or guarantees that must not be borrowed against, forbid the step."""
         return not self.session.queues.admits(workload.leaf, step.amount, fixed=workload.fixed)
 
-    def _skip(self, _: WorkloadState, step: NextStep) -> bool:
+    def _skip(self, _: WorkloadState, step: Demand) -> bool:
         """Whether a step of this shape is known not to fit, or one of its tasks is larger than any room there is."""
         shape, session = step.shape, self.session
         if shape is None or self.rivals.workloads:
@@ -176,7 +176,7 @@ class _Allocation:
             return True
         return False
 
-    def _skip_beside(self, workload: WorkloadState, step: NextStep) -> bool:
+    def _skip_beside(self, workload: WorkloadState, step: Demand) -> bool:
         """As `_skip`, once it is known who was blocked first: who that is, the order decides."""
         backfill = self.backfill
         if backfill is None or not backfill.blocked:
@@ -197,7 +197,7 @@ class _Allocation:
             workload: WorkloadState = entry[-1]
             if workload.entry is not entry:
                 continue
-            step: NextStep = workload.step  # type: ignore[assignment]
+            step: Demand = workload.step  # type: ignore[assignment]
             shape = step.shape
             if shape is None or rivals:
                 return place
@@ -211,7 +211,7 @@ class _Allocation:
                 blocked.append(workload)
         return len(entries)
 
-    def _serve(self, workload: WorkloadState, step: NextStep) -> bool:
+    def _serve(self, workload: WorkloadState, step: Demand) -> bool:
         shape, session, backfill = step.shape, self.session, self.backfill
         if not self._skip(workload, step):
             if backfill is not None and backfill.blocked:
@@ -224,7 +224,7 @@ class _Allocation:
             backfill.block(workload)
         return False
 
-    def _placed(self, workload: WorkloadState, step: NextStep) -> None:
+    def _placed(self, workload: WorkloadState, step: Demand) -> None:
         for task in step.tasks:
             self.context.record(task)
         self.context.settle(workload)

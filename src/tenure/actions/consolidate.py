@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tenure.actions.context import Context
-from tenure.victims.gates import anyone_waits
-from tenure.victims.moving import Moving
+from tenure.victims.consolidation import ConsolidationPass
+from tenure.victims.preconditions import anyone_waits
 
 
 def consolidate(context: Context) -> None:
@@ -13,4 +13,4 @@ def consolidate(context: Context) -> None:
     if not settings.max_consolidated_workloads:
         return
     if len(session.nodes) > 1 and anyone_waits(session):
-        Moving(context.evicting()).run()
+        ConsolidationPass(context.evicting()).run()

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tenure.engine.backfill import Endings
+from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.placement import Placer
-from tenure.engine.plan import Plan, Step
+from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import Fairness
 from tenure.model.settings import Cause
-from tenure.requeue.memory import Memory
-from tenure.shields.plugins import Plugins
-from tenure.victims.gates import Priorities
-from tenure.victims.search import Budget
-from tenure.victims.state import Evicting, VainPass
-from tenure.victims.state import Memory as VictimMemory
+from tenure.requeue.memory import RequeueMemory
+from tenure.shields.plugins import EvictionPlugins
+from tenure.victims.preconditions import PriorityRange
+from tenure.victims.search import SearchBudget
+from tenure.victims.state import EvictionState, NoEffectPass, VictimMemory
 
 
 @dataclass(slots=True)
@@ -26,40 +25,40 @@ class Context:
     ``endings`` is kept only where backfill needs it; ``last_pass`` is what allocate remembers of its last pass;
     ``paid`` are the tasks that held a nomination when the cycle began; ``watched`` are gangs that may become stale;
     ``detailed``: somebody reads why workloads were skipped. Kept from cycle to cycle are ``rescheduling`` by the
-    rescheduler, ``requeueing`` by requeue, ``memory`` by the search for victims, and ``vain_passes``, by cause, of
+    rescheduler, ``requeueing`` by requeue, ``memory`` by the search for victims, and ``no_effect_passes``, by cause, of
     passes that helped nobody.
     """
 
     session: Session
     placer: Placer
     fairness: Fairness
-    endings: Endings
+    endings: ExpectedReleases
     plan: Plan
     cycle: int = 0
     last_pass: object = None
     paid: frozenset[TaskState] = frozenset()
-    plugins: Plugins | None = None
-    evictions: Evicting | None = None
+    plugins: EvictionPlugins | None = None
+    evictions: EvictionState | None = None
     watched: dict[str, WorkloadState] | None = None
     rescheduling: object = None
-    priorities: Priorities = field(default_factory=Priorities)
+    priorities: PriorityRange = field(default_factory=PriorityRange)
     detailed: bool = True
-    requeueing: Memory | None = None
-    vain_passes: dict[Cause, VainPass] = field(default_factory=dict)
+    requeueing: RequeueMemory | None = None
+    no_effect_passes: dict[Cause, NoEffectPass] = field(default_factory=dict)
     memory: VictimMemory | None = None
 
-    def evicting(self) -> Evicting:
+    def evicting(self) -> EvictionState:
         """Give what the actions that evict share in the present cycle."""
         if self.evictions is None or self.evictions.plan is not self.plan:
             if self.plugins is None:
-                self.plugins = Plugins()
+                self.plugins = EvictionPlugins()
             self.plugins.budgets.begin(self.session)
             if self.memory is None:
                 self.memory = VictimMemory(self.session, self.fairness)
-            budget = Budget(self.session.settings.search.max_scenarios)
-            self.evictions = Evicting(
+            budget = SearchBudget(self.session.settings.search.max_scenarios)
+            self.evictions = EvictionState(
                 self.session, self.placer, self.fairness, self.endings, self.plan, self.cycle, self.plugins,
-                self.paid, budget, self.memory, self.detailed, self.vain_passes,
+                self.paid, budget, self.memory, self.detailed, self.no_effect_passes,
             )  # fmt: skip
         return self.evictions
 
@@ -68,7 +67,7 @@ class Context:
         bound = task.node >= 0
         node, devices = (task.node, task.devices) if bound else (task.nominated, task.nominated_devices)
         self.plan.steps.append(
-            Step(
+            PlanStep(
                 "bind" if bound else "nominate",
                 task.workload.key,
                 task.model.name,

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tenure.actions.context import Context
-from tenure.engine.backfill import Endings
-from tenure.engine.plan import EVICTING, Plan, Step
+from tenure.engine.backfill import ExpectedReleases
+from tenure.engine.plan import EVICTING, Plan, PlanStep
 from tenure.quota.rounds import ARMED, FIRING
-from tenure.victims.search import Budget
-from tenure.victims.state import Evicting
+from tenure.victims.search import SearchBudget
+from tenure.victims.state import EvictionState
 
 Action = Callable[[Context], None]
 
@@ -31,7 +31,7 @@ class Shadow:
         session, plan = context.session, context.plan
         real = context.evicting()
         scratch = Plan(plan.now, steps=list(plan.steps), started=list(plan.started), wake=plan.wake)
-        thought = replace(context, plan=scratch, endings=_copied(context.endings), vain_passes={})
+        thought = replace(context, plan=scratch, endings=_copied(context.endings), no_effect_passes={})
         thought.evictions = _in_thought(real, thought)
         ledger, sent = real.plugins.budgets.ledger, list(getattr(context.rescheduling, "sent", ()))
         charged = ledger.checkpoint()
@@ -81,20 +81,20 @@ def _keep_notes(context: Context, scratch: Plan, would: set[str]) -> None:
             context.plan.stale[key] = since
 
 
-def _key(step: Step) -> tuple[str, str, str]:
+def _key(step: PlanStep) -> tuple[str, str, str]:
     return step.cause or "", step.workload, step.beneficiary or ""
 
 
-def _in_thought(real: Evicting, thought: Context) -> Evicting:
+def _in_thought(real: EvictionState, thought: Context) -> EvictionState:
     most = real.session.settings.search.max_scenarios
     return replace(
-        real, plan=thought.plan, endings=thought.endings, budget=Budget(most), memories={},
+        real, plan=thought.plan, endings=thought.endings, budget=SearchBudget(most), memories={},
         evicted=set(real.evicted), moved=set(real.moved),
     )  # fmt: skip
 
 
-def _copied(endings: Endings) -> Endings:
-    found = Endings()
+def _copied(endings: ExpectedReleases) -> ExpectedReleases:
+    found = ExpectedReleases()
     for _, _, _, workload in endings.sorted:
         found.add(workload)
     return found

@@ -7,8 +7,8 @@ from tenure.engine import expectation
 from tenure.engine.notices import count_told
 from tenure.model.duration import LAST_TIME
 from tenure.nominators.contention import Contention
-from tenure.nominators.contract import Scene
-from tenure.requeue.memory import Memory
+from tenure.nominators.contract import NominationContext
+from tenure.requeue.memory import RequeueMemory
 
 
 def begin(context: Context) -> dict[str, str]:
@@ -25,7 +25,7 @@ def begin(context: Context) -> dict[str, str]:
 def finish(context: Context, requeued: dict[str, str]) -> None:
     """At the end of the cycle: who is under notice is treated as what terminates; who was requeued is barred."""
     session, outcome = context.session, context.plan.requeue
-    if session.noticed or session.queues.told:
+    if session.noticed or session.queues.under_notice:
         count_told(session)
     if session.noticed:
         from tenure.notices.settle import close  # noqa: PLC0415
@@ -44,8 +44,8 @@ def _nominated(context: Context) -> set[str]:
     """Who could be requeued as things stand."""
     session = context.session
     if context.requeueing is None:
-        context.requeueing = Memory(session)
+        context.requeueing = RequeueMemory(session)
     everyone = [w for _, w in sorted(session.workloads.items())]
-    scene = Scene(session, context.fairness.now(), Contention(session), everyone, everyone)
+    scene = NominationContext(session, context.fairness.now(), Contention(session), everyone, everyone)
     found = context.requeueing.registry.nominate(scene)
     return {n.workload for findings in found.values() for n in findings.nominations}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tenure.actions.context import Context
-from tenure.victims.gates import anyone_waits
-from tenure.victims.rules import Preempt
-from tenure.victims.turns import Turns
+from tenure.victims.preconditions import anyone_waits
+from tenure.victims.preemption_pass import PreemptionPass
+from tenure.victims.rules import PreemptRules
 
 
 def preempt(context: Context) -> None:
     """Evict what has to give way, and nominate those that it gives way to."""
     if not context.priorities.differ(context.session) or not anyone_waits(context.session):
         return
-    Turns(context.evicting(), "preempt", lambda contender, _: Preempt(context.session, contender)).run()
+    PreemptionPass(context.evicting(), "preempt", lambda contender, _: PreemptRules(context.session, contender)).run()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenure.actions.context import Context
-from tenure.quota.rounds import Round
+from tenure.quota.rounds import QuotaRound
 
 
 def quota(context: Context) -> None:
@@ -11,4 +11,4 @@ def quota(context: Context) -> None:
     settings = context.session.settings
     stored = any(q.status is not None and q.status.quota_preemption for q in context.session.queues.queues)
     if settings.quota_preemption.enabled or stored:
-        Round(context.evicting()).run()
+        QuotaRound(context.evicting()).run()

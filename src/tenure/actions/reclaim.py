@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from tenure.actions.context import Context
-from tenure.victims.gates import anyone_waits, queues_contend
-from tenure.victims.rules import Reclaim
-from tenure.victims.turns import Turns
+from tenure.victims.preconditions import anyone_waits, queues_contend
+from tenure.victims.preemption_pass import PreemptionPass
+from tenure.victims.rules import ReclaimEligibility
 
 
 def reclaim(context: Context) -> None:
     """Evict what has to give way, and nominate those that it gives way to."""
     if not queues_contend(context.session) or not anyone_waits(context.session):
         return
-    Turns(context.evicting(), "reclaim", lambda contender, shares: Reclaim(context.session, shares, contender)).run()
+    PreemptionPass(
+        context.evicting(), "reclaim", lambda contender, shares: ReclaimEligibility(context.session, shares, contender)
+    ).run()

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tenure.actions.context import Context
-from tenure.engine.requeued import Requeueing, Skipped
+from tenure.engine.requeued import RequeueOutcome, Skipped
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.nominators.contention import Contention
-from tenure.nominators.contract import Findings, Scene
+from tenure.nominators.contract import NominationContext, NominatorFindings
 from tenure.requeue.candidates import in_order, union
-from tenure.requeue.memory import Memory
-from tenure.requeue.transactions import Transactions
-from tenure.victims.gates import anyone_waits, queues_contend
+from tenure.requeue.memory import RequeueMemory
+from tenure.requeue.transactions import RequeueTransactions
+from tenure.victims.preconditions import anyone_waits, queues_contend
 
 MOST_REPORTED = 100
 """Wrong settings that are warned of in one cycle, one per workload."""
@@ -22,14 +22,14 @@ MOST_REPORTED = 100
 def requeue(context: Context) -> None:
     """Ask who could give way, and send back to the queue those for whom something more deserving then runs."""
     if context.requeueing is None:
-        context.requeueing = Memory(context.session)
+        context.requeueing = RequeueMemory(context.session)
     _Requeue(context, context.requeueing).run()
 
 
 class _Requeue:
     """The action in one cycle."""
 
-    def __init__(self, context: Context, memory: Memory) -> None:
+    def __init__(self, context: Context, memory: RequeueMemory) -> None:
         self.context = context
         self.registry = memory.registry
         self.memory = memory
@@ -43,9 +43,9 @@ class _Requeue:
         if not context.detailed and self.registry.due_only and not overdue:
             self._wake_when_due()
             return
-        contention, shares = Contention(session, self.memory.census.counts()), context.fairness.now()
+        contention, shares = Contention(session, self.memory.pending_index.counts()), context.fairness.now()
         findings = self._ask(overdue, contention, shares)
-        outcome = context.plan.requeue = Requeueing(union(findings))
+        outcome = context.plan.requeue = RequeueOutcome(union(findings))
         self._report(findings)
         if not contention.waiting:
             return
@@ -55,27 +55,29 @@ class _Requeue:
         if outcome.nominations:
             self._transact(shares, outcome)
 
-    def _ask(self, overdue: list[WorkloadState], contention: Contention, shares: CurrentShares) -> dict[str, Findings]:
+    def _ask(
+        self, overdue: list[WorkloadState], contention: Contention, shares: CurrentShares
+    ) -> dict[str, NominatorFindings]:
         """Ask all nominators; everybody is looked at where somebody reads why who was skipped."""
         context, session = self.context, self.context.session
         everyone = []
         if context.detailed or not self.registry.due_only:
             everyone = [w for _, w in sorted(session.workloads.items())]
         due = everyone if context.detailed else overdue
-        return self.registry.nominate(Scene(session, shares, contention, due, everyone))
+        return self.registry.nominate(NominationContext(session, shares, contention, due, everyone))
 
-    def _transact(self, shares: CurrentShares, outcome: Requeueing) -> None:
+    def _transact(self, shares: CurrentShares, outcome: RequeueOutcome) -> None:
         context, session = self.context, self.context.session
         state = context.evicting()
         candidates = [c for c in in_order(session, shares, outcome.nominations) if c.workload.key not in state.moved]
-        self.memory.position = Transactions(state, self.memory.census, shares, candidates, outcome).run(
+        self.memory.position = RequeueTransactions(state, self.memory.pending_index, shares, candidates, outcome).run(
             self.memory.position
         )
         if outcome.not_before:
             done = outcome.not_before
             outcome.nominations = [replace(n, committed=True) if n.workload in done else n for n in outcome.nominations]
 
-    def _report(self, findings: dict[str, Findings]) -> None:
+    def _report(self, findings: dict[str, NominatorFindings]) -> None:
         """Write skips, and settings that are wrong, into the plan."""
         plan = self.context.plan
         for name, found in findings.items():
@@ -90,7 +92,7 @@ class _Requeue:
             plan.warnings.append(f"{len(reports) - MOST_REPORTED} more workloads have settings that are wrong")
         plan.warnings += sorted(self.registry.complaints.values())
 
-    def _wake_after(self, found: Findings, contention: Contention) -> None:
+    def _wake_after(self, found: NominatorFindings, contention: Contention) -> None:
         """Note when a cooldown or a minimum runtime ends that holds somebody now."""
         for skip in found.skips:
             workload = self.context.session.workloads[skip.workload]

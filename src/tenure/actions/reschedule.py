@@ -5,8 +5,8 @@ from __future__ import annotations
 from tenure.actions.context import Context
 from tenure.engine.order import QueueOrder
 from tenure.engine.workloads import WorkloadState
-from tenure.rescheduler.memory import CAUSE, Memory
-from tenure.victims.gates import anyone_waits
+from tenure.rescheduler.memory import CAUSE, MoveMemory
+from tenure.victims.preconditions import anyone_waits
 
 
 def reschedule(context: Context) -> None:
@@ -15,8 +15,8 @@ def reschedule(context: Context) -> None:
     if len(session.nodes) < 2:  # noqa: PLR2004  it takes two
         return
     memory = context.rescheduling
-    if not isinstance(memory, Memory):
-        memory = context.rescheduling = Memory()
+    if not isinstance(memory, MoveMemory):
+        memory = context.rescheduling = MoveMemory()
     draining, made, read = memory.marks(session.nodes)
     settings = session.settings.rescheduler
     overdue = anyone_waits(session) and session.now >= memory.look_at
@@ -26,12 +26,12 @@ def reschedule(context: Context) -> None:
     hot = _hot(context, memory, read) if settings.hot_nodes.enabled and read else []
     background = settings.background.interval is not None and _improvable(context, memory)
     if waiting or emptied or new or hot or background:
-        from tenure.rescheduler.run import Due, run  # noqa: PLC0415  only loaded where there is something to do
+        from tenure.rescheduler.run import DueTriggers, run  # noqa: PLC0415  only loaded where there is something to do
 
-        run(context.evicting(), memory, Due(waiting, emptied, hot, new, background))
+        run(context.evicting(), memory, DueTriggers(waiting, emptied, hot, new, background))
 
 
-def _overdue(context: Context, memory: Memory) -> list[WorkloadState]:
+def _overdue(context: Context, memory: MoveMemory) -> list[WorkloadState]:
     """Give what has been pending for `pendingFor`, in the order of service, and note when to look next.
 
     Until then nobody else can have been pending for so long. What comes back to the queue with its old place may have
@@ -56,13 +56,13 @@ def _overdue(context: Context, memory: Memory) -> list[WorkloadState]:
     return found
 
 
-def _new(context: Context, memory: Memory, made: list[tuple[int, int]]) -> list[int]:
+def _new(context: Context, memory: MoveMemory, made: list[tuple[int, int]]) -> list[int]:
     now = context.session.now
     since = now - context.session.settings.rescheduler.new_nodes.within
     return [] if memory.rests("new-nodes", now) else [n for n, at in made if at > since]
 
 
-def _hot(context: Context, memory: Memory, read: list[int]) -> list[int]:
+def _hot(context: Context, memory: MoveMemory, read: list[int]) -> list[int]:
     from tenure.rescheduler.triggers.hot_nodes import NAME, hot  # noqa: PLC0415  only where there are readings
 
     session = context.session
@@ -70,7 +70,7 @@ def _hot(context: Context, memory: Memory, read: list[int]) -> list[int]:
     return hot(session, memory, [n for n in read if not memory.rests(f"{NAME} {names[n]}", session.now)])
 
 
-def _improvable(context: Context, memory: Memory) -> bool:
+def _improvable(context: Context, memory: MoveMemory) -> bool:
     """Whether the layout is due: `interval` has passed since it was looked at, or since moves were last made for it.
 
     The second is in the log, so that a restart does not begin anew.

@@ -11,9 +11,9 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import SUCCEEDED, WorkloadState
 from tenure.model.duration import format_duration
 from tenure.model.settings import Cause
+from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import pieces_of
 from tenure.victims.recording import prices, record
-from tenure.victims.trial import Played
 
 CAUSE: Cause = "stale-gang"
 
@@ -94,7 +94,7 @@ def _evict(context: Context, workload: WorkloadState, grace: int) -> None:
             f"{format_duration(grace)} is over; the eviction costs {cost:.1f} weighted resource-seconds"
         )
 
-    record(state, Played(pieces, [], evicted=tasks), price, CAUSE, None, reason)
+    record(state, AcceptedSet(pieces, [], evicted=tasks), price, CAUSE, None, reason)
 
 
 def _spare(context: Context, workload: WorkloadState, refusal: Refusal) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.problems import InputProblem, InvalidInputError
 from tenure.report.comparison import comparison_json, comparison_text, measures
 from tenure.report.tables import terminal
 
@@ -37,7 +37,7 @@ def compare(files: tuple[str, ...], form: str) -> None:
     Changes are relative to the first one; the best value of each row is marked.
     """
     summaries: list[dict[str, Any]] = []
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     for file in files:
         try:
             summaries.append(_read(file))
@@ -56,23 +56,23 @@ def compare(files: tuple[str, ...], form: str) -> None:
 def _read(file: str) -> dict[str, Any]:
     path = Path(file)
     if path.is_file() and path.stat().st_size > MAX_BYTES:
-        raise InvalidInputError([Problem(file, 0, "", "is too large for a summary of a simulation")])
+        raise InvalidInputError([InputProblem(file, 0, "", "is too large for a summary of a simulation")])
     try:
         value = json.loads(path.read_bytes())
     except json.JSONDecodeError as error:
         message = f"is no JSON: {error.msg.lower()}; write it with tenure simulate --format json"
-        raise InvalidInputError([Problem(file, error.lineno, "", message)]) from None
+        raise InvalidInputError([InputProblem(file, error.lineno, "", message)]) from None
     except (UnicodeDecodeError, RecursionError):
         message = "is no JSON; write it with tenure simulate --format json"
-        raise InvalidInputError([Problem(file, 0, "", message)]) from None
+        raise InvalidInputError([InputProblem(file, 0, "", message)]) from None
     except OSError as error:
-        raise InvalidInputError([Problem(file, 0, "", (error.strerror or "cannot be read").lower())]) from None
+        raise InvalidInputError([InputProblem(file, 0, "", (error.strerror or "cannot be read").lower())]) from None
     missing = sorted(MARKS - value.keys()) if isinstance(value, dict) else sorted(MARKS)
     if missing:
         message = (
             f"is no summary of a simulation (it has no {', '.join(missing)}); tenure simulate --format json writes one"
         )
-        raise InvalidInputError([Problem(file, 0, "", message)])
+        raise InvalidInputError([InputProblem(file, 0, "", message)])
     return dict(value)
 
 

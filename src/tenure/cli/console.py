@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tenure.cli.errors import DONE
-from tenure.cli.live_cluster import Where, cluster_options
+from tenure.cli.live_cluster import ClusterAddress, cluster_options
 
 if TYPE_CHECKING:
     from tenure.web.source import ConsoleSource
@@ -30,7 +30,7 @@ EXTRA = "tenure[console]"
 @cluster_options(live=True)
 def console(
     file: str | None, simulation: str | None, history: str | None, port: int, host: str, allowed: tuple[str, ...],
-    live: bool, where: Where,
+    live: bool, where: ClusterAddress,
 ) -> int:  # fmt: skip
     """Serve a read-only page and a JSON API that show a cluster; nothing is ever changed.
 
@@ -80,7 +80,7 @@ def console(
     return DONE
 
 
-def _source(file: str | None, history: str | None, live: Where | None) -> ConsoleSource:
+def _source(file: str | None, history: str | None, live: ClusterAddress | None) -> ConsoleSource:
     """Open what is looked at."""
     if live is not None:
         from tenure.cli.live_cluster import connect, options_of, settings_of  # noqa: PLC0415
@@ -99,5 +99,5 @@ def _source(file: str | None, history: str | None, live: Where | None) -> Consol
     return PastSource(history or "")
 
 
-def _named(where: Where) -> str:
+def _named(where: ClusterAddress) -> str:
     return where.context or "the cluster"

@@ -7,7 +7,7 @@ import json
 import click
 
 from tenure.cli.errors import DONE
-from tenure.cli.live_cluster import Where, asked_for, cluster_options
+from tenure.cli.live_cluster import ClusterAddress, asked_for, cluster_options
 
 
 @click.command()
@@ -21,7 +21,7 @@ from tenure.cli.live_cluster import Where, asked_for, cluster_options
 @cluster_options(live=True)
 def explain(
     file: str, workload: str | None, form: str, overrides: tuple[str, ...], additions: tuple[str, ...],
-    live: bool, where: Where,
+    live: bool, where: ClusterAddress,
 ) -> int:  # fmt: skip
     """Say of one WORKLOAD (NAMESPACE/NAME, or NAME alone) in the cluster in FILE why it waits, and what would help.
 
@@ -39,8 +39,8 @@ def explain(
     warn(warnings)
     found = find_workload(cluster, asked, given or "the cluster")
     played = play(cluster)
-    if played.beside is not None and found.scheduler_name in cluster.settings.rescheduler.schedulers:
-        played = played.beside
+    if played.external is not None and found.scheduler_name in cluster.settings.rescheduler.schedulers:
+        played = played.external
     story = explain_workload(played, found)
     if form == "json":
         click.echo(json.dumps(story.plain(), indent=1, ensure_ascii=False))

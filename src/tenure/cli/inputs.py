@@ -11,10 +11,10 @@ import click
 from tenure.model.cluster import Cluster
 from tenure.model.duration import parse_duration
 from tenure.model.load import load_cluster
-from tenure.model.problems import Problem
+from tenure.model.problems import InputProblem
 
 if TYPE_CHECKING:
-    from tenure.cli.live_cluster import Where
+    from tenure.cli.live_cluster import ClusterAddress
 
 
 def cluster_from(
@@ -22,8 +22,8 @@ def cluster_from(
     overrides: Sequence[str] = (),
     additions: Sequence[str] = (),
     queues: str | None = None,
-    live: Where | None = None,
-) -> tuple[Cluster, tuple[Problem, ...]]:
+    live: ClusterAddress | None = None,
+) -> tuple[Cluster, tuple[InputProblem, ...]]:
     """Load a cluster file, change it, and add to it; gives the warnings too.
 
     ``live`` says which cluster to look at instead of a file. ``queues`` names a YuniKorn ``queues.yaml`` whose queues
@@ -34,7 +34,7 @@ def cluster_from(
     InvalidInputError
         With all problems of the first of these steps that fails.
     """
-    warnings: list[Problem] = []
+    warnings: list[InputProblem] = []
     replacing = None
     if queues is not None:
         from tenure.model.yunikorn.convert import load_queues  # noqa: PLC0415  only where such a file is named
@@ -73,7 +73,7 @@ def duration_of(text: str, option: str) -> int:
         raise click.UsageError(f"{option}: {error}") from None
 
 
-def warn(warnings: Iterable[Problem]) -> None:
+def warn(warnings: Iterable[InputProblem]) -> None:
     """Print warnings to standard error, one per line."""
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)

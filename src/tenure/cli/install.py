@@ -9,11 +9,11 @@ from typing import Any, Final
 import click
 
 from tenure.clusters.kubernetes.console import console_objects
-from tenure.clusters.kubernetes.manifests import DEFAULT_POOL, Installation, objects, write
-from tenure.clusters.kubernetes.rbac import Role
-from tenure.model.kinds import Name
+from tenure.clusters.kubernetes.install.manifests import DEFAULT_POOL, Installation, objects, write
+from tenure.clusters.kubernetes.install.rbac import Role
+from tenure.model.kinds import NameKind
 from tenure.model.load import load_file
-from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.problems import InputProblem, InvalidInputError
 from tenure.model.records import record_of
 from tenure.model.settings import Settings
 
@@ -80,7 +80,7 @@ def _settings(path: str) -> dict[str, Any]:
     """Read settings and give what of them is not as by default."""
     loaded = load_file(path)
     if not isinstance(loaded, Settings):
-        raise InvalidInputError([Problem(path, 0, "kind", "is no SchedulerConfig; name the scheduler's settings")])
+        raise InvalidInputError([InputProblem(path, 0, "kind", "is no SchedulerConfig; name the scheduler's settings")])
     return record_of(Settings).encode(loaded)
 
 
@@ -88,7 +88,7 @@ def _pair(text: str) -> tuple[str, str]:
     namespace, slash, name = text.partition("/")
     try:
         if slash:
-            return Name().parse(namespace), Name().parse(name)
+            return NameKind().parse(namespace), NameKind().parse(name)
     except ValueError:
         pass
     raise click.UsageError(

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from tenure.clusters.kubernetes.client import Client
-    from tenure.clusters.kubernetes.mirror import Mirror, Options
-    from tenure.clusters.kubernetes.observe import Observed
+    from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
+    from tenure.clusters.kubernetes.client.requests import Client
+    from tenure.clusters.kubernetes.read.observe import Observed
     from tenure.model.cluster import Cluster
     from tenure.model.settings import Settings
 
@@ -24,7 +24,7 @@ SYNC_SECONDS = 60.0
 """So long a command waits for the API server to list everything."""
 
 
-class Where(NamedTuple):
+class ClusterAddress(NamedTuple):
     """Which cluster, and what of it; ``given`` says that one of the options that name it was given."""
 
     kubeconfig: str | None
@@ -50,7 +50,7 @@ def cluster_options(*, live: bool = False) -> Callable[[F], F]:
     def wrap(command: F) -> F:
         @wraps(command)
         def together(**values: Any) -> Any:
-            where = Where(**{name: values.pop(name) for name in Where._fields})
+            where = ClusterAddress(**{name: values.pop(name) for name in ClusterAddress._fields})
             return command(where=where, **values)
 
         wrapped: Any = together
@@ -61,7 +61,7 @@ def cluster_options(*, live: bool = False) -> Callable[[F], F]:
     return wrap
 
 
-def asked_for(file: str | None, where: Where, *, live: bool) -> Where | None:
+def asked_for(file: str | None, where: ClusterAddress, *, live: bool) -> ClusterAddress | None:
     """Give the live cluster that is meant, None where it is the file.
 
     Raises
@@ -103,7 +103,7 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-def connect(where: Where, *, connections: int = 8) -> Client:
+def connect(where: ClusterAddress, *, connections: int = 8) -> Client:
     """Give a client of the cluster.
 
     Raises
@@ -114,16 +114,16 @@ def connect(where: Where, *, connections: int = 8) -> Client:
         What is needed for that is not installed.
     """
     try:
-        from tenure.clusters.kubernetes.access import find_access  # noqa: PLC0415  loaded when it runs
-        from tenure.clusters.kubernetes.client import Client  # noqa: PLC0415
+        from tenure.clusters.kubernetes.client.access import find_access  # noqa: PLC0415  loaded when it runs
+        from tenure.clusters.kubernetes.client.requests import Client  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise click.UsageError(f"{error.name} is missing; install tenure[kubernetes]") from None
     return Client(find_access(where.kubeconfig, where.context), connections=connections)
 
 
-def options_of(where: Where, *, only_reads: bool = False) -> Options:
+def options_of(where: ClusterAddress, *, only_reads: bool = False) -> Options:
     """Give what of a cluster is read."""
-    from tenure.clusters.kubernetes.mirror import Options  # noqa: PLC0415
+    from tenure.clusters.kubernetes.cache.informers import Options  # noqa: PLC0415
 
     found = None
     if where.yunikorn is not None:
@@ -135,7 +135,7 @@ def options_of(where: Where, *, only_reads: bool = False) -> Options:
                    schedulers=frozenset(where.schedulers))  # fmt: skip
 
 
-def settings_of(where: Where) -> Settings | None:
+def settings_of(where: ClusterAddress) -> Settings | None:
     """Give the settings of the file that was named, if one was."""
     if where.config is None:
         return None
@@ -144,11 +144,11 @@ def settings_of(where: Where) -> Settings | None:
     return load_settings(where.config)
 
 
-class Look(NamedTuple):
+class LiveObservation(NamedTuple):
     """One look at a live cluster."""
 
     observed: Observed
-    mirror: Mirror
+    informers: InformerCache
 
     @property
     def cluster(self) -> Cluster:
@@ -157,28 +157,30 @@ class Look(NamedTuple):
 
 
 @contextmanager
-def looking(where: Where) -> Iterator[Callable[[], Look]]:
+def looking(where: ClusterAddress) -> Iterator[Callable[[], LiveObservation]]:
     """Watch a cluster; what is given looks at it as it is then."""
-    from tenure.clusters.kubernetes.mirror import Mirror  # noqa: PLC0415
-    from tenure.clusters.kubernetes.observe import Observer  # noqa: PLC0415
+    from tenure.clusters.kubernetes.cache.informers import InformerCache  # noqa: PLC0415
+    from tenure.clusters.kubernetes.read.observe import Observer  # noqa: PLC0415
 
     settings = settings_of(where)
-    mirror = Mirror(connect(where), options_of(where, only_reads=True))
-    mirror.start()
+    informers = InformerCache(connect(where), options_of(where, only_reads=True))
+    informers.start()
     try:
-        if not mirror.wait_synced(SYNC_SECONDS):
-            raise ConnectionError("; ".join(mirror.troubles) or f"not everything was listed within {SYNC_SECONDS:.0f}s")
-        observer = Observer(mirror, settings)
-        yield lambda: Look(observer.observe(time.time_ns() // 1000), mirror)
+        if not informers.wait_synced(SYNC_SECONDS):
+            raise ConnectionError(
+                "; ".join(informers.troubles) or f"not everything was listed within {SYNC_SECONDS:.0f}s"
+            )
+        observer = Observer(informers, settings)
+        yield lambda: LiveObservation(observer.observe(time.time_ns() // 1000), informers)
     finally:
-        mirror.stop()
+        informers.stop()
 
 
-def look(where: Where) -> Cluster:
+def look(where: ClusterAddress) -> Cluster:
     """Give a live cluster as it is now; what is wrong with objects there goes to standard error."""
     with looking(where) as now:
         found = now()
-        for kind, meta, message in list(found.mirror.findings.new):
+        for kind, meta, message in list(found.informers.findings.new):
             place = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
             click.echo(f"warning: {kind} {place}: {message}", err=True)
         return found.cluster

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tenure.cli.errors import DONE
-from tenure.cli.live_cluster import Where, looking
-from tenure.report.tables import Column, table, terminal
+from tenure.cli.live_cluster import ClusterAddress, looking
+from tenure.report.tables import TableColumn, table, terminal
 
 if TYPE_CHECKING:
     from tenure.model.cluster import Cluster
@@ -24,7 +24,7 @@ SHORTEST = 1.0
 _WIDE = "why it waits"
 
 
-def show(where: Where, make: Callable[[Cluster], Rows], *, form: str, watch: bool) -> int:
+def show(where: ClusterAddress, make: Callable[[Cluster], Rows], *, form: str, watch: bool) -> int:
     """Print a table of what is there; with ``watch`` again whenever it changed, until it is interrupted."""
     with looking(where) as look:
         before: Rows | None = None
@@ -37,7 +37,7 @@ def show(where: Where, make: Callable[[Cluster], Rows], *, form: str, watch: boo
             if not watch:
                 return DONE
             time.sleep(SHORTEST)
-            seen.mirror.changed.clear()
+            seen.informers.changed.clear()
 
 
 def _text(rows: Rows, form: str, *, again: bool) -> str:
@@ -47,7 +47,7 @@ def _text(rows: Rows, form: str, *, again: bool) -> str:
         return "there are none\n"
     names = list(rows[0])
     cells: Sequence[Sequence[str]] = [[str(row[name]) for name in names] for row in rows]
-    columns = [Column(name.upper(), right=_is_number(rows, name), wrap=name == _WIDE) for name in names]
+    columns = [TableColumn(name.upper(), right=_is_number(rows, name), wrap=name == _WIDE) for name in names]
     return ("\n" if again else "") + table(columns, cells, terminal())
 
 

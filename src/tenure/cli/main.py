@@ -18,7 +18,7 @@ COMPLETION: Final = "_TENURE_COMPLETE"
 """The environment variable by which a shell asks for completions."""
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """Where a command is, and what it does in one line."""
 
     module: str
@@ -26,22 +26,28 @@ class Entry(NamedTuple):
     summary: str
 
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "plan": Entry("tenure.cli.plan", "plan", "Decide on a cluster file and print what would be done, and why."),
-    "simulate": Entry("tenure.cli.simulate", "simulate", "Replay a trace on virtual time with the same engine."),
-    "generate": Entry("tenure.cli.generate", "generate", "Write a seeded workload after a published model."),
-    "validate": Entry("tenure.cli.validate", "validate", "Report all problems of files, with line and path."),
-    "explain": Entry("tenure.cli.explain", "explain", "Say why a workload waits or was evicted, and what would help."),
-    "reschedule": Entry("tenure.cli.reschedule", "reschedule", "Say which running tasks to move, wave by wave."),
-    "compare": Entry("tenure.cli.compare", "compare", "Put the summaries of simulations side by side."),
-    "console": Entry("tenure.cli.console", "console", "Serve a page and an API that show a cluster, a file or a history."),
-    "install": Entry("tenure.cli.install", "install", "Print the manifests that install Tenure on a cluster."),
-    "scheduler": Entry("tenure.cli.scheduler", "scheduler", "Schedule a live cluster."),
-    "snapshot": Entry("tenure.cli.snapshot", "snapshot", "Write a live cluster as a cluster file."),
-    "queues": Entry("tenure.cli.queues", "queues", "List the queues of a live cluster and what they hold."),
-    "workloads": Entry("tenure.cli.workloads", "workloads", "List the workloads of a live cluster."),
-    "pause": Entry("tenure.cli.pause", "pause", "Let nothing be evicted for a while, live."),
-    "completion": Entry("tenure.cli.completion", "completion", "Print a script that completes commands in a shell."),
+COMMANDS: Final[dict[str, CommandEntry]] = {
+    "plan": CommandEntry("tenure.cli.plan", "plan", "Decide on a cluster file and print what would be done, and why."),
+    "simulate": CommandEntry("tenure.cli.simulate", "simulate", "Replay a trace on virtual time with the same engine."),
+    "generate": CommandEntry("tenure.cli.generate", "generate", "Write a seeded workload after a published model."),
+    "validate": CommandEntry("tenure.cli.validate", "validate", "Report all problems of files, with line and path."),
+    "explain": CommandEntry(
+        "tenure.cli.explain", "explain", "Say why a workload waits or was evicted, and what would help."
+    ),
+    "reschedule": CommandEntry("tenure.cli.reschedule", "reschedule", "Say which running tasks to move, wave by wave."),
+    "compare": CommandEntry("tenure.cli.compare", "compare", "Put the summaries of simulations side by side."),
+    "console": CommandEntry(
+        "tenure.cli.console", "console", "Serve a page and an API that show a cluster, a file or a history."
+    ),
+    "install": CommandEntry("tenure.cli.install", "install", "Print the manifests that install Tenure on a cluster."),
+    "scheduler": CommandEntry("tenure.cli.scheduler", "scheduler", "Schedule a live cluster."),
+    "snapshot": CommandEntry("tenure.cli.snapshot", "snapshot", "Write a live cluster as a cluster file."),
+    "queues": CommandEntry("tenure.cli.queues", "queues", "List the queues of a live cluster and what they hold."),
+    "workloads": CommandEntry("tenure.cli.workloads", "workloads", "List the workloads of a live cluster."),
+    "pause": CommandEntry("tenure.cli.pause", "pause", "Let nothing be evicted for a while, live."),
+    "completion": CommandEntry(
+        "tenure.cli.completion", "completion", "Print a script that completes commands in a shell."
+    ),
 }
 """All commands by name. One whose module is not installed is not there."""
 
@@ -49,7 +55,7 @@ COMMANDS: Final[dict[str, Entry]] = {
 class LazyGroup(click.Group):
     """A group that knows its commands by a table and imports one only to run or to complete it."""
 
-    def __init__(self, *args: Any, table: dict[str, Entry], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, table: dict[str, CommandEntry], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.table = table
 

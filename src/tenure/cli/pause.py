@@ -7,7 +7,7 @@ import time
 import click
 
 from tenure.cli.errors import DONE
-from tenure.cli.live_cluster import Where, cluster_options
+from tenure.cli.live_cluster import ClusterAddress, cluster_options
 
 
 @click.command()
@@ -15,7 +15,7 @@ from tenure.cli.live_cluster import Where, cluster_options
 @click.option("--reason", default="", help="Why; it stands in the cluster beside the time.")
 @click.option("--end", is_flag=True, help="End a pause now.")
 @cluster_options()
-def pause(length: str | None, reason: str, end: bool, where: Where) -> int:
+def pause(length: str | None, reason: str, end: bool, where: ClusterAddress) -> int:
     """Let nothing be evicted for a while in a live cluster; what waits is still placed where there is room."""
     from tenure.cli.inputs import duration_of  # noqa: PLC0415  loaded when it runs
     from tenure.cli.live_cluster import connect  # noqa: PLC0415
@@ -24,7 +24,7 @@ def pause(length: str | None, reason: str, end: bool, where: Where) -> int:
     if end == (length is not None):
         raise click.UsageError("say for how long with --for, or end a pause with --end")
     client = connect(where)
-    from tenure.clusters.kubernetes.pause import Pause, write_pause  # noqa: PLC0415
+    from tenure.clusters.kubernetes.write.pause import Pause, write_pause  # noqa: PLC0415
 
     if length is None:
         write_pause(client, where.namespace, where.pool, None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from tenure.cli.errors import DONE
-from tenure.cli.live_cluster import Where, asked_for, cluster_options
+from tenure.cli.live_cluster import ClusterAddress, asked_for, cluster_options
 
 if TYPE_CHECKING:
     from tenure.model.settings import Action
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @cluster_options(live=True)
 def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
     file: str | None, form: str, actions: str | None, overrides: tuple[str, ...], additions: tuple[str, ...],
-    queues: str | None, cycles: int, every: str, report: str | None, output: str | None, live: bool, where: Where,
+    queues: str | None, cycles: int, every: str, report: str | None, output: str | None, live: bool, where: ClusterAddress,
 ) -> int:  # fmt: skip
     """Decide on the cluster in FILE, or a live one, and print what would be done and why; nothing is changed."""
     from tenure.cli.inputs import cluster_from, duration_of, warn  # noqa: PLC0415  loaded when it runs
@@ -56,7 +56,7 @@ def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
         from tenure.report.plan_page import plan_page  # noqa: PLC0415
 
         write_atomically(
-            Path(report), plan_page(played.before, (played.beside or played).after, result, played.quota_tracks)
+            Path(report), plan_page(played.before, (played.external or played).after, result, played.quota_tracks)
         )
     if form == "json":
         click.echo(json.dumps(result, indent=1, ensure_ascii=False))

@@ -19,7 +19,7 @@ INTERVAL_S = 0.1
 SECOND = 1_000_000
 
 
-class Step(Protocol):
+class ProgressState(Protocol):
     """How far a simulation is: jobs done, of how many, and the virtual time in µs."""
 
     @property
@@ -54,7 +54,7 @@ class ProgressLine:
         self.next = self.began + INTERVAL_S
         self.shown = 0
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: ProgressState) -> None:
         """Show how far it is, unless that was shown just now."""
         if not self.live:
             return

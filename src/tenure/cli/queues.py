@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenure.cli.live_cluster import Where, cluster_options
+from tenure.cli.live_cluster import ClusterAddress, cluster_options
 
 if TYPE_CHECKING:
     from tenure.model.cluster import Cluster
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
               help="Form of the output.")  # fmt: skip
 @click.option("--watch", "-w", is_flag=True, help="Go on, and show it again whenever it changes.")
 @cluster_options()
-def queues(form: str, watch: bool, where: Where) -> int:
+def queues(form: str, watch: bool, where: ClusterAddress) -> int:
     """List the queues of a live cluster: what they hold, are due, are guaranteed and may hold at most."""
     from tenure.cli.live_tables import show  # noqa: PLC0415  loaded when it runs
 

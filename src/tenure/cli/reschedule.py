@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tenure.cli.errors import DONE
-from tenure.cli.live_cluster import Where, asked_for, cluster_options
+from tenure.cli.live_cluster import ClusterAddress, asked_for, cluster_options
 
 if TYPE_CHECKING:
     from tenure.model.cluster import Cluster
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @cluster_options(live=True)
 def reschedule(  # noqa: PLR0913, PLR0917  one parameter for each option
     file: str | None, drains: tuple[str, ...], dry_run: bool, form: str, overrides: tuple[str, ...],
-    report: str | None, output: str | None, live: bool, where: Where,
+    report: str | None, output: str | None, live: bool, where: ClusterAddress,
 ) -> int:  # fmt: skip
     """Say which running tasks to move in the cluster in FILE, or in a live one, wave by wave, and how good that is."""
     from dataclasses import replace  # noqa: PLC0415  loaded when it runs
@@ -53,7 +53,7 @@ def reschedule(  # noqa: PLR0913, PLR0917  one parameter for each option
         from tenure.model.files import write_atomically  # noqa: PLC0415
         from tenure.report.plan_page import plan_page  # noqa: PLC0415
 
-        write_atomically(Path(report), plan_page(played.before, (played.beside or played).after, result))
+        write_atomically(Path(report), plan_page(played.before, (played.external or played).after, result))
     if form == "json":
         click.echo(json.dumps(result, indent=1, ensure_ascii=False))
     else:

@@ -10,7 +10,7 @@ import sys
 import click
 
 from tenure.cli.errors import DONE, OUTSIDE_FAILED
-from tenure.cli.live_cluster import Where, cluster_options
+from tenure.cli.live_cluster import ClusterAddress, cluster_options
 
 
 @click.command()
@@ -24,7 +24,9 @@ from tenure.cli.live_cluster import Where, cluster_options
 @click.option("--read-only", is_flag=True,
               help="Bind and evict nothing; say by events what would be evicted.")  # fmt: skip
 @cluster_options()
-def scheduler(listen: str, in_flight: int, log_format: str, verbose: bool, read_only: bool, where: Where) -> int:
+def scheduler(
+    listen: str, in_flight: int, log_format: str, verbose: bool, read_only: bool, where: ClusterAddress
+) -> int:
     """Schedule a live cluster's pods with schedulerName tenure, until it is ended."""
     from tenure.cli.live_cluster import connect, options_of, settings_of  # noqa: PLC0415  loaded when it runs
 

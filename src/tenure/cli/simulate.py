@@ -11,16 +11,16 @@ import click
 
 from tenure.cli.errors import DONE, INTERRUPTED
 from tenure.cli.progress import ProgressLine, interruptible
-from tenure.cli.simulation_input import Given, Prepared, prepare_input
+from tenure.cli.simulation_input import PreparedSimulation, SimulationOptions, prepare_input
 from tenure.model.dump import settings_to_plain
-from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.problems import InputProblem, InvalidInputError
 from tenure.report.summary_text import summary_text
 from tenure.report.tables import terminal
 from tenure.report.words import duration
 from tenure.simulator.checker import Violations, check
 from tenure.simulator.metrics import summarize
 from tenure.simulator.outcomes import PENDING, RUNNING, Outcomes, outcomes_of
-from tenure.simulator.run import Progress, Result, Setup, Simulation
+from tenure.simulator.run import Progress, Simulation, SimulationResult, SimulationSetup
 
 EVENTS_BETWEEN_LOOKS = 16
 """Events after which progress is shown and Ctrl-C is heeded."""
@@ -73,7 +73,7 @@ def simulate(jobs: str | None, report: str | None, form: str, **given: Any) -> i
     --cluster and --scheduler only the action 'allocate' is taken. Ctrl-C prints what is known so far and exits
     with 130.
     """
-    source = Given(**given)
+    source = SimulationOptions(**given)
     _check_targets(jobs, report)
     prepared = prepare_input(source)
     for warning in prepared.warnings:
@@ -92,10 +92,10 @@ def simulate(jobs: str | None, report: str | None, form: str, **given: Any) -> i
     return DONE if run.result.complete else INTERRUPTED
 
 
-class Run(NamedTuple):
+class FinishedSimulation(NamedTuple):
     """A simulation that has ended, what became of its jobs, what was broken, and the seconds it took."""
 
-    result: Result
+    result: SimulationResult
     outcomes: Outcomes
     violations: Violations
     wall_s: float
@@ -106,16 +106,16 @@ def _check_targets(jobs: str | None, report: str | None) -> None:
     for target in (jobs, report):
         folder = None if target is None else Path(target).parent
         if folder is not None and not folder.is_dir():
-            raise InvalidInputError([Problem(str(target), 0, "", f"there is no folder {folder}; make it first")])
+            raise InvalidInputError([InputProblem(str(target), 0, "", f"there is no folder {folder}; make it first")])
         if target is not None and Path(target).is_dir():
-            raise InvalidInputError([Problem(target, 0, "", "is a folder; name a file in it")])
+            raise InvalidInputError([InputProblem(target, 0, "", "is a folder; name a file in it")])
     if jobs is not None and report is not None and Path(jobs).resolve() == Path(report).resolve():
         raise click.UsageError(f"--jobs and --report both name {jobs}")
 
 
-def _run(prepared: Prepared, *, arrivals_only: bool) -> Run:
+def _run(prepared: PreparedSimulation, *, arrivals_only: bool) -> FinishedSimulation:
     line = ProgressLine()
-    setup = Setup(prepared.cluster, arrivals_only=arrivals_only, whole_mix=arrivals_only)
+    setup = SimulationSetup(prepared.cluster, arrivals_only=arrivals_only, whole_mix=arrivals_only)
     with interruptible() as interruption:
 
         def look(progress: Progress) -> None:
@@ -130,10 +130,10 @@ def _run(prepared: Prepared, *, arrivals_only: bool) -> Run:
     violations = check(result.log, cluster.nodes, queues=cluster.queues, complete=result.complete)
     outcomes = outcomes_of(result.log, prepared.trace)
     line.clear()
-    return Run(result, outcomes, violations, wall_s)
+    return FinishedSimulation(result, outcomes, violations, wall_s)
 
 
-def _summary(run: Run, prepared: Prepared, given: Given) -> dict[str, Any]:
+def _summary(run: FinishedSimulation, prepared: PreparedSimulation, given: SimulationOptions) -> dict[str, Any]:
     cluster, mine = prepared.cluster, run.outcomes.state[run.outcomes.initial :]
     summary = summarize(
         run.outcomes, prepared.trace, cluster.nodes, violations=run.violations.total, wall_s=round(run.wall_s, 3)
@@ -150,7 +150,9 @@ def _summary(run: Run, prepared: Prepared, given: Given) -> dict[str, Any]:
     }
 
 
-def _write_files(jobs: str | None, report: str | None, run: Run, prepared: Prepared, summary: dict[str, Any]) -> None:
+def _write_files(
+    jobs: str | None, report: str | None, run: FinishedSimulation, prepared: PreparedSimulation, summary: dict[str, Any]
+) -> None:
     if jobs is not None:
         from tenure.simulator.jobs_csv import write_jobs_csv  # noqa: PLC0415  only on demand
 

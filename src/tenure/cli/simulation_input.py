@@ -13,7 +13,7 @@ from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.duration import parse_duration
 from tenure.model.load import load_cluster, load_settings
 from tenure.model.override import apply_overrides
-from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.problems import InputProblem, InvalidInputError
 from tenure.model.resources import GPU, MILLI
 from tenure.model.settings import Settings
 from tenure.report.words import count
@@ -29,7 +29,7 @@ SECOND = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class SimulationOptions:
     """The options of ``tenure simulate`` that say what is simulated, as they were given."""
 
     trace: str
@@ -47,7 +47,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedSimulation:
     """A cluster and a trace that go together, and what deserves a warning."""
 
     cluster: Cluster
@@ -55,7 +55,7 @@ class Prepared:
     warnings: list[str] = field(default_factory=list)
 
 
-def prepare_input(given: Given) -> Prepared:
+def prepare_input(given: SimulationOptions) -> PreparedSimulation:
     """Read everything and put it together.
 
     Raises
@@ -82,10 +82,10 @@ def prepare_input(given: Given) -> Prepared:
     overridden = apply_overrides(cluster, given.overrides)
     warnings += map(str, overridden.warnings)
     trace = _keep_to_leaves(given, trace, overridden.cluster, warnings)
-    return Prepared(overridden.cluster, trace, warnings)
+    return PreparedSimulation(overridden.cluster, trace, warnings)
 
 
-def _check_options(given: Given) -> tuple[float | None, float | None, float | None]:
+def _check_options(given: SimulationOptions) -> tuple[float | None, float | None, float | None]:
     """Check what can be checked before anything is read; give from, to and inflate as numbers."""
     begin, end = _seconds(given.start, "--from"), _seconds(given.end, "--to")
     if begin is not None and end is not None and begin >= end:
@@ -127,7 +127,7 @@ def _share(text: str) -> float:
     return value
 
 
-def _cluster(given: Given, warnings: list[str]) -> Cluster:
+def _cluster(given: SimulationOptions, warnings: list[str]) -> Cluster:
     if given.cluster is None:
         settings = ALONE if given.scheduler is None else load_settings(given.scheduler)
         return Cluster(now=0, settings=settings)
@@ -138,20 +138,20 @@ def _cluster(given: Given, warnings: list[str]) -> Cluster:
     return replace(loaded.cluster, settings=load_settings(given.scheduler))
 
 
-def _check_together(given: Given, trace: Trace, cluster: Cluster) -> None:
+def _check_together(given: SimulationOptions, trace: Trace, cluster: Cluster) -> None:
     if given.inflate is not None and trace.format != "openb":
         raise click.UsageError(f"--inflate goes with an openb list of pods; {given.trace} is of format {trace.format}")
     if cluster.nodes and given.nodes is not None:
         raise click.UsageError(f"both {given.cluster} and --nodes {given.nodes} bring nodes; leave one of them out")
 
 
-def _require_nodes(given: Given, cluster: Cluster, trace: Trace) -> None:
+def _require_nodes(given: SimulationOptions, cluster: Cluster, trace: Trace) -> None:
     if cluster.nodes:
         return
     if given.nodes is not None:
-        raise InvalidInputError([Problem(given.nodes, 0, "", "lists no nodes")])
+        raise InvalidInputError([InputProblem(given.nodes, 0, "", "lists no nodes")])
     if given.cluster is not None:
-        raise InvalidInputError([Problem(given.cluster, 0, "nodes", "there are none, so nothing could ever run")])
+        raise InvalidInputError([InputProblem(given.cluster, 0, "nodes", "there are none, so nothing could ever run")])
     needed = {
         "openb": "an openb list of pods needs its list of nodes: --nodes FILE, or --cluster FILE",
         "swf": "its header does not say how many processors there are (MaxProcs): --processors N, or --cluster FILE",
@@ -160,7 +160,7 @@ def _require_nodes(given: Given, cluster: Cluster, trace: Trace) -> None:
     raise click.UsageError(f"{given.trace}: {reason}")
 
 
-def _inflated(given: Given, trace: Trace, cluster: Cluster, share: float) -> Trace:
+def _inflated(given: SimulationOptions, trace: Trace, cluster: Cluster, share: float) -> Trace:
     from tenure.simulator.traces.openb import inflate  # noqa: PLC0415  only for this experiment
 
     capacity = sum(node.allocatable.get(GPU, 0) for node in cluster.nodes) * MILLI
@@ -169,10 +169,10 @@ def _inflated(given: Given, trace: Trace, cluster: Cluster, share: float) -> Tra
     try:
         return inflate(trace, capacity, share, given.seed or 0)
     except ValueError as error:
-        raise InvalidInputError([Problem(given.trace, 0, "", str(error))]) from None
+        raise InvalidInputError([InputProblem(given.trace, 0, "", str(error))]) from None
 
 
-def _keep_to_leaves(given: Given, trace: Trace, cluster: Cluster, warnings: list[str]) -> Trace:
+def _keep_to_leaves(given: SimulationOptions, trace: Trace, cluster: Cluster, warnings: list[str]) -> Trace:
     """Warn of jobs whose queue is not there (the simulation drops them), and drop those of inner queues."""
     named = Counter(job.workload.queue or DEFAULT_QUEUE for job in trace.jobs)
     known = {queue.name for queue in cluster.queues} or {DEFAULT_QUEUE}

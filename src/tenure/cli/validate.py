@@ -10,7 +10,7 @@ import click
 
 from tenure.cli.errors import WRONG_INPUT
 from tenure.model.load import Loaded, load_file
-from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.problems import InputProblem, InvalidInputError
 from tenure.model.settings import Settings
 
 if TYPE_CHECKING:
@@ -75,15 +75,15 @@ def _content(loaded: Loaded | Settings | YuniKornQueues) -> dict[str, Any]:
     }
 
 
-def _plain(problems: tuple[Problem, ...]) -> list[dict[str, Any]]:
+def _plain(problems: tuple[InputProblem, ...]) -> list[dict[str, Any]]:
     return [asdict(problem) for problem in problems]
 
 
 def _print(result: dict[str, Any]) -> None:
     for problem in result["problems"]:
-        click.echo(str(Problem(**problem)), err=True)
+        click.echo(str(InputProblem(**problem)), err=True)
     for warning in result["warnings"]:
-        click.echo(str(Problem(**{**warning, "message": f"warning: {warning['message']}"})), err=True)
+        click.echo(str(InputProblem(**{**warning, "message": f"warning: {warning['message']}"})), err=True)
     if result["valid"]:
         click.echo(f"{result['file']}: valid, {_summary(result)}")
 

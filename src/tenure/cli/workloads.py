@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenure.cli.live_cluster import Where, cluster_options
+from tenure.cli.live_cluster import ClusterAddress, cluster_options
 
 if TYPE_CHECKING:
     from tenure.model.cluster import Cluster
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option("--watch", "-w", is_flag=True, help="Go on, and show it again whenever it changes.")
 @click.option("--queue", "only", help="Only those of this queue.")
 @cluster_options()
-def workloads(form: str, watch: bool, only: str | None, where: Where) -> int:
+def workloads(form: str, watch: bool, only: str | None, where: ClusterAddress) -> int:
     """List the workloads of a live cluster: where they stand, for how long they run, and why they wait."""
     from tenure.cli.live_tables import show  # noqa: PLC0415  loaded when it runs
 

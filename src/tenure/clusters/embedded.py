@@ -10,7 +10,7 @@ from dataclasses import replace
 from tenure.clusters.readings import readings
 from tenure.clusters.record import logged
 from tenure.engine.expectation import NOT_BEFORE, WRITTEN, stated
-from tenure.engine.plan import Plan, Step
+from tenure.engine.plan import Plan, PlanStep
 from tenure.model.cluster import Cluster
 from tenure.model.duration import format_time
 from tenure.model.workload import SAVING, Checkpoint, Nomination, Notice, Phase, Task, Workload
@@ -29,7 +29,7 @@ class EmbeddedCluster:
     def carry_out(self, plan: Plan) -> None:
         """Carry out all steps of a plan, in order; before them, write until when what goes is not requeued again."""
         self.write_not_before(plan)
-        steps: dict[str, list[Step]] = {}
+        steps: dict[str, list[PlanStep]] = {}
         for step in plan.steps:
             steps.setdefault(step.workload, []).append(step)
         started = set(plan.started)
@@ -85,7 +85,7 @@ def _barred(workload: Workload, until: int) -> Workload:
     return replace(workload, requeue_not_before=until, annotations=annotations)
 
 
-def _carried_out(workload: Workload, steps: list[Step], started_at: int | None, now: int) -> Workload:
+def _carried_out(workload: Workload, steps: list[PlanStep], started_at: int | None, now: int) -> Workload:
     tasks = list(workload.tasks)
     for step in steps:
         tasks[step.task_index] = _apply(tasks[step.task_index], step, now)
@@ -95,13 +95,13 @@ def _carried_out(workload: Workload, steps: list[Step], started_at: int | None, 
     return replace(workload, tasks=tuple(tasks), started_at=started_at)
 
 
-def _apply(task: Task, step: Step, now: int) -> Task:
+def _apply(task: Task, step: PlanStep, now: int) -> Task:
     if step.action == "bind":
         return replace(task, phase=Phase.BOUND, node=step.node, devices=step.devices, nominated=None)
     if step.action == "nominate":
         return replace(task, nominated=Nomination(node=step.node, devices=step.devices, at=now))
     if step.action == "notice":
-        notice = Notice(deadline=step.deadline, cause=step.cause or "", beneficiary=step.beneficiary, at=step.told)
+        notice = Notice(deadline=step.deadline, cause=step.cause or "", beneficiary=step.beneficiary, at=step.notice_at)
         return replace(task, notice=notice, devices=step.devices)
     if step.action == "withdraw":
         return replace(task, notice=None, nominated=None)

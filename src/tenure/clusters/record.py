@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tenure.engine.cost import lost_amounts
-from tenure.engine.plan import Step
+from tenure.engine.plan import PlanStep
 from tenure.model.cluster import Eviction
 from tenure.model.workload import Workload
 
 
-def logged(step: Step, workloads: Mapping[str, Workload], now: int) -> Eviction:
+def logged(step: PlanStep, workloads: Mapping[str, Workload], now: int) -> Eviction:
     """Give an eviction with everything that budgets will ask about it once its workload has gone."""
     victim = workloads[step.workload]
     beneficiary = workloads.get(step.beneficiary or "")

@@ -23,14 +23,14 @@ from tenure.engine.nodes import NOW, THEN, NodeTable
 from tenure.engine.placement import Placer, enough
 from tenure.engine.score import FEW, UNFIT, Scorer
 from tenure.engine.session import Session
-from tenure.engine.workloads import NextStep, TaskState, WorkloadState
+from tenure.engine.workloads import Demand, TaskState, WorkloadState
 from tenure.model.resources import MILLI
 
 Ending = tuple[int, tuple[int, ...], str, WorkloadState]
 """Expected end (µs since the epoch), amount, name, and the workload."""
 
 
-class Endings:
+class ExpectedReleases:
     """Running workloads with a known expected end, in the order in which they are released in thought."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Endings:
             del self.sorted[bisect_left(self.sorted, ending[:3], key=itemgetter(0, 1, 2))]
 
 
-class Imagined:
+class ImaginedRoom:
     """A copy of all room as it will be once what terminates has left, to release and place on in thought."""
 
     def __init__(self, session: Session) -> None:
@@ -72,7 +72,7 @@ class Imagined:
         self.scorer = Scorer(nodes, "spread" if single == "spread" else "binpack", session.mix)
 
     @classmethod
-    def left_on_one(cls, session: Session, room: list[int]) -> Imagined:
+    def left_on_one(cls, session: Session, room: list[int]) -> ImaginedRoom:
         """Imagine that the only node has this room, by row."""
         imagined = cls(session)
         imagined.nodes.room[:, 0] = [*room, *room]
@@ -102,7 +102,7 @@ class Imagined:
         milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])
         self.nodes.occupy(node, task.cls.takes(node, self.nodes), devices, milli, now=True, then=True, sign=sign)
 
-    def place(self, step: NextStep) -> bool:
+    def place(self, step: Demand) -> bool:
         """Place a step, or leave everything as it was."""
         placer = Placer.__new__(Placer)
         placer.nodes, placer.scorer = self.nodes, self.scorer
@@ -136,7 +136,7 @@ class Imagined:
         node = int(found.argmax()) if count else -1
         return node if node >= 0 and found[node] > UNFIT else -1
 
-    def _domains(self, step: NextStep) -> list[NDArray[np.bool_] | None]:
+    def _domains(self, step: Demand) -> list[NDArray[np.bool_] | None]:
         topology = step.tasks[0].workload.root.topology
         if topology is None or topology.required is None:
             return [None]
@@ -175,14 +175,14 @@ class Reservation:
 
     __slots__ = ("_extra", "_imagine", "at", "most")
 
-    def __init__(self, at: int, most: list[int], imagine: Callable[[], Imagined]) -> None:
+    def __init__(self, at: int, most: list[int], imagine: Callable[[], ImaginedRoom]) -> None:
         self.at = at
         self.most = most
         self._imagine = imagine
-        self._extra: Imagined | None = None
+        self._extra: ImaginedRoom | None = None
 
     @property
-    def extra(self) -> Imagined:
+    def extra(self) -> ImaginedRoom:
         """Room that is left beside the promise when its time comes."""
         if self._extra is None:
             self._extra = self._imagine()
@@ -199,7 +199,7 @@ class Backfill:
     The reservation is made when somebody first asks to start beside it; often nobody fits anyway.
     """
 
-    def __init__(self, session: Session, endings: Endings, placer: Placer) -> None:
+    def __init__(self, session: Session, endings: ExpectedReleases, placer: Placer) -> None:
         self.session = session
         self.endings = endings
         self.placer = placer
@@ -214,7 +214,7 @@ class Backfill:
         if self.reservation is None:
             self.blocked.append(workload)
 
-    def known_to_delay(self, workload: WorkloadState, step: NextStep) -> bool:
+    def known_to_delay(self, workload: WorkloadState, step: Demand) -> bool:
         """Whether it would not be gone in time, and a step of this shape does not fit beside the reservation."""
         shape, reservation = step.shape, self.reservation
         if shape is None or reservation is None:
@@ -235,7 +235,7 @@ class Backfill:
         start = self.session.now if workload.started_at is None else workload.started_at
         return start + (workload.expected or 0)
 
-    def place(self, workload: WorkloadState, step: NextStep) -> bool:
+    def place(self, workload: WorkloadState, step: Demand) -> bool:
         """Place a later workload if it fits and delays nobody who has a promise; False: nothing was done."""
         if self.known_to_delay(workload, step):
             return False
@@ -253,13 +253,13 @@ class Backfill:
             step.shape.failed_beside = self.serial
         return False
 
-    def _fits_now(self, step: NextStep) -> bool:
+    def _fits_now(self, step: Demand) -> bool:
         """Whether there seems to be room for the step, the reservation not looked at."""
         if len(step.tasks) == 1:
             return self.placer.find(step.tasks[0])[0] >= 0
         return enough(self.placer.scorer, step)
 
-    def _never_now(self, step: NextStep) -> bool:
+    def _never_now(self, step: Demand) -> bool:
         """Remember that steps of this shape do not fit until room grows."""
         if step.shape is not None:
             step.shape.failed = self.session.epoch
@@ -273,7 +273,7 @@ class Backfill:
         """
         return self._on_time and (self.reservation is None or self.reservation.at > self.session.now)
 
-    def _place_before(self, workload: WorkloadState, step: NextStep) -> bool:
+    def _place_before(self, workload: WorkloadState, step: Demand) -> bool:
         """Place a workload that will be gone when the reservation begins."""
         assert self.reservation is not None
         placed = self.placer.place(workload, step)
@@ -289,20 +289,20 @@ class Backfill:
                 del self.blocked[0]
         return self.reservation is not None
 
-    def _place_freely(self, workload: WorkloadState, step: NextStep) -> bool:
+    def _place_freely(self, workload: WorkloadState, step: Demand) -> bool:
         if self.placer.place(workload, step):
             return True
         self.block(workload)
         return False
 
-    def _place_beside(self, workload: WorkloadState, step: NextStep) -> bool:
+    def _place_beside(self, workload: WorkloadState, step: Demand) -> bool:
         """Place a workload into what is left beside the reservation, and use that up."""
         assert self.reservation is not None
         session, placer = self.session, self.placer
         mark, epoch = session.checkpoint(), session.epoch
-        placer.beside = self.reservation.extra
+        placer.remaining = self.reservation.extra
         placed = placer.place(workload, step)
-        placer.beside = None
+        placer.remaining = None
         if placed:
             session.commit()
             self.reservation.used()
@@ -311,13 +311,13 @@ class Backfill:
         return placed
 
 
-def reserve(session: Session, endings: Endings, workload: WorkloadState) -> Reservation | None:
+def reserve(session: Session, endings: ExpectedReleases, workload: WorkloadState) -> Reservation | None:
     """Reserve for a workload that does not fit now; None if no expected end lets it fit."""
     step = workload.step
     assert step is not None
     if _is_plain(session.nodes, step):
         return _reserve_on_one(session, endings, step)
-    imagined = Imagined(session)
+    imagined = ImaginedRoom(session)
     needed = _least_amount(session, step)
     free = imagined.nodes.room[: imagined.nodes.amounts].sum(axis=1).tolist()
     released = 0
@@ -332,22 +332,22 @@ def reserve(session: Session, endings: Endings, workload: WorkloadState) -> Rese
     return None
 
 
-def _is_plain(nodes: NodeTable, step: NextStep) -> bool:
+def _is_plain(nodes: NodeTable, step: Demand) -> bool:
     """Whether a step fits exactly if there is enough in all: there is one node, which admits it, without devices."""
     return len(nodes) == 1 and not nodes.has_devices and all(task.cls.static_list[0] for task in step.tasks)
 
 
-def _reserve_on_one(session: Session, endings: Endings, step: NextStep) -> Reservation | None:
+def _reserve_on_one(session: Session, endings: ExpectedReleases, step: Demand) -> Reservation | None:
     free, needed = session.nodes.room[session.nodes.rows :, 0].tolist(), step.amount
     for end, amount, _, _ in endings.sorted:
         free = list(map(add, free, amount))
         if all(map(ge, free, needed)):
             left = list(map(sub, free, needed))
-            return Reservation(max(end, session.now), left, partial(Imagined.left_on_one, session, left))
+            return Reservation(max(end, session.now), left, partial(ImaginedRoom.left_on_one, session, left))
     return None
 
 
-def _least_amount(session: Session, step: NextStep) -> list[int]:
+def _least_amount(session: Session, step: Demand) -> list[int]:
     """Give what a step takes at least: a part of a GPU by memory is less of one that has more."""
     needed = list(step.amount)
     for task in step.tasks:

@@ -100,7 +100,7 @@ def destroyed(amount: int, time: int, unit: int) -> int:
     return min(amount * time // unit, MAX_DURATION)
 
 
-class Bill(NamedTuple):
+class CostTerms(NamedTuple):
     """What the cost of active tasks of one workload depends on: how many there are of each class.
 
     ``latest``: when the last of them started, in µs since the epoch; 0 if that is not known of any.
@@ -110,10 +110,10 @@ class Bill(NamedTuple):
     latest: int
 
 
-def bill_of(tasks: Sequence[TaskState]) -> Bill | None:
+def bill_of(tasks: Sequence[TaskState]) -> CostTerms | None:
     """Count active tasks of one workload by class; None where those of one class may differ in what they hold."""
     if len(tasks) == 1:
-        return None if tasks[0].cls.milli is not None else Bill(((tasks[0], 1),), tasks[0].model.started_at or 0)
+        return None if tasks[0].cls.milli is not None else CostTerms(((tasks[0], 1),), tasks[0].model.started_at or 0)
     counts: dict[TaskClass, int] = {}
     latest = 0
     for task in tasks:
@@ -124,10 +124,10 @@ def bill_of(tasks: Sequence[TaskState]) -> Bill | None:
         if started is not None and started > latest:
             latest = started
     firsts = {task.cls: task for task in tasks}
-    return Bill(tuple((firsts[cls], count) for cls, count in counts.items()), latest)
+    return CostTerms(tuple((firsts[cls], count) for cls, count in counts.items()), latest)
 
 
-def cost_of_all(session: Session, tasks: Sequence[TaskState], bill: Bill | None = None) -> int:
+def cost_of_all(session: Session, tasks: Sequence[TaskState], bill: CostTerms | None = None) -> int:
     """Cost of evicting active tasks of one workload together: the sum of each `cost`. ``bill``: see `bill_of`."""
     workload, now = tasks[0].workload, session.now
     saved, overhead = saved_at(session, workload), overhead_of(session, workload)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from operator import itemgetter
 
-from tenure.engine.backfill import Endings
+from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.evictions import going
 from tenure.engine.placement import Placer
 from tenure.engine.session import Session
@@ -72,9 +72,9 @@ def _promised_start(session: Session, workload: WorkloadState) -> int | None:
     return max([session.now, *(session.leaves_at(t) for t in leaving)])
 
 
-def all_endings(session: Session) -> Endings:
+def all_endings(session: Session) -> ExpectedReleases:
     """Collect the expected ends of everything that runs."""
-    endings = Endings()
+    endings = ExpectedReleases()
     for workload in session.workloads.values():
         if workload.occupied():
             endings.add(workload)

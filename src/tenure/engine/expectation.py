@@ -23,7 +23,7 @@ WRITTEN = PREFIXES[0] + NOT_BEFORE
 """The annotation that the scheduler writes."""
 
 
-class Stated(NamedTuple):
+class AnnotationValue(NamedTuple):
     """What an annotation says: its key, and its text, or why there is not one text."""
 
     key: str
@@ -31,7 +31,7 @@ class Stated(NamedTuple):
     conflict: str = ""
 
 
-class Setting(NamedTuple):
+class ResolvedSetting(NamedTuple):
     """A setting that applies. ``value`` in µs (a time in µs since the epoch), None where nothing is set.
 
     ``problem`` says what is wrong with what was stated; ``valid`` is False where it is therefore not known.
@@ -42,14 +42,14 @@ class Setting(NamedTuple):
     valid: bool = True
 
 
-def stated(model: Workload, name: str) -> Stated | None:
+def stated(model: Workload, name: str) -> AnnotationValue | None:
     """Give what annotations say: the workload's own, else those of its tasks, if all that have one agree."""
     if model.annotations:
         for prefix in PREFIXES:
             text = model.annotations.get(prefix + name)
             if text is not None:
-                return Stated(prefix + name, text)
-    found: Stated | None = None
+                return AnnotationValue(prefix + name, text)
+    found: AnnotationValue | None = None
     for task in model.tasks:
         if not task.annotations:
             continue
@@ -58,12 +58,12 @@ def stated(model: Workload, name: str) -> Stated | None:
             continue
         text = task.annotations[key]
         if found is not None and found.text != text:
-            return Stated(key, "", f"its tasks do not agree on it ({shorten(found.text)}, {shorten(text)})")
-        found = found or Stated(key, text)
+            return AnnotationValue(key, "", f"its tasks do not agree on it ({shorten(found.text)}, {shorten(text)})")
+        found = found or AnnotationValue(key, text)
     return found
 
 
-def expected_runtime(model: Workload, queues: Sequence[Queue], settings: Settings) -> Setting:
+def expected_runtime(model: Workload, queues: Sequence[Queue], settings: Settings) -> ResolvedSetting:
     """Give the expected runtime that applies: the workload's, else that of the first queue upward, else the pool's.
 
     Parameters
@@ -79,44 +79,46 @@ def expected_runtime(model: Workload, queues: Sequence[Queue], settings: Setting
     if said is not None:
         return said
     if model.expected_runtime is not None:
-        return Setting(model.expected_runtime)
-    return Setting(
+        return ResolvedSetting(model.expected_runtime)
+    return ResolvedSetting(
         next((q.expected_runtime for q in queues if q.expected_runtime is not None), settings.expected_runtime)
     )
 
 
-def requeue_delay(model: Workload, queues: Sequence[Queue], settings: Settings) -> Setting:
+def requeue_delay(model: Workload, queues: Sequence[Queue], settings: Settings) -> ResolvedSetting:
     """Give the time for which a requeued workload is not requeued again; a bad one means the node pool's default."""
     said = _annotated(model, REQUEUE_DELAY, parse_duration, model.requeue_delay, format_duration)
     if said is not None:
-        return said if said.valid else Setting(settings.requeue_delay, said.problem)
+        return said if said.valid else ResolvedSetting(settings.requeue_delay, said.problem)
     if model.requeue_delay is not None:
-        return Setting(model.requeue_delay)
-    return Setting(next((q.requeue_delay for q in queues if q.requeue_delay is not None), settings.requeue_delay))
+        return ResolvedSetting(model.requeue_delay)
+    return ResolvedSetting(
+        next((q.requeue_delay for q in queues if q.requeue_delay is not None), settings.requeue_delay)
+    )
 
 
-def not_before(model: Workload) -> Setting:
+def not_before(model: Workload) -> ResolvedSetting:
     """Give the time before which a workload is not requeued again; an unreadable one counts as none."""
     said = _annotated(model, NOT_BEFORE, parse_time, None, format_time)
-    return Setting(model.requeue_not_before) if said is None else Setting(said.value, said.problem)
+    return ResolvedSetting(model.requeue_not_before) if said is None else ResolvedSetting(said.value, said.problem)
 
 
 def _annotated(
     model: Workload, name: str, parse: Callable[[str], int], field: int | None, show: Callable[[int], str]
-) -> Setting | None:
+) -> ResolvedSetting | None:
     """What annotations say, if they say anything; ``field`` is what they win over."""
     said = stated(model, name)
     if said is None:
         return None
     if said.conflict:
-        return Setting(None, f"annotation {said.key}: {said.conflict}", valid=False)
+        return ResolvedSetting(None, f"annotation {said.key}: {said.conflict}", valid=False)
     try:
         value = parse(said.text)
     except ValueError as error:
         text = f"{error}" if said.text else "it is empty"
-        return Setting(None, f"annotation {said.key}: {text}", valid=False)
+        return ResolvedSetting(None, f"annotation {said.key}: {text}", valid=False)
     differs = field is not None and field != value
     problem = (
         f"annotation {said.key} says {show(value)} and wins over the field's {show(field or 0)}" if differs else ""
     )
-    return Setting(value, problem)
+    return ResolvedSetting(value, problem)

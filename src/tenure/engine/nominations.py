@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from operator import add, sub
 from typing import NamedTuple
 
-from tenure.engine.order import Shares, queue_key
+from tenure.engine.order import QueueShares, queue_key
 from tenure.engine.placement import Placer
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
-from tenure.engine.workloads import Group, NextStep, TaskState, WorkloadState
+from tenure.engine.workloads import Demand, SubgroupState, TaskState, WorkloadState
 
 BY_QUEUE = 6
 """Rules between sibling queues that tell more than age and name."""
@@ -22,7 +22,7 @@ BY_QUEUE = 6
 Rank = tuple[object, ...]
 
 
-class Promise(NamedTuple):
+class TaskNomination(NamedTuple):
     """What one task was promised."""
 
     task: TaskState
@@ -31,7 +31,7 @@ class Promise(NamedTuple):
     at: int
 
 
-def promised(workload: WorkloadState) -> list[TaskState]:
+def nominated_tasks(workload: WorkloadState) -> list[TaskState]:
     """Give the tasks of a workload that hold a nomination."""
     return [t for t in workload.tasks if t.nominated >= 0]
 
@@ -39,19 +39,19 @@ def promised(workload: WorkloadState) -> list[TaskState]:
 def bound_together(workload: WorkloadState) -> list[list[TaskState]]:
     """Give the nominated tasks in the groups that are bound all or none: a core, a new subgroup; else each alone."""
     if not any(t.active for t in workload.tasks):
-        return [promised(workload)]
+        return [nominated_tasks(workload)]
     groups: dict[int, list[TaskState]] = {}
-    for task in promised(workload):
+    for task in nominated_tasks(workload):
         unit = _starting(task.group)
         groups.setdefault(id(task) if unit is None else id(unit), []).append(task)
     return list(groups.values())
 
 
-def _starting(group: Group) -> Group | None:
+def _starting(group: SubgroupState) -> SubgroupState | None:
     """Give the highest group around this one that does not run yet; the workload itself does."""
     found = None
     while group.parent is not None:
-        if not group.satisfied(promised=False) and not any(t.active for g in group.leaves() for t in g.tasks):
+        if not group.satisfied(nominated=False) and not any(t.active for g in group.leaves() for t in g.tasks):
             found = group
         group = group.parent
     return found
@@ -76,16 +76,16 @@ def overdue(session: Session, tasks: list[TaskState]) -> bool:
     return session.now > latest + session.settings.nomination_timeout + grace
 
 
-def withdraw(session: Session, tasks: Iterable[TaskState]) -> list[Promise]:
+def withdraw(session: Session, tasks: Iterable[TaskState]) -> list[TaskNomination]:
     """Give nominations up, and say what they were."""
     promises = []
     for task in tasks:
-        promises.append(Promise(task, task.nominated, task.nominated_devices, task.nominated_at))
+        promises.append(TaskNomination(task, task.nominated, task.nominated_devices, task.nominated_at))
         session.withdraw(task)
     return promises
 
 
-def renew(session: Session, placer: Placer, promises: list[Promise]) -> bool:
+def renew(session: Session, placer: Placer, promises: list[TaskNomination]) -> bool:
     """Promise the same room again if it is still there; False: nothing was done."""
     mark, epoch = session.checkpoint(), session.epoch
     for task, node, devices, at in promises:
@@ -106,13 +106,13 @@ def beatable(workload: WorkloadState) -> list[TaskState]:
     Where the workload runs and its core needs them, they are moves or replacements, which nobody beats.
     """
     running = any(t.active for t in workload.tasks)
-    return [] if running and not workload.root.satisfied(promised=False) else promised(workload)
+    return [] if running and not workload.root.satisfied(nominated=False) else nominated_tasks(workload)
 
 
-class Rivals:
+class BeatableNominations:
     """The nominations that were there when a pass began, and that may be beaten in it; each at most once."""
 
-    def __init__(self, session: Session, placer: Placer, shares: Shares) -> None:
+    def __init__(self, session: Session, placer: Placer, shares: QueueShares) -> None:
         self.session = session
         self.placer = placer
         self.shares = shares
@@ -122,7 +122,7 @@ class Rivals:
         self._ranks: dict[tuple[int, WorkloadState], tuple[Amount, Rank]] = {}
         self._victims = {(e.workload, e.beneficiary) for e in session.evictions} if held else set()
 
-    def beaten_by(self, contender: WorkloadState, step: NextStep) -> list[TaskState]:
+    def beaten_by(self, contender: WorkloadState, step: Demand) -> list[TaskState]:
         """Place a step on room that is promised to others behind it; gives who lost it, nobody if that does not help.
 
         Whoever loses goes from the back, and gets the promise again where the contender does not need the room. To be
@@ -135,10 +135,10 @@ class Rivals:
             self._passed.setdefault(contender.leaf, {})[step.amount] = None
         return lost
 
-    def _beaten_by(self, contender: WorkloadState, step: NextStep) -> list[TaskState]:
+    def _beaten_by(self, contender: WorkloadState, step: Demand) -> list[TaskState]:
         session = self.session
         mark, epoch = session.checkpoint(), session.epoch
-        lost: list[list[Promise]] = []
+        lost: list[list[TaskNomination]] = []
         own: dict[int, Rank] = {}
         for rival in self.workloads:
             if not self._may_take(contender, rival) or not self._is_ahead(contender, step, rival, own):
@@ -158,7 +158,7 @@ class Rivals:
         """Whether it is somebody else, who was not evicted for the nomination."""
         return rival is not contender and (contender.key, rival.key) not in self._victims
 
-    def _is_ahead(self, contender: WorkloadState, step: NextStep, rival: WorkloadState, own: dict[int, Rank]) -> bool:
+    def _is_ahead(self, contender: WorkloadState, step: Demand, rival: WorkloadState, own: dict[int, Rank]) -> bool:
         """Whether a contender ranks ahead by queue or priority of one whose nomination were not there.
 
         Its turn comes after that of those who wait before it in its leaf, though they got nothing: else the room would
@@ -187,7 +187,7 @@ class Rivals:
             known = self._ranks[queue, rival] = allocated, key
         return known[1]
 
-    def _settled(self, lost: list[list[Promise]]) -> list[TaskState]:
+    def _settled(self, lost: list[list[TaskNomination]]) -> list[TaskState]:
         gone = [promises for promises in reversed(lost) if not renew(self.session, self.placer, promises)]
         for promises in gone:
             self.workloads.remove(promises[0].task.workload)

@@ -58,7 +58,7 @@ def count_told(session: Session) -> None:
         amount = task.cls.amount_at(node, session.nodes)
         for queue in session.queues.path[task.workload.leaf]:
             told[queue] = tuple(map(add, told[queue], amount)) if queue in told else amount
-    session.queues.told = told
+    session.queues.under_notice = told
 
 
 def stand(session: Session, task: TaskState) -> None:

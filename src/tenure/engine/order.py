@@ -15,7 +15,7 @@ from typing import Protocol
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.waiting import Entry
-from tenure.engine.workloads import NextStep, WorkloadState
+from tenure.engine.workloads import Demand, WorkloadState
 
 Key = tuple[bool, bool, int, float, float, float, float, str]
 
@@ -24,7 +24,7 @@ Keys = dict[tuple[int, Amount], tuple[Amount, Key]]
 """By queue and amount: what the queue had when its key was worked out, and the key. It holds while that is so."""
 
 
-class Shares(Protocol):
+class QueueShares(Protocol):
     """Shares of every queue by row of amounts."""
 
     rows: list[int]
@@ -42,7 +42,7 @@ class Shares(Protocol):
         """What there is to share."""
 
 
-Skip = Callable[[WorkloadState, NextStep], bool]
+Skip = Callable[[WorkloadState, Demand], bool]
 """Whether a workload need not be tried, because it is known that its step fails."""
 
 Seek = Callable[[list[Entry], int], int]
@@ -86,7 +86,7 @@ class LeafCursor:
             entry = entries[position]
             workload: WorkloadState = entry[-1]
             if workload.entry is entry:
-                step: NextStep = workload.step  # type: ignore[assignment]
+                step: Demand = workload.step  # type: ignore[assignment]
                 if not (freely or step.amount == passed) or not skip(workload, step):
                     break
                 if not self.alone:  # a leaf alone has nobody to be compared with
@@ -104,7 +104,7 @@ class QueueOrder:
     """
 
     def __init__(
-        self, session: Session, shares: Shares, skip: Skip, seek: Seek | None = None, keys: Keys | None = None
+        self, session: Session, shares: QueueShares, skip: Skip, seek: Seek | None = None, keys: Keys | None = None
     ) -> None:
         self.session = session
         self.shares = shares
@@ -241,7 +241,7 @@ class QueueOrder:
             if head is None:
                 heappop(heap)
             elif len(heap) > 1:
-                step: NextStep = head.step  # type: ignore[assignment]
+                step: Demand = head.step  # type: ignore[assignment]
                 known = keys.get((queue, step.amount))  # what `key` gives, without the calls, where it is known
                 if known is None or known[0] is not held[queue] or self.cursors[head.leaf].freely:
                     key = self.key(queue)
@@ -277,7 +277,9 @@ class QueueOrder:
         return known[1]
 
 
-def queue_key(session: Session, shares: Shares, queue: int, amount: Amount, allocated: Amount | None = None) -> Key:
+def queue_key(
+    session: Session, shares: QueueShares, queue: int, amount: Amount, allocated: Amount | None = None
+) -> Key:
     """Order of a queue among its siblings if its next step takes ``amount``: rules 1 to 8, one item each.
 
     ``allocated``: what it is to be counted as holding, where that is not what it holds.

@@ -18,13 +18,13 @@ from tenure.engine import kernels
 from tenure.engine.classes import TaskClass
 from tenure.engine.score import PREFERENCE, UNFIT, WAITS, Scorer
 from tenure.engine.session import Session
-from tenure.engine.workloads import START, Group, NextStep, TaskState, WorkloadState
+from tenure.engine.workloads import START, Demand, SubgroupState, TaskState, WorkloadState
 from tenure.model.selectors import Topology
 
 Mask = NDArray[np.bool_]
 
 
-class Beside(Protocol):
+class RemainingCapacity(Protocol):
     """What is left beside a promise to somebody else."""
 
     def has_room(self, task: TaskState) -> Mask:
@@ -38,15 +38,15 @@ class Beside(Protocol):
 
 
 class Placer:
-    """Places steps on a session's free and terminating room; with ``beside`` only on what is left there as well."""
+    """Places steps on a session's free and terminating room; with ``remaining`` only on what is left there as well."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.nodes = session.nodes
         self.scorer = session.scorer
-        self.beside: Beside | None = None
+        self.remaining: RemainingCapacity | None = None
 
-    def place(self, workload: WorkloadState, step: NextStep, allowed: Mask | None = None) -> bool:
+    def place(self, workload: WorkloadState, step: Demand, allowed: Mask | None = None) -> bool:
         """Place all tasks of a step, bound where all of them can be, else all nominated. False: nothing was done.
 
         ``allowed``: only these nodes.
@@ -65,7 +65,7 @@ class Placer:
         session.commit()
         return True
 
-    def _together(self, workload: WorkloadState, step: NextStep, allowed: Mask | None) -> bool:
+    def _together(self, workload: WorkloadState, step: Demand, allowed: Mask | None) -> bool:
         """Place the tasks of a step one by one, those that begin a group under the group's topology."""
         unit = workload.root if step.kind == START else _begun(step)
         if unit is None or not (unit.topology or unit.children):
@@ -92,13 +92,13 @@ class Placer:
 
     def _one(self, task: TaskState, allowed: Mask | None) -> bool:
         node, bindable = self.find(task, allowed)
-        if node >= 0 and self.beside is not None and not self.beside.has_room_at(task, node):
-            room = self.beside.has_room(task)
+        if node >= 0 and self.remaining is not None and not self.remaining.has_room_at(task, node):
+            room = self.remaining.has_room(task)
             node, bindable = self.find(task, room if allowed is None else allowed & room)
         if node < 0:
             return False
         self.put(task, node, bindable=bindable)
-        return self.beside is None or self.beside.take(task)
+        return self.remaining is None or self.remaining.take(task)
 
     def find(self, task: TaskState, allowed: Mask | None = None) -> tuple[int, bool]:
         """Give the best node for a task and whether it can be bound there now; -1 if none fits."""
@@ -162,7 +162,7 @@ class Placer:
 
     # -- topology -------------------------------------------------------------------------------------------------
 
-    def _domain_of(self, group: Group | None, allowed: Mask | None) -> Mask | None:
+    def _domain_of(self, group: SubgroupState | None, allowed: Mask | None) -> Mask | None:
         """Nodes that the topology of a group and those around it leaves, given where their other tasks are."""
         while group is not None:
             required = group.topology.required if group.topology else None
@@ -175,7 +175,7 @@ class Placer:
             group = group.parent
         return allowed
 
-    def _group(self, group: Group, tasks: list[TaskState], allowed: Mask | None) -> bool:
+    def _group(self, group: SubgroupState, tasks: list[TaskState], allowed: Mask | None) -> bool:
         """Place those of the tasks that are below a group under its topology, in the first domain in which they fit."""
         topology = group.topology or Topology()
         below = set(_tasks_below(group))
@@ -188,7 +188,7 @@ class Placer:
             self.session.rollback(mark, epoch=epoch)
         return False
 
-    def _members(self, group: Group, chosen: list[TaskState], mask: Mask | None) -> bool:
+    def _members(self, group: SubgroupState, chosen: list[TaskState], mask: Mask | None) -> bool:
         if not group.children:
             return all(self._one(t, mask) for t in chosen)
         left = []
@@ -201,7 +201,7 @@ class Placer:
                 found += self._group(child, chosen, mask)
         return found >= group.minimum or self._instead(left, group.minimum - found, mask)
 
-    def _instead(self, groups: list[Group], missing: int, mask: Mask | None) -> bool:
+    def _instead(self, groups: list[SubgroupState], missing: int, mask: Mask | None) -> bool:
         """Subgroups that were not chosen for the core are tried in place of those that did not fit."""
         for group in groups:
             core = [] if group.satisfied() else group.core()
@@ -212,7 +212,7 @@ class Placer:
         return False
 
     def _may_have(self, core: list[TaskState]) -> bool:
-        amount = NextStep(START, core, None).amount
+        amount = Demand(START, core, None).amount
         workload = core[0].workload
         unsupported = any(t.cls.spec.unsupported for t in core)
         return not unsupported and self.session.queues.admits(workload.leaf, amount, fixed=workload.fixed)
@@ -242,29 +242,29 @@ class Placer:
         return [mask for _, _, mask in sorted(found, key=lambda f: f[:2])]
 
 
-def enough(scorer: Scorer, step: NextStep, allowed: Mask | None = None) -> bool:
+def enough(scorer: Scorer, step: Demand, allowed: Mask | None = None) -> bool:
     """Whether there is room for the tasks of each class, the others not counted: if not, the step cannot be placed."""
     counts = Counter(t.cls for t in step.tasks) if step.shape is None else step.shape.classes
     return all(scorer.capacity(cls, allowed) >= n for cls, n in counts.items())
 
 
-def has_choice(group: Group) -> bool:
+def has_choice(group: SubgroupState) -> bool:
     """Whether other subgroups may do instead of those that were chosen for the core."""
     return any(has_choice(c) for c in group.children) or 0 < group.minimum < len(group.children)
 
 
-def _begun(step: NextStep) -> Group | None:
+def _begun(step: Demand) -> SubgroupState | None:
     """Give the group of which nothing is placed yet and which a step of several tasks begins; None for other steps."""
-    group: Group | None = step.tasks[0].group
+    group: SubgroupState | None = step.tasks[0].group
     if len(step.tasks) > 1:
         while group is not None and group.parent is not None and not set(step.tasks) <= set(_tasks_below(group)):
             group = group.parent
     return None if group is None or group.parent is None or _placed_below(group) else group
 
 
-def _placed_below(group: Group) -> set[TaskState]:
+def _placed_below(group: SubgroupState) -> set[TaskState]:
     return {t for t in _tasks_below(group) if t.node >= 0 or t.nominated >= 0}
 
 
-def _tasks_below(group: Group) -> list[TaskState]:
+def _tasks_below(group: SubgroupState) -> list[TaskState]:
     return [*group.tasks, *chain.from_iterable(_tasks_below(c) for c in group.children)]

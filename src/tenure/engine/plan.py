@@ -7,21 +7,21 @@ from typing import Any, NamedTuple
 
 from tenure.engine.moves import MovePlan
 from tenure.engine.quota_state import QuotaEvent, QuotaState
-from tenure.engine.requeued import Requeueing
+from tenure.engine.requeued import RequeueOutcome
 from tenure.model.queue import QueueStatus
 
 EVICTING = ("evict", "notice")
 """Actions of steps that take something from a workload, at once or announced."""
 
 
-class Step(NamedTuple):
+class PlanStep(NamedTuple):
     """One thing to carry out: ``bind``, ``nominate``, ``evict``, ``notice`` or ``withdraw`` (a notice) of one task.
 
     Workloads are namespace/name; ``task_index`` and ``node_index`` are the numbers of task and node. ``cause``,
     ``beneficiary``, ``cost`` (weighted resource-seconds) and ``reason`` belong to evictions, and so do ``to`` (where
     the task lands), ``wave``, ``leaves_at`` (when it should be gone, µs since the epoch), ``lost`` (µs of its time)
     and ``protected_until`` (end of its minimum runtime, -1 if it had none). ``deadline`` (µs since the epoch) is when
-    the eviction that a notice announces takes place at the latest, and ``told`` when it was announced first (-1: it was
+    the eviction that a notice announces takes place at the latest, and ``notice_at`` when it was announced first (-1: it was
     not).
     """
 
@@ -43,7 +43,7 @@ class Step(NamedTuple):
     lost: int = -1
     protected_until: int = -1
     deadline: int = -1
-    told: int = -1
+    notice_at: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Plan:
     """
 
     now: int
-    steps: list[Step] = field(default_factory=list)
+    steps: list[PlanStep] = field(default_factory=list)
     started: list[str] = field(default_factory=list)
     expired: list[tuple[str, int]] = field(default_factory=list)
     queue_status: dict[str, QueueStatus] = field(default_factory=dict)
@@ -103,5 +103,5 @@ class Plan:
     quota: list[QuotaState] = field(default_factory=list)
     moves: list[MovePlan] = field(default_factory=list)
     quota_events: list[QuotaEvent] = field(default_factory=list)
-    requeue: Requeueing = field(default_factory=Requeueing)
-    shadow: list[Step] = field(default_factory=list)
+    requeue: RequeueOutcome = field(default_factory=RequeueOutcome)
+    shadow: list[PlanStep] = field(default_factory=list)

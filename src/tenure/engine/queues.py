@@ -23,7 +23,7 @@ class QueueTree:
     For every queue: ``guaranteed`` (-1 where it guarantees none), ``maximum`` (`UNLIMITED` where it sets none),
     ``allocated`` (bound, running and nominated, without what terminates), ``fixed`` (the part of it that is not
     preemptible) and ``pending``, each an `Amount` that includes everything below. ``path`` leads from a queue up to
-    its top-level queue; ``leaves`` are those below a queue, of a leaf itself. ``told`` is, by queue, what still runs of
+    its top-level queue; ``leaves`` are those below a queue, of a leaf itself. ``under_notice`` is, by queue, what still runs of
     those that were told that they have to go.
     """
 
@@ -49,7 +49,7 @@ class QueueTree:
         named = {r for q in self.queues for r in (*q.guaranteed, *q.max)}
         self.named = [i for i, r in enumerate(resources) if r in named]
         self.version = 0
-        self.told: dict[int, Amount] = {}
+        self.under_notice: dict[int, Amount] = {}
         self._down = [path[::-1] for path in self.path]
         self._meeting: dict[tuple[int, int], tuple[int, int]] = {}
         self._forks: tuple[tuple[int, ...], dict[int, set[int]], set[int]] = ((), {}, set())
@@ -171,7 +171,7 @@ class QueueTree:
         """Whether neither a maximum nor, for what is not preemptible, a guarantee forbids ``amount`` more."""
         if self.limited[leaf] and self.over_max(leaf, amount) is not None:
             return False
-        if self.told and self.crowded(leaf, amount):
+        if self.under_notice and self.crowded(leaf, amount):
             return False
         return not fixed or self.beyond_guaranteed(leaf, amount) is None
 
@@ -181,7 +181,7 @@ class QueueTree:
         ``counted``: it is allocated already, and about to be bound.
         """
         for queue in self.path[leaf] if self.limited[leaf] else ():
-            told = self.told.get(queue)
+            told = self.under_notice.get(queue)
             if told is None:
                 continue
             rows = zip(self.allocated[queue], told, amount, self.maximum[queue], strict=True)

@@ -15,7 +15,7 @@ from tenure.engine.classes import TaskClass
 from tenure.engine.nodes import FREE_DEVICES, UNLIMITED, NodeTable
 from tenure.engine.plan import Reason
 from tenure.engine.session import Session
-from tenure.engine.workloads import GATED, PENDING, NextStep, TaskState, WorkloadState
+from tenure.engine.workloads import GATED, PENDING, Demand, TaskState, WorkloadState
 from tenure.model.quantity import format_quantity, format_queue_quantity
 from tenure.model.resources import GPU
 
@@ -64,14 +64,14 @@ def _no_step(workload: WorkloadState) -> Reason:
     return Reason("NotEnoughTasks", text, {"tasks": have, "minMember": needed})
 
 
-def _queue_reasons(session: Session, workload: WorkloadState, step: NextStep) -> list[Reason]:
+def _queue_reasons(session: Session, workload: WorkloadState, step: Demand) -> list[Reason]:
     """Every maximum on the path that the step would break, and the guarantee that it must not exceed."""
     queues, found = session.queues, []
     for queue in queues.path[workload.leaf]:
         name = queues.queues[queue].name
         for row, resource in enumerate(queues.resources):
             have, ask, most = queues.allocated[queue][row], step.amount[row], queues.maximum[queue][row]
-            have += queues.told[queue][row] if queue in queues.told else 0
+            have += queues.under_notice[queue][row] if queue in queues.under_notice else 0
             if ask and have + ask > most:
                 numbers = {"queue": name, "resource": resource, "allocated": have, "asked": ask, "max": most}
                 shown = [format_queue_quantity(v, resource) for v in (most, have, ask)]
@@ -85,7 +85,7 @@ def _queue_reasons(session: Session, workload: WorkloadState, step: NextStep) ->
     return found
 
 
-def _beyond(session: Session, step: NextStep, queue: int, row: int) -> Reason:
+def _beyond(session: Session, step: Demand, queue: int, row: int) -> Reason:
     queues = session.queues
     name, resource = queues.queues[queue].name, queues.resources[row]
     fixed, floor = queues.fixed[queue][row], max(0, queues.guaranteed[queue][row])
@@ -98,7 +98,7 @@ def _beyond(session: Session, step: NextStep, queue: int, row: int) -> Reason:
     return Reason("BeyondGuaranteed", text, numbers)
 
 
-def _node_reasons(session: Session, workload: WorkloadState, step: NextStep) -> list[Reason]:
+def _node_reasons(session: Session, workload: WorkloadState, step: Demand) -> list[Reason]:
     """Why the nodes do not take it; nothing if they would."""
     classes = Counter(t.cls.id for t in step.tasks)
     by_id = {t.cls.id: t for t in step.tasks}
@@ -114,7 +114,7 @@ def _node_reasons(session: Session, workload: WorkloadState, step: NextStep) -> 
     return found or _together(session, workload, step)
 
 
-def _together(session: Session, workload: WorkloadState, step: NextStep) -> list[Reason]:
+def _together(session: Session, workload: WorkloadState, step: Demand) -> list[Reason]:
     """Each part of it would fit: does all of it?"""
     from tenure.engine.placement import Placer  # noqa: PLC0415  placement stands above reasons in this one place
 

@@ -35,7 +35,7 @@ class Skipped:
     reason: str
 
 
-class Count(NamedTuple):
+class CounterIncrement(NamedTuple):
     """An increment of a counter. Label values come from fixed sets: never names of workloads, never times."""
 
     name: str
@@ -43,7 +43,7 @@ class Count(NamedTuple):
     value: int
 
 
-class Event(NamedTuple):
+class RequeueEvent(NamedTuple):
     """Something to tell the owner of a workload: ``reason`` is Nominated, Requeued or InvalidSetting."""
 
     workload: str
@@ -52,7 +52,7 @@ class Event(NamedTuple):
 
 
 @dataclass(slots=True)
-class Requeueing:
+class RequeueOutcome:
     """One cycle's requeueing.
 
     ``not_before`` (µs since the epoch, by workload) is to be written on the workloads before anything of them is
@@ -68,7 +68,7 @@ class Requeueing:
     beneficiaries: dict[str, str] = field(default_factory=dict)
     reports: dict[str, list[str]] = field(default_factory=dict)
 
-    def add(self, later: Requeueing) -> None:
+    def add(self, later: RequeueOutcome) -> None:
         """Add what a later cycle found out: counts add up, of what is listed the later is kept."""
         for mine, other in ((self.nominations, later.nominations), (self.skipped, later.skipped)):
             _keep_latest(mine, other)
@@ -78,30 +78,34 @@ class Requeueing:
         self.beneficiaries |= later.beneficiaries
         self.reports |= later.reports
 
-    def counts(self) -> list[Count]:
+    def counts(self) -> list[CounterIncrement]:
         """Give the increments of all counters, in a fixed order."""
         by_plugin = Counter(plugin for n in self.nominations for plugin in n.by)
         by_reason = Counter((s.plugin, s.reason) for s in self.skipped)
         found = [
-            Count("tenure_requeue_nominations_total", (("plugin", plugin),), number)
+            CounterIncrement("tenure_requeue_nominations_total", (("plugin", plugin),), number)
             for plugin, number in sorted(by_plugin.items())
         ]
         found += [
-            Count("tenure_requeue_nomination_skipped_total", (("plugin", plugin), ("reason", reason)), number)
+            CounterIncrement(
+                "tenure_requeue_nomination_skipped_total", (("plugin", plugin), ("reason", reason)), number
+            )
             for (plugin, reason), number in sorted(by_reason.items())
         ]
         for result, number in (("committed", self.committed), ("rolled_back", self.rolled_back)):
             if number:
-                found.append(Count("tenure_requeue_transactions_total", (("result", result),), number))
+                found.append(CounterIncrement("tenure_requeue_transactions_total", (("result", result),), number))
         return found
 
-    def events(self) -> list[Event]:
+    def events(self) -> list[RequeueEvent]:
         """Give events on workloads, by name."""
-        found = [Event(n.workload, "Nominated", _told(n)) for n in self.nominations]
+        found = [RequeueEvent(n.workload, "Nominated", _told(n)) for n in self.nominations]
         for key, until in self.not_before.items():
             text = f"it gives way to {self.beneficiaries[key]}; not requeued again before {format_time(until)}"
-            found.append(Event(key, "Requeued", text))
-        found += [Event(key, "InvalidSetting", t) for key, texts in self.reports.items() for t in dict.fromkeys(texts)]
+            found.append(RequeueEvent(key, "Requeued", text))
+        found += [
+            RequeueEvent(key, "InvalidSetting", t) for key, texts in self.reports.items() for t in dict.fromkeys(texts)
+        ]
         return sorted(found, key=lambda event: event.workload)
 
     def log_lines(self) -> list[str]:

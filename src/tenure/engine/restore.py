@@ -63,7 +63,7 @@ def restore_nominations(session: Session, workloads: Iterable[WorkloadState]) ->
 
     A nomination whose node is gone, or that does not say which devices and finds none, counts for nothing.
     """
-    promised = [
+    nominated_tasks = [
         (nomination, t)
         for w in workloads
         for t in w.tasks
@@ -71,7 +71,7 @@ def restore_nominations(session: Session, workloads: Iterable[WorkloadState]) ->
         and t.phase is PENDING
         and nomination.node in session.nodes.index
     ]
-    for nomination, task in sorted(promised, key=lambda p: (not p[0].devices, p[1].workload.key, p[1].index)):
+    for nomination, task in sorted(nominated_tasks, key=lambda p: (not p[0].devices, p[1].workload.key, p[1].index)):
         node, devices = session.nodes.index[nomination.node], nomination.devices
         wanted = task.cls.whole or task.cls.devices
         if len(devices) != wanted:

@@ -16,7 +16,7 @@ from tenure.engine import kernels
 from tenure.engine.classes import Floats, TaskClass
 from tenure.engine.fragmentation import Fragmentation
 from tenure.engine.nodes import NOW, THEN, NodeTable
-from tenure.engine.slots import Slots
+from tenure.engine.slots import NodeSlots
 from tenure.model.resources import MILLI
 from tenure.model.settings import Policy
 
@@ -52,7 +52,7 @@ class Scorer:
         self.weights: dict[Policy, float] = placement if isinstance(placement, dict) else {placement: 1.0}
         self.single: Policy | None = placement if isinstance(placement, str) else None
         self.packed = self.single != "spread"
-        self.slots = Slots(nodes)
+        self.slots = NodeSlots(nodes)
         self._capacities: dict[int, tuple[int, int]] = {}
         self.scalar: Callable[[TaskClass, int], float] | None = (
             self._packed_one if self.single == "binpack" else self._spread_one if self.single == "spread" else None

@@ -350,7 +350,7 @@ class Session:
             return
         tasks = state.tasks
         alone = len(tasks) == 1
-        if tasks[0].node >= 0 if alone else state.root.satisfied(promised=False):
+        if tasks[0].node >= 0 if alone else state.root.satisfied(nominated=False):
             self.journal.set(state, "started_at", self.now)
 
     # -- transaction ----------------------------------------------------------------------------------------------

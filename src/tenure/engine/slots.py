@@ -34,7 +34,7 @@ class _Known:
         self.total = int(per_node.sum())
 
 
-class Slots:
+class NodeSlots:
     """What is known of the classes of one node table that ask for no parts of GPUs."""
 
     def __init__(self, nodes: NodeTable) -> None:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from tenure.engine.workloads import GROW, PENDING, REPLACE, START, Group, NextStep, Shape, TaskState, WorkloadState
+from tenure.engine.workloads import (
+    GROW,
+    PENDING,
+    REPLACE,
+    START,
+    Demand,
+    Shape,
+    SubgroupState,
+    TaskState,
+    WorkloadState,
+)
 
 
 class Steps:
@@ -13,7 +23,7 @@ class Steps:
     def __init__(self) -> None:
         self._shapes: dict[object, Shape] = {}
 
-    def next(self, workload: WorkloadState) -> NextStep | None:
+    def next(self, workload: WorkloadState) -> Demand | None:
         """Give the next step, None if there is nothing that could be placed."""
         root = workload.root
         if not root.children and len(workload.tasks) == 1:
@@ -25,25 +35,25 @@ class Steps:
             return None  # nothing of it is bound before its core is
         return self._growth(workload)
 
-    def _single(self, workload: WorkloadState) -> NextStep | None:
+    def _single(self, workload: WorkloadState) -> Demand | None:
         task = workload.tasks[0]
         if task.phase is not PENDING or task.nominated >= 0 or workload.root.minimum > 1:
             return None
-        return NextStep(START, [task], self._shape(workload, [task], START))
+        return Demand(START, [task], self._shape(workload, [task], START))
 
-    def _start(self, workload: WorkloadState) -> NextStep | None:
+    def _start(self, workload: WorkloadState) -> Demand | None:
         core = workload.root.core()
-        return NextStep(START, core, self._shape(workload, core, START)) if core else None
+        return Demand(START, core, self._shape(workload, core, START)) if core else None
 
-    def _replacement(self, workload: WorkloadState) -> NextStep | None:
+    def _replacement(self, workload: WorkloadState) -> Demand | None:
         """One of the tasks that are missing; all or nothing is a rule for starts (spec: gangs)."""
         for leaf in workload.root.leaves():
             missing = leaf.minimum - leaf.running
             if missing > 0 and (task := next((t for t in leaf.tasks if _waits(t)), None)) is not None:
-                return NextStep(REPLACE, [task], self._shape(workload, [task], REPLACE))
+                return Demand(REPLACE, [task], self._shape(workload, [task], REPLACE))
         return None
 
-    def _growth(self, workload: WorkloadState) -> NextStep | None:
+    def _growth(self, workload: WorkloadState) -> Demand | None:
         for task in workload.tasks:
             if not _waits(task):
                 continue
@@ -55,7 +65,7 @@ class Steps:
             else:
                 tasks = [task]
             if tasks:
-                return NextStep(GROW, tasks, self._shape(workload, tasks, GROW))
+                return Demand(GROW, tasks, self._shape(workload, tasks, GROW))
         return None
 
     def _shape(self, workload: WorkloadState, tasks: list[TaskState], kind: int) -> Shape | None:
@@ -79,7 +89,7 @@ def _waits(task: TaskState) -> bool:
     return task.phase is PENDING and task.nominated < 0 and not task.cls.spec.unsupported
 
 
-def _optional(group: Group) -> Group | None:
+def _optional(group: SubgroupState) -> SubgroupState | None:
     """Give the highest group around this one that is not satisfied: it is placed as a unit."""
     found = None
     while group.parent is not None:

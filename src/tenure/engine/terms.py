@@ -30,14 +30,14 @@ MOST_PREFERENCE = 30_000.0
 class Term:
     """Tasks that ``selector`` matches in ``namespaces`` (None: all), counted by value of the node label ``key``.
 
-    ``beside`` are selectors and namespaces that have to match as well: of several required affinities only a task
+    ``remaining`` are selectors and namespaces that have to match as well: of several required affinities only a task
     that all of them mean counts for any.
     """
 
     selector: LabelSelector | None
     namespaces: frozenset[str] | None
     key: str
-    beside: tuple[tuple[LabelSelector | None, frozenset[str] | None], ...] = ()
+    remaining: tuple[tuple[LabelSelector | None, frozenset[str] | None], ...] = ()
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class TermTable:
 
     @staticmethod
     def _matches(term: Term, labels: dict[str, str], namespace: str) -> bool:
-        meant = ((term.selector, term.namespaces), *term.beside)
+        meant = ((term.selector, term.namespaces), *term.remaining)
         return all((n is None or namespace in n) and selects(selector, labels) for selector, n in meant)
 
     def _resolve(self, spec: TaskSpec, namespace: str) -> TaskTerms:
@@ -146,7 +146,7 @@ class TermTable:
         found = [self._term(t, namespace, labels) for t in terms]
         meant = [(t.selector, t.namespaces) for t in found]
         return tuple(
-            self._find_row(replace(t, beside=tuple(m for j, m in enumerate(meant) if j != i)))
+            self._find_row(replace(t, remaining=tuple(m for j, m in enumerate(meant) if j != i)))
             for i, t in enumerate(found)
         )
 

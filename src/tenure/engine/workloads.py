@@ -56,7 +56,7 @@ class TaskState:
         self.fresh = False
         self.stuck = False
         self.notice: Notice | None = None
-        self.group: Group
+        self.group: SubgroupState
 
     @property
     def active(self) -> bool:
@@ -74,7 +74,7 @@ class TaskState:
         return self.model.name
 
 
-class Group:
+class SubgroupState:
     """A node of the tree of subgroups, the workload itself being its root.
 
     ``minimum`` counts tasks of a leaf, or subgroups of an inner node.
@@ -82,15 +82,15 @@ class Group:
 
     __slots__ = ("children", "minimum", "name", "parent", "tasks", "topology")
 
-    def __init__(self, name: str, topology: Topology | None, parent: Group | None) -> None:
+    def __init__(self, name: str, topology: Topology | None, parent: SubgroupState | None) -> None:
         self.name = name
         self.topology = topology
         self.parent = parent
-        self.children: list[Group] = []
+        self.children: list[SubgroupState] = []
         self.tasks: list[TaskState] = []
         self.minimum = 0
 
-    def leaves(self) -> Iterator[Group]:
+    def leaves(self) -> Iterator[SubgroupState]:
         """All leaves below, in order."""
         if not self.children:
             yield self
@@ -114,11 +114,11 @@ class Group:
             return self.minimum
         return sum(sorted(c.size for c in self.children)[: self.minimum])
 
-    def satisfied(self, *, promised: bool = True) -> bool:
-        """Whether enough of it is active, or, unless ``promised`` is false, nominated."""
+    def satisfied(self, *, nominated: bool = True) -> bool:
+        """Whether enough of it is active, or, unless ``nominated`` is false, nominated."""
         if not self.children:
-            return (self.running if promised else sum(t.active for t in self.tasks)) >= self.minimum
-        return sum(c.satisfied(promised=promised) for c in self.children) >= self.minimum
+            return (self.running if nominated else sum(t.active for t in self.tasks)) >= self.minimum
+        return sum(c.satisfied(nominated=nominated) for c in self.children) >= self.minimum
 
     def core(self) -> list[TaskState] | None:
         """Tasks to place so that it is satisfied, or None if there are not enough that could be placed."""
@@ -143,7 +143,7 @@ class Group:
         return chosen if found >= self.minimum else None
 
 
-class NextStep:
+class Demand:
     """What a pending workload asks for next: ``tasks`` all or nothing, ``amount`` in all.
 
     ``shape`` identifies steps that fit or fail alike while room only shrinks; None where that cannot be said.
@@ -223,16 +223,16 @@ class WorkloadState:
         self.expected: int | None = None
         self.unclear = ""
         self.entry: tuple[object, ...] | None = None
-        self.step: NextStep | None = None
+        self.step: Demand | None = None
         self.moved = False
         self.tasks: list[TaskState] = []
-        self.root = Group("", model.topology, None)
+        self.root = SubgroupState("", model.topology, None)
 
     def group_tasks(self) -> None:
         """Lay the tasks out over the tree of subgroups."""
         model, root = self.model, self.root
         if model.sub_groups:
-            by_name: dict[str, Group] = {}
+            by_name: dict[str, SubgroupState] = {}
             for child in model.sub_groups:
                 root.children.append(_grow(child, root, by_name))
             root.minimum = len(root.children) if model.min_sub_group is None else model.min_sub_group
@@ -266,8 +266,8 @@ class WorkloadState:
         return False
 
 
-def _grow(model: SubGroup, parent: Group, by_name: dict[str, Group]) -> Group:
-    group = by_name[model.name] = Group(model.name, model.topology, parent)
+def _grow(model: SubGroup, parent: SubgroupState, by_name: dict[str, SubgroupState]) -> SubgroupState:
+    group = by_name[model.name] = SubgroupState(model.name, model.topology, parent)
     if model.sub_groups:
         for child in model.sub_groups:
             group.children.append(_grow(child, group, by_name))

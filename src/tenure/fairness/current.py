@@ -10,7 +10,7 @@ from operator import add, sub
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import TERMINATING, WorkloadState
-from tenure.fairness.history import History, accrue
+from tenure.fairness.history import UsageHistory, accrue
 from tenure.fairness.shares import allocatable_share, fair_shares
 from tenure.fairness.tree import tree_of
 from tenure.model.queue import Queue, QueueStatus
@@ -71,9 +71,9 @@ class Fairness:
             used[queue] = tuple(map(how, used[queue], amount))
 
     @property
-    def history(self) -> History | None:
+    def history(self) -> UsageHistory | None:
         """Past usage of all queues; None where shares do not look back."""
-        return History(self.usage, self.settings.strength) if self.settings else None
+        return UsageHistory(self.usage, self.settings.strength) if self.settings else None
 
     def elapse(self, now: int) -> None:
         """Count what has been held since the last time."""

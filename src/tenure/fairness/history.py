@@ -11,7 +11,7 @@ MICROSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class UsageHistory:
     """What queues used in the past, and how much that counts.
 
     ``usage[q][r]`` are decayed resource-seconds of queue ``q``, inner queues included, all of one resource in one

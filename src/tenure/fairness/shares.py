@@ -7,12 +7,12 @@ from fractions import Fraction
 from operator import add, sub
 
 from tenure.fairness.division import Past, divide
-from tenure.fairness.history import History
-from tenure.fairness.tree import TOP, QueueTree, SiblingSet
+from tenure.fairness.history import UsageHistory
+from tenure.fairness.tree import TOP, ShareTree, SiblingSet
 
 
 def fair_shares(
-    tree: QueueTree, total: Sequence[int], request: Sequence[Sequence[int]], history: History | None = None
+    tree: ShareTree, total: Sequence[int], request: Sequence[Sequence[int]], history: UsageHistory | None = None
 ) -> list[list[int]]:
     """Give the fair share of every queue in every resource.
 
@@ -57,7 +57,7 @@ def allocatable_share(maximum: int, guaranteed: int, fair: int) -> int:
 
 
 def _shares_of(
-    tree: QueueTree, resource: int, total: int, request: Sequence[int], history: History | None
+    tree: ShareTree, resource: int, total: int, request: Sequence[int], history: UsageHistory | None
 ) -> list[int]:
     """Give the fair shares of one resource, by place in the tree's order."""
     maximum = tree.maximum[resource]

@@ -51,7 +51,7 @@ class SiblingSet:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueTree:
+class ShareTree:
     """What `tenure.fairness.shares.fair_shares` needs to know of the queues; made by `queue_tree`.
 
     ``order`` gives the queue at each place: siblings stand together, higher priority first, then in the order that
@@ -69,7 +69,7 @@ class QueueTree:
     weights: tuple[tuple[int, ...], ...]
 
 
-def queue_tree(queues: Sequence[ShareQueue], units: Sequence[int]) -> QueueTree:
+def queue_tree(queues: Sequence[ShareQueue], units: Sequence[int]) -> ShareTree:
     """Prepare a tree of queues for dividing.
 
     Parameters
@@ -91,7 +91,7 @@ def queue_tree(queues: Sequence[ShareQueue], units: Sequence[int]) -> QueueTree:
     guaranteed = effective_guaranteed([queue.parent for queue in queues], [queue.guaranteed for queue in queues])
     limits = [[UNLIMITED if limit is None else limit for limit in queue.maximum] for queue in queues]
     placed = [queues[i] for i in order]
-    return QueueTree(
+    return ShareTree(
         order=order,
         place=tuple(sorted(range(len(order)), key=order.__getitem__)),
         sets=sets,
@@ -102,7 +102,7 @@ def queue_tree(queues: Sequence[ShareQueue], units: Sequence[int]) -> QueueTree:
     )
 
 
-def tree_of(queues: Sequence[Queue], resources: Sequence[str]) -> QueueTree:
+def tree_of(queues: Sequence[Queue], resources: Sequence[str]) -> ShareTree:
     """Prepare the tree of the model's queues, parents before their children, for the named resources.
 
     A queue without a time of creation counts as created last.

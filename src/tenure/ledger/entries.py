@@ -9,7 +9,7 @@ Labels = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class EvictionRequest:
     """An eviction that is asked for, or was carried out.
 
     Parameters
@@ -55,11 +55,11 @@ class Charge:
     """An eviction that was carried out ``at`` (µs since the epoch)."""
 
     at: int
-    ask: Ask
+    ask: EvictionRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
+class LedgerPod:
     """A pod that there ought to be. ``up``: it runs and is ready, and does not terminate.
 
     ``started``: it, or its workload, has been up before. Rules of our own count none that has not; a
@@ -75,7 +75,7 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class LinearBound:
     """One bound on a set of evictions: the sum of ``weights`` over those that are carried out is at most ``bound``.
 
     ``weights`` maps the number of an ask to what it counts. ``until`` (µs since the epoch) is when the bound grows by
@@ -92,7 +92,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class RuleAccount:
     """What a rule has to say at one time, for people.
 
     ``in_force``: its schedule's window is open, or it has none. ``evictions`` were charged in the current window,

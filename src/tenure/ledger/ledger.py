@@ -1,7 +1,7 @@
 """The ledger: one account of disruptions for all causes (spec: disruption SLOs).
 
 An eviction is charged to every rule that it matches, or it does not take place. All rules come down to linear bounds
-on the set that is asked for (`Row`), so that the question whether a finished set is allowed and the constraints that a
+on the set that is asked for (`LinearBound`), so that the question whether a finished set is allowed and the constraints that a
 planner has to obey are the same thing.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tenure.ledger.entries import Ask, Charge, Pod, Row
+from tenure.ledger.entries import Charge, EvictionRequest, LedgerPod, LinearBound
 from tenure.ledger.rules import Rule, of_budget
 from tenure.model.cluster import DisruptionBudget
 from tenure.model.settings import BudgetRule
@@ -47,7 +47,7 @@ class Ledger:
         rules: Sequence[BudgetRule],
         budgets: Sequence[DisruptionBudget] = (),
         log: Iterable[Charge] = (),
-        pods: Iterable[Pod] = (),
+        pods: Iterable[LedgerPod] = (),
     ) -> None:
         known, there = list(log), list(pods)
         self.rules = [Rule(r, known, there) for r in rules]
@@ -58,12 +58,12 @@ class Ledger:
             self._near.setdefault(budget.model.namespace, []).append(budget)
         self.charged: list[Charge] = []
 
-    def rows(self, asks: Sequence[Ask], now: int) -> list[Row]:
+    def rows(self, asks: Sequence[EvictionRequest], now: int) -> list[LinearBound]:
         """Give all bounds on a set of evictions at ``now`` (µs since the epoch)."""
         rows = [row for rule in self.rules for row in rule.rows(asks, self.charged, now)]
         return [row for row in (*rows, *self._in_several(asks)) if row.weights]
 
-    def _in_several(self, asks: Sequence[Ask]) -> list[Row]:
+    def _in_several(self, asks: Sequence[EvictionRequest]) -> list[LinearBound]:
         """Bar pods that several PodDisruptionBudgets cover: the Eviction API refuses them, whatever those say."""
         covering = {
             number: names
@@ -74,7 +74,7 @@ class Ledger:
         }
         groups = sorted({tuple(names) for names in covering.values()})
         return [
-            Row(
+            LinearBound(
                 rule=" and ".join(names),
                 weights={number: 1 for number, found in covering.items() if tuple(found) == names},
                 bound=0,
@@ -83,7 +83,7 @@ class Ledger:
             for names in groups
         ]
 
-    def refusal(self, asks: Sequence[Ask], now: int) -> Denial | None:
+    def refusal(self, asks: Sequence[EvictionRequest], now: int) -> Denial | None:
         """Give the first rule that does not allow all of ``asks`` at once; None if all rules do."""
         for row in self.rows(asks, now):
             wanted = sum(row.weights.values())
@@ -91,11 +91,11 @@ class Ledger:
                 return Denial(row.rule, f"budget {row.rule} does not allow it: {row.message}", row.until)
         return None
 
-    def allows(self, asks: Sequence[Ask], now: int) -> bool:
+    def allows(self, asks: Sequence[EvictionRequest], now: int) -> bool:
         """Whether all rules allow all of ``asks`` at once."""
         return self.refusal(asks, now) is None
 
-    def charge(self, asks: Iterable[Ask], now: int) -> None:
+    def charge(self, asks: Iterable[EvictionRequest], now: int) -> None:
         """Note evictions that take place at ``now``, whether they were refused or forced."""
         self.charged += [Charge(at=now, ask=ask) for ask in asks]
 

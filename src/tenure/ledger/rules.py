@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from tenure.engine.labels import selects
-from tenure.ledger.entries import Account, Ask, Charge, Pod, Row
+from tenure.ledger.entries import Charge, EvictionRequest, LedgerPod, LinearBound, RuleAccount
 from tenure.model.cluster import DisruptionBudget
 from tenure.model.cron import window_at
 from tenure.model.duration import format_duration
@@ -27,13 +27,15 @@ class Rule:
         It is a PodDisruptionBudget: it counts pods that never were up, and refuses whatever the cause.
     """
 
-    def __init__(self, model: BudgetRule, log: Iterable[Charge], pods: Iterable[Pod], *, strict: bool = False) -> None:
+    def __init__(
+        self, model: BudgetRule, log: Iterable[Charge], pods: Iterable[LedgerPod], *, strict: bool = False
+    ) -> None:
         self.model = model
         self.strict = strict
         self.log = sorted((c for c in log if self.covers(c.ask)), key=lambda c: c.at)
         self.pods = [p for p in pods if self._counts_pods and self._counts(p)]
 
-    def rows(self, asks: Sequence[Ask], charged: Sequence[Charge], now: int) -> list[Row]:
+    def rows(self, asks: Sequence[EvictionRequest], charged: Sequence[Charge], now: int) -> list[LinearBound]:
         """Give the bounds that hold at ``now`` for a set that is asked for, one for each workload where it says so."""
         window = self._window(now)
         concerned = [i for i, a in enumerate(asks) if self.covers(a) and not (a.forced and not self._insists(a))]
@@ -45,7 +47,7 @@ class Rule:
         recent = self._recent(log, since, now)
         if self.model.each is None:
             return self._bounds(asks, concerned, recent, self.pods, fallen, ends)
-        found: list[Row] = []
+        found: list[LinearBound] = []
         for workload in dict.fromkeys(asks[i].workload for i in concerned):
             mine = [i for i in concerned if asks[i].workload == workload]
             own = [c for c in recent if c.ask.workload == workload]
@@ -53,11 +55,11 @@ class Rule:
             found += self._bounds(asks, mine, own, pods, fallen, ends)
         return found
 
-    def account(self, now: int) -> Account:
+    def account(self, now: int) -> RuleAccount:
         """Say what is used of it at ``now`` (µs since the epoch)."""
         window = self._window(now)
         if window is None:
-            return Account(in_force=False)
+            return RuleAccount(in_force=False)
         recent = self._recent(self.log, window[0], now)
         if self.model.each is None:
             return self._account(recent, self.pods, window[1])
@@ -73,7 +75,7 @@ class Rule:
     def _recent(self, log: Iterable[Charge], since: int, now: int) -> list[Charge]:
         return [c for c in log if since < (at := min(c.at, now)) <= now and self._window(at) is not None]
 
-    def _account(self, recent: Sequence[Charge], pods: Sequence[Pod], ends: int | None) -> Account:
+    def _account(self, recent: Sequence[Charge], pods: Sequence[LedgerPod], ends: int | None) -> RuleAccount:
         model, up = self.model, sum(p.up for p in pods)
         bounds = [bound for bound, _ in self._allowances(len(pods), up)]
         if model.max_evictions is not None:
@@ -82,7 +84,7 @@ class Rule:
         lost = {name: sum(c.ask.lost.get(name, 0) for c in recent) for name in sorted(limits)}
         spent = any(lost[name] >= most for name, most in limits.items())
         allowed = 0 if spent else max(0, min(bounds)) if bounds else None
-        return Account(
+        return RuleAccount(
             in_force=True,
             evictions=len(recent),
             allowed=allowed,
@@ -119,7 +121,7 @@ class Rule:
             return None
         return (opened[0] - 1 if model.per is None else since), opened[1]
 
-    def covers(self, ask: Ask) -> bool:
+    def covers(self, ask: EvictionRequest) -> bool:
         """Whether an eviction is one of those that it is about."""
         model = self.model
         if model.causes is not None and ask.cause not in model.causes:
@@ -132,7 +134,7 @@ class Rule:
                 return False
         return model.selector is None or selects(model.selector, dict(ask.labels))
 
-    def _counts(self, pod: Pod) -> bool:
+    def _counts(self, pod: LedgerPod) -> bool:
         """Whether a pod belongs to those of which only so many may be down."""
         if not (self.strict or pod.started):
             return False
@@ -143,19 +145,19 @@ class Rule:
             return False
         return model.selector is None or selects(model.selector, dict(pod.labels))
 
-    def _insists(self, ask: Ask) -> bool:
+    def _insists(self, ask: EvictionRequest) -> bool:
         """Whether it refuses what is forced as well."""
         return self.strict or (self.model.causes is not None and ask.cause in self.model.causes)
 
     def _bounds(
         self,
-        asks: Sequence[Ask],
+        asks: Sequence[EvictionRequest],
         mine: Sequence[int],
         recent: Sequence[Charge],
-        pods: Sequence[Pod],
+        pods: Sequence[LedgerPod],
         fallen: AbstractSet[tuple[str, str]],
         ends: int | None,
-    ) -> list[Row]:
+    ) -> list[LinearBound]:
         model, rows = self.model, []
         if model.max_evictions is not None:
             text = f"{model.max_evictions} evictions{self._span()}, of which {len(recent)} were used"
@@ -172,12 +174,12 @@ class Rule:
 
     def _concurrent(
         self,
-        asks: Sequence[Ask],
+        asks: Sequence[EvictionRequest],
         mine: Sequence[int],
-        pods: Sequence[Pod],
+        pods: Sequence[LedgerPod],
         fallen: AbstractSet[tuple[str, str]],
         ends: int | None,
-    ) -> list[Row]:
+    ) -> list[LinearBound]:
         expected = len(pods)
         up = sum(p.up and (p.workload, p.task) not in fallen for p in pods)
         weights = {i: 1 for i in mine if asks[i].up and (asks[i].workload, asks[i].task) not in fallen}
@@ -200,8 +202,8 @@ class Rule:
             found.append((up - least, f"{least} of {expected} pods have to be up, and {up} are"))
         return found
 
-    def _row(self, weights: dict[int, int], bound: int, until: int | None, text: str) -> Row:
-        return Row(rule=self.model.name, weights=weights, bound=bound, until=until, message=text)
+    def _row(self, weights: dict[int, int], bound: int, until: int | None, text: str) -> LinearBound:
+        return LinearBound(rule=self.model.name, weights=weights, bound=bound, until=until, message=text)
 
     def _freed(self, recent: Sequence[Charge], ends: int | None) -> int | None:
         """When the oldest of those that count falls out of the window, or the rule rests."""
@@ -215,7 +217,7 @@ class Rule:
         return "" if self.model.per is None else f" in {format_duration(self.model.per)}"
 
 
-def _tightness(account: Account) -> tuple[bool, int, int]:
+def _tightness(account: RuleAccount) -> tuple[bool, int, int]:
     """Give a key by which what allows least comes first."""
     return account.allowed is None, account.allowed or 0, -account.evictions
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tenure.engine.snapshot import session_of
-from tenure.ledger.entries import Account
+from tenure.ledger.entries import RuleAccount
 from tenure.model.cluster import Cluster
 from tenure.model.duration import format_duration, format_time
-from tenure.shields.budget import Budgets
+from tenure.shields.budget import BudgetShield
 
 Status = dict[str, Any]
 
@@ -18,13 +18,13 @@ def budget_figures(cluster: Cluster) -> dict[str, Status]:
     rules = cluster.settings.disruption.budgets
     if not rules:
         return {}
-    session, budgets = session_of(cluster), Budgets()
+    session, budgets = session_of(cluster), BudgetShield()
     budgets.begin(session)
     accounts = (rule.account(cluster.now) for rule in budgets.ledger.rules[: len(rules)])
     return {rule.name: _status(account) for rule, account in zip(rules, accounts, strict=True)}
 
 
-def _status(account: Account) -> Status:
+def _status(account: RuleAccount) -> Status:
     lost = {name: format_duration(time // _SECOND * _SECOND) for name, time in account.lost.items()}
     return {
         "inForce": account.in_force,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tenure.engine.plan import Plan, Step
-from tenure.engine.requeued import Requeueing
+from tenure.engine.plan import Plan, PlanStep
+from tenure.engine.requeued import RequeueOutcome
 
 Wish = tuple[str, str, str, str | None]
 """An eviction that was planned: the pod, the node, the cause, and for whom."""
@@ -46,10 +46,10 @@ _DISRUPTING = frozenset({"evict", "notice"})
 def without_evictions(plan: Plan) -> Plan:
     """Give a plan without its evictions and without what is promised or noted because of them."""
     steps = [s for s in plan.steps if s.action == "bind"]
-    requeue = Requeueing(plan.requeue.nominations, plan.requeue.skipped, rolled_back=plan.requeue.rolled_back)
+    requeue = RequeueOutcome(plan.requeue.nominations, plan.requeue.skipped, rolled_back=plan.requeue.rolled_back)
     return replace(plan, steps=steps, requeue=requeue)
 
 
-def _wish(step: Step, identities: dict[tuple[str, int], str]) -> Wish:
+def _wish(step: PlanStep, identities: dict[tuple[str, int], str]) -> Wish:
     pod = identities.get((step.workload, step.task_index), step.task)
     return pod, step.node, step.cause or "", step.beneficiary

@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from tenure.clusters.kubernetes.client import ApiError, Client
-from tenure.clusters.kubernetes.leader import NotLeaderError
-from tenure.clusters.kubernetes.mirror import Mirror
-from tenure.clusters.kubernetes.sinks import Objects
+from tenure.clusters.kubernetes.cache.handlers import ObjectStore
+from tenure.clusters.kubernetes.cache.informers import InformerCache
+from tenure.clusters.kubernetes.client.leader import NotLeaderError
+from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.engine.snapshot import session_of
 from tenure.live.budget_figures import budget_figures
 from tenure.model.cluster import Cluster
@@ -35,7 +35,7 @@ _WAITING: Final = frozenset({Phase.PENDING, Phase.GATED})
 
 _NO_PODS: Final = {"phase": "Pending", "running": 0, "pending": 0}
 
-_NONE: Final = Objects()
+_NONE: Final = ObjectStore()
 
 Status = dict[str, Any]
 Key = tuple[str, str, str]
@@ -62,10 +62,15 @@ class Figures:
     """Writes the figures of Tenure's own objects where they have changed."""
 
     def __init__(
-        self, client: Client, mirror: Mirror, leader: str, *, failed: Callable[[BaseException], None] = lambda _: None
+        self,
+        client: Client,
+        informers: InformerCache,
+        leader: str,
+        *,
+        failed: Callable[[BaseException], None] = lambda _: None,
     ) -> None:
         self._client = client
-        self._mirror = mirror
+        self._informers = informers
         self._leader = leader
         self._failed = failed
         self._told: _Picture | None = None
@@ -116,7 +121,7 @@ class Figures:
         """Write what has changed; False if there is more of it."""
         written = 0
         for (plural, namespace, name), wanted in self._wanted(cluster, paused_until):
-            item = self._mirror.objects[plural].items.get((namespace, name))
+            item = self._informers.objects[plural].items.get((namespace, name))
             known = item.status if item is not None and isinstance(item.status, dict) else {}
             changed = {key: _change(known.get(key), value) for key, value in wanted.items() if known.get(key) != value}
             if item is not None and changed:
@@ -127,22 +132,22 @@ class Figures:
         return True
 
     def _wanted(self, cluster: Cluster, paused_until: int) -> Iterator[tuple[Key, Status]]:
-        if "queues" in self._mirror.objects:
+        if "queues" in self._informers.objects:
             for name, status in queue_figures(cluster).items():
                 yield ("queues", "", name), status
-        if "podgroups" in self._mirror.objects:
-            groups = self._mirror.objects["podgroups"].keys()
+        if "podgroups" in self._informers.objects:
+            groups = self._informers.objects["podgroups"].keys()
             workloads = {(w.namespace, w.name): w for w in cluster.workloads} if groups else {}
             for namespace, name in groups:
                 found = workloads.get((namespace, name))
                 yield ("podgroups", namespace, name), _NO_PODS if found is None else group_figures(found)
-        if self._mirror.objects.get("disruptionbudgets", _NONE).keys():
+        if self._informers.objects.get("disruptionbudgets", _NONE).keys():
             for name, status in budget_figures(cluster).items():
                 yield ("disruptionbudgets", "", name), status
-        if "nodepools" in self._mirror.objects:
+        if "nodepools" in self._informers.objects:
             paused = format_time(paused_until) if paused_until else None
             status = {"nodes": len(cluster.nodes), "leader": self._leader, "pausedUntil": paused}
-            yield ("nodepools", "", self._mirror.options.pool), status
+            yield ("nodepools", "", self._informers.options.pool), status
 
     def _patch(self, plural: str, namespace: str, name: str, changed: Status) -> None:
         inside = f"namespaces/{namespace}/" if namespace else ""

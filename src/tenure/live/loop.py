@@ -15,11 +15,11 @@ from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import PENDING
 from tenure.live.confirm import Confirmation
-from tenure.live.port import LiveCluster, Neighbour, Note, Waiting
+from tenure.live.port import ExternalPort, LiveCluster, ObjectNote, WaitingReason
 from tenure.live.reasons import condition
 from tenure.live.tables import EVENTS
 from tenure.model.settings import CAUSES, Settings
-from tenure.rescheduler.memory import Memory
+from tenure.rescheduler.memory import MoveMemory
 from tenure.telemetry.events import events_of
 
 SECOND = 1_000_000
@@ -51,8 +51,8 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class Cycle:
-    """What came of one cycle: for metrics and the log. ``beside``: what was done about pods of another scheduler."""
+class CycleOutcome:
+    """What came of one cycle: for metrics and the log. ``external``: what was done about pods of another scheduler."""
 
     plan: Plan
     observed: Any
@@ -61,7 +61,7 @@ class Cycle:
     seconds: float
     deciding: float
     processor: float
-    beside: Any = None
+    external: Any = None
 
 
 class Loop:
@@ -86,9 +86,9 @@ class Loop:
         *,
         pace: Pace | None = None,
         paused_until: Callable[[int], int] = lambda _: 0,
-        told: Callable[[Cycle], None] = lambda _: None,
+        told: Callable[[CycleOutcome], None] = lambda _: None,
         wall: Callable[[], int] = lambda: time.time_ns() // 1000,
-        beside: Neighbour | None = None,
+        external: ExternalPort | None = None,
     ) -> None:
         self.cluster = cluster
         self.leads = leads
@@ -96,11 +96,11 @@ class Loop:
         self.paused_until = paused_until
         self.told = told
         self.wall = wall
-        self.beside = beside
+        self.external = external
         self.health = Health()
         self.confirmation = Confirmation()
         self.recorded: set[tuple[str, str, str]] = set()
-        self.rescheduling = Memory()
+        self.rescheduling = MoveMemory()
         self._term = 0
         self._stopped = threading.Event()
         self._last_now = 0
@@ -126,14 +126,14 @@ class Loop:
                 continue
             if term != self._term:
                 self._term, self.confirmation = term, Confirmation()
-                if self.beside is not None:
-                    self.beside.begin()
+                if self.external is not None:
+                    self.external.begin()
             done = self.cycle()
             pause = self._pause(done)
             self.health.due = time.monotonic() + pause
             self._stopped.wait(self.pace.least)
 
-    def cycle(self) -> Cycle:
+    def cycle(self) -> CycleOutcome:
         """Decide once, and carry out what may be carried out."""
         began, took = time.monotonic(), time.thread_time()
         now = self._now()
@@ -147,7 +147,7 @@ class Loop:
         decided = time.monotonic()
         allowed = self.confirmation.of(plan, observed.identities)
         outcome = self.cluster.carry_out(allowed, observed)
-        turn = None if self.beside is None else self.beside.cycle(observed, cluster.settings, allowed)
+        turn = None if self.external is None else self.external.cycle(observed, cluster.settings, allowed)
         notes = notes_of(allowed, session)
         if turn is not None:
             notes += turn.notes
@@ -155,7 +155,7 @@ class Loop:
         self.cluster.tell(notes, self._waiting(session, plan, observed), observed)
         self.health.cycles += 1
         ended, took = time.monotonic(), time.thread_time() - took
-        done = Cycle(allowed, observed, session, outcome, ended - began, decided - began, took, turn)
+        done = CycleOutcome(allowed, observed, session, outcome, ended - began, decided - began, took, turn)
         self.told(done)
         return done
 
@@ -170,7 +170,7 @@ class Loop:
             return settings
         return replace(settings, modes=dict.fromkeys(CAUSES, "off"))
 
-    def _pause(self, done: Cycle) -> float:
+    def _pause(self, done: CycleOutcome) -> float:
         """Give for how long to wait if nothing changes: until a rule ends, or the next regular look."""
         if not self.confirmation.done:
             return self.pace.least
@@ -184,7 +184,7 @@ class Loop:
             return longest
         return max(self.pace.least, min(longest, (wake - self.wall()) / SECOND))
 
-    def _waiting(self, session: Session, plan: Plan, observed: Any) -> Sequence[Waiting]:
+    def _waiting(self, session: Session, plan: Plan, observed: Any) -> Sequence[WaitingReason]:
         """Say of workloads that wait why they do: of those that do not say it yet, a few in each cycle."""
         found = []
         for key in self.cluster.unexplained(observed, _MOST_EXPLAINED):
@@ -192,24 +192,24 @@ class Loop:
             if state is None or state.leaf < 0 or not any(t.phase is PENDING for t in state.tasks):
                 continue
             reason, message = condition((*why_pending(session, state), *plan.obstacles.get(key, ())))
-            found.append(Waiting(key, reason, message))
+            found.append(WaitingReason(key, reason, message))
         return found
 
 
 _MOST_EXPLAINED = 50
 
 
-def notes_of(plan: Plan, session: Session) -> list[Note]:
+def notes_of(plan: Plan, session: Session) -> list[ObjectNote]:
     """Give the events of a cycle: those of its plan, and what it started and promised."""
-    notes = [Note("workload", key, "Started", EVENTS["Started"]) for key in plan.started]
+    notes = [ObjectNote("workload", key, "Started", EVENTS["Started"]) for key in plan.started]
     nodes: dict[str, dict[str, None]] = {}
     for step in plan.steps:
         if step.action == "nominate":
             nodes.setdefault(step.workload, {})[step.node] = None
     for key, names in nodes.items():
         shown = ", ".join(list(names)[:_MOST_NODES]) + (", …" if len(names) > _MOST_NODES else "")
-        notes.append(Note("workload", key, "Promised", f"room is promised on {shown}"))
-    notes += [Note(*event) for event in events_of(plan, session)]
+        notes.append(ObjectNote("workload", key, "Promised", f"room is promised on {shown}"))
+    notes += [ObjectNote(*event) for event in events_of(plan, session)]
     return list(dict.fromkeys(notes))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from tenure.clusters.kubernetes.act import Outcome
-from tenure.live.loop import Cycle
+from tenure.clusters.kubernetes.write.actor import Outcome
+from tenure.live.loop import CycleOutcome
 from tenure.live.tables import METRICS
 from tenure.telemetry.samples import samples_of
 from tenure.telemetry.tables import METRICS as OF_PLANS
@@ -35,7 +35,7 @@ class LiveMetrics:
         self.lists = _gauge("tenure_watch_lists", registry)
         self.dropped = _gauge("tenure_events_dropped", registry)
 
-    def count(self, cycle: Cycle) -> None:
+    def count(self, cycle: CycleOutcome) -> None:
         """Count a cycle."""
         self.cycles.observe(cycle.seconds)
         self.deciding.observe(cycle.deciding)
@@ -50,8 +50,8 @@ class LiveMetrics:
             else:
                 found.inc(sample.value)
         self._count_writes(cycle.outcome)
-        if cycle.beside is not None:
-            self._count_writes(cycle.beside.outcome)
+        if cycle.external is not None:
+            self._count_writes(cycle.external.outcome)
         waiting = (w for w in cycle.session.workloads.values() if w.leaf >= 0 and w.entry is not None)
         self.pending.set(sum(1 for _ in waiting))
 

@@ -10,7 +10,7 @@ from tenure.model.cluster import Cluster
 from tenure.model.settings import Settings
 
 
-class Note(NamedTuple):
+class ObjectNote(NamedTuple):
     """Something to tell of a workload or of a queue (``kind``): a reason from a fixed set, and a sentence."""
 
     kind: str
@@ -19,7 +19,7 @@ class Note(NamedTuple):
     message: str
 
 
-class Waiting(NamedTuple):
+class WaitingReason(NamedTuple):
     """Why a workload waits, for its pods' condition."""
 
     workload: str
@@ -27,7 +27,7 @@ class Waiting(NamedTuple):
     message: str
 
 
-class View(Protocol):
+class ObservedCluster(Protocol):
     """What was observed."""
 
     @property
@@ -39,20 +39,20 @@ class View(Protocol):
         """Give by workload and number of a task what tells its pod from any other."""
 
 
-class Turn(Protocol):
+class ExternalTurn(Protocol):
     """What was done beside another scheduler in one cycle: what to tell of it, and when to look again, in µs."""
 
-    notes: list[Note]
+    notes: list[ObjectNote]
     wake: int | None
 
 
-class Neighbour(Protocol):
+class ExternalPort(Protocol):
     """Moves pods that another scheduler binds."""
 
     def begin(self) -> None:
         """Lead anew."""
 
-    def cycle(self, observed: Any, settings: Settings, plan: Plan) -> Turn | None:
+    def cycle(self, observed: Any, settings: Settings, plan: Plan) -> ExternalTurn | None:
         """Go one step on, after a plan for Tenure's own pods; None where there is nothing to do."""
 
 
@@ -79,5 +79,5 @@ class LiveCluster(Protocol):
     def unexplained(self, view: Any, most: int) -> list[str]:
         """Give workloads of which is to be told why they wait."""
 
-    def tell(self, notes: Sequence[Note], waiting: Sequence[Waiting], view: Any) -> None:
+    def tell(self, notes: Sequence[ObjectNote], waiting: Sequence[WaitingReason], view: Any) -> None:
         """Tell what was decided, as far as there is time for it."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 import time
 
-from tenure.clusters.kubernetes.act import Outcome
-from tenure.clusters.kubernetes.client import Client
+from tenure.clusters.kubernetes.cache.informers import Options
+from tenure.clusters.kubernetes.client.leader import Election, NotLeaderError, lease_name
+from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
-from tenure.clusters.kubernetes.guide import Guide
-from tenure.clusters.kubernetes.leader import Election, NotLeaderError, lease_name
-from tenure.clusters.kubernetes.mirror import Options
-from tenure.clusters.kubernetes.read_only import NoGuide, ReadOnlyCluster
-from tenure.live.beside import Beside
+from tenure.clusters.kubernetes.external.controller import ReservationController
+from tenure.clusters.kubernetes.external.read_only import NoReservations, ReadOnlyCluster
+from tenure.clusters.kubernetes.write.actor import Outcome
+from tenure.live.external import ExternalRescheduler
 from tenure.live.figures import Figures
 from tenure.live.log import Log
-from tenure.live.loop import Cycle, Loop, Pace
+from tenure.live.loop import CycleOutcome, Loop, Pace
 from tenure.live.metrics import LiveMetrics
 from tenure.live.probes import Answer, Probes, plain
 from tenure.live.tables import WARNINGS
@@ -56,19 +56,21 @@ class Service:
         )
         self.figures = Figures(
             self.cluster.client,
-            self.cluster.mirror,
+            self.cluster.informers,
             identity,
             failed=lambda error: log.failed("figures could not be made", error),
         )
         self.metrics = LiveMetrics()
-        self.guide = (NoGuide if read_only else Guide)(self.cluster.client, self.cluster.mirror)
+        self.reservation_controller = (NoReservations if read_only else ReservationController)(
+            self.cluster.client, self.cluster.informers
+        )
         self.loop = Loop(
             self.cluster,
             lambda: self.election.terms if self.election.leads else 0,
             pace=pace,
             paused_until=self.cluster.paused_until,
             told=self._told,
-            beside=Beside(self.cluster.actor, self.guide),
+            external=ExternalRescheduler(self.cluster.actor, self.reservation_controller),
         )
         self._stopped = threading.Event()
         self._without_usage = False
@@ -77,7 +79,7 @@ class Service:
         """Serve until `stop` is called; False where it could not go on."""
         probes = Probes(address, {"/healthz": self._alive, "/readyz": self._ready, "/metrics": self._metrics})
         probes.start()
-        self.log.info("scheduler starts", pool=self.cluster.mirror.options.pool, port=probes.port,
+        self.log.info("scheduler starts", pool=self.cluster.informers.options.pool, port=probes.port,
                       identity=self.election.identity)  # fmt: skip
         try:
             self._until_reachable()
@@ -122,18 +124,18 @@ class Service:
                 self.log.failed("a cycle failed", error)
                 self._stopped.wait(FAILED_PAUSE)
 
-    def _told(self, cycle: Cycle) -> None:
+    def _told(self, cycle: CycleOutcome) -> None:
         cluster = cycle.observed.cluster
         self.figures.tell(cluster, self.cluster.paused_until(cluster.now), self.cluster.observed_version)
         self.metrics.count(cycle)
         self._tell_of_usage()
         self._log(cycle.outcome, cycle)
-        if cycle.beside is not None:
-            self._log(cycle.beside.outcome, cycle)
+        if cycle.external is not None:
+            self._log(cycle.external.outcome, cycle)
         for record in records_of(cycle.plan):
             self.log.debug(record.event, **record.fields)
 
-    def _log(self, outcome: Outcome, cycle: Cycle) -> None:
+    def _log(self, outcome: Outcome, cycle: CycleOutcome) -> None:
         for failure in outcome.failures:
             self.log.info("refused", action=failure.action, workload=failure.workload, task=failure.task,
                           error=str(failure.error))  # fmt: skip
@@ -149,7 +151,7 @@ class Service:
 
     def _tell_of_usage(self) -> None:
         """Say once that a setting needs to know what is in use, and why that is not known."""
-        trouble = self.cluster.mirror.usage.trouble
+        trouble = self.cluster.informers.usage.trouble
         if trouble and not self._without_usage:
             self.log.warning("no node is hot as long as it is not known what is in use", error=trouble)
         self._without_usage = bool(trouble)
@@ -160,16 +162,16 @@ class Service:
         return plain("ok" if ok else f"a cycle is {silent:.0f}s late", ok=ok)
 
     def _ready(self) -> Answer:
-        mirror = self.cluster.mirror
-        if not mirror.synced:
-            return plain("not everything was listed yet: " + ("; ".join(mirror.troubles) or "wait"), ok=False)
+        informers = self.cluster.informers
+        if not informers.synced:
+            return plain("not everything was listed yet: " + ("; ".join(informers.troubles) or "wait"), ok=False)
         return plain(
             "leads" if self.election.leads else f"stands by; {self.election.holder or 'nobody'} leads", ok=True
         )
 
     def _metrics(self) -> Answer:
         self.metrics.dropped.set(self.cluster.events.dropped)
-        self.metrics.kept.set(sum(1 for _ in self.guide.tainted()))
+        self.metrics.kept.set(sum(1 for _ in self.reservation_controller.tainted()))
         self.metrics.leads.set(self.election.leads)
-        self.metrics.lists.set(sum(r.lists for r in self.cluster.mirror.reflectors.values()))
+        self.metrics.lists.set(sum(r.lists for r in self.cluster.informers.reflectors.values()))
         return self.metrics.text()

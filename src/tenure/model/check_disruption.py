@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenure.model.cluster import Cluster
 from tenure.model.duration import format_time
-from tenure.model.findings import Finding, Findings
+from tenure.model.findings import ClusterFinding, Findings
 from tenure.model.problems import nearest
 from tenure.model.report import Path
 
@@ -16,12 +16,12 @@ def check_disruption(cluster: Cluster) -> Findings:
     for index, rule in enumerate(cluster.settings.disruption.budgets):
         at: Path = ("scheduler", "disruption", "budgets", index)
         if rule.name in seen:
-            yield Finding((*at, "name"), f"budget {rule.name} is there twice; give each its own name")
+            yield ClusterFinding((*at, "name"), f"budget {rule.name} is there twice; give each its own name")
         seen.add(rule.name)
         if rule.queue is not None and queues and rule.queue not in queues:
             hint = nearest(rule.queue, sorted(queues)) or "; name one of the queues"
-            yield Finding((*at, "queue"), f"there is no queue {rule.queue}{hint}")
+            yield ClusterFinding((*at, "queue"), f"there is no queue {rule.queue}{hint}")
     for index, entry in enumerate(cluster.evictions):
         if entry.at > cluster.now:
             message = f"lies ahead of now, {format_time(cluster.now)}; it counts as if it had happened now"
-            yield Finding(("evictions", index, "at"), message, is_warning=True)
+            yield ClusterFinding(("evictions", index, "at"), message, is_warning=True)

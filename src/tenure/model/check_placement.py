@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenure.model.check_workloads import PLACED
-from tenure.model.findings import Finding, Findings
+from tenure.model.findings import ClusterFinding, Findings
 from tenure.model.node import Node
 from tenure.model.problems import nearest
 from tenure.model.quantity import format_quantity
@@ -19,7 +19,7 @@ def check_nodes(nodes: Sequence[Node]) -> Findings:
     places: dict[str, int] = {}
     for index, node in enumerate(nodes):
         if places.setdefault(node.name, index) != index:
-            yield Finding(("nodes", index, "name"), f"node {node.name} is there twice; give each its own name")
+            yield ClusterFinding(("nodes", index, "name"), f"node {node.name} is there twice; give each its own name")
 
 
 def check_placement(nodes: Sequence[Node], workloads: Sequence[Workload]) -> Findings:
@@ -33,12 +33,12 @@ def check_placement(nodes: Sequence[Node], workloads: Sequence[Workload]) -> Fin
         for t, task in enumerate(workload.tasks):
             at: Path = ("workloads", w, "tasks", t)
             if task.nominated is not None and task.nominated.node not in holdings:
-                yield Finding((*at, "nominated", "node"), _unknown(task.nominated.node, holdings))
+                yield ClusterFinding((*at, "nominated", "node"), _unknown(task.nominated.node, holdings))
             if task.phase not in PLACED or task.node is None:
                 continue
             holding = holdings.get(task.node)
             if holding is None:
-                yield Finding((*at, "node"), _unknown(task.node, holdings))
+                yield ClusterFinding((*at, "node"), _unknown(task.node, holdings))
             else:
                 yield from holding.place(task, at)
     for index, node in enumerate(nodes):
@@ -74,7 +74,7 @@ class _Holding:
         if whole or task.spec.gpu_share is not None or task.devices:
             message = self._device_message(task, whole)
             if message:
-                yield Finding((*at, "devices" if task.devices else "node"), f"task {task.name} {message}")
+                yield ClusterFinding((*at, "devices" if task.devices else "node"), f"task {task.name} {message}")
             else:
                 yield from self._hold(task, whole, at)
 
@@ -121,7 +121,7 @@ class _Holding:
                     f"task {task.name} holds device {device} of node {self._node.name}, which has no room left beside "
                     f"the tasks that hold it already; move one of them"
                 )
-                yield Finding((*at, "devices"), message)
+                yield ClusterFinding((*at, "devices"), message)
 
     def _is_over(self, milli: int, memory: int) -> bool:
         size = self._node.gpu_memory or 1
@@ -135,4 +135,4 @@ class _Holding:
             if there is not None and amount > there:
                 held, has = format_quantity(amount, resource), format_quantity(there, resource)
                 message = f"the tasks on node {self._node.name} hold {held} of {resource}, more than its {has}"
-                yield Finding(("nodes", index, "allocatable", resource), message, is_warning=True)
+                yield ClusterFinding(("nodes", index, "allocatable", resource), message, is_warning=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenure.model.findings import Finding, Findings
+from tenure.model.findings import ClusterFinding, Findings
 from tenure.model.node import Node
 from tenure.model.problems import nearest
 from tenure.model.quantity import format_queue_quantity
@@ -62,7 +62,7 @@ class _Tree:
             first = self._places[queue.name]
             if first != index:
                 message = f"queue {queue.name} is there twice, first as queues[{first}]; give each its own name"
-                yield Finding(("queues", index, "name"), message)
+                yield ClusterFinding(("queues", index, "name"), message)
 
     def check_parents(self) -> Findings:
         for index, queue in enumerate(self._queues):
@@ -72,10 +72,10 @@ class _Tree:
                 message = (
                     f"queue {queue.name} is its own ancestor: {self._cycle(queue.name)}; let one of them have no parent"
                 )
-                yield Finding(("queues", index, "parent"), message)
+                yield ClusterFinding(("queues", index, "parent"), message)
             elif queue.parent not in self._places:
                 hint = nearest(queue.parent, self._places) or "; add it, or leave the parent out"
-                yield Finding(("queues", index, "parent"), f"there is no queue {queue.parent}{hint}")
+                yield ClusterFinding(("queues", index, "parent"), f"there is no queue {queue.parent}{hint}")
 
     def _cycle(self, start: str) -> str:
         names = [start]
@@ -89,7 +89,7 @@ class _Tree:
             if limit is not None and amount > limit:
                 asked, allowed = _show(amount, resource), _show(limit, resource)
                 message = f"{asked} is more than the queue's max of {allowed}; lower it or raise max"
-                yield Finding(("queues", index, "guaranteed", resource), message)
+                yield ClusterFinding(("queues", index, "guaranteed", resource), message)
         for resource, amount in queue.max.items():
             above = self._limit_above(queue, resource)
             if above is not None and amount > above[1]:
@@ -97,10 +97,10 @@ class _Tree:
                     f"{_show(amount, resource)} is more than {_show(above[1], resource)}, the max of queue {above[0]} "
                     f"above it; lower it or raise that"
                 )
-                yield Finding(("queues", index, "max", resource), message)
+                yield ClusterFinding(("queues", index, "max", resource), message)
         if 0 < (queue.quota_preemption_delay or 0) < SHORT_DELAY:
             message = "is under 60s, which leaves running work hardly any time to end by itself"
-            yield Finding(("queues", index, "quotaPreemptionDelay"), message, is_warning=True)
+            yield ClusterFinding(("queues", index, "quotaPreemptionDelay"), message, is_warning=True)
         if self._places[queue.name] == index:
             yield from self._check_sums(index, queue)
 
@@ -125,13 +125,13 @@ class _Tree:
                     f"the queues below it are guaranteed {_show(total, resource)} together, more than its max of "
                     f"{_show(limit, resource)}; lower theirs or raise this"
                 )
-                yield Finding(("queues", index, "max", resource), message)
+                yield ClusterFinding(("queues", index, "max", resource), message)
             elif own is not None and total > own:
                 message = (
                     f"the queues below it are guaranteed {_show(total, resource)} together, more than the "
                     f"{_show(own, resource)} of this one, which bind"
                 )
-                yield Finding(("queues", index, "guaranteed", resource), message, is_warning=True)
+                yield ClusterFinding(("queues", index, "guaranteed", resource), message, is_warning=True)
 
     def guaranteed(self, queue: Queue) -> dict[str, int]:
         """Give what a queue is guaranteed: its own amount, else the sum of its children's."""
@@ -154,7 +154,7 @@ class _Tree:
                     f"the queues are guaranteed {_show(total, resource)} of {resource} together, more than the "
                     f"{_show(there, resource)} that all nodes have"
                 )
-                yield Finding(("queues",), message, is_warning=True)
+                yield ClusterFinding(("queues",), message, is_warning=True)
 
 
 def sum_amounts(all_amounts: Sequence[dict[str, int]]) -> dict[str, int]:

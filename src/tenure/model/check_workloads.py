@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tenure.model.cluster import DEFAULT_QUEUE, DisruptionBudget
-from tenure.model.findings import Finding, Findings
+from tenure.model.findings import ClusterFinding, Findings
 from tenure.model.problems import nearest
 from tenure.model.queue import Queue
 from tenure.model.report import Path
@@ -28,7 +28,7 @@ def check_workloads(workloads: Sequence[Workload], queues: Sequence[Queue]) -> F
         first = places.setdefault(workload.key, index)
         if first != index:
             message = f"workload {workload.key} is there twice, first as workloads[{first}]; give each its own name"
-            yield Finding((*at, "name"), message)
+            yield ClusterFinding((*at, "name"), message)
         if workload.scheduler_name == OWN_SCHEDULER:
             yield from _check_queue(workload, at, known, bool(queues))
         yield from _check_groups(workload, at)
@@ -41,12 +41,12 @@ def check_budgets(budgets: Sequence[DisruptionBudget]) -> Findings:
     for index, budget in enumerate(budgets):
         at: Path = ("disruptionBudgets", index)
         if (budget.namespace, budget.name) in seen:
-            yield Finding(
+            yield ClusterFinding(
                 (*at, "name"), f"budget {budget.namespace}/{budget.name} is there twice; give each its own name"
             )
         seen.add((budget.namespace, budget.name))
         if (budget.min_available is None) == (budget.max_unavailable is None):
-            yield Finding(at, "needs one of minAvailable and maxUnavailable, and not both")
+            yield ClusterFinding(at, "needs one of minAvailable and maxUnavailable, and not both")
 
 
 def _check_queue(workload: Workload, at: Path, known: dict[str, bool], configured: bool) -> Findings:
@@ -61,17 +61,17 @@ def _check_queue(workload: Workload, at: Path, known: dict[str, bool], configure
     else:
         hint = nearest(workload.queue, [name for name, leaf in known.items() if leaf])
         message = f"there is no queue {workload.queue}{hint or '; add it to queues, or name another'}"
-    yield Finding((*at, "queue"), message)
+    yield ClusterFinding((*at, "queue"), message)
 
 
 def _check_groups(workload: Workload, at: Path) -> Findings:
     if workload.min_sub_group is not None and workload.min_sub_group > len(workload.sub_groups):
-        yield Finding((*at, "minSubGroup"), _too_few_groups(workload.min_sub_group, len(workload.sub_groups)))
+        yield ClusterFinding((*at, "minSubGroup"), _too_few_groups(workload.min_sub_group, len(workload.sub_groups)))
     names: set[str] = set()
     leaves: set[str] = set()
     for group, group_at in _walk(workload.sub_groups, (*at, "subGroups")):
         if group.name in names:
-            yield Finding((*group_at, "name"), f"subgroup {group.name} is there twice; give each its own name")
+            yield ClusterFinding((*group_at, "name"), f"subgroup {group.name} is there twice; give each its own name")
         names.add(group.name)
         yield from _check_group(group, group_at)
         if not group.sub_groups:
@@ -79,7 +79,7 @@ def _check_groups(workload: Workload, at: Path) -> Findings:
     for index, task in enumerate(workload.tasks):
         if (task.sub_group is None and not names) or task.sub_group in leaves:
             continue
-        yield Finding((*at, "tasks", index, "subGroup"), _group_message(task, names, leaves))
+        yield ClusterFinding((*at, "tasks", index, "subGroup"), _group_message(task, names, leaves))
 
 
 def _group_message(task: Task, names: set[str], leaves: set[str]) -> str:
@@ -92,9 +92,11 @@ def _group_message(task: Task, names: set[str], leaves: set[str]) -> str:
 
 def _check_group(group: SubGroup, at: Path) -> Findings:
     if group.sub_groups and group.min_member is not None:
-        yield Finding((*at, "minMember"), "stands beside subGroups; a subgroup has one of the two (and minSubGroup)")
+        yield ClusterFinding(
+            (*at, "minMember"), "stands beside subGroups; a subgroup has one of the two (and minSubGroup)"
+        )
     if group.min_sub_group is not None and group.min_sub_group > len(group.sub_groups):
-        yield Finding((*at, "minSubGroup"), _too_few_groups(group.min_sub_group, len(group.sub_groups)))
+        yield ClusterFinding((*at, "minSubGroup"), _too_few_groups(group.min_sub_group, len(group.sub_groups)))
 
 
 def _too_few_groups(wanted: int, there: int) -> str:
@@ -111,15 +113,17 @@ def _check_tasks(workload: Workload, at: Path) -> Findings:
     names: set[str] = set()
     for index, task in enumerate(workload.tasks):
         if task.name in names:
-            yield Finding((*at, "tasks", index, "name"), f"task {task.name} is there twice; give each its own name")
+            yield ClusterFinding(
+                (*at, "tasks", index, "name"), f"task {task.name} is there twice; give each its own name"
+            )
         names.add(task.name)
         message = _phase_message(task)
         if message:
-            yield Finding((*at, "tasks", index, "phase" if task.node is None else "node"), message)
+            yield ClusterFinding((*at, "tasks", index, "phase" if task.node is None else "node"), message)
     members = len(workload.tasks)
     if workload.min_member is not None and workload.min_member > members and not workload.sub_groups:
         message = f"is {workload.min_member}, but there are {members} tasks: it cannot start before more of them exist"
-        yield Finding((*at, "minMember"), message, is_warning=True)
+        yield ClusterFinding((*at, "minMember"), message, is_warning=True)
 
 
 def _phase_message(task: Task) -> str | None:

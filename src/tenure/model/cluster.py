@@ -11,7 +11,7 @@ from tenure.model.queue import Queue
 from tenure.model.resources import Labels
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import Settings
-from tenure.model.vocabulary import Duration, Key, NameText, Time
+from tenure.model.vocabulary import Duration, FieldKey, NameText, Time
 from tenure.model.workload import Workload
 
 DEFAULT_QUEUE = "default"
@@ -44,12 +44,12 @@ class Eviction:
     workload: str
     task: str
     cause: str
-    beneficiary: Annotated[str | None, Key("for")] = None
-    from_node: Annotated[str | None, Key("from")] = None
-    to_node: Annotated[str | None, Key("to")] = None
+    beneficiary: Annotated[str | None, FieldKey("for")] = None
+    from_node: Annotated[str | None, FieldKey("from")] = None
+    to_node: Annotated[str | None, FieldKey("to")] = None
     labels: Labels = field(default_factory=dict)
     queue: str | None = None
-    beneficiary_queue: Annotated[str | None, Key("forQueue")] = None
+    beneficiary_queue: Annotated[str | None, FieldKey("forQueue")] = None
     lost: dict[str, Duration] | None = None
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from tenure.model import quantity
-from tenure.model.kinds import Definitions, Kind, Schema, Text, describe
-from tenure.model.report import BAD, Report, Trail
+from tenure.model.kinds import Definitions, Schema, TextKind, ValueKind, describe
+from tenure.model.report import BAD, ProblemReport, Trail
 from tenure.model.resources import Amounts, Pairs
 
 
-class QuantityKind(Kind):
+class QuantityKind(ValueKind):
     """An amount of one resource."""
 
     shape: ClassVar[Schema] = {
@@ -47,7 +47,7 @@ def _write_amount(amount: int, resource: str, *, milli: bool) -> str | int:
     return int(text) if text.isdigit() else text
 
 
-class AmountsKind(Kind):
+class AmountsKind(ValueKind):
     """Amounts by resource. ``milli``: GPUs are kept in milli-GPU (queues, usage). ``pairs``: as sorted pairs."""
 
     shape: ClassVar[Schema] = {"type": "object", "additionalProperties": QuantityKind.shape}
@@ -55,7 +55,7 @@ class AmountsKind(Kind):
     def __init__(self, *, milli: bool = False, pairs: bool = False) -> None:
         self.milli, self.pairs = milli, pairs
 
-    def decode(self, value: Any, at: Trail, report: Report) -> dict[str, int] | Amounts:
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> dict[str, int] | Amounts:
         """Read the amounts. In pairs an amount of 0 is left out: asking for nothing is not asking."""
         if not isinstance(value, dict):
             report.add(at, f"is {describe(value)}, but amounts by resource are expected, such as {{cpu: 8}}")
@@ -78,12 +78,12 @@ class AmountsKind(Kind):
         return {resource: _write_amount(amount, resource, milli=self.milli) for resource, amount in items}
 
 
-class PairsKind(Kind):
+class PairsKind(ValueKind):
     """Text by key, as sorted pairs."""
 
     shape: ClassVar[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
 
-    def decode(self, value: Any, at: Trail, report: Report) -> Pairs:
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> Pairs:
         """Read the pairs."""
         read = _TEXTS.decode(value, at, report)
         return tuple(sorted(read.items())) if read is not BAD else read
@@ -93,13 +93,13 @@ class PairsKind(Kind):
         return dict(value)
 
 
-class Map(Kind):
+class MapKind(ValueKind):
     """Values of one kind by key."""
 
-    def __init__(self, values: Kind, keys: Kind | None = None) -> None:
-        self.values, self.keys = values, keys or Text()
+    def __init__(self, values: ValueKind, keys: ValueKind | None = None) -> None:
+        self.values, self.keys = values, keys or TextKind()
 
-    def decode(self, value: Any, at: Trail, report: Report) -> dict[Any, Any]:
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> dict[Any, Any]:
         """Read the mapping; a key without a value counts as left out."""
         if not isinstance(value, dict):
             report.add(at, f"is {describe(value)}, but a mapping is expected")
@@ -119,20 +119,20 @@ class Map(Kind):
 
     def schema(self, definitions: Definitions) -> Schema:
         """Describe keys and values."""
-        names = {} if type(self.keys) is Text else {"propertyNames": self.keys.schema(definitions)}
+        names = {} if type(self.keys) is TextKind else {"propertyNames": self.keys.schema(definitions)}
         return {"type": "object", "additionalProperties": self.values.schema(definitions), **names}
 
 
-_TEXTS = Map(Text())
+_TEXTS = MapKind(TextKind())
 
 
-class Listing(Kind):
+class ListKind(ValueKind):
     """A list of values of one kind, kept as a tuple. ``distinct``: none may stand there twice."""
 
-    def __init__(self, items: Kind, *, distinct: bool = False) -> None:
+    def __init__(self, items: ValueKind, *, distinct: bool = False) -> None:
         self.items, self.distinct = items, distinct
 
-    def decode(self, value: Any, at: Trail, report: Report) -> tuple[Any, ...]:
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> tuple[Any, ...]:
         """Read the list; items that cannot be read are left out."""
         if not isinstance(value, list):
             report.add(at, f"is {describe(value)}, but a list is expected")
@@ -157,13 +157,13 @@ class Listing(Kind):
         return {"type": "array", "items": self.items.schema(definitions), **unique}
 
 
-class OneOrMap(Kind):
+class OneOrMap(ValueKind):
     """One value, or a mapping."""
 
-    def __init__(self, one: Kind, many: Map) -> None:
+    def __init__(self, one: ValueKind, many: MapKind) -> None:
         self.one, self.many = one, many
 
-    def decode(self, value: Any, at: Trail, report: Report) -> Any:
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> Any:
         """Read whichever it is."""
         return (self.many if isinstance(value, dict) else self.one).decode(value, at, report)
 
@@ -176,13 +176,13 @@ class OneOrMap(Kind):
         return {"anyOf": [self.one.schema(definitions), self.many.schema(definitions)]}
 
 
-class Inside(Kind):
+class WrappedKind(ValueKind):
     """A value that files wrap into a mapping of one key."""
 
-    def __init__(self, key: str, inner: Kind) -> None:
+    def __init__(self, key: str, inner: ValueKind) -> None:
         self.key, self.inner = key, inner
 
-    def decode(self, value: Any, at: Trail, report: Report) -> Any:
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> Any:
         """Read what stands behind the key."""
         if isinstance(value, dict) and set(value) == {self.key}:
             return self.inner.decode(value[self.key], (at, self.key), report)

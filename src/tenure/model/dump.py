@@ -10,7 +10,7 @@ from tenure.model.cluster import Cluster
 from tenure.model.entries import API_VERSION, CLUSTER_KIND, SETTINGS_KIND
 from tenure.model.kinds import TimeKind
 from tenure.model.quantity import format_quantity, format_queue_quantity
-from tenure.model.records import NOT_WRITTEN, Field, fields_of, record_of, write_field
+from tenure.model.records import NOT_WRITTEN, RecordField, fields_of, record_of, write_field
 from tenure.model.resources import GPU, MEMORY, Pairs
 from tenure.model.settings import Settings
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
@@ -110,13 +110,13 @@ def _spec_to_plain(spec: TaskSpec) -> dict[str, Any]:
 
 
 @cache
-def _own_fields(cls: type) -> tuple[Field, ...]:
+def _own_fields(cls: type) -> tuple[RecordField, ...]:
     """Give the fields that are written as they are; the others have a form of their own in files."""
     left_out = {Workload: ("tasks",), Task: ("spec",), TaskSpec: ("gpu_share", "labels")}
     return tuple(fields_of(cls, skip=left_out[cls]))
 
 
-def _encode(fields: tuple[Field, ...], value: Any) -> dict[str, Any]:
+def _encode(fields: tuple[RecordField, ...], value: Any) -> dict[str, Any]:
     written = ((field.key, write_field(field, value)) for field in fields)
     return {key: item for key, item in written if item is not NOT_WRITTEN}
 

@@ -10,12 +10,12 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from tenure.model.cluster import Cluster, DisruptionBudget, Eviction
-from tenure.model.containers import Listing, QuantityKind
-from tenure.model.kinds import Choice, Integer, Kind
+from tenure.model.containers import ListKind, QuantityKind
+from tenure.model.kinds import ChoiceKind, IntegerKind, ValueKind
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.records import Field, Record, fields_of, kind_of, record_of
-from tenure.model.report import BAD, Report, Trail
+from tenure.model.records import RecordField, RecordKind, fields_of, kind_of, record_of
+from tenure.model.report import BAD, ProblemReport, Trail
 from tenure.model.resources import GPU
 from tenure.model.selectors import HostPort
 from tenure.model.settings import Settings
@@ -30,26 +30,26 @@ SHARE_ATTRIBUTES = ("gpu_fraction", "gpu_memory", "gpu_devices")
 """What files write instead of ``TaskSpec.gpu_share``."""
 
 
-class Read(NamedTuple):
+class EntryValues(NamedTuple):
     """The values of an entry by attribute, and where it stands."""
 
     at: Trail
     values: dict[str, Any]
 
 
-class Entry(Record):
+class EntryKind(RecordKind):
     """A record that is read but not made into an object yet."""
 
-    def decode(self, value: Any, at: Trail, report: Report) -> Any:
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> Any:
         """Read the values that are there."""
         values = self.read(value, at, report)
-        return values if values is BAD else Read(at, values)
+        return values if values is BAD else EntryValues(at, values)
 
 
-class PortKind(Kind):
+class PortKind(ValueKind):
     """A host port: as in a pod's spec, or just its number."""
 
-    def decode(self, value: Any, at: Trail, report: Report) -> Any:
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> Any:
         """Read the port."""
         return record_of(HostPort).decode({"hostPort": value} if isinstance(value, int) else value, at, report)
 
@@ -63,69 +63,69 @@ class PortKind(Kind):
 
 
 @cache
-def node_entry() -> Entry:
+def node_entry() -> EntryKind:
     """Give the entry of a node, or of ``count`` equal ones."""
-    return Entry(Node, (*fields_of(Node), Field("count", "count", kind_of(Count))))
+    return EntryKind(Node, (*fields_of(Node), RecordField("count", "count", kind_of(Count))))
 
 
 @cache
-def queue_entry() -> Entry:
+def queue_entry() -> EntryKind:
     """Give the entry of a queue."""
-    return Entry(Queue)
+    return EntryKind(Queue)
 
 
 @cache
-def task_entry() -> Entry:
+def task_entry() -> EntryKind:
     """Give the entry of a task: what it asks for stands beside its other fields."""
-    return Entry(Task, (*fields_of(Task, skip=("spec",)), *_spec_fields()))
+    return EntryKind(Task, (*fields_of(Task, skip=("spec",)), *_spec_fields()))
 
 
 @cache
-def workload_entry() -> Entry:
+def workload_entry() -> EntryKind:
     """Give the entry of a workload; what it asks for holds for each of its tasks."""
     own = tuple(fields_of(Workload, skip=("tasks",)))
     taken = {field.key for field in own}
     extra = (
-        Field("tasks", "tasks", Listing(task_entry())),
-        Field("replicas", "replicas", kind_of(Ordinal)),
-        Field("phase", "phase", Choice((Phase.PENDING, Phase.GATED), Phase)),
+        RecordField("tasks", "tasks", ListKind(task_entry())),
+        RecordField("replicas", "replicas", kind_of(Ordinal)),
+        RecordField("phase", "phase", ChoiceKind((Phase.PENDING, Phase.GATED), Phase)),
     )
-    return Entry(Workload, (*own, *(field for field in _spec_fields() if field.key not in taken), *extra))
+    return EntryKind(Workload, (*own, *(field for field in _spec_fields() if field.key not in taken), *extra))
 
 
 @cache
-def file_entry() -> Entry:
+def file_entry() -> EntryKind:
     """Give the whole file."""
     sections = {"nodes": node_entry(), "queues": queue_entry(), "workloads": workload_entry()}
     fields = [
-        Field("apiVersion", "api_version", Choice((API_VERSION,))),
-        Field("kind", "kind", Choice((CLUSTER_KIND,))),
-        Field("now", "now", next(fields_of(Cluster)).kind),
-        Field("scheduler", "settings", record_of(Settings)),
-        *(Field(name, name, Listing(entry)) for name, entry in sections.items()),
-        Field("disruptionBudgets", "disruption_budgets", Listing(Entry(DisruptionBudget))),
-        Field("evictions", "evictions", Listing(record_of(Eviction))),
+        RecordField("apiVersion", "api_version", ChoiceKind((API_VERSION,))),
+        RecordField("kind", "kind", ChoiceKind((CLUSTER_KIND,))),
+        RecordField("now", "now", next(fields_of(Cluster)).kind),
+        RecordField("scheduler", "settings", record_of(Settings)),
+        *(RecordField(name, name, ListKind(entry)) for name, entry in sections.items()),
+        RecordField("disruptionBudgets", "disruption_budgets", ListKind(EntryKind(DisruptionBudget))),
+        RecordField("evictions", "evictions", ListKind(record_of(Eviction))),
     ]
-    return Entry(Cluster, fields)
+    return EntryKind(Cluster, fields)
 
 
 @cache
-def settings_entry() -> Entry:
+def settings_entry() -> EntryKind:
     """Give the scheduler's own file."""
     fields = (
-        Field("apiVersion", "api_version", Choice((API_VERSION,))),
-        Field("kind", "kind", Choice((SETTINGS_KIND,))),
-        Field("scheduler", "settings", record_of(Settings)),
+        RecordField("apiVersion", "api_version", ChoiceKind((API_VERSION,))),
+        RecordField("kind", "kind", ChoiceKind((SETTINGS_KIND,))),
+        RecordField("scheduler", "settings", record_of(Settings)),
     )
-    return Entry(Settings, fields, name=SETTINGS_KIND)
+    return EntryKind(Settings, fields, name=SETTINGS_KIND)
 
 
-def _spec_fields() -> Iterator[Field]:
+def _spec_fields() -> Iterator[RecordField]:
     for field in fields_of(TaskSpec, skip=("gpu_share",)):
         if field.attribute == "host_ports":
-            yield Field(field.key, field.attribute, Listing(PortKind()), field.default)
+            yield RecordField(field.key, field.attribute, ListKind(PortKind()), field.default)
         else:
             yield field
-    yield Field("gpuFraction", "gpu_fraction", QuantityKind(GPU, milli=True))
-    yield Field("gpuMemory", "gpu_memory", kind_of(Bytes))
-    yield Field("gpuDevices", "gpu_devices", Integer(1, 1024))
+    yield RecordField("gpuFraction", "gpu_fraction", QuantityKind(GPU, milli=True))
+    yield RecordField("gpuMemory", "gpu_memory", kind_of(Bytes))
+    yield RecordField("gpuDevices", "gpu_devices", IntegerKind(1, 1024))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from tenure.model.cluster import DEFAULT_QUEUE
-from tenure.model.entries import SHARE_ATTRIBUTES, Read
+from tenure.model.entries import SHARE_ATTRIBUTES, EntryValues
 from tenure.model.node import Node
-from tenure.model.report import Report, Trail
+from tenure.model.report import ProblemReport, Trail
 from tenure.model.resources import GPU, MILLI
 from tenure.model.workload import GpuShare, Phase, Task, TaskSpec, Workload
 
@@ -37,7 +37,7 @@ class Expanded:
 class Expander:
     """Makes nodes and workloads. Equal specs become one object, so that equal tasks are recognised by identity."""
 
-    def __init__(self, report: Report, now: int) -> None:
+    def __init__(self, report: ProblemReport, now: int) -> None:
         self._report = report
         self._now = now
         self._specs: dict[TaskSpec, TaskSpec] = {}
@@ -46,7 +46,7 @@ class Expander:
         self._task_count = 0
         self.result = Expanded()
 
-    def add_nodes(self, entries: Iterable[Read]) -> None:
+    def add_nodes(self, entries: Iterable[EntryValues]) -> None:
         """Add nodes; ``count: n`` makes ``name-0`` … ``name-(n-1)``, but 1 keeps the name."""
         result = self.result
         for at, values in entries:
@@ -58,7 +58,7 @@ class Expander:
             result.nodes += [replace(node, name=f"{node.name}-{i}") for i in range(count)] if count > 1 else [node]
             result.node_trails += [at] * count
 
-    def add_workloads(self, entries: Iterable[Read]) -> None:
+    def add_workloads(self, entries: Iterable[EntryValues]) -> None:
         """Add workloads."""
         for entry in entries:
             workload, rows = self._workload(entry)
@@ -67,9 +67,9 @@ class Expander:
             self.result.workloads.append(workload)
             self.result.workload_trails.append(entry.at)
 
-    def _workload(self, entry: Read) -> tuple[Workload, tuple[int, ...] | None]:
+    def _workload(self, entry: EntryValues) -> tuple[Workload, tuple[int, ...] | None]:
         at, values = entry
-        listed: tuple[Read, ...] | None = values.pop("tasks", None)
+        listed: tuple[EntryValues, ...] | None = values.pop("tasks", None)
         replicas = values.pop("replicas", 1 if listed is None else len(listed))
         phase = values.pop("phase", Phase.PENDING)
         asked = {name: values.pop(name) for name in _SPEC_ATTRIBUTES & values.keys() if name != "labels"}
@@ -82,7 +82,7 @@ class Expander:
         ordered, rows = _in_order(tasks)
         return Workload(**values, tasks=tuple(ordered)), rows
 
-    def _tasks(self, entries: Iterable[Read], asked: dict[str, Any], at: Trail, phase: Phase) -> list[Task]:
+    def _tasks(self, entries: Iterable[EntryValues], asked: dict[str, Any], at: Trail, phase: Phase) -> list[Task]:
         tasks = []
         base = frozenset(asked.items())
         for task_at, values in entries:

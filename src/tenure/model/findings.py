@@ -9,7 +9,7 @@ from tenure.model.report import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ClusterFinding:
     """One finding. ``path`` goes through the cluster: ``("workloads", 3, "tasks", 0, "node")``."""
 
     path: Path
@@ -17,7 +17,7 @@ class Finding:
     is_warning: bool = False
 
 
-Findings = Iterator[Finding]
+Findings = Iterator[ClusterFinding]
 
 
 def ratio_text(amounts: dict[str, int]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from tenure.model.problems import InvalidInputError, Problem, shorten
+from tenure.model.problems import InputProblem, InvalidInputError, shorten
 from tenure.model.report import Path
 from tenure.model.source import Document, Lines
 from tenure.model.trie import Trie, make_trie
@@ -36,15 +36,17 @@ def parse_json(name: str, text: str) -> Document:
     except _RepeatedKeyError as error:
         key = str(error)
         raise InvalidInputError(
-            [Problem(name, _line_of_repeated(text, key), key, "is there twice; keep one of the two")]
+            [InputProblem(name, _line_of_repeated(text, key), key, "is there twice; keep one of the two")]
         ) from None
     except json.JSONDecodeError as error:
         message = f"is not JSON: {error.msg} (column {error.colno})"
-        raise InvalidInputError([Problem(name, error.lineno, "", message)]) from None
+        raise InvalidInputError([InputProblem(name, error.lineno, "", message)]) from None
     except RecursionError:
-        raise InvalidInputError([Problem(name, 0, "", "is nested too deeply; a file needs about ten levels")]) from None
+        raise InvalidInputError(
+            [InputProblem(name, 0, "", "is nested too deeply; a file needs about ten levels")]
+        ) from None
     except ValueError as error:  # a number of more digits than Python converts
-        raise InvalidInputError([Problem(name, 0, "", f"is not JSON: {shorten(str(error))}")]) from None
+        raise InvalidInputError([InputProblem(name, 0, "", f"is not JSON: {shorten(str(error))}")]) from None
     if _SURROGATE.search(text):
         _require_unicode(name, value)
     return Document(name, value, partial(_locate, text))
@@ -57,7 +59,7 @@ def _require_unicode(name: str, value: Any) -> None:
     except UnicodeEncodeError as error:
         half = ascii(error.object[error.start])[1:-1]
         message = f"the escape {half} is half of a character; write the whole character, or both of its escapes"
-        raise InvalidInputError([Problem(name, 0, "", message)]) from None
+        raise InvalidInputError([InputProblem(name, 0, "", message)]) from None
 
 
 def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from tenure.model import duration
 from tenure.model.problems import nearest, shorten
-from tenure.model.report import BAD, Report, Trail
+from tenure.model.report import BAD, ProblemReport, Trail
 
 INT32 = 2**31
 INT64 = 2**63
@@ -25,12 +25,12 @@ Schema = dict[str, Any]
 Definitions = dict[str, Schema]
 
 
-class Kind:
+class ValueKind:
     """How values of one kind are read (`decode`), written (`encode`) and described (`schema`)."""
 
     shape: ClassVar[Schema] = {}
 
-    def decode(self, value: Any, at: Trail, report: Report) -> Any:
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> Any:
         """Read a value. What is wrong goes to the report, and `BAD` comes back."""
         try:
             return self.parse(value)
@@ -69,7 +69,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-class Text(Kind):
+class TextKind(ValueKind):
     """Text. Numbers and booleans have to be quoted, as in Kubernetes."""
 
     shape: ClassVar[Schema] = {"type": "string"}
@@ -82,7 +82,7 @@ class Text(Kind):
         return value
 
 
-class Name(Text):
+class NameKind(TextKind):
     """A name: text that is not empty, without spaces, slashes and control characters."""
 
     shape: ClassVar[Schema] = {"type": "string", "minLength": 1, "pattern": r"^[^\s/]+$"}
@@ -95,7 +95,7 @@ class Name(Text):
         raise ValueError(f"is {shorten(name)}, but a name has at least one character, no spaces and no '/'")
 
 
-class Boolean(Kind):
+class BooleanKind(ValueKind):
     """A boolean."""
 
     shape: ClassVar[Schema] = {"type": "boolean"}
@@ -107,7 +107,7 @@ class Boolean(Kind):
         raise ValueError(f"is {describe(value)}, but true or false is expected")
 
 
-class Integer(Kind):
+class IntegerKind(ValueKind):
     """A whole number within bounds."""
 
     def __init__(self, low: int = 0, high: int = INT64 - 1) -> None:
@@ -127,7 +127,7 @@ class Integer(Kind):
         return {"type": "integer", "minimum": self.low, **bounds}
 
 
-class Number(Kind):
+class NumberKind(ValueKind):
     """A finite number within bounds."""
 
     def __init__(self, low: float = 0.0, high: float = math.inf, *, open_low: bool = False) -> None:
@@ -162,7 +162,7 @@ def _range(low: float, high: float) -> str:
     return f"{low} to {high}"
 
 
-class Choice(Kind):
+class ChoiceKind(ValueKind):
     """One of some words."""
 
     def __init__(self, words: Sequence[str], convert: Callable[[str], Any] = str) -> None:
@@ -187,7 +187,7 @@ class Choice(Kind):
         return {"enum": list(self.values)}
 
 
-class DurationKind(Kind):
+class DurationKind(ValueKind):
     """A duration in microseconds, written with units."""
 
     def __init__(self, *, signed: bool = False, positive: bool = False) -> None:
@@ -217,7 +217,7 @@ class DurationKind(Kind):
         return {"anyOf": [{"type": "string", "pattern": rf"^({sign}({part})+|0)$"}, {"const": 0}]}
 
 
-class TimeKind(Kind):
+class TimeKind(ValueKind):
     """A time in microseconds since the epoch, written by RFC 3339."""
 
     shape: ClassVar[Schema] = {"type": "string", "format": "date-time"}
@@ -233,7 +233,7 @@ class TimeKind(Kind):
         return duration.format_time(value)
 
 
-class ShareKind(Kind):
+class ShareKind(ValueKind):
     """A share between 0 and 1, or a percentage as text."""
 
     shape: ClassVar[Schema] = {
@@ -256,7 +256,7 @@ class ShareKind(Kind):
         return text if self.parse(text) == value else value
 
 
-class CountOrPercent(Kind):
+class CountOrPercent(ValueKind):
     """A count, or a percentage as text; both stay as they are."""
 
     shape: ClassVar[Schema] = {
@@ -274,7 +274,7 @@ class CountOrPercent(Kind):
         raise ValueError(f"is {describe(value)}, but a count such as 2 or a percentage such as 30% is expected")
 
 
-class Constant(Kind):
+class ConstantKind(ValueKind):
     """A boolean that files write as one word: there, or not there."""
 
     def __init__(self, word: str) -> None:
@@ -295,7 +295,7 @@ class Constant(Kind):
         return {"const": self.word}
 
 
-class EmptyMapping(Kind):
+class EmptyMapping(ValueKind):
     """A boolean that files write as an empty mapping: a selector of everything."""
 
     shape: ClassVar[Schema] = {"type": "object", "maxProperties": 0}

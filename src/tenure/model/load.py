@@ -12,10 +12,10 @@ from tenure.model.cluster import Cluster, DisruptionBudget
 from tenure.model.collector import collector_paused
 from tenure.model.entries import CLUSTER_KIND, SETTINGS_KIND, file_entry, settings_entry
 from tenure.model.expand import Expanded, Expander
-from tenure.model.problems import Problem
+from tenure.model.problems import InputProblem
 from tenure.model.queue import Queue
 from tenure.model.records import record_of
-from tenure.model.report import BAD, Path, Report, Trail, trail_of, unroll
+from tenure.model.report import BAD, Path, ProblemReport, Trail, trail_of, unroll
 from tenure.model.settings import Settings
 from tenure.model.source import Document, read_document
 
@@ -30,7 +30,7 @@ class Loaded:
     """A cluster from a file, and what deserves a look there."""
 
     cluster: Cluster
-    warnings: tuple[Problem, ...] = ()
+    warnings: tuple[InputProblem, ...] = ()
 
 
 def load_cluster(path: str | FilePath, queues: YuniKornQueues | None = None) -> Loaded:
@@ -97,20 +97,20 @@ def _is_cluster(value: Any) -> bool:
 
 
 def _cluster_of(document: Document, queues: YuniKornQueues | None = None) -> Loaded:
-    report = Report()
+    report = ProblemReport()
     cluster = _read_cluster(document.value, report, queues)
     document.require_clean(report)
     return Loaded(cluster, document.problems(report.warnings))
 
 
 def _settings_of(document: Document) -> Settings:
-    report = Report()
+    report = ProblemReport()
     settings = _read_settings(document.value, report)
     document.require_clean(report)
     return settings
 
 
-def _read_settings(value: Any, report: Report) -> Settings:
+def _read_settings(value: Any, report: ProblemReport) -> Settings:
     if isinstance(value, dict) and "scheduler" not in value and value.get("kind", SETTINGS_KIND) == SETTINGS_KIND:
         inner = {key: item for key, item in value.items() if key not in ("apiVersion", "kind")}
         read = record_of(Settings).decode(inner, None, report)
@@ -119,7 +119,7 @@ def _read_settings(value: Any, report: Report) -> Settings:
     return Settings() if entry is BAD else entry.values.get("settings", Settings())
 
 
-def _read_cluster(value: Any, report: Report, replacing: YuniKornQueues | None = None) -> Cluster:
+def _read_cluster(value: Any, report: ProblemReport, replacing: YuniKornQueues | None = None) -> Cluster:
     """Make a cluster of a document. What cannot be read is left out, so that all the rest is checked as well."""
     entry = file_entry().decode(value, None, report)
     if entry is BAD:
@@ -156,7 +156,7 @@ def _read_cluster(value: Any, report: Report, replacing: YuniKornQueues | None =
     return cluster
 
 
-def _report_findings(cluster: Cluster, made: Expanded, trails: dict[str, list[Trail]], report: Report) -> None:
+def _report_findings(cluster: Cluster, made: Expanded, trails: dict[str, list[Trail]], report: ProblemReport) -> None:
     """Check a cluster as a whole and note what is found at the place in the file that it comes from.
 
     What is found at a value of which a part could not be read is a consequence of that, and left out; so is what is

@@ -11,15 +11,15 @@ from typing import Any
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.check import check_cluster
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
-from tenure.model.containers import Listing, Map
-from tenure.model.entries import API_VERSION, CLUSTER_KIND, Entry, Read, workload_entry
+from tenure.model.containers import ListKind, MapKind
+from tenure.model.entries import API_VERSION, CLUSTER_KIND, EntryKind, EntryValues, workload_entry
 from tenure.model.expand import Expander
-from tenure.model.kinds import Boolean, Choice, describe
-from tenure.model.pods import Anything, PodSpec, metadata_entry, pod_entry, read_annotations, read_pod
+from tenure.model.kinds import BooleanKind, ChoiceKind, describe
+from tenure.model.pods import AnyKind, PodFields, metadata_entry, pod_entry, read_annotations, read_pod
 from tenure.model.priority_classes import PriorityClass, PriorityClasses
-from tenure.model.problems import InvalidInputError, Problem, shorten
-from tenure.model.records import Field, kind_of
-from tenure.model.report import BAD, Report, Trail, unroll
+from tenure.model.problems import InputProblem, InvalidInputError, shorten
+from tenure.model.records import RecordField, kind_of
+from tenure.model.report import BAD, ProblemReport, Trail, unroll
 from tenure.model.source import Document, read_documents
 from tenure.model.vocabulary import Count
 from tenure.model.workload import Phase, Task, Workload
@@ -67,7 +67,7 @@ def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ..
         raise InvalidInputError(problems)
     if not added:
         raise InvalidInputError(
-            [Problem(str(path), 0, "", "adds nothing; it holds neither workloads nor Pods nor Jobs")]
+            [InputProblem(str(path), 0, "", "adds nothing; it holds neither workloads nor Pods nor Jobs")]
         )
     return tuple(entry.workload for entry in added)
 
@@ -105,7 +105,7 @@ class _Reader:
     document: Document
     now: int
     classes: PriorityClasses
-    report: Report = field(default_factory=Report)
+    report: ProblemReport = field(default_factory=ProblemReport)
     expander: Expander = field(init=False)
     added: list[_Added] = field(default_factory=list)
     pods: list[_Pod] = field(default_factory=list)
@@ -130,7 +130,7 @@ class _Reader:
             for index, item in enumerate(value["items"]):
                 self.read_classes(item, ((at, "items"), index))
 
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[InputProblem, ...]:
         """Give what is wrong with the document."""
         return self.document.problems(self.report.problems)
 
@@ -229,25 +229,25 @@ class _Reader:
         )
         self.added.append(_Added(workload, self, at, is_plain=False))
 
-    def _metadata(self, value: dict[str, Any], at: Trail) -> Read:
+    def _metadata(self, value: dict[str, Any], at: Trail) -> EntryValues:
         trail = (at, "metadata")
         read = metadata_entry().decode(value.get("metadata") or {}, trail, self.report)
-        return Read(trail, {}) if read is BAD else read
+        return EntryValues(trail, {}) if read is BAD else read
 
-    def _name(self, metadata: Read) -> str:
+    def _name(self, metadata: EntryValues) -> str:
         name = metadata.values.get("name") or metadata.values.get("generateName", "").rstrip("-")
         if not name:
             self.report.add((metadata.at, "name"), "is missing; it is required")
         return name or "unnamed"
 
-    def _pod(self, value: Any, at: Trail, metadata: Read) -> PodSpec | None:
+    def _pod(self, value: Any, at: Trail, metadata: EntryValues) -> PodFields | None:
         if value is None:
             self.report.add(at, "is missing; it is required")
             return None
         read = pod_entry().decode(value, at, self.report)
         return None if read is BAD else read_pod(read, metadata.values, self.report)
 
-    def _class_of(self, spec: PodSpec, at: Trail) -> PriorityClass:
+    def _class_of(self, spec: PodFields, at: Trail) -> PriorityClass:
         """Give what a pod has from its priority class; a priority of its own counts before that of the class."""
         found = self.classes.of(spec.priority_class)
         if found is None and spec.priority is None:
@@ -259,7 +259,7 @@ class _Reader:
         return found if spec.priority is None else replace(found, value=spec.priority)
 
     def _task(
-        self, name: str, spec: PodSpec, given: PriorityClass, extra: dict[str, Any], at: Trail, metadata: Read
+        self, name: str, spec: PodFields, given: PriorityClass, extra: dict[str, Any], at: Trail, metadata: EntryValues
     ) -> Task:
         made = self.expander.spec({**spec.asked, **extra}, (at, "annotations"))
         phase = Phase.GATED if spec.is_gated else Phase.PENDING
@@ -268,24 +268,24 @@ class _Reader:
 
 
 @cache
-def _additions_entry() -> Entry:
+def _additions_entry() -> EntryKind:
     fields = (
-        Field("apiVersion", "api_version", Choice((API_VERSION,))),
-        Field("kind", "kind", Choice((CLUSTER_KIND,))),
-        Field("workloads", "workloads", Listing(workload_entry())),
+        RecordField("apiVersion", "api_version", ChoiceKind((API_VERSION,))),
+        RecordField("kind", "kind", ChoiceKind((CLUSTER_KIND,))),
+        RecordField("workloads", "workloads", ListKind(workload_entry())),
     )
-    return Entry(Workload, fields, name="Additions")
+    return EntryKind(Workload, fields, name="Additions")
 
 
 @cache
-def _job_entry() -> Entry:
+def _job_entry() -> EntryKind:
     fields = (
-        Field("parallelism", "parallelism", kind_of(Count)),
-        Field("completions", "completions", kind_of(Count)),
-        Field("suspend", "suspend", Boolean()),
-        Field("template", "template", Map(Anything()), required=True),
+        RecordField("parallelism", "parallelism", kind_of(Count)),
+        RecordField("completions", "completions", kind_of(Count)),
+        RecordField("suspend", "suspend", BooleanKind()),
+        RecordField("template", "template", MapKind(AnyKind()), required=True),
     )
-    return Entry(dict, fields, name="JobSpec", lenient=True)
+    return EntryKind(dict, fields, name="JobSpec", lenient=True)
 
 
 def _queue(labels: dict[str, str]) -> str:

@@ -9,12 +9,12 @@ from typing import Any
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.check import check_cluster
 from tenure.model.cluster import Cluster
-from tenure.model.containers import AmountsKind, Listing, Map, OneOrMap
-from tenure.model.kinds import Kind, describe
-from tenure.model.problems import InvalidInputError, Problem, nearest
+from tenure.model.containers import AmountsKind, ListKind, MapKind, OneOrMap
+from tenure.model.kinds import ValueKind, describe
+from tenure.model.problems import InputProblem, InvalidInputError, nearest
 from tenure.model.queue import Queue
-from tenure.model.records import Record, check_value, record_of
-from tenure.model.report import BAD, Report, path_text
+from tenure.model.records import RecordKind, check_value, record_of
+from tenure.model.report import BAD, ProblemReport, path_text
 from tenure.model.resources import CPU, MEMORY, PODS
 from tenure.model.scalars import resolve_scalar
 from tenure.model.settings import Settings
@@ -40,7 +40,7 @@ class Overridden:
 
     cluster: Cluster
     max_changes: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
-    warnings: tuple[Problem, ...] = ()
+    warnings: tuple[InputProblem, ...] = ()
 
 
 class _RefusedError(Exception):
@@ -56,7 +56,7 @@ def apply_overrides(cluster: Cluster, overrides: Sequence[str]) -> Overridden:
         With all problems, each naming the override; nothing is applied.
 
     """
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     changed = cluster
     for text in overrides:
         changed = _attempt(changed, text, _apply, problems)
@@ -75,7 +75,7 @@ def apply_settings_overrides(settings: Settings, overrides: Sequence[str]) -> Se
         With all problems, each naming the override; nothing is applied.
 
     """
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     for text in overrides:
         settings = _attempt(settings, text, _apply_to_settings, problems)
     if problems:
@@ -83,17 +83,17 @@ def apply_settings_overrides(settings: Settings, overrides: Sequence[str]) -> Se
     return settings
 
 
-def _attempt(whole: Any, text: str, apply: Any, problems: list[Problem]) -> Any:
+def _attempt(whole: Any, text: str, apply: Any, problems: list[InputProblem]) -> Any:
     path, equals, value = text.partition("=")
     if not equals:
-        problems.append(Problem(SOURCE, 0, text, f"has no '='; {_ALL_FORMS}"))
+        problems.append(InputProblem(SOURCE, 0, text, f"has no '='; {_ALL_FORMS}"))
         return whole
     try:
         return apply(whole, path.strip(), _plain(value))
     except _RefusedError as error:
-        problems.append(Problem(SOURCE, 0, text, str(error)))
+        problems.append(InputProblem(SOURCE, 0, text, str(error)))
     except InvalidInputError as error:
-        problems.extend(Problem(SOURCE, 0, text, problem.message) for problem in error.problems)
+        problems.extend(InputProblem(SOURCE, 0, text, problem.message) for problem in error.problems)
     return whole
 
 
@@ -187,7 +187,7 @@ def _listing(names: Sequence[str], what: str) -> str:
     return f"; there are {', '.join(names[:8])}" if names else f"; no {what} are configured"
 
 
-def _set(record: Record, whole: Any, path: str, value: Any) -> Any:
+def _set(record: RecordKind, whole: Any, path: str, value: Any) -> Any:
     """Give a copy of an object with the value at a path of keys changed."""
     key, _, rest = path.partition(".")
     found = record.fields.get(key)
@@ -201,26 +201,26 @@ def _set(record: Record, whole: Any, path: str, value: Any) -> Any:
     else:
         new = found.default if value is None and not found.required else _decode(found.kind, value)
     changed = replace(whole, **{found.attribute: new})
-    report = Report()
+    report = ProblemReport()
     check_value(changed, None, report)
     _refuse(report)
     return changed
 
 
-def _set_part(kind: Kind, current: Any, key: str, rest: str, value: Any) -> Any:
-    if isinstance(kind, Record):
+def _set_part(kind: ValueKind, current: Any, key: str, rest: str, value: Any) -> Any:
+    if isinstance(kind, RecordKind):
         return _set(kind, kind.cls() if current is None else current, rest, value)
     many = kind.many if isinstance(kind, OneOrMap) else kind
-    if not isinstance(many, Map | AmountsKind):
+    if not isinstance(many, MapKind | AmountsKind):
         raise _RefusedError(f"{key} has no parts; write {key}=VALUE")
     kept = {name: item for name, item in current.items() if name != rest} if isinstance(current, Mapping) else {}
     return {**kept, **_decode(many, {rest: value})}
 
 
-def _decode(kind: Kind, value: Any) -> Any:
-    if isinstance(kind, Listing) and isinstance(value, str):
+def _decode(kind: ValueKind, value: Any) -> Any:
+    if isinstance(kind, ListKind) and isinstance(value, str):
         value = [part.strip() for part in value.split(",")]
-    report = Report()
+    report = ProblemReport()
     read = kind.decode(value, None, report)
     _refuse(report)
     if read is BAD:
@@ -228,13 +228,13 @@ def _decode(kind: Kind, value: Any) -> Any:
     return read
 
 
-def _refuse(report: Report) -> None:
+def _refuse(report: ProblemReport) -> None:
     if report.problems:
         path, message = report.problems[0]
         raise _RefusedError(f"{path_text(path)}: {message}" if len(path) > 1 else message)
 
 
-def _check(before: Cluster, after: Cluster, overrides: Sequence[str]) -> tuple[Problem, ...]:
+def _check(before: Cluster, after: Cluster, overrides: Sequence[str]) -> tuple[InputProblem, ...]:
     """Raise what the changes broke; give the warnings that were not there before."""
     if not overrides:
         return ()
@@ -246,7 +246,7 @@ def _check(before: Cluster, after: Cluster, overrides: Sequence[str]) -> tuple[P
     return tuple(_problem(after, finding.path, finding.message, overrides) for finding in found)
 
 
-def _problem(cluster: Cluster, path: Sequence[Any], message: str, overrides: Sequence[str]) -> Problem:
+def _problem(cluster: Cluster, path: Sequence[Any], message: str, overrides: Sequence[str]) -> InputProblem:
     """Name the override that a finding is about: the last one of that queue or workload, else the last of all."""
     section, index = path[0], path[1] if len(path) > 1 else None
     subject = ""
@@ -256,7 +256,7 @@ def _problem(cluster: Cluster, path: Sequence[Any], message: str, overrides: Seq
         subject = cluster.workloads[index].key
     about = [text for text in overrides if subject and f"{subject.rpartition('.')[2]}." in text]
     what = f"{subject}: {message}" if subject and not about else message
-    return Problem(SOURCE, 0, (about or overrides)[-1], what)
+    return InputProblem(SOURCE, 0, (about or overrides)[-1], what)
 
 
 def _max_changes(before: Cluster, after: Cluster) -> dict[str, dict[str, int | None]]:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tenure.model.containers import AmountsKind, Listing, Map, PairsKind, QuantityKind
-from tenure.model.entries import Entry, Read
-from tenure.model.kinds import Boolean, Integer, Kind, Text
-from tenure.model.records import Field, kind_of, record_of
-from tenure.model.report import BAD, Report, Trail
+from tenure.model.containers import AmountsKind, ListKind, MapKind, PairsKind, QuantityKind
+from tenure.model.entries import EntryKind, EntryValues
+from tenure.model.kinds import BooleanKind, IntegerKind, TextKind, ValueKind
+from tenure.model.records import RecordField, kind_of, record_of
+from tenure.model.report import BAD, ProblemReport, Trail
 from tenure.model.resources import GPU, MEMORY
 from tenure.model.scalars import resolve_scalar
 from tenure.model.selectors import Affinity, HostPort, SpreadConstraint, Toleration
@@ -28,17 +28,17 @@ _EVALUATED_VOLUMES = frozenset(
 _NOT_EVALUATED_TERMS = ("namespaceSelector", "mismatchLabelKeys")
 """Keys of a pod affinity term that are not evaluated."""
 
-_ANNOTATIONS: dict[str, tuple[str, Kind]] = {
+_ANNOTATIONS: dict[str, tuple[str, ValueKind]] = {
     "tenure.dev/gpu-fraction": ("gpu_fraction", QuantityKind(GPU, milli=True)),
     "tenure.dev/gpu-memory": ("gpu_memory", QuantityKind(MEMORY)),
-    "tenure.dev/gpu-devices": ("gpu_devices", Integer(1, 1024)),
+    "tenure.dev/gpu-devices": ("gpu_devices", IntegerKind(1, 1024)),
     "tenure.dev/min-member": ("min_member", kind_of(Count)),
 }
 
 Amounts = dict[str, int]
 
 
-class Anything(Kind):
+class AnyKind(ValueKind):
     """A value that is taken as it is."""
 
     def parse(self, value: Any) -> Any:
@@ -46,10 +46,10 @@ class Anything(Kind):
         return value
 
 
-class AffinityKind(Kind):
+class AffinityKind(ValueKind):
     """A pod's affinity, as an `Affinity` and the names of what in it is not evaluated."""
 
-    def decode(self, value: Any, at: Trail, report: Report) -> tuple[Any, tuple[str, ...]]:
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> tuple[Any, tuple[str, ...]]:
         """Read the affinity without the keys that are not evaluated."""
         found: list[str] = []
         return record_of(Affinity).decode(_without_terms(value, found), at, report), tuple(dict.fromkeys(found))
@@ -70,51 +70,62 @@ def _without_terms(value: Any, found: list[str]) -> Any:
     return kept
 
 
-def entry_of(title: str, /, **kinds: Kind) -> Entry:
+def entry_of(title: str, /, **kinds: ValueKind) -> EntryKind:
     """Give an entry of a manifest: of what is not named here it may say what it likes."""
-    fields = [Field(key, key, kind) for key, kind in kinds.items()]
-    return Entry(dict, fields, name=title, lenient=True)
+    fields = [RecordField(key, key, kind) for key, kind in kinds.items()]
+    return EntryKind(dict, fields, name=title, lenient=True)
 
 
 @cache
-def metadata_entry() -> Entry:
+def metadata_entry() -> EntryKind:
     """Give the entry of an object's metadata."""
     return entry_of(
-        "metadata", name=Text(), generateName=Text(), namespace=Text(), labels=Map(Text()), annotations=Map(Text())
+        "metadata",
+        name=TextKind(),
+        generateName=TextKind(),
+        namespace=TextKind(),
+        labels=MapKind(TextKind()),
+        annotations=MapKind(TextKind()),
     )
 
 
 @cache
-def pod_entry() -> Entry:
+def pod_entry() -> EntryKind:
     """Give the entry of a pod's spec."""
     resources = entry_of("resources", requests=AmountsKind(), limits=AmountsKind())
     port = entry_of(
-        "port", hostPort=Integer(0, 65_535), containerPort=Integer(0, 65_535), hostIP=Text(), protocol=Text()
+        "port",
+        hostPort=IntegerKind(0, 65_535),
+        containerPort=IntegerKind(0, 65_535),
+        hostIP=TextKind(),
+        protocol=TextKind(),
     )
-    container = entry_of("container", name=Text(), resources=resources, ports=Listing(port), restartPolicy=Text())
+    container = entry_of(
+        "container", name=TextKind(), resources=resources, ports=ListKind(port), restartPolicy=TextKind()
+    )
     return entry_of(
         "spec",
-        containers=Listing(container),
-        initContainers=Listing(container),
+        containers=ListKind(container),
+        initContainers=ListKind(container),
         overhead=AmountsKind(),
         resources=resources,
-        nodeName=Text(),
+        nodeName=TextKind(),
         nodeSelector=PairsKind(),
         affinity=AffinityKind(),
-        tolerations=Listing(record_of(Toleration)),
-        topologySpreadConstraints=Listing(record_of(SpreadConstraint)),
-        schedulingGates=Listing(Anything()),
+        tolerations=ListKind(record_of(Toleration)),
+        topologySpreadConstraints=ListKind(record_of(SpreadConstraint)),
+        schedulingGates=ListKind(AnyKind()),
         priority=kind_of(Priority),
-        priorityClassName=Text(),
-        hostNetwork=Boolean(),
+        priorityClassName=TextKind(),
+        hostNetwork=BooleanKind(),
         terminationGracePeriodSeconds=kind_of(Ordinal),
-        volumes=Listing(Map(Anything())),
-        resourceClaims=Listing(Map(Anything())),
+        volumes=ListKind(MapKind(AnyKind())),
+        resourceClaims=ListKind(MapKind(AnyKind())),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodSpec:
+class PodFields:
     """What a pod's spec says for its task: attributes of a `TaskSpec`, and beside them what the task has itself.
 
     ``priority`` is None where the spec gives none, whatever its ``priority_class``.
@@ -127,7 +138,7 @@ class PodSpec:
     grace_period: int | None
 
 
-def read_pod(read: Read, metadata: Mapping[str, Any], report: Report) -> PodSpec:
+def read_pod(read: EntryValues, metadata: Mapping[str, Any], report: ProblemReport) -> PodFields:
     """Make what a pod asks for of its spec and its metadata."""
     at, spec = read
     affinity, not_evaluated = spec.get("affinity", (None, ()))
@@ -147,7 +158,7 @@ def read_pod(read: Read, metadata: Mapping[str, Any], report: Report) -> PodSpec
     if not spec.get("containers"):
         report.add((at, "containers"), "is missing; a pod has at least one container")
     seconds = spec.get("terminationGracePeriodSeconds")
-    return PodSpec(
+    return PodFields(
         asked=asked,
         is_gated=bool(spec.get("schedulingGates")),
         priority=spec.get("priority"),
@@ -156,7 +167,7 @@ def read_pod(read: Read, metadata: Mapping[str, Any], report: Report) -> PodSpec
     )
 
 
-def _values(reads: Iterable[Read]) -> list[dict[str, Any]]:
+def _values(reads: Iterable[EntryValues]) -> list[dict[str, Any]]:
     return [read.values for read in reads]
 
 
@@ -185,7 +196,7 @@ def _pod_requests(spec: Mapping[str, Any]) -> Amounts:
     return _sum(total, spec.get("overhead", {}))
 
 
-def _requests(resources: Read | None) -> Amounts:
+def _requests(resources: EntryValues | None) -> Amounts:
     """Give requests; a limit stands in for a request that is missing, as the API server has it."""
     values = resources.values if resources is not None else {}
     return {**values.get("limits", {}), **values.get("requests", {})}
@@ -225,7 +236,7 @@ def _unsupported(spec: Mapping[str, Any]) -> Iterable[str]:
         yield f"resource claim {claim.get('name', '')}"
 
 
-def read_annotations(metadata: Read, report: Report) -> dict[str, Any]:
+def read_annotations(metadata: EntryValues, report: ProblemReport) -> dict[str, Any]:
     """Read the annotations that mean something: by attribute, parts of a GPU as the short forms of cluster files."""
     annotations = metadata.values.get("annotations", {})
     asked = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tenure.model.kinds import Boolean
+from tenure.model.kinds import BooleanKind
 from tenure.model.pods import entry_of, metadata_entry
 from tenure.model.records import kind_of
-from tenure.model.report import BAD, Report, Trail
+from tenure.model.report import BAD, ProblemReport, Trail
 from tenure.model.vocabulary import Priority
 from tenure.model.workload import OPT_OUT
 
@@ -37,10 +37,10 @@ class PriorityClasses:
         """Give the class of a name; None if there is none of that name."""
         return self.known.get(name) if name else self.default
 
-    def read(self, value: object, at: Trail, report: Report) -> None:
+    def read(self, value: object, at: Trail, report: ProblemReport) -> None:
         """Read a manifest of ``scheduling.k8s.io/v1``, and keep the class that it makes."""
         entry = entry_of(
-            "PriorityClass", metadata=metadata_entry(), value=kind_of(Priority), globalDefault=Boolean()
+            "PriorityClass", metadata=metadata_entry(), value=kind_of(Priority), globalDefault=BooleanKind()
         ).decode(value, at, report)
         if entry is BAD:
             return

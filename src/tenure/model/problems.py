@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class InputProblem:
     """One thing that is wrong, where, and what would be right.
 
     ``line`` counts from 1; 0 where there is none (a command-line value, a file that cannot be read).
@@ -29,7 +29,7 @@ class Problem:
 class InvalidInputError(Exception):
     """An input has problems; nothing of it was applied."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[InputProblem]) -> None:
         self.problems = tuple(problems)
         super().__init__(self.problems)
 

@@ -10,9 +10,9 @@ from functools import cache
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from tenure.model import containers, kinds, vocabulary
-from tenure.model.kinds import Definitions, Kind, Schema, describe
+from tenure.model.kinds import Definitions, Schema, ValueKind, describe
 from tenure.model.problems import nearest
-from tenure.model.report import BAD, Report, Trail
+from tenure.model.report import BAD, ProblemReport, Trail
 
 Check = Callable[[Any], Iterable[tuple[str, str]]]
 """What is wrong with a value as a whole: pairs of a key (empty for the whole) and a message."""
@@ -25,17 +25,17 @@ _FEW_KEYS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class RecordField:
     """A key of a mapping. ``attribute`` is the dataclass's name for it, ``default`` what stands when it is left out."""
 
     key: str
     attribute: str
-    kind: Kind
+    kind: ValueKind
     default: Any = None
     required: bool = False
 
 
-class Record(Kind):
+class RecordKind(ValueKind):
     """A mapping with known keys that becomes an object. A key with nothing behind it counts as left out.
 
     Unknown keys are problems, but for those that are ``ignored``; a ``lenient`` record ignores them all.
@@ -44,7 +44,7 @@ class Record(Kind):
     def __init__(
         self,
         cls: type,
-        fields: Iterable[Field] | None = None,
+        fields: Iterable[RecordField] | None = None,
         *,
         name: str = "",
         ignored: Iterable[str] = (),
@@ -55,18 +55,18 @@ class Record(Kind):
         self.ignored = frozenset(ignored)
         self.lenient = lenient
         self._given = tuple(fields) if fields is not None else None
-        self._fields: dict[str, Field] | None = None
+        self._fields: dict[str, RecordField] | None = None
         self._required: tuple[str, ...] | None = None
 
     @property
-    def fields(self) -> dict[str, Field]:
+    def fields(self) -> dict[str, RecordField]:
         """The fields by key. Found on first use: types may refer to themselves."""
         if self._fields is None:
             listed = self._given if self._given is not None else fields_of(self.cls)
             self._fields = {field.key: field for field in listed}
         return self._fields
 
-    def decode(self, value: Any, at: Trail, report: Report) -> Any:
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> Any:
         """Read an object."""
         values = self.read(value, at, report)
         if values is BAD:
@@ -75,7 +75,7 @@ class Record(Kind):
         check_value(made, at, report)
         return made
 
-    def read(self, value: Any, at: Trail, report: Report) -> dict[str, Any]:
+    def read(self, value: Any, at: Trail, report: ProblemReport) -> dict[str, Any]:
         """Read the values that are there, by attribute; `BAD` if a required one is missing or cannot be read."""
         if not isinstance(value, dict):
             report.add(
@@ -129,7 +129,7 @@ class Record(Kind):
             definitions[self.name] = described
         return {"$ref": f"#/$defs/{self.name}"}
 
-    def _unknown(self, key: str, at: Trail, report: Report) -> None:
+    def _unknown(self, key: str, at: Trail, report: ProblemReport) -> None:
         if self.lenient or key in self.ignored:
             return
         hint = nearest(key, self.fields)
@@ -141,7 +141,7 @@ class Record(Kind):
         return list(self.required or self.fields)[:3]
 
 
-def write_field(field: Field, value: Any) -> Any:
+def write_field(field: RecordField, value: Any) -> Any:
     """Write one field of an object; a marker where it is as by default."""
     current = getattr(value, field.attribute)
     if current is None or (not field.required and current == field.default and type(current) is type(field.default)):
@@ -150,16 +150,16 @@ def write_field(field: Field, value: Any) -> Any:
 
 
 @cache
-def record_of(cls: type) -> Record:
+def record_of(cls: type) -> RecordKind:
     """Give the record of a dataclass."""
-    return Record(cls, ignored=_IGNORED.get(cls.__name__, ()))
+    return RecordKind(cls, ignored=_IGNORED.get(cls.__name__, ()))
 
 
 _IGNORED = {"Toleration": ("tolerationSeconds",), "Taint": ("timeAdded",)}
 """Keys of a pod's or node's spec that decide nothing here and are passed over."""
 
 
-def fields_of(cls: type, *, skip: Iterable[str] = ()) -> Iterator[Field]:
+def fields_of(cls: type, *, skip: Iterable[str] = ()) -> Iterator[RecordField]:
     """Give the fields of a dataclass, as its types and defaults say them."""
     hints = get_type_hints(cls, include_extras=True)
     left_out = set(skip)
@@ -169,7 +169,7 @@ def fields_of(cls: type, *, skip: Iterable[str] = ()) -> Iterator[Field]:
         hint = hints[entry.name]
         default = entry.default if entry.default_factory is MISSING else entry.default_factory()
         required = default is MISSING
-        yield Field(_key_of(entry.name, hint), entry.name, kind_of(hint), None if required else default, required)
+        yield RecordField(_key_of(entry.name, hint), entry.name, kind_of(hint), None if required else default, required)
 
 
 def check_with(cls: type) -> Callable[[Check], Check]:
@@ -185,7 +185,7 @@ def check_with(cls: type) -> Callable[[Check], Check]:
     return register
 
 
-def check_value(value: Any, at: Trail, report: Report) -> None:
+def check_value(value: Any, at: Trail, report: ProblemReport) -> None:
     """Run the check that is registered for the value's class, if there is one."""
     check = _CHECKS.get(type(value))
     if check is not None:
@@ -198,13 +198,13 @@ def check_value(value: Any, at: Trail, report: Report) -> None:
 
 def _key_of(attribute: str, hint: Any) -> str:
     for extra in getattr(hint, "__metadata__", ()):
-        if isinstance(extra, vocabulary.Key):
+        if isinstance(extra, vocabulary.FieldKey):
             return extra.name
     first, *others = attribute.rstrip("_").split("_")
     return first + "".join(map(str.capitalize, others))
 
 
-def kind_of(hint: Any) -> Kind:
+def kind_of(hint: Any) -> ValueKind:
     """Give the kind of a type hint."""
     origin = get_origin(hint)
     if origin is Annotated:
@@ -212,46 +212,46 @@ def kind_of(hint: Any) -> Kind:
     if origin in (Union, types.UnionType):
         return _kind_of_union([arm for arm in get_args(hint) if arm is not type(None)])
     if origin is Literal:
-        return kinds.Choice(get_args(hint))
+        return kinds.ChoiceKind(get_args(hint))
     if origin is tuple:
-        return containers.Listing(kind_of(get_args(hint)[0]))
+        return containers.ListKind(kind_of(get_args(hint)[0]))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         key, value = get_args(hint)
-        return containers.Map(kind_of(value), kind_of(key))
+        return containers.MapKind(kind_of(value), kind_of(key))
     return _kind_of_class(hint)
 
 
-def _kind_of_annotated(hint: Any, extras: Iterable[Any]) -> Kind:
+def _kind_of_annotated(hint: Any, extras: Iterable[Any]) -> ValueKind:
     for extra in extras:
-        if isinstance(extra, Kind):
+        if isinstance(extra, ValueKind):
             return extra
         if isinstance(extra, vocabulary.Wrapped):
-            return containers.Inside(extra.key, kind_of(hint))
+            return containers.WrappedKind(extra.key, kind_of(hint))
     return kind_of(hint)
 
 
-_SIMPLE: dict[Any, Kind] = {
-    bool: kinds.Boolean(),
-    int: kinds.Integer(),
-    float: kinds.Number(),
-    str: kinds.Text(),
+_SIMPLE: dict[Any, ValueKind] = {
+    bool: kinds.BooleanKind(),
+    int: kinds.IntegerKind(),
+    float: kinds.NumberKind(),
+    str: kinds.TextKind(),
 }
 
 
-def _kind_of_class(cls: Any) -> Kind:
+def _kind_of_class(cls: Any) -> ValueKind:
     if cls in _SIMPLE:
         return _SIMPLE[cls]
     if is_dataclass(cls):
         return record_of(cls)  # type: ignore[arg-type]
     if isinstance(cls, type) and issubclass(cls, StrEnum):
-        return kinds.Choice([str(member) for member in cls], cls)
+        return kinds.ChoiceKind([str(member) for member in cls], cls)
     raise TypeError(f"no kind for {cls}")
 
 
-def _kind_of_union(arms: list[Any]) -> Kind:
+def _kind_of_union(arms: list[Any]) -> ValueKind:
     if len(arms) == 1:
         return kind_of(arms[0])
     one, many = (kind_of(arm) for arm in arms)
-    if isinstance(many, containers.Map):
+    if isinstance(many, containers.MapKind):
         return containers.OneOrMap(one, many)
     raise TypeError(f"no kind for a union of {arms}")

@@ -24,7 +24,7 @@ BAD: Final[Any] = _Bad()
 """What stands for a value that could not be read; its problem is in the report already."""
 
 
-class Report:
+class ProblemReport:
     """Problems and warnings of one document, each a path and a message."""
 
     __slots__ = ("problems", "suppressed", "warnings")

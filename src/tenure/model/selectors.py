@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from tenure.model.containers import PairsKind
-from tenure.model.kinds import EmptyMapping, Integer
+from tenure.model.kinds import EmptyMapping, IntegerKind
 from tenure.model.resources import Pairs
-from tenure.model.vocabulary import Count, Key, Wrapped
+from tenure.model.vocabulary import Count, FieldKey, Wrapped
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
-TermWeight = Annotated[int, Integer(1, 100)]
+TermWeight = Annotated[int, IntegerKind(1, 100)]
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -52,15 +52,15 @@ class PreferredNodeTerm:
     """A node term that is worth ``weight`` (1 to 100)."""
 
     weight: TermWeight
-    term: Annotated[NodeSelectorTerm, Key("preference")]
+    term: Annotated[NodeSelectorTerm, FieldKey("preference")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAffinity:
     """``required``: one of the terms matches; ``None`` means no requirement."""
 
-    required: Annotated[tuple[NodeSelectorTerm, ...] | None, Key(REQUIRED), Wrapped("nodeSelectorTerms")] = None
-    preferred: Annotated[tuple[PreferredNodeTerm, ...], Key(PREFERRED)] = ()
+    required: Annotated[tuple[NodeSelectorTerm, ...] | None, FieldKey(REQUIRED), Wrapped("nodeSelectorTerms")] = None
+    preferred: Annotated[tuple[PreferredNodeTerm, ...], FieldKey(PREFERRED)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +72,9 @@ class PodAffinityTerm:
     """
 
     topology_key: str
-    selector: Annotated[LabelSelector | None, Key("labelSelector")] = None
+    selector: Annotated[LabelSelector | None, FieldKey("labelSelector")] = None
     namespaces: tuple[str, ...] = ()
-    all_namespaces: Annotated[bool, Key("namespaceSelector"), EmptyMapping()] = False
+    all_namespaces: Annotated[bool, FieldKey("namespaceSelector"), EmptyMapping()] = False
     match_label_keys: tuple[str, ...] = ()
 
 
@@ -83,24 +83,24 @@ class PreferredPodTerm:
     """A pod term that is worth ``weight`` (1 to 100)."""
 
     weight: TermWeight
-    term: Annotated[PodAffinityTerm, Key("podAffinityTerm")]
+    term: Annotated[PodAffinityTerm, FieldKey("podAffinityTerm")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodAffinity:
     """Terms over tasks that are already placed; used for affinity and for anti-affinity."""
 
-    required: Annotated[tuple[PodAffinityTerm, ...], Key(REQUIRED)] = ()
-    preferred: Annotated[tuple[PreferredPodTerm, ...], Key(PREFERRED)] = ()
+    required: Annotated[tuple[PodAffinityTerm, ...], FieldKey(REQUIRED)] = ()
+    preferred: Annotated[tuple[PreferredPodTerm, ...], FieldKey(PREFERRED)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Affinity:
     """The three kinds of affinity of a pod's spec."""
 
-    node: Annotated[NodeAffinity | None, Key("nodeAffinity")] = None
-    pod: Annotated[PodAffinity | None, Key("podAffinity")] = None
-    pod_anti: Annotated[PodAffinity | None, Key("podAntiAffinity")] = None
+    node: Annotated[NodeAffinity | None, FieldKey("nodeAffinity")] = None
+    pod: Annotated[PodAffinity | None, FieldKey("podAffinity")] = None
+    pod_anti: Annotated[PodAffinity | None, FieldKey("podAntiAffinity")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ class SpreadConstraint:
     max_skew: Count
     topology_key: str
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"] = "DoNotSchedule"
-    selector: Annotated[LabelSelector | None, Key("labelSelector")] = None
+    selector: Annotated[LabelSelector | None, FieldKey("labelSelector")] = None
     min_domains: Count | None = None
     match_label_keys: tuple[str, ...] = ()
     node_affinity_policy: Literal["Honor", "Ignore"] = "Honor"
@@ -140,9 +140,9 @@ class SpreadConstraint:
 class HostPort:
     """A port of the node that a task occupies. ``ip`` ``0.0.0.0`` collides with every address."""
 
-    port: Annotated[int, Key("hostPort"), Integer(1, 65_535)]
+    port: Annotated[int, FieldKey("hostPort"), IntegerKind(1, 65_535)]
     protocol: Literal["TCP", "UDP", "SCTP"] = "TCP"
-    ip: Annotated[str, Key("hostIP")] = "0.0.0.0"  # noqa: S104  the API's own default, nothing listens here
+    ip: Annotated[str, FieldKey("hostIP")] = "0.0.0.0"  # noqa: S104  the API's own default, nothing listens here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
-from tenure.model.containers import Listing, Map, OneOrMap
-from tenure.model.kinds import Choice, CountOrPercent, Name, Number
+from tenure.model.containers import ListKind, MapKind, OneOrMap
+from tenure.model.kinds import ChoiceKind, CountOrPercent, NameKind, NumberKind
 from tenure.model.selectors import LabelSelector
 from tenure.model.vocabulary import (
     Count,
     Duration,
-    Key,
+    FieldKey,
     NameText,
     Ordinal,
     PositiveDuration,
@@ -55,7 +55,7 @@ class MinRuntimeSettings:
 
     method: Literal["lca", "queue"] = "lca"
     starts_at: Literal["allocated", "running"] = "allocated"
-    applies_to: Annotated[tuple[Cause, ...], Listing(Choice(CAUSES), distinct=True)] = DEFAULT_APPLIES_TO
+    applies_to: Annotated[tuple[Cause, ...], ListKind(ChoiceKind(CAUSES), distinct=True)] = DEFAULT_APPLIES_TO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ class BackgroundSettings:
     interval: PositiveDuration | None = None
     objective: Annotated[
         Objective | dict[Objective, float],
-        OneOrMap(Choice(OBJECTIVES), Map(Number(), Choice(OBJECTIVES))),
+        OneOrMap(ChoiceKind(OBJECTIVES), MapKind(NumberKind(), ChoiceKind(OBJECTIVES))),
     ] = field(default_factory=lambda: {"placement": 1.0})
     min_gain: Weight = 0.01
 
@@ -181,7 +181,7 @@ class NewNodeSettings:
 class ReschedulerSettings:
     """When running tasks are moved, and how. ``schedulers``: others whose pods may be moved as well."""
 
-    schedulers: Annotated[tuple[NameText, ...], Listing(Name(), distinct=True)] = ()
+    schedulers: Annotated[tuple[NameText, ...], ListKind(NameKind(), distinct=True)] = ()
     pending_for: Duration = MINUTE
     settle: Duration = HOUR
     moves: Literal["evict-first", "reserve-first"] = "evict-first"
@@ -204,7 +204,7 @@ class IdleSettings:
 class NominatorSettings:
     """Nominators beside `expected-runtime`."""
 
-    over_share: Annotated[bool, Key("over-share")] = False
+    over_share: Annotated[bool, FieldKey("over-share")] = False
     idle: IdleSettings = field(default_factory=IdleSettings)
 
 
@@ -212,10 +212,10 @@ class NominatorSettings:
 class Settings:
     """Everything under ``scheduler:``. ``placement`` is one policy, or weights by policy."""
 
-    actions: Annotated[tuple[Action, ...], Listing(Choice(DEFAULT_ACTIONS), distinct=True)] = DEFAULT_ACTIONS
+    actions: Annotated[tuple[Action, ...], ListKind(ChoiceKind(DEFAULT_ACTIONS), distinct=True)] = DEFAULT_ACTIONS
     placement: Annotated[
         Policy | dict[Policy, float],
-        OneOrMap(Choice(POLICIES), Map(Number(), Choice(POLICIES))),
+        OneOrMap(ChoiceKind(POLICIES), MapKind(NumberKind(), ChoiceKind(POLICIES))),
     ] = "binpack"
     backfill: Literal["none", "easy"] = "none"
     preempt_min_runtime: Duration = 0

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import IO, Any, cast
 
-from tenure.model.problems import InvalidInputError, Problem
-from tenure.model.report import Path, Report, path_text
+from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.report import Path, ProblemReport, path_text
 
 MAX_YAML = 16 * 1024 * 1024
 """Bytes of YAML that are read; about 35,000 workloads of three tasks each."""
@@ -39,20 +39,20 @@ class Document:
     value: Any
     locate: Locate = field(repr=False)
 
-    def problems(self, found: Iterable[tuple[Path, str]]) -> tuple[Problem, ...]:
+    def problems(self, found: Iterable[tuple[Path, str]]) -> tuple[InputProblem, ...]:
         """Turn paths and messages into problems with lines, in the order of the file."""
         listed = list(dict.fromkeys(found))
         lines = self.locate({path for path, _ in listed}) if listed else {}
-        made = [Problem(self.file, lines.get(path, 0), path_text(path), message) for path, message in listed]
+        made = [InputProblem(self.file, lines.get(path, 0), path_text(path), message) for path, message in listed]
         return tuple(sorted(made, key=lambda problem: problem.line))
 
-    def require_clean(self, report: Report) -> None:
+    def require_clean(self, report: ProblemReport) -> None:
         """Raise what the report holds, if it holds problems."""
         if not report.problems:
             return
         problems = self.problems(report.problems)
         if report.suppressed:
-            problems += (Problem(self.file, 0, "", f"{report.suppressed} further problems are not shown"),)
+            problems += (InputProblem(self.file, 0, "", f"{report.suppressed} further problems are not shown"),)
         raise InvalidInputError(problems)
 
 
@@ -68,7 +68,11 @@ def read_document(path: str | FilePath) -> Document:
     documents = read_documents(path)
     if len(documents) != 1:
         raise InvalidInputError(
-            [Problem(str(path), 0, "", f"holds {len(documents)} documents; one is expected, without '---' in between")]
+            [
+                InputProblem(
+                    str(path), 0, "", f"holds {len(documents)} documents; one is expected, without '---' in between"
+                )
+            ]
         )
     return documents[0]
 
@@ -163,8 +167,8 @@ def _decode(name: str, data: bytes) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         message = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8 text"
-        raise InvalidInputError([Problem(name, line, "", message)]) from None
+        raise InvalidInputError([InputProblem(name, line, "", message)]) from None
 
 
 def _fault(name: str, message: str) -> InvalidInputError:
-    return InvalidInputError([Problem(name, 0, "", message)])
+    return InvalidInputError([InputProblem(name, 0, "", message)])

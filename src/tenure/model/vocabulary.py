@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from tenure.model.containers import AmountsKind, QuantityKind
-from tenure.model.kinds import INT32, DurationKind, Integer, Name, Number, ShareKind, TimeKind
+from tenure.model.kinds import INT32, DurationKind, IntegerKind, NameKind, NumberKind, ShareKind, TimeKind
 
 
-class Key:
+class FieldKey:
     """The key that a field has in files, where it is not the field's own name in camelCase."""
 
     def __init__(self, name: str) -> None:
@@ -27,12 +27,12 @@ Duration = Annotated[int, DurationKind()]
 PositiveDuration = Annotated[int, DurationKind(positive=True)]
 SignedDuration = Annotated[int, DurationKind(signed=True)]
 Time = Annotated[int, TimeKind()]
-Priority = Annotated[int, Integer(-INT32, INT32 - 1)]
-Count = Annotated[int, Integer(1, INT32 - 1)]
-Ordinal = Annotated[int, Integer(0, INT32 - 1)]
-Weight = Annotated[float, Number()]
+Priority = Annotated[int, IntegerKind(-INT32, INT32 - 1)]
+Count = Annotated[int, IntegerKind(1, INT32 - 1)]
+Ordinal = Annotated[int, IntegerKind(0, INT32 - 1)]
+Weight = Annotated[float, NumberKind()]
 Share = Annotated[float, ShareKind()]
 Bytes = Annotated[int, QuantityKind("memory")]
-NameText = Annotated[str, Name()]
+NameText = Annotated[str, NameKind()]
 WholeAmounts = Annotated[Mapping[str, int], AmountsKind()]
 MilliAmounts = Annotated[Mapping[str, int], AmountsKind(milli=True)]

@@ -7,13 +7,13 @@ from enum import StrEnum
 from typing import Annotated
 
 from tenure.model.containers import AmountsKind, PairsKind
-from tenure.model.kinds import Constant
+from tenure.model.kinds import ConstantKind
 from tenure.model.resources import Amounts, Labels, Pairs
 from tenure.model.selectors import Affinity, HostPort, SpreadConstraint, Toleration, Topology
 from tenure.model.vocabulary import (
     Count,
     Duration,
-    Key,
+    FieldKey,
     MilliAmounts,
     NameText,
     Ordinal,
@@ -73,7 +73,7 @@ class TaskSpec:
     node_selector: Annotated[Pairs, PairsKind()] = ()
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
-    spread: Annotated[tuple[SpreadConstraint, ...], Key("topologySpreadConstraints")] = ()
+    spread: Annotated[tuple[SpreadConstraint, ...], FieldKey("topologySpreadConstraints")] = ()
     host_ports: tuple[HostPort, ...] = ()
     unsupported: tuple[str, ...] = ()
 
@@ -93,7 +93,7 @@ class Notice:
 
     deadline: Time
     cause: str
-    beneficiary: Annotated[str | None, Key("for")] = None
+    beneficiary: Annotated[str | None, FieldKey("for")] = None
     at: Time | None = None
 
 
@@ -120,7 +120,7 @@ class Task:
     notice: Notice | None = None
     ready: bool = True
     role: str | None = None
-    never_terminates: Annotated[bool, Key("terminates"), Constant("never")] = False
+    never_terminates: Annotated[bool, FieldKey("terminates"), ConstantKind("never")] = False
     usage: MilliAmounts | None = None
     usage_for: Duration | None = None
     annotations: Labels = field(default_factory=dict)

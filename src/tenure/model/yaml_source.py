@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import yaml
 
-from tenure.model.problems import InvalidInputError, Problem, shorten
+from tenure.model.problems import InputProblem, InvalidInputError, shorten
 from tenure.model.report import Path, path_text
 from tenure.model.scalars import resolve_scalar
 from tenure.model.source import Document, Lines
@@ -60,7 +60,7 @@ class _Reader:
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._plain: dict[str, Any] = {}
         self._count = 0
-        self._problems: list[Problem] = []
+        self._problems: list[InputProblem] = []
 
     def read(self) -> list[Any]:
         values = []
@@ -83,7 +83,7 @@ class _Reader:
             value = self._scalar(event, path)
         elif len(path) >= MAX_DEPTH:
             message = f"is nested deeper than {MAX_DEPTH} levels; a file needs about ten"
-            raise InvalidInputError([Problem(self._name, _line(event), path_text(path[:5]) + "…", message)])
+            raise InvalidInputError([InputProblem(self._name, _line(event), path_text(path[:5]) + "…", message)])
         else:
             self._check_tag(event, path)
             value = self._sequence(path) if kind is yaml.SequenceStartEvent else self._mapping(path)
@@ -136,7 +136,7 @@ class _Reader:
         if isinstance(value, str):
             return value
         raise InvalidInputError(
-            [Problem(self._name, _line(event), path_text(path), "a key is not text; write 'key: value'")]
+            [InputProblem(self._name, _line(event), path_text(path), "a key is not text; write 'key: value'")]
         )
 
     def _merged(self, event: Any, value: Any, path: Path) -> list[dict[str, Any]]:
@@ -156,28 +156,32 @@ class _Reader:
         self._count += size
         if self._count > MAX_VALUES:
             message = f"aliases expand to more than {MAX_VALUES:,} values; write less of them"
-            raise InvalidInputError([Problem(self._name, _line(event), path_text(path), message)])
+            raise InvalidInputError([InputProblem(self._name, _line(event), path_text(path), message)])
         return value
 
     def _fault(self, event: Any, path: Path, message: str) -> None:
-        self._problems.append(Problem(self._name, _line(event), path_text(path), message))
+        self._problems.append(InputProblem(self._name, _line(event), path_text(path), message))
 
 
-def _syntax_problem(name: str, text: str, error: Any) -> Problem:
+def _syntax_problem(name: str, text: str, error: Any) -> InputProblem:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is None:
         # libyaml's reader refuses some characters outright and counts in bytes
         position = getattr(error, "position", 0)
         line = text.encode()[:position].count(b"\n") + 1
-        return Problem(name, line, "", f"is not YAML: {getattr(error, 'reason', 'unreadable')}; remove the character")
+        return InputProblem(
+            name, line, "", f"is not YAML: {getattr(error, 'reason', 'unreadable')}; remove the character"
+        )
     rows = text.split("\n")
     row = rows[mark.line] if mark.line < len(rows) else ""
     if row[: mark.column + 1].strip(" -").startswith("\t"):
-        return Problem(name, mark.line + 1, "", "is not YAML: a tab stands where spaces are due; indent with spaces")
+        return InputProblem(
+            name, mark.line + 1, "", "is not YAML: a tab stands where spaces are due; indent with spaces"
+        )
     context = getattr(error, "context", None)
     problem = getattr(error, "problem", None) or "unreadable"
     what = f"{problem} {context}" if context else problem
-    return Problem(name, mark.line + 1, "", f"is not YAML: {what} (column {mark.column + 1})")
+    return InputProblem(name, mark.line + 1, "", f"is not YAML: {what} (column {mark.column + 1})")
 
 
 def _locate(text: str, number: int, paths: Iterable[Path]) -> Lines:

@@ -29,7 +29,7 @@ REASONS: tuple[SkipReason, ...] = get_args(SkipReason)
 
 
 @dataclass(frozen=True, slots=True)
-class Nomination:
+class RequeueNomination:
     """One candidate of one plugin. ``since`` (µs since the epoch) is when it became eligible, if that is known.
 
     ``runtime`` and ``expected`` are in µs, for the plugins that compare them.
@@ -42,7 +42,7 @@ class Nomination:
 
 
 @dataclass(frozen=True, slots=True)
-class Skip:
+class NominationSkip:
     """A workload that is none of a plugin's candidates, and the reason."""
 
     workload: str
@@ -51,7 +51,7 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class NominationContext:
     """What nominators look at, none of which they may change.
 
     ``due`` are the running workloads that may have reached their expected runtime, and perhaps others; ``everyone``
@@ -66,11 +66,11 @@ class Scene:
 
 
 @dataclass(slots=True)
-class Findings:
+class NominatorFindings:
     """What one plugin found. ``reports`` are settings that are wrong: workload and sentence."""
 
-    nominations: list[Nomination] = field(default_factory=list)
-    skips: list[Skip] = field(default_factory=list)
+    nominations: list[RequeueNomination] = field(default_factory=list)
+    skips: list[NominationSkip] = field(default_factory=list)
     reports: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -81,11 +81,11 @@ class Nominator(Protocol):
     def name(self) -> str:
         """Name of the plugin; it stands in counters, so it is fixed."""
 
-    def nominate(self, scene: Scene) -> Findings:
+    def nominate(self, scene: NominationContext) -> NominatorFindings:
         """Name candidates; without side effects."""
 
 
-def held_back(scene: Scene, workload: WorkloadState) -> SkipReason | None:
+def held_back(scene: NominationContext, workload: WorkloadState) -> SkipReason | None:
     """Give the first reason why a workload that some plugin has in mind is no candidate, whatever the plugin."""
     if not workload.occupied():
         return "not_running"
@@ -94,7 +94,7 @@ def held_back(scene: Scene, workload: WorkloadState) -> SkipReason | None:
     return cooling(scene, workload)
 
 
-def cooling(scene: Scene, workload: WorkloadState) -> SkipReason | None:
+def cooling(scene: NominationContext, workload: WorkloadState) -> SkipReason | None:
     """Give the reason why a running workload has to be left alone for the time being."""
     if workload.not_before is not None and scene.session.now < workload.not_before:
         return "cooldown"

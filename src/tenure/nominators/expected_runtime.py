@@ -7,7 +7,14 @@ from typing import ClassVar
 from tenure.engine import expectation
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
-from tenure.nominators.contract import Findings, Nomination, Scene, Skip, SkipReason, cooling
+from tenure.nominators.contract import (
+    NominationContext,
+    NominationSkip,
+    NominatorFindings,
+    RequeueNomination,
+    SkipReason,
+    cooling,
+)
 
 
 class ExpectedRuntime:
@@ -15,9 +22,9 @@ class ExpectedRuntime:
 
     name: ClassVar[str] = "expected-runtime"
 
-    def nominate(self, scene: Scene) -> Findings:
+    def nominate(self, scene: NominationContext) -> NominatorFindings:
         """Name what has reached its expected runtime, and say of the others that have one why they are none."""
-        found, session = Findings(), scene.session
+        found, session = NominatorFindings(), scene.session
         for workload in scene.due:
             if workload.leaf < 0 or not (workload.expected or workload.unclear) or _opted_out(workload):
                 continue
@@ -34,12 +41,12 @@ class ExpectedRuntime:
                 reason = cooling(scene, workload)
                 if reason is None:
                     since = max(workload.started_at + workload.expected, workload.not_before or 0)
-                    found.nominations.append(Nomination(workload.key, since, runtime, workload.expected))
+                    found.nominations.append(RequeueNomination(workload.key, since, runtime, workload.expected))
             if reason is not None:
-                found.skips.append(Skip(workload.key, self.name, reason))
+                found.skips.append(NominationSkip(workload.key, self.name, reason))
         return found
 
-    def _report_times(self, found: Findings, session: Session, workload: WorkloadState) -> None:
+    def _report_times(self, found: NominatorFindings, session: Session, workload: WorkloadState) -> None:
         """Report settings that count once a workload is overdue, and cannot be read."""
         model = workload.model
         delay = expectation.requeue_delay(model, session.above(workload.leaf), session.settings)

@@ -8,7 +8,13 @@ from tenure.engine.nodes import NodeTable
 from tenure.engine.workloads import TaskState
 from tenure.model.resources import GPU
 from tenure.model.settings import IdleSettings
-from tenure.nominators.contract import Findings, Nomination, Scene, Skip, held_back
+from tenure.nominators.contract import (
+    NominationContext,
+    NominationSkip,
+    NominatorFindings,
+    RequeueNomination,
+    held_back,
+)
 
 
 class Idle:
@@ -19,12 +25,12 @@ class Idle:
     def __init__(self, settings: IdleSettings) -> None:
         self.settings = settings
 
-    def nominate(self, scene: Scene) -> Findings:
+    def nominate(self, scene: NominationContext) -> NominatorFindings:
         """Name what uses less of each of its GPUs than the threshold, and has done so for long enough.
 
         Every task that holds GPUs has to say so: one that is busy, or that nobody measures, keeps its workload.
         """
-        found, session = Findings(), scene.session
+        found, session = NominatorFindings(), scene.session
         row = session.nodes.gpu_row
         if row < 0:
             return found
@@ -36,11 +42,11 @@ class Idle:
                 continue
             reason = held_back(scene, workload)
             if reason is not None:
-                found.skips.append(Skip(workload.key, self.name, reason))
+                found.skips.append(NominationSkip(workload.key, self.name, reason))
                 continue
             lasted = min(t.model.usage_for or 0 for t in holding)
             since = max(session.now - lasted + self.settings.for_, workload.not_before or 0)
-            found.nominations.append(Nomination(workload.key, since))
+            found.nominations.append(RequeueNomination(workload.key, since))
         return found
 
     def _is_idle(self, task: TaskState, held: int) -> bool:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tenure.engine.workloads import WorkloadState
-from tenure.nominators.contract import Findings, Nomination, Scene, Skip, held_back
+from tenure.nominators.contract import (
+    NominationContext,
+    NominationSkip,
+    NominatorFindings,
+    RequeueNomination,
+    held_back,
+)
 
 
 class OverShare:
@@ -13,9 +19,9 @@ class OverShare:
 
     name: ClassVar[str] = "over-share"
 
-    def nominate(self, scene: Scene) -> Findings:
+    def nominate(self, scene: NominationContext) -> NominatorFindings:
         """Name what holds a resource of which its queue, or one above it, has more than its fair share."""
-        found = Findings()
+        found = NominatorFindings()
         queues, fair = scene.session.queues, scene.shares.fair
         over = {
             number: [row for row in scene.shares.rows if queues.allocated[number][row] > fair[number][row]]
@@ -27,13 +33,13 @@ class OverShare:
                 continue
             reason = held_back(scene, workload)
             if reason is None:
-                found.nominations.append(Nomination(workload.key))
+                found.nominations.append(RequeueNomination(workload.key))
             else:
-                found.skips.append(Skip(workload.key, self.name, reason))
+                found.skips.append(NominationSkip(workload.key, self.name, reason))
         return found
 
 
-def _holds(scene: Scene, workload: WorkloadState, rows: set[int]) -> bool:
+def _holds(scene: NominationContext, workload: WorkloadState, rows: set[int]) -> bool:
     nodes = scene.session.nodes
     placed = [t for t in workload.tasks if t.node >= 0 and t.active]
     return any(t.cls.amount_at(t.node, nodes)[row] for t in placed for row in rows)

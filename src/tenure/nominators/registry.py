@@ -18,7 +18,14 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from tenure.model.settings import Settings
-from tenure.nominators.contract import Findings, Nomination, Nominator, Scene, Skip, held_back
+from tenure.nominators.contract import (
+    NominationContext,
+    NominationSkip,
+    Nominator,
+    NominatorFindings,
+    RequeueNomination,
+    held_back,
+)
 from tenure.nominators.expected_runtime import ExpectedRuntime
 from tenure.nominators.idle import Idle
 from tenure.nominators.over_share import OverShare
@@ -61,7 +68,7 @@ class Registry:
         """Whether nobody can be nominated but for having reached the expected runtime."""
         return len(self.nominators) == 1
 
-    def nominate(self, scene: Scene) -> dict[str, Findings]:
+    def nominate(self, scene: NominationContext) -> dict[str, NominatorFindings]:
         """Ask all of them; what each found, by its name."""
         return {nominator.name: nominator.nominate(scene) for nominator in self.nominators}
 
@@ -88,9 +95,9 @@ class _Foreign:
         self.plugin = plugin
         self.registry = registry
 
-    def nominate(self, scene: Scene) -> Findings:
+    def nominate(self, scene: NominationContext) -> NominatorFindings:
         """Ask it about everything that runs, and check what it names."""
-        found, known = Findings(), scene.session.workloads
+        found, known = NominatorFindings(), scene.session.workloads
         running = tuple(w.model for w in scene.everyone if w.leaf >= 0 and w.occupied())
         try:
             names = sorted({str(name) for name in self.plugin.nominate(running, scene.session.now)})
@@ -103,9 +110,9 @@ class _Foreign:
                 continue
             reason = held_back(scene, known[name])
             if reason is None:
-                found.nominations.append(Nomination(name))
+                found.nominations.append(RequeueNomination(name))
             else:
-                found.skips.append(Skip(name, self.name, reason))
+                found.skips.append(NominationSkip(name, self.name, reason))
         return found
 
 

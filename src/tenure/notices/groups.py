@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from operator import add
 from typing import cast
 
-from tenure.engine.nominations import Promise, bound_together, promised, renew, withdraw
+from tenure.engine.nominations import TaskNomination, bound_together, nominated_tasks, renew, withdraw
 from tenure.engine.notices import recall
 from tenure.engine.placement import Placer
 from tenure.engine.session import Session
@@ -17,7 +17,7 @@ from tenure.model.workload import Notice
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class NoticeGroup:
     """Tasks that were told of their eviction by one cause, for one contender; where nobody benefits, of one workload.
 
     ``notices`` are what they were told, by task, in the tasks' order. ``held``: the contender holds a nomination.
@@ -28,7 +28,7 @@ class Group:
     beneficiary: str | None
     notices: dict[TaskState, Notice]
     held: bool = False
-    landings: dict[TaskState, Promise] = field(default_factory=dict)
+    landings: dict[TaskState, TaskNomination] = field(default_factory=dict)
 
     @property
     def tasks(self) -> list[TaskState]:
@@ -42,7 +42,7 @@ class Group:
             found.setdefault(task.workload, []).append(task)
         return found
 
-    def told_together(self) -> list[list[TaskState]]:
+    def noticed_together(self) -> list[list[TaskState]]:
         """Give the tasks of each workload that were told the same at the same time; a core always was."""
         found: dict[tuple[str, Notice], list[TaskState]] = {}
         for task, notice in self.notices.items():
@@ -50,9 +50,9 @@ class Group:
         return list(found.values())
 
 
-def groups_of(session: Session) -> list[Group]:
+def groups_of(session: Session) -> list[NoticeGroup]:
     """Give all groups, those first that were told first."""
-    found: dict[tuple[str, str, str], Group] = {}
+    found: dict[tuple[str, str, str], NoticeGroup] = {}
     for task in sorted(session.noticed, key=lambda t: (t.workload.key, t.index)):
         notice = task.notice
         assert notice is not None
@@ -61,15 +61,15 @@ def groups_of(session: Session) -> list[Group]:
         group = found.get(key)
         if group is None:
             contender = session.workloads.get(whose or "")
-            held = contender is not None and bool(promised(contender))
-            group = found[key] = Group(cast("Cause", notice.cause), contender, whose, {}, held)
+            held = contender is not None and bool(nominated_tasks(contender))
+            group = found[key] = NoticeGroup(cast("Cause", notice.cause), contender, whose, {}, held)
         group.notices[task] = notice
         if task.nominated >= 0:
-            group.landings[task] = Promise(task, task.nominated, task.nominated_devices, task.nominated_at)
+            group.landings[task] = TaskNomination(task, task.nominated, task.nominated_devices, task.nominated_at)
     return [g for _, g in sorted(found.items(), key=lambda item: (_told(item[1]), item[0]))]
 
 
-def _told(group: Group) -> tuple[int, int]:
+def _told(group: NoticeGroup) -> tuple[int, int]:
     return (
         min(n.deadline if n.at is None else n.at for n in group.notices.values()),
         min(n.deadline for n in group.notices.values()),
@@ -79,7 +79,7 @@ def _told(group: Group) -> tuple[int, int]:
 def lift(
     session: Session,
     placer: Placer,
-    groups: Iterable[Group],
+    groups: Iterable[NoticeGroup],
     tasks: Sequence[TaskState] = (),
     *,
     for_good: bool = False,
@@ -92,7 +92,7 @@ def lift(
     """
     chosen = list(groups)
     victims = [*(t for g in chosen for t in g.notices if t.notice is not None), *tasks]
-    own = {t for g in chosen if g.contender is not None for t in promised(g.contender) if t not in g.notices}
+    own = {t for g in chosen if g.contender is not None for t in nominated_tasks(g.contender) if t not in g.notices}
     nodes = {t.node if t.phase is TERMINATING else t.leaving for t in victims}
     there = {t.workload for node in nodes for t in session.on_node[node] if t.nominated >= 0}
     limited = {q for t in victims for q in session.queues.path[t.workload.leaf] if session.queues.limited[q]}
@@ -104,7 +104,7 @@ def lift(
     together = [g for g in together if g[0].workload in crowd or any(t.nominated in nodes for t in g)]
     withdraw(session, sorted(own, key=lambda t: (t.workload.key, t.index)))
     going = set(victims)
-    growth = [t for w in dict.fromkeys(t.workload for t in victims) for t in promised(w) if t not in going | own]
+    growth = [t for w in dict.fromkeys(t.workload for t in victims) for t in nominated_tasks(w) if t not in going | own]
     withdraw(session, growth)
     lost = [withdraw(session, group) for group in together]
     for task in victims:
@@ -125,7 +125,7 @@ def _shares(session: Session, workload: WorkloadState, queues: set[int]) -> bool
     return any(t.nominated >= 0 for t in workload.tasks)
 
 
-def _promise_again(session: Session, placer: Placer, promises: list[Promise], for_good: bool) -> bool:
+def _promise_again(session: Session, placer: Placer, promises: list[TaskNomination], for_good: bool) -> bool:
     """Promise the same room again if it is still there, and, for good, no maximum forbids it now."""
     first = promises[0]
     amount = first.task.cls.amount_at(first.node, session.nodes)

@@ -7,27 +7,27 @@ from functools import cached_property
 
 from tenure.engine.evictions import evict
 from tenure.engine.refusal import Refusal
-from tenure.engine.requeued import Requeueing
+from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.workloads import SUCCEEDED, TaskState, WorkloadState
 from tenure.model.modes import mode_of, settings_for
-from tenure.notices.groups import Group
+from tenure.notices.groups import NoticeGroup
 from tenure.quota.arming import delays
-from tenure.quota.takes import amount_of
-from tenure.quota.usage import Leaving
-from tenure.requeue.commit import Commits
-from tenure.requeue.rules import Requeue
+from tenure.quota.units import amount_of
+from tenure.quota.usage import TerminatingUsage
+from tenure.requeue.commit import RequeueCommits
+from tenure.requeue.rules import RequeueRules
 from tenure.shields.delay import delay
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
+from tenure.victims.dry_run import AcceptedSet, DryRuns
 from tenure.victims.pieces import Piece, pieces_of
 from tenure.victims.recording import Price, prices
-from tenure.victims.room import Need
-from tenure.victims.rules import Move, Preempt, Reclaim, Rules
-from tenure.victims.state import Evicting
-from tenure.victims.trial import Played, Trials
+from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.rules import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
+from tenure.victims.state import EvictionState
 
 
-class Judge:
+class NoticeJudge:
     """Judges groups one after the other, on a session on which all of them were lifted; those that pay stay evicted.
 
     ``price`` is what evicting them costs, ``placed`` what found a place by that.
@@ -40,7 +40,7 @@ class Judge:
         Gives who could be requeued as things stand, when asked.
     """
 
-    def __init__(self, state: Evicting, nominated: Callable[[], set[str]]) -> None:
+    def __init__(self, state: EvictionState, nominated: Callable[[], set[str]]) -> None:
         self.state = state
         self.session = state.session
         self._nominated = nominated
@@ -49,7 +49,7 @@ class Judge:
         self.price: Price = {}
         self.placed: list[TaskState] = []
 
-    def paying(self, group: Group) -> list[TaskState]:
+    def paying(self, group: NoticeGroup) -> list[TaskState]:
         """Give the tasks whose eviction still pays; they are evicted, and what they make room for is placed."""
         if mode_of(self.settings, group.cause) != "enforce" or group.cause not in self.settings.actions:
             return []
@@ -59,7 +59,7 @@ class Judge:
         finally:
             self.session.settings = self.settings
 
-    def _judge(self, group: Group) -> list[TaskState]:
+    def _judge(self, group: NoticeGroup) -> list[TaskState]:
         if group.cause == "stale-gang":
             return self._stale(group)
         if group.cause == "quota":
@@ -75,13 +75,13 @@ class Judge:
         return self._nominated()
 
     @cached_property
-    def leaving(self) -> Leaving:
+    def leaving(self) -> TerminatingUsage:
         """What terminates, as things were when this was first asked."""
-        return Leaving(self.session)
+        return TerminatingUsage(self.session)
 
     # -- for a contender ----------------------------------------------------------------------------------------------
 
-    def pieces(self, group: Group) -> list[Piece]:
+    def pieces(self, group: NoticeGroup) -> list[Piece]:
         """Give what may still be taken of what was announced."""
         found: list[Piece] = []
         rules = self._rules(group, ())
@@ -99,18 +99,18 @@ class Judge:
                 found += parts
         return sorted(found, key=lambda p: p.rank)
 
-    def _rules(self, group: Group, pieces: Sequence[Piece]) -> Rules:
+    def _rules(self, group: NoticeGroup, pieces: Sequence[Piece]) -> CauseRules:
         contender = group.contender
         assert contender is not None
         if group.cause == "reclaim":
-            return Reclaim(self.session, self.shares, contender)
+            return ReclaimEligibility(self.session, self.shares, contender)
         if group.cause == "preempt":
-            return Preempt(self.session, contender)
+            return PreemptRules(self.session, contender)
         if group.cause == "consolidate":
-            return Move(self.session, contender)
-        return Requeue(self.session, self.shares, contender, pieces)
+            return ConsolidateRules(self.session, contender)
+        return RequeueRules(self.session, self.shares, contender, pieces)
 
-    def contended(self, group: Group, pieces: list[Piece]) -> list[Piece]:
+    def contended(self, group: NoticeGroup, pieces: list[Piece]) -> list[Piece]:
         """Give the pieces without which the contender would not get its places; they stay evicted for it."""
         contender, kept, left = group.contender, list[Piece](), list(pieces)
         assert contender is not None
@@ -121,24 +121,24 @@ class Judge:
                 break
             chosen = self._needed(group, contender, left)
             played = None if chosen is None else self.play(group, chosen, keep=True)
-            if chosen is None or not isinstance(played, Played):
+            if chosen is None or not isinstance(played, AcceptedSet):
                 break
             self.placed += played.placed
             kept += chosen
             left = [p for p in left if p not in chosen]
         return kept
 
-    def _needed(self, group: Group, contender: WorkloadState, pieces: list[Piece]) -> list[Piece] | None:
+    def _needed(self, group: NoticeGroup, contender: WorkloadState, pieces: list[Piece]) -> list[Piece] | None:
         """Give the pieces that the contender's next step needs, none if it fits as it is; None if they do not do."""
         assert contender.step is not None
-        need, chosen = Need(self.session, contender.step), pieces
-        if need.met(()) and isinstance(self.play(group, []), Played):
+        need, chosen = RoomDemand(self.session, contender.step), pieces
+        if need.met(()) and isinstance(self.play(group, []), AcceptedSet):
             return []
         while True:
             if not chosen or not need.met(chosen):
                 return None
             verdict = self.play(group, chosen)
-            if isinstance(verdict, Played):
+            if isinstance(verdict, AcceptedSet):
                 break
             fewer = [p for p in chosen if p.workload.key != verdict.about]
             if len(fewer) == len(chosen):
@@ -146,28 +146,28 @@ class Judge:
             chosen = fewer
         for piece in reversed(chosen):
             fewer = [p for p in chosen if p is not piece]
-            if fewer and need.met(fewer) and isinstance(self.play(group, fewer), Played):
+            if fewer and need.met(fewer) and isinstance(self.play(group, fewer), AcceptedSet):
                 chosen = fewer
         return chosen
 
-    def play(self, group: Group, pieces: Sequence[Piece], *, keep: bool = False) -> Played | Refusal:
+    def play(self, group: NoticeGroup, pieces: Sequence[Piece], *, keep: bool = False) -> AcceptedSet | Refusal:
         """Play a set through for a group's contender."""
         assert group.contender is not None
-        trials = Trials(self.session, self.state.placer, self.shares, self.state.plugins, self.state.endings)
+        dry_runs = DryRuns(self.session, self.state.placer, self.shares, self.state.plugins, self.state.endings)
         if group.cause == "requeue":
-            return Commits(self.state, trials, Requeueing()).play(group.contender, pieces, keep=keep)
-        return trials.play(group.contender, pieces, self._rules(group, pieces), keep=keep)
+            return RequeueCommits(self.state, dry_runs, RequeueOutcome()).play(group.contender, pieces, keep=keep)
+        return dry_runs.play(group.contender, pieces, self._rules(group, pieces), keep=keep)
 
     # -- for nobody ---------------------------------------------------------------------------------------------------
 
-    def _stale(self, group: Group) -> list[TaskState]:
+    def _stale(self, group: NoticeGroup) -> list[TaskState]:
         (workload,) = group.by_workload()
         if workload.root.satisfied() or any(t.phase is SUCCEEDED for t in workload.tasks):
             return []
         pieces = pieces_of(self.session, workload, frozenset(), core=True)
         return self._evict(group, covering(pieces, group.tasks), workload)
 
-    def _over_max(self, group: Group) -> list[TaskState]:
+    def _over_max(self, group: NoticeGroup) -> list[TaskState]:
         """Give what still has to go because a queue uses more than its max, without breaking a guarantee."""
         (workload,) = group.by_workload()
         session = self.session
@@ -202,7 +202,7 @@ class Judge:
                 return True
         return False
 
-    def _evict(self, group: Group, parts: Sequence[Piece], workload: WorkloadState) -> list[TaskState]:
+    def _evict(self, group: NoticeGroup, parts: Sequence[Piece], workload: WorkloadState) -> list[TaskState]:
         self.price |= prices(self.state, parts, group.cause, None)
         tasks = [t for p in parts for t in p.tasks]
         if not tasks or self.state.plugins.validate(self.session, group.cause, None, tasks) is not None:

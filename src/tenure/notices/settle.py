@@ -10,27 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tenure.engine.cost import MICRO
-from tenure.engine.nominations import promised
+from tenure.engine.nominations import nominated_tasks
 from tenure.engine.notices import announce, expire, over, stand
 from tenure.engine.placement import Placer
-from tenure.engine.plan import Step
+from tenure.engine.plan import PlanStep
 from tenure.engine.session import Session
 from tenure.engine.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.modes import mode_of
-from tenure.notices.groups import Group, groups_of, lift
-from tenure.notices.judge import Judge
+from tenure.notices.groups import NoticeGroup, groups_of, lift
+from tenure.notices.judge import NoticeJudge
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
+from tenure.victims.dry_run import AcceptedSet, DryRuns
 from tenure.victims.pieces import pieces_of
 from tenure.victims.recording import Price, prices, write_placed
-from tenure.victims.room import Need
-from tenure.victims.rules import Move
-from tenure.victims.state import Evicting
-from tenure.victims.trial import Played, Trials
+from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.rules import ConsolidateRules
+from tenure.victims.state import EvictionState
 
 
 def settle_notices(
-    session: Session, placer: Placer, begin: Callable[[], Evicting], nominated: Callable[[], set[str]]
+    session: Session, placer: Placer, begin: Callable[[], EvictionState], nominated: Callable[[], set[str]]
 ) -> dict[str, str]:
     """Withdraw notices that no longer pay, and evict those whose time is over.
 
@@ -55,7 +55,7 @@ class _Settling:
     """One cycle's work."""
 
     def __init__(
-        self, session: Session, placer: Placer, begin: Callable[[], Evicting], nominated: Callable[[], set[str]]
+        self, session: Session, placer: Placer, begin: Callable[[], EvictionState], nominated: Callable[[], set[str]]
     ) -> None:
         self.session = session
         self.placer = placer
@@ -63,7 +63,7 @@ class _Settling:
         self.nominated = nominated
         self.price: Price = {}
         self.requeued: dict[str, str] = {}
-        self.state: Evicting
+        self.state: EvictionState
 
     def run(self) -> dict[str, str]:
         """Judge, withdraw, evict."""
@@ -78,7 +78,7 @@ class _Settling:
             self._go_on(group)
         return self.requeued
 
-    def _judged(self, groups: list[Group]) -> dict[Group, list[TaskState]]:
+    def _judged(self, groups: list[NoticeGroup]) -> dict[NoticeGroup, list[TaskState]]:
         """Give the tasks of each group that still have to go; nothing is changed."""
         session = self.session
         mark, epoch = session.checkpoint(), session.epoch
@@ -88,7 +88,7 @@ class _Settling:
         self.state = self.begin()
         ledger = self.state.plugins.budgets.ledger
         charged = ledger.checkpoint()
-        judge = Judge(self.state, self.nominated)
+        judge = NoticeJudge(self.state, self.nominated)
         found = {g: self._moving(g) for g in moves}
         pending = others
         while pending:  # what one group leaves may be what another needs: until nothing more is found to pay
@@ -105,7 +105,7 @@ class _Settling:
 
     # -- moves of the rescheduler -------------------------------------------------------------------------------------
 
-    def _moving(self, group: Group) -> list[TaskState]:
+    def _moving(self, group: NoticeGroup) -> list[TaskState]:
         """Give all tasks of a group that is moved, if whom they move for still needs that, or their nodes are emptied.
 
         They have their places to land, so they go as they were planned, or not at all.
@@ -126,7 +126,7 @@ class _Settling:
         session.rollback(mark, epoch=epoch)
         return group.tasks if pays else []
 
-    def _movable(self, workload: WorkloadState, tasks: list[TaskState], group: Group) -> bool:
+    def _movable(self, workload: WorkloadState, tasks: list[TaskState], group: NoticeGroup) -> bool:
         session, plugins = self.session, self.state.plugins
         refusal = preemptibility(workload) or disabled(session.queues, workload.leaf)
         refusal = refusal or plugins.filter(session, group.cause, group.contender, workload)
@@ -139,21 +139,23 @@ class _Settling:
         """Whether a contender waits that does not fit as it is."""
         if contender is None or contender.step is None or contender.entry is None:
             return False
-        if not Need(self.session, contender.step).met(()):
+        if not RoomDemand(self.session, contender.step).met(()):
             return True
-        trials = Trials(
+        dry_runs = DryRuns(
             self.session, self.state.placer, self.state.fairness.now(), self.state.plugins, self.state.endings
         )
-        return not isinstance(trials.play(contender, (), Move(self.session, contender)), Played)
+        return not isinstance(dry_runs.play(contender, (), ConsolidateRules(self.session, contender)), AcceptedSet)
 
     # -- withdrawing --------------------------------------------------------------------------------------------------
 
-    def _lift_for_good(self, changed: list[Group], kept: list[Group], paying: dict[Group, list[TaskState]]) -> None:
+    def _lift_for_good(
+        self, changed: list[NoticeGroup], kept: list[NoticeGroup], paying: dict[NoticeGroup, list[TaskState]]
+    ) -> None:
         """Undo what changes; a group whose promises do not survive that changes as well, and joins ``changed``."""
         session, state = self.session, self.state
         for group in changed:  # which grows
             contender = group.contender
-            nominations = [] if contender is None else promised(contender)
+            nominations = [] if contender is None else nominated_tasks(contender)
             if contender is None:
                 going_on = [t for t in group.notices if t not in paying[group]]
                 lost = lift(session, state.placer, (), going_on, for_good=True)
@@ -165,7 +167,7 @@ class _Settling:
                 changed.append(other)
                 paying[other] = [] if other.cause == "reschedule" else other.tasks
 
-    def _withdraw(self, group: Group, paying: list[TaskState]) -> None:
+    def _withdraw(self, group: NoticeGroup, paying: list[TaskState]) -> None:
         """Keep under notice what still pays once the rest of its group runs on."""
         state, notices = self.state, dict(group.notices)
         stays = paying if group.contender is None else self._again(group, paying)
@@ -178,13 +180,13 @@ class _Settling:
             if workload.occupied() and self.session.settings.backfill == "easy":
                 state.endings.add(workload)
 
-    def _again(self, group: Group, paying: list[TaskState]) -> list[TaskState]:
+    def _again(self, group: NoticeGroup, paying: list[TaskState]) -> list[TaskState]:
         """Evict once more those of a group that still have to go, and promise what they make room for."""
         if not paying:
             return []
         notices = {t: group.notices[t] for t in paying}
-        smaller = Group(group.cause, group.contender, group.beneficiary, notices, held=True)
-        judge = Judge(self.state, self.nominated)
+        smaller = NoticeGroup(group.cause, group.contender, group.beneficiary, notices, held=True)
+        judge = NoticeJudge(self.state, self.nominated)
         stays = judge.paying(smaller)
         self.price |= judge.price
         for task in stays:
@@ -192,18 +194,18 @@ class _Settling:
         write_placed(self.state, judge.placed)
         return stays
 
-    def _withdrawn(self, task: TaskState, group: Group) -> Step:
+    def _withdrawn(self, task: TaskState, group: NoticeGroup) -> PlanStep:
         node, whose = task.node, f" for {group.beneficiary}" if group.beneficiary is not None else ""
         text = f"{task.workload.key} runs on: its eviction by {group.cause}{whose} no longer pays"
-        return Step("withdraw", task.workload.key, task.name, self.session.nodes.names[node], task.index, node,
+        return PlanStep("withdraw", task.workload.key, task.name, self.session.nodes.names[node], task.index, node,
                     task.devices, self.state.cycle, group.cause, group.beneficiary, reason=text)  # fmt: skip
 
     # -- going on -----------------------------------------------------------------------------------------------------
 
-    def _go_on(self, group: Group) -> None:
+    def _go_on(self, group: NoticeGroup) -> None:
         """Evict those whose time is over; the others stay under notice."""
         gone = False
-        for tasks in group.told_together():
+        for tasks in group.noticed_together():
             workload = tasks[0].workload
             why = over(self.session, workload, tasks)
             if why:
@@ -214,14 +216,14 @@ class _Settling:
         if gone and group.contender is not None:
             self._renew(group.contender)
 
-    def _wait(self, group: Group, tasks: list[TaskState]) -> None:
+    def _wait(self, group: NoticeGroup, tasks: list[TaskState]) -> None:
         state = self.state
         lost = {t: self.price[t][1] for t in tasks}
         state.plugins.budgets.charge(state.session, group.cause, group.contender, lost, tasks)
         state.evicted.add(tasks[0].workload.key)
         state.wake_at(group.notices[tasks[0]].deadline)
 
-    def _evict(self, group: Group, workload: WorkloadState, tasks: list[TaskState], why: str) -> None:
+    def _evict(self, group: NoticeGroup, workload: WorkloadState, tasks: list[TaskState], why: str) -> None:
         session, state = self.session, self.state
         cost = sum(self.price[t][0] for t in tasks) / MICRO
         whose = f" to {group.beneficiary}" if group.beneficiary is not None else ""
@@ -241,11 +243,11 @@ class _Settling:
         if group.cause == "requeue" and group.beneficiary is not None:
             self.requeued[workload.key] = group.beneficiary
 
-    def _evicted(self, group: Group, task: TaskState, reason: str) -> Step:
+    def _evicted(self, group: NoticeGroup, task: TaskState, reason: str) -> PlanStep:
         session, names, notice = self.session, self.session.nodes.names, group.notices[task]
         node, devices = (task.node, task.devices) if task.phase is TERMINATING else (task.leaving, task.leaving_devices)
         price, lost, until = self.price[task]
-        return Step(
+        return PlanStep(
             "evict", task.workload.key, task.name, names[node], task.index, node, devices, self.state.cycle,
             group.cause, group.beneficiary, price / MICRO, reason,
             names[task.nominated] if task.nominated >= 0 else None, None, session.leaves_at(task), lost, until,
@@ -254,12 +256,12 @@ class _Settling:
 
     def _renew(self, contender: WorkloadState) -> None:
         """The time that a nomination may wait runs from the eviction, and not from the notice."""
-        for task in promised(contender):
+        for task in nominated_tasks(contender):
             task.nominated_at = self.session.now
-        write_placed(self.state, promised(contender))
+        write_placed(self.state, nominated_tasks(contender))
 
 
-def close(session: Session, state: Evicting | None) -> None:
+def close(session: Session, state: EvictionState | None) -> None:
     """At the end of a cycle: what was only told that it has to go keeps its times, and contends for nothing."""
     workloads = sorted({t.workload for t in session.noticed}, key=lambda w: w.key)
     gone = {s.workload for s in state.plan.steps if s.action == "evict"} if state is not None else set()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tenure.engine.queues import QueueTree
 from tenure.engine.workloads import TaskState
 from tenure.fairness.tree import whole_unit
-from tenure.quota.takes import Take, Tier
+from tenure.quota.units import EvictionUnit, Tier
 
 Amounts = dict[int, dict[int, int]]
 """Amount by queue, then by row."""
@@ -23,7 +23,7 @@ Holdings = dict[tuple[int, Tier], dict[int, int]]
 """What takes come to, by leaf and tier, then by row."""
 
 
-def holdings(rows: Sequence[int], takes: Sequence[Take]) -> Holdings:
+def holdings(rows: Sequence[int], takes: Sequence[EvictionUnit]) -> Holdings:
     """Add up what takes hold; of those that overlap the largest counts."""
     found: Holdings = {}
     taken: set[TaskState] = set()
@@ -43,7 +43,7 @@ def holdings(rows: Sequence[int], takes: Sequence[Take]) -> Holdings:
     return found
 
 
-class Capacity:
+class EnforceableAmounts:
     """What could be taken below each queue, by row, without breaking a guarantee in that resource.
 
     ``of[queue][row]``, for the queue at the top and all below it; only tiers up to ``tier`` count, if one is given.
@@ -89,7 +89,7 @@ def distribute(
     top: int,
     need: dict[int, int],
     share: Sequence[Sequence[int]],
-    capacities: Sequence[Capacity],
+    capacities: Sequence[EnforceableAmounts],
 ) -> Amounts:
     """Give the amount that each queue below ``top`` should give up, by row.
 
@@ -125,7 +125,7 @@ def _divide(
     row: int,
     amount: int,
     share: Sequence[Sequence[int]],
-    capacities: Sequence[Capacity],
+    capacities: Sequence[EnforceableAmounts],
     given: Amounts,
 ) -> None:
     unit = whole_unit(queues.resources[row])

@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator
 from tenure.engine.quota_state import QuotaBlocker
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import TaskState, WorkloadState
-from tenure.ledger.entries import Row
-from tenure.quota.choose import Choice
-from tenure.quota.problem import Selection
-from tenure.quota.takes import Take
+from tenure.ledger.entries import LinearBound
+from tenure.quota.choose import QuotaChoice
+from tenure.quota.problem import QuotaSelection
+from tenure.quota.units import EvictionUnit
 from tenure.shields.budget import SHIELD as BUDGET
 
 GUARANTEED, OVERSHOOT, STUCK, EXHAUSTED = "guaranteed", "overshoot", "stuck", "search-exhausted"
 MOST_LISTED = 50
 
-Obstacle = tuple[Take, tuple[int, ...], int | None]
+Obstacle = tuple[EvictionUnit, tuple[int, ...], int | None]
 """What would still help, what it would free, and the number of the bound that forbids it, if one does."""
 
 
-def blockers(choice: Choice, stuck: Iterable[TaskState]) -> tuple[QuotaBlocker, ...]:
+def blockers(choice: QuotaChoice, stuck: Iterable[TaskState]) -> tuple[QuotaBlocker, ...]:
     """Name what keeps the rest from being taken, in the order of the tree; each once."""
     found = dict.fromkeys([*_guarantees(choice), *_shields(choice), *_stuck(choice, stuck)])
     order = {queue.name: number for number, queue in enumerate(choice.problem.queues.queues)}
@@ -28,17 +28,17 @@ def blockers(choice: Choice, stuck: Iterable[TaskState]) -> tuple[QuotaBlocker, 
     return tuple(ordered[:MOST_LISTED])
 
 
-def over_budget(choice: Choice) -> Iterator[tuple[WorkloadState, Refusal]]:
+def over_budget(choice: QuotaChoice) -> Iterator[tuple[WorkloadState, Refusal]]:
     """Give the workloads that would still help, and that a disruption budget spares."""
     names = choice.problem.names
     for take, _, number in _obstacles(choice):
         row = names[number] if number is not None else None
-        if isinstance(row, Row):
+        if isinstance(row, LinearBound):
             yield take.workload, Refusal(BUDGET, f"budget {row.rule} does not allow it: {row.message}", row.until)
 
 
-def _obstacles(choice: Choice) -> Iterator[Obstacle]:
-    selection = Selection(choice.problem)
+def _obstacles(choice: QuotaChoice) -> Iterator[Obstacle]:
+    selection = QuotaSelection(choice.problem)
     for take in choice.takes:
         selection.try_add(take)
     for take in choice.pool.takes:
@@ -47,17 +47,17 @@ def _obstacles(choice: Choice) -> Iterator[Obstacle]:
             yield take, net, selection.blocked_by(take, net)
 
 
-def _guarantees(choice: Choice) -> Iterator[QuotaBlocker]:
+def _guarantees(choice: QuotaChoice) -> Iterator[QuotaBlocker]:
     for obstacle in _obstacles(choice):
         yield _blocker(choice, obstacle)
 
 
-def _blocker(choice: Choice, obstacle: Obstacle) -> QuotaBlocker:
+def _blocker(choice: QuotaChoice, obstacle: Obstacle) -> QuotaBlocker:
     problem, (take, net, number) = choice.problem, obstacle
     queues = problem.queues
     if number is not None:
         bound = problem.names[number]
-        if isinstance(bound, Row):
+        if isinstance(bound, LinearBound):
             leaf = queues.queues[take.workload.leaf].name
             return QuotaBlocker(leaf, BUDGET, None, take.workload.key, bound.until)
         queue, row = bound
@@ -69,14 +69,14 @@ def _blocker(choice: Choice, obstacle: Obstacle) -> QuotaBlocker:
     return QuotaBlocker(top, EXHAUSTED)
 
 
-def _shields(choice: Choice) -> Iterator[QuotaBlocker]:
+def _shields(choice: QuotaChoice) -> Iterator[QuotaBlocker]:
     queues = choice.problem.queues
     for workload, refusal in choice.pool.refused:
         name = queues.queues[workload.leaf].name
         yield QuotaBlocker(name, refusal.shield, None, workload.key, refusal.until)
 
 
-def _stuck(choice: Choice, stuck: Iterable[TaskState]) -> Iterator[QuotaBlocker]:
+def _stuck(choice: QuotaChoice, stuck: Iterable[TaskState]) -> Iterator[QuotaBlocker]:
     queues = choice.problem.queues
     for task in stuck:
         if choice.problem.top in queues.path[task.workload.leaf]:

@@ -7,23 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tenure.engine.queues import QueueTree
-from tenure.quota.amounts import Capacity, Holdings, distribute, holdings
-from tenure.quota.exact import Search
+from tenure.quota.amounts import EnforceableAmounts, Holdings, distribute, holdings
+from tenure.quota.exact import QuotaSearch
 from tenure.quota.greedy import greedy
-from tenure.quota.problem import Problem
-from tenure.quota.takes import Candidates, Pool, Take, Tier
+from tenure.quota.problem import QuotaProblem
+from tenure.quota.units import EvictionUnit, Tier, UnitCandidates, UnitPool
 
 
 @dataclass(slots=True)
-class Choice:
+class QuotaChoice:
     """The best set that was found, best to take first; ``left`` is by row what stays over max with all of it gone.
 
     ``exhausted``: the search hit its bound, so that a better set may exist.
     """
 
-    problem: Problem
-    pool: Pool
-    takes: list[Take]
+    problem: QuotaProblem
+    pool: UnitPool
+    takes: list[EvictionUnit]
     left: dict[int, int] = field(default_factory=dict)
     exhausted: bool = False
 
@@ -36,8 +36,8 @@ def leaves_below(queues: QueueTree, top: int) -> list[int]:
 
 
 def choose(
-    candidates: Candidates, top: int, need: dict[int, int], share: Sequence[Sequence[int]], *, never: bool
-) -> Choice:
+    candidates: UnitCandidates, top: int, need: dict[int, int], share: Sequence[Sequence[int]], *, never: bool
+) -> QuotaChoice:
     """Choose from the queue ``top``, of which ``need`` has to go, by row.
 
     ``share`` is the allocatable share by queue and row; ``never`` forbids to free more than needed.
@@ -46,30 +46,30 @@ def choose(
     queues = session.queues
     rows = tuple(need)
     pool = candidates.pool(leaves_below(queues, top), rows)
-    problem = Problem(candidates, top, need, {}, never=never)
+    problem = QuotaProblem(candidates, top, need, {}, never=never)
     problem.add_budgets(*candidates.bounds(pool.takes))
     takes = [take for take in pool.takes if problem.possible(take)]
     found = holdings(rows, takes)
-    everything = Capacity(queues, top, rows, found)
+    everything = EnforceableAmounts(queues, top, rows, found)
     problem.most = everything.of[top]
-    first = Capacity(queues, top, rows, {key: held for key, held in found.items() if not key[1][0]})
+    first = EnforceableAmounts(queues, top, rows, {key: held for key, held in found.items() if not key[1][0]})
     problem.target = distribute(queues, top, need, share, (first, everything))
     chosen = greedy(problem, takes, _needed_tier(problem, found, everything)) if takes else []
-    search = Search(problem, takes, chosen, session.settings.search.max_scenarios)
+    search = QuotaSearch(problem, takes, chosen, session.settings.search.max_scenarios)
     chosen = search.run()
     ordered = sorted(sorted(chosen, key=candidates.rank), key=lambda t: t.tier)
     freed = {row: sum(t.amount[row] for t in chosen) for row in rows}
     left = {row: amount - freed[row] for row, amount in need.items() if amount > freed[row]}
-    return Choice(problem, pool, ordered, left, search.exhausted)
+    return QuotaChoice(problem, pool, ordered, left, search.exhausted)
 
 
-def _needed_tier(problem: Problem, found: Holdings, everything: Capacity) -> Tier:
+def _needed_tier(problem: QuotaProblem, found: Holdings, everything: EnforceableAmounts) -> Tier:
     """Give the lowest tier with which, by amounts alone, there is as much as with all of them."""
     tiers = sorted({tier for _, tier in found})
     most = everything.of[problem.top]
 
     def enough(tier: Tier) -> bool:
-        capacity = Capacity(problem.queues, problem.top, problem.rows, found, tier)
+        capacity = EnforceableAmounts(problem.queues, problem.top, problem.rows, found, tier)
         return all(capacity.of[problem.top][row] >= min(need, most[row]) for row, need in problem.need.items())
 
     return tiers[bisect_left(tiers, x=True, key=enough)]

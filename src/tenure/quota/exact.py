@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import accumulate, product
 
 from tenure.engine.queues import Amount
-from tenure.quota.problem import NOBODY, Binding, Key, Problem
-from tenure.quota.takes import Take
+from tenure.quota.problem import NOBODY, Binding, Key, QuotaProblem
+from tenure.quota.units import EvictionUnit
 
 MOST_ITEMS = 200
 """Items beyond which it is not tried."""
@@ -26,7 +26,7 @@ _MOST_COMBINATIONS = 64
 class _Option:
     """Takes that go together, what they come to, and which bounds they count against."""
 
-    takes: tuple[Take, ...]
+    takes: tuple[EvictionUnit, ...]
     amount: Amount
     binding: Binding
     last: int
@@ -57,10 +57,12 @@ class _State:
     cost: int = 0
 
 
-class Search:
+class QuotaSearch:
     """A search that starts from a set which is known, and gives the best that it has found."""
 
-    def __init__(self, problem: Problem, takes: Sequence[Take], known: Sequence[Take], limit: int) -> None:
+    def __init__(
+        self, problem: QuotaProblem, takes: Sequence[EvictionUnit], known: Sequence[EvictionUnit], limit: int
+    ) -> None:
         self.problem = problem
         self.best = list(known)
         self.tried = len(takes) <= MOST_TAKES
@@ -81,7 +83,7 @@ class Search:
         """Whether the bound was hit, so that a better set may exist."""
         return self.steps >= self.limit
 
-    def run(self) -> list[Take]:
+    def run(self) -> list[EvictionUnit]:
         """Search, and give the best set."""
         if not self.tried or len(self.items) > MOST_ITEMS:
             self.steps = self.limit
@@ -177,11 +179,11 @@ def _sum(first: dict[int, int], second: dict[int, int]) -> dict[int, int]:
     return {row: amount + second[row] for row, amount in first.items()}
 
 
-def _items(problem: Problem, takes: Sequence[Take]) -> Iterator[_Item]:
-    by_workload: dict[str, list[Take]] = {}
+def _items(problem: QuotaProblem, takes: Sequence[EvictionUnit]) -> Iterator[_Item]:
+    by_workload: dict[str, list[EvictionUnit]] = {}
     for take in takes:
         by_workload.setdefault(take.workload.key, []).append(take)
-    bundles: dict[object, list[Take]] = {}
+    bundles: dict[object, list[EvictionUnit]] = {}
     for own in by_workload.values():
         if len(own) == 1:
             bundles.setdefault(_alike(problem, own[0]), []).append(own[0])
@@ -191,19 +193,19 @@ def _items(problem: Problem, takes: Sequence[Take]) -> Iterator[_Item]:
         yield _item(problem, bundle, [tuple(bundle[:count]) for count in range(len(bundle) + 1)])
 
 
-def _alike(problem: Problem, take: Take) -> object:
+def _alike(problem: QuotaProblem, take: EvictionUnit) -> object:
     charges = problem.charges(take.tasks)
     return take.workload.leaf, take.amount, take.tier, take.last, len(take.tasks), take.whole, charges
 
 
-def _combinations(problem: Problem, takes: Sequence[Take]) -> list[tuple[Take, ...]]:
+def _combinations(problem: QuotaProblem, takes: Sequence[EvictionUnit]) -> list[tuple[EvictionUnit, ...]]:
     """Give what may be taken of an elastic workload: numbers of equal surplus tasks, or compound takes."""
-    groups: dict[object, list[Take]] = {}
+    groups: dict[object, list[EvictionUnit]] = {}
     for take in takes:
         if not take.compound:
             groups.setdefault(_alike(problem, take), []).append(take)
     choices = [[tuple(group[:count]) for count in range(len(group) + 1)] for group in groups.values()]
-    found: list[tuple[Take, ...]] = []
+    found: list[tuple[EvictionUnit, ...]] = []
     for parts in product(*choices):
         found.append(tuple(take for part in parts for take in part))
         if len(found) == _MOST_COMBINATIONS:
@@ -215,13 +217,13 @@ def _combinations(problem: Problem, takes: Sequence[Take]) -> list[tuple[Take, .
     return found
 
 
-def _item(problem: Problem, takes: Sequence[Take], choices: Sequence[tuple[Take, ...]]) -> _Item:
+def _item(problem: QuotaProblem, takes: Sequence[EvictionUnit], choices: Sequence[tuple[EvictionUnit, ...]]) -> _Item:
     options = tuple(_option(problem, choice) for choice in choices)
     tier = max(t.tier for t in takes)
     return _Item(takes[0].workload.leaf, problem.leaf_priority(takes[0]), tier, options)
 
 
-def _option(problem: Problem, takes: tuple[Take, ...]) -> _Option:
+def _option(problem: QuotaProblem, takes: tuple[EvictionUnit, ...]) -> _Option:
     zero = (0,) * len(problem.queues.resources)
     amount = tuple(map(sum, zip(zero, *(t.amount for t in takes), strict=True)))
     priorities = tuple(sorted((t.workload.priority for t in takes), reverse=True))

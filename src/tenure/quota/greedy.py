@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tenure.quota.amounts import Amounts
-from tenure.quota.problem import Problem, Selection
-from tenure.quota.takes import Take, Tier
+from tenure.quota.problem import QuotaProblem, QuotaSelection
+from tenure.quota.units import EvictionUnit, Tier
 
 MOST_TIERS = 8
 """Attempts with one more tier each, before everything is allowed at once."""
 
 
-def greedy(problem: Problem, takes: Sequence[Take], first: Tier) -> list[Take]:
+def greedy(problem: QuotaProblem, takes: Sequence[EvictionUnit], first: Tier) -> list[EvictionUnit]:
     """Give a set that obeys the rules, and is short of the need only where no such attempt found more.
 
     ``first``: the tier (see `Take.tier`) without which there is not enough, by amounts alone; lower ones are always
@@ -20,9 +20,9 @@ def greedy(problem: Problem, takes: Sequence[Take], first: Tier) -> list[Take]:
     """
     tiers = sorted({t.tier for t in takes if t.tier >= first})
     attempts = tiers if len(tiers) <= MOST_TIERS else [*tiers[: MOST_TIERS - 1], tiers[-1]]
-    ranked: list[Take] = []
+    ranked: list[EvictionUnit] = []
     rest = list(takes)
-    best: list[Take] = []
+    best: list[EvictionUnit] = []
     least: tuple[int, int, int, int] | None = None
     for tier in attempts:
         ranked += [t for t in rest if t.tier <= tier]
@@ -37,8 +37,8 @@ def greedy(problem: Problem, takes: Sequence[Take], first: Tier) -> list[Take]:
     return best
 
 
-def _attempt(problem: Problem, ranked: Sequence[Take]) -> list[Take]:
-    selection = Selection(problem)
+def _attempt(problem: QuotaProblem, ranked: Sequence[EvictionUnit]) -> list[EvictionUnit]:
+    selection = QuotaSelection(problem)
     _fill_targets(problem, ranked, selection)
     _fill(ranked, selection)
     if not problem.never:
@@ -47,7 +47,7 @@ def _attempt(problem: Problem, ranked: Sequence[Take]) -> list[Take]:
     return list(selection.takes)
 
 
-def _fill_targets(problem: Problem, ranked: Iterable[Take], selection: Selection) -> None:
+def _fill_targets(problem: QuotaProblem, ranked: Iterable[EvictionUnit], selection: QuotaSelection) -> None:
     """Take what stays within the amounts of every leaf, and so within those of every queue above."""
     room: Amounts = {queue: dict(amounts) for queue, amounts in problem.target.items()}
     rows = problem.rows
@@ -58,7 +58,7 @@ def _fill_targets(problem: Problem, ranked: Iterable[Take], selection: Selection
                 own[row] -= amount[row]
 
 
-def _fill(ranked: Sequence[Take], selection: Selection) -> None:
+def _fill(ranked: Sequence[EvictionUnit], selection: QuotaSelection) -> None:
     """Take what fits into the need as a whole."""
     need = selection.problem.need
     if not selection.remaining():
@@ -73,11 +73,11 @@ def _fill(ranked: Sequence[Take], selection: Selection) -> None:
                 return
 
 
-def _cover(ranked: Sequence[Take], selection: Selection) -> None:
+def _cover(ranked: Sequence[EvictionUnit], selection: QuotaSelection) -> None:
     """Cover what is left, each time with what leaves least and frees least beyond it."""
     problem = selection.problem
     while selection.remaining():
-        best: Take | None = None
+        best: EvictionUnit | None = None
         least: tuple[int, int] | None = None
         for take in ranked:
             net = selection.net(take)
@@ -91,7 +91,7 @@ def _cover(ranked: Sequence[Take], selection: Selection) -> None:
             return
 
 
-def _give_back(problem: Problem, selection: Selection) -> None:
+def _give_back(problem: QuotaProblem, selection: QuotaSelection) -> None:
     """Give back whatever is not needed: last resorts first, then what has the highest priority and costs most."""
     left = problem.left(selection.freed)
     if all(selection.freed[row] <= most for row, most in problem.need.items()):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tenure.engine.plan import Plan
 from tenure.engine.session import Session
 from tenure.quota.arming import delays
-from tenure.quota.usage import Leaving, used
+from tenure.quota.usage import TerminatingUsage, used
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class QuotaHistory:
         delay = delays(queues.queues, settings) if settings.enabled else {}
         if not armed and not any(delay.values()):
             return
-        leaving = Leaving(session)
+        leaving = TerminatingUsage(session)
         for number, queue in enumerate(queues.queues):
             if not queue.max or not (delay.get(queue.name) or queue.name in armed):
                 continue

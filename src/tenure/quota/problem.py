@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from tenure.engine.queues import Amount, QueueTree
 from tenure.engine.workloads import TaskState, WorkloadState
-from tenure.ledger.entries import Row
+from tenure.ledger.entries import LinearBound
 from tenure.quota.amounts import Amounts
-from tenure.quota.takes import Candidates, Take
+from tenure.quota.units import EvictionUnit, UnitCandidates
 
 NOBODY = -(2**40)
 """The highest priority of an empty set: below any."""
@@ -19,7 +19,7 @@ Binding = tuple[tuple[int, int], ...]
 """Number of a bound, and how much of what it leaves is taken."""
 
 
-class Problem:
+class QuotaProblem:
     """One queue that is over its max: ``need`` by row, and the bounds on what may be taken together.
 
     Bounds are guarantees, on the way from each leaf to the top, and disruption budgets. ``slack`` is, by number, what
@@ -28,7 +28,9 @@ class Problem:
     frees more than needed; ``budgeted``: some budget could bind.
     """
 
-    def __init__(self, candidates: Candidates, top: int, need: dict[int, int], target: Amounts, *, never: bool) -> None:
+    def __init__(
+        self, candidates: UnitCandidates, top: int, need: dict[int, int], target: Amounts, *, never: bool
+    ) -> None:
         self.candidates = candidates
         self.queues: QueueTree = candidates.session.queues
         self.top = top
@@ -41,13 +43,13 @@ class Problem:
         common = math.lcm(*need.values())
         self.weight = {row: common // amount for row, amount in need.items()}
         self.slack: list[int] = []
-        self.names: list[tuple[int, int] | Row] = []
+        self.names: list[tuple[int, int] | LinearBound] = []
         self._number: dict[tuple[int, int], int] = {}
         self._bindings: dict[tuple[int, Amount], Binding] = {}
         self._fits: dict[tuple[int, Amount], bool] = {}
         self._charges: dict[TaskState, list[tuple[int, int]]] = {}
 
-    def add_budgets(self, tasks: Sequence[TaskState], rows: Iterable[Row]) -> None:
+    def add_budgets(self, tasks: Sequence[TaskState], rows: Iterable[LinearBound]) -> None:
         """Add the bounds of disruption budgets; those that cannot bind are left out.
 
         ``rows`` name tasks by their number in ``tasks``.
@@ -91,7 +93,7 @@ class Problem:
             self.names.append((queue, row))
         return number
 
-    def possible(self, take: Take) -> bool:
+    def possible(self, take: EvictionUnit) -> bool:
         """Whether it could be taken if nothing else were."""
         leaf, amount = take.workload.leaf, take.amount
         fits = self._fits.get((leaf, amount))
@@ -106,7 +108,7 @@ class Problem:
     def _within(self, binding: Binding) -> bool:
         return all(held <= self.slack[number] for number, held in binding)
 
-    def key(self, takes: Iterable[Take]) -> Key:
+    def key(self, takes: Iterable[EvictionUnit]) -> Key:
         """Give what sets are compared by; the least is the best."""
         chosen = list(takes)
         return (
@@ -117,13 +119,13 @@ class Problem:
             *self.last_words(chosen),
         )
 
-    def worth(self, chosen: Sequence[Take]) -> tuple[int, int, int, int]:
+    def worth(self, chosen: Sequence[EvictionUnit]) -> tuple[int, int, int, int]:
         """Give the first parts of the key: what is left over max, last resorts, highest priority, what is freed."""
         freed = {row: sum(t.amount[row] for t in chosen) for row in self.rows}
         highest = max((t.workload.priority for t in chosen), default=NOBODY)
         return self.left(freed), sum(t.last for t in chosen), highest, self.weighed(freed)
 
-    def last_words(self, chosen: Sequence[Take]) -> Key:
+    def last_words(self, chosen: Sequence[EvictionUnit]) -> Key:
         """Give the order of section 2: cost, cores, tasks, younger, name."""
         price = sum(map(self.candidates.price, chosen))
         mode = self.candidates.session.settings.victims
@@ -142,7 +144,7 @@ class Problem:
         """Give what is freed in the resources that are over max, in the same proportion."""
         return sum(self.weight[row] * freed[row] for row in self.rows)
 
-    def distance(self, chosen: Iterable[Take]) -> int:
+    def distance(self, chosen: Iterable[EvictionUnit]) -> int:
         """Give how far a set is from the amounts of each queue below the top, over all levels."""
         given = self.given(chosen)
         zero = dict.fromkeys(self.rows, 0)
@@ -153,7 +155,7 @@ class Problem:
             for row in self.rows
         )
 
-    def given(self, chosen: Iterable[Take]) -> Amounts:
+    def given(self, chosen: Iterable[EvictionUnit]) -> Amounts:
         """Give what a set takes from each queue below the top, by row."""
         given: Amounts = {}
         for take in chosen:
@@ -165,29 +167,29 @@ class Problem:
                     own[row] += take.amount[row]
         return given
 
-    def leaf_priority(self, take: Take) -> int:
+    def leaf_priority(self, take: EvictionUnit) -> int:
         """Give the priority of the queue that it is taken from."""
         return self.queues.queues[take.workload.leaf].priority
 
 
-class Selection:
+class QuotaSelection:
     """A set while it is put together; every state of it obeys the problem's rules.
 
     Of one workload it holds takes that do not overlap: a compound take replaces those that it contains.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: QuotaProblem) -> None:
         self.problem = problem
-        self.takes: dict[Take, None] = {}
+        self.takes: dict[EvictionUnit, None] = {}
         self.freed = dict.fromkeys(problem.rows, 0)
         self.used: dict[int, int] = {}
-        self._parts: dict[WorkloadState, list[Take]] = {}
+        self._parts: dict[WorkloadState, list[EvictionUnit]] = {}
 
     def remaining(self) -> dict[int, int]:
         """Give what still has to go, by row, where anything has."""
         return {row: amount - self.freed[row] for row, amount in self.problem.need.items() if amount > self.freed[row]}
 
-    def net(self, take: Take) -> Amount | None:
+    def net(self, take: EvictionUnit) -> Amount | None:
         """Give what taking it would free now; None if it is taken, or part of what is."""
         if take in self.takes:
             return None
@@ -204,7 +206,7 @@ class Selection:
                 return None
         return tuple(amount)
 
-    def blocked_by(self, take: Take, net: Amount) -> int | None:
+    def blocked_by(self, take: EvictionUnit, net: Amount) -> int | None:
         """Give the number of the first bound that taking ``net`` more would break."""
         used, slack = self.used, self.problem.slack
         for number, held in self._binding(take, net):
@@ -212,13 +214,13 @@ class Selection:
                 return number
         return None
 
-    def _binding(self, take: Take, net: Amount) -> Binding:
+    def _binding(self, take: EvictionUnit, net: Amount) -> Binding:
         """Give the bounds that a take counts against, beyond what is taken already."""
         problem = self.problem
         binding = problem.binding(take.workload.leaf, net)
         return (*binding, *problem.charges(self._new_of(take))) if problem.budgeted else binding
 
-    def _new_of(self, take: Take) -> Iterable[TaskState]:
+    def _new_of(self, take: EvictionUnit) -> Iterable[TaskState]:
         """Give the tasks of a take that are not taken yet."""
         parts = self._parts.get(take.workload)
         if not parts:
@@ -226,7 +228,7 @@ class Selection:
         known = {task for part in parts for task in part.tasks}
         return [task for task in take.tasks if task not in known]
 
-    def try_add(self, take: Take, within: dict[int, int] | None = None) -> bool:
+    def try_add(self, take: EvictionUnit, within: dict[int, int] | None = None) -> bool:
         """Add a take if the rules allow it, and if it frees no more than ``within`` by row; False: nothing is done."""
         workload, problem = take.workload, self.problem
         parts = self._parts.get(workload)
@@ -254,7 +256,7 @@ class Selection:
         self.takes[take] = None
         return True
 
-    def drop(self, take: Take) -> None:
+    def drop(self, take: EvictionUnit) -> None:
         """Give a take back, as a whole."""
         self._parts[take.workload].remove(take)
         del self.takes[take]

@@ -21,12 +21,12 @@ from tenure.model.quantity import format_queue_quantity
 from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.quota.arming import arm, delays, over
 from tenure.quota.blockers import blockers, over_budget
-from tenure.quota.choose import Choice, choose
-from tenure.quota.takes import Candidates, Take
-from tenure.quota.usage import Leaving, used
+from tenure.quota.choose import QuotaChoice, choose
+from tenure.quota.units import EvictionUnit, UnitCandidates
+from tenure.quota.usage import TerminatingUsage, used
+from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.recording import Price, record
-from tenure.victims.state import Evicting
-from tenure.victims.trial import Played
+from tenure.victims.state import EvictionState
 
 ARMED, WAITING, FIRING, STUCK = "armed", "waiting", "firing", "stuck"
 """States: before the deadline; behind a queue above that fires; victims are leaving; nothing more may be taken."""
@@ -35,10 +35,10 @@ MOST_CHOICES = 8
 """Sets that are chosen for one queue while plugins refuse them."""
 
 
-class Round:
+class QuotaRound:
     """The work of one cycle."""
 
-    def __init__(self, state: Evicting) -> None:
+    def __init__(self, state: EvictionState) -> None:
         self.state = state
         self.session = state.session
         self.queues = state.session.queues
@@ -49,9 +49,9 @@ class Round:
         self._closed: set[int] = set()
 
     @cached_property
-    def leaving(self) -> Leaving:
+    def leaving(self) -> TerminatingUsage:
         """What terminates, as things were before this round."""
-        return Leaving(self.session)
+        return TerminatingUsage(self.session)
 
     @cached_property
     def _announces(self) -> bool:
@@ -60,9 +60,9 @@ class Round:
         return bool(pool) or any(q.eviction_notice is not None for q in self.queues.queues)
 
     @cached_property
-    def candidates(self) -> Candidates:
+    def candidates(self) -> UnitCandidates:
         """What may be taken."""
-        return Candidates(self.session, self.state.plugins, self.settings.max_evictions_per_cycle)
+        return UnitCandidates(self.session, self.state.plugins, self.settings.max_evictions_per_cycle)
 
     @cached_property
     def shares(self) -> list[list[int]]:
@@ -138,7 +138,7 @@ class Round:
             report = self._tell_shortfall(choice, report)
         return replace(report, state=FIRING if gone or going else STUCK)
 
-    def _choose(self, number: int, need: dict[int, int]) -> tuple[Choice, list[Take]]:
+    def _choose(self, number: int, need: dict[int, int]) -> tuple[QuotaChoice, list[EvictionUnit]]:
         """Choose who goes; where plugins do not let all of a set go, once more without those, a few times."""
         never = self.settings.overshoot == "never"
         for _ in range(MOST_CHOICES):
@@ -148,7 +148,7 @@ class Round:
                 break
         return choice, takes
 
-    def _tell_shortfall(self, choice: Choice, report: QuotaState) -> QuotaState:
+    def _tell_shortfall(self, choice: QuotaChoice, report: QuotaState) -> QuotaState:
         names = self.queues.resources
         refused = []
         for workload, refusal in (*choice.pool.refused, *over_budget(choice)):
@@ -162,7 +162,7 @@ class Round:
             exhausted=choice.exhausted,
         )
 
-    def _carry_out(self, number: int, status: QuotaStatus, takes: Sequence[Take]) -> bool:
+    def _carry_out(self, number: int, status: QuotaStatus, takes: Sequence[EvictionUnit]) -> bool:
         """Evict takes, as far as the bound of a cycle allows; gives whether anything was evicted."""
         price = self._price(takes)
         if not price:
@@ -177,13 +177,13 @@ class Round:
         with session.waiting.many():
             for workload in victims:
                 session.refresh(workload)
-        record(self.state, Played([], [], evicted=tasks), price, "quota", None, lambda *_: reason)
+        record(self.state, AcceptedSet([], [], evicted=tasks), price, "quota", None, lambda *_: reason)
         self._event(
             "fired", self.queues.queues[number].name, status.deadline, len(tasks), sum(p[0] for p in price.values())
         )
         return True
 
-    def _price(self, takes: Iterable[Take]) -> Price:
+    def _price(self, takes: Iterable[EvictionUnit]) -> Price:
         """Say what evicting costs, for as many takes as the bound of a cycle leaves room for."""
         known, price = self.candidates, {}
         for take in takes:
@@ -199,11 +199,11 @@ class Round:
                 price[task] = known.price(take) if alone else known.price_of(task), lost, until
         return price
 
-    def _allowed(self, takes: list[Take]) -> list[Take]:
+    def _allowed(self, takes: list[EvictionUnit]) -> list[EvictionUnit]:
         """Leave out what plugins do not let go together with what comes before it."""
         if not takes or not self.candidates.guarded:
             return takes
-        allowed: list[Take] = []
+        allowed: list[EvictionUnit] = []
         waiting = [takes]
         while waiting:
             chunk = waiting.pop()
@@ -232,12 +232,12 @@ class Round:
         """Before anything that runs is evicted, what is only promised is given up, as far as it helps."""
         if not self.session.nodes.waiting:
             return
-        promised = [
+        nominated_tasks = [
             w
             for w in self.session.workloads.values()
             if w.leaf >= 0 and number in self.queues.path[w.leaf] and _promised(w)
         ]
-        for workload in sorted(promised, key=lambda w: (w.priority, -w.created_at, w.key)):
+        for workload in sorted(nominated_tasks, key=lambda w: (w.priority, -w.created_at, w.key)):
             need, amount = self._need(number), self._promise(workload)
             if any(amount[row] > 0 for row in need) and self._spares_guarantees(workload.leaf, amount):
                 self._withdraw(workload)

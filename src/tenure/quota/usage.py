@@ -9,7 +9,7 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import TERMINATING, TaskState
 
 
-class Leaving:
+class TerminatingUsage:
     """What terminates, by queue and row, each with everything below.
 
     ``going`` should be gone soon; ``stuck`` has outstayed its grace period, and nothing is counted on its leaving.
@@ -37,7 +37,7 @@ class Leaving:
             held[queue] = tuple(map(add, held[queue], amount))
 
 
-def used(session: Session, leaving: Leaving, queue: int) -> dict[str, int]:
+def used(session: Session, leaving: TerminatingUsage, queue: int) -> dict[str, int]:
     """Give all that a queue uses, by resource."""
     queues = session.queues
     rows = zip(queues.resources, queues.allocated[queue], leaving.going[queue], leaving.stuck[queue], strict=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tenure.report.series import Floats, History
+from tenure.report.series import Floats, SimulationSeries
 from tenure.simulator.checks.columns import Ints
 
 TASKS = 500
@@ -23,7 +23,7 @@ CANDIDATES = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class BusiestStretch:
     """From ``begin`` to ``end`` (µs of virtual time): ``holdings`` on the ``nodes`` that are shown, by their indices.
 
     ``of_nodes`` is how many nodes there are.
@@ -36,7 +36,7 @@ class Stretch:
     of_nodes: int
 
 
-def busiest(history: History) -> Stretch | None:
+def busiest(history: SimulationSeries) -> BusiestStretch | None:
     """Find the stretch in which most of the main resource is in use; of equal ones the first.
 
     Its length is such that it holds about `TASKS` tasks on the nodes that are shown.
@@ -60,7 +60,7 @@ def busiest(history: History) -> Stretch | None:
         order = np.argsort(holdings.since[shown], kind="stable")
         end = int(holdings.since[shown[order[MAX_TASKS]]])
         shown = np.sort(shown[order[:MAX_TASKS]])
-    return Stretch(int(begin), max(end, int(begin) + 1), shown, nodes, len(history.nodes))
+    return BusiestStretch(int(begin), max(end, int(begin) + 1), shown, nodes, len(history.nodes))
 
 
 def _fullest(since: Ints, until: Ints, amount: Ints, began: int, ended: int, length: float) -> float:

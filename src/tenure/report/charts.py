@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
-from tenure.report.plot import WIDTH, Note, Plot, grid, line, num, rect, stacked_steps, titled
+from tenure.report.plot import WIDTH, Plot, PlotNote, grid, line, num, rect, stacked_steps, titled
 from tenure.report.scales import LogScale, Tick, duration_scale, nice_step, time_ticks, top_of
-from tenure.report.series import Floats, Series, Use
+from tenure.report.series import Floats, ResourceUse, Series
 from tenure.report.words import amount, bare_amount, duration, number, percent, resource_label, short_number
 from tenure.simulator.traces.records import SECOND
 
@@ -24,7 +24,7 @@ MAX_ROWS = 16
 DISTRIBUTION_BINS = 32
 
 
-def use_plot(use: Use) -> Plot:
+def use_plot(use: ResourceUse) -> Plot:
     """What is held of a resource, by queue, with a line at the capacity."""
     series, capacity = use.series, use.capacity
     top = capacity * 1.05
@@ -160,14 +160,14 @@ def _distribution(name: str, values: Floats, scale: LogScale, x: Sequence[Tick],
             text = f"{name} {bounds}: {size:,} jobs ({percent(size / len(values))})"
             bars.append(rect(index * width, HEIGHT - tall, width, tall, "bar c0", text))
     mean, p95 = float(values.mean()), float(np.percentile(values, 95))
-    notes = [Note(scale.at(mean), f"mean {write(mean)}"), Note(scale.at(p95), f"95% below {write(p95)}")]
+    notes = [PlotNote(scale.at(mean), f"mean {write(mean)}"), PlotNote(scale.at(p95), f"95% below {write(p95)}")]
     marks = grid(ticks, HEIGHT) + "".join(bars) + "".join(_mark_at(note, HEIGHT) for note in notes)
     return Plot(
         f"distribution of the {name} of {len(values):,} jobs; mean {write(mean)}", HEIGHT, marks, x, ticks, notes
     )
 
 
-def _mark_at(note: Note, height: int) -> str:
+def _mark_at(note: PlotNote, height: int) -> str:
     return line(note.at * WIDTH, 0, note.at * WIDTH, height, "mark")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tenure.report.tables import Column, Terminal, table, text_width
+from tenure.report.tables import TableColumn, Terminal, table, text_width
 from tenure.report.words import NOTHING, number, percent, resource_label, seconds
 
 Better = Literal["less", "more", ""]
@@ -144,7 +144,7 @@ def comparison_text(names: Sequence[str], found: Sequence[Measure], where: Termi
     widths = [max([text_width(name), *map(text_width, column)]) for name, column in zip(names, cells, strict=True)]
     parts = []
     for chosen in _pages(widths, where.width - first):
-        columns = [Column("figure"), *(Column(names[index], right=True) for index in chosen)]
+        columns = [TableColumn("figure"), *(TableColumn(names[index], right=True) for index in chosen)]
         rows = [(label, *(cells[index][row] for index in chosen)) for row, label in enumerate(labels)]
         parts.append(table(columns, rows, where))
     return "\n".join(parts) + f"\n{BEST} best of all; changes are relative to {names[0]}\n"

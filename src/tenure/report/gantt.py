@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tenure.model.node import Node
 from tenure.model.resources import CPU, GPU, MILLI
-from tenure.report.busiest import Stretch
+from tenure.report.busiest import BusiestStretch
 from tenure.report.plot import WIDTH, Plot, line, rect
 from tenure.report.scales import Tick, time_ticks
-from tenure.report.series import History
+from tenure.report.series import SimulationSeries
 from tenure.report.words import amount, bare_amount, duration, resource_label
 from tenure.simulator.traces.records import SECOND
 
@@ -69,7 +69,7 @@ def joined(pieces: list[Piece]) -> list[Piece]:
     return merged
 
 
-def gantt(history: History, stretch: Stretch) -> Plot:
+def gantt(history: SimulationSeries, stretch: BusiestStretch) -> Plot:
     """Draw a stretch of a simulation."""
     nodes = [history.nodes[index] for index in stretch.nodes.tolist()]
     each = ALONE if len(nodes) == 1 else max(LEAST, min(MOST, 480 // len(nodes)))
@@ -93,7 +93,7 @@ def _amount_ticks(resource: str, size: int) -> list[Tick]:
     return [Tick(part / 4, bare_amount(resource, size * part // 4, milli_gpu=milli)) for part in range(5)]
 
 
-def _node(history: History, stretch: Stretch, number: int, top: float, height: float) -> list[str]:
+def _node(history: SimulationSeries, stretch: BusiestStretch, number: int, top: float, height: float) -> list[str]:
     """Draw the tasks of one node."""
     holdings = history.outcomes.holdings
     here = stretch.holdings[holdings.node[stretch.holdings] == number].tolist()
@@ -131,7 +131,11 @@ def _take(lanes: Lanes, amount: int, devices: tuple[int, ...]) -> list[Piece]:
 
 
 def _task(
-    history: History, stretch: Stretch, index: int, places: list[tuple[float, float, int, Piece]], resource: str
+    history: SimulationSeries,
+    stretch: BusiestStretch,
+    index: int,
+    places: list[tuple[float, float, int, Piece]],
+    resource: str,
 ) -> list[str]:
     holdings = history.outcomes.holdings
     span = stretch.end - stretch.begin
@@ -151,7 +155,7 @@ def _task(
     return marks
 
 
-def _title(history: History, index: int, resource: str) -> str:
+def _title(history: SimulationSeries, index: int, resource: str) -> str:
     outcomes, holdings = history.outcomes, history.outcomes.holdings
     job = int(history.job[index])
     origin = outcomes.began
@@ -162,7 +166,7 @@ def _title(history: History, index: int, resource: str) -> str:
     return f"{outcomes.names[job]} ({queue}): {held}, {duration(since)} {end} {duration(until)}"
 
 
-def caption(history: History, stretch: Stretch) -> str:
+def caption(history: SimulationSeries, stretch: BusiestStretch) -> str:
     """Say what the chart shows."""
     origin = history.outcomes.began
     begin, end = (stretch.begin - origin) / SECOND, (stretch.end - origin) / SECOND

@@ -12,7 +12,7 @@ from tenure.report.busiest import busiest
 from tenure.report.charts import use_plot
 from tenure.report.gantt import gantt
 from tenure.report.plot import WIDTH, Plot, num
-from tenure.report.series import History
+from tenure.report.series import SimulationSeries
 from tenure.report.theme import DARK, LIGHT, SANS, classes, sheet, variables
 from tenure.report.words import duration, number, percent, resource_label
 from tenure.simulator.outcomes import Outcomes
@@ -31,7 +31,7 @@ _TEXT = (
 
 def simulation_picture(outcomes: Outcomes, cluster: Cluster, summary: dict[str, Any]) -> str:
     """Draw the use of the main resource over time and the busiest stretch, light or dark as the reader's screen is."""
-    history = History(outcomes, cluster)
+    history = SimulationSeries(outcomes, cluster)
     name = resource_label(history.main)
     plots = [(f"{name} in use over time, by queue", use_plot(use)) for use in history.uses(1)]
     stretch = busiest(history)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenure.engine.moves import NEVER, MovePlan
-from tenure.engine.plan import EVICTING, Pending, Reason, Refused, Step
+from tenure.engine.plan import EVICTING, Pending, PlanStep, Reason, Refused
 from tenure.model.duration import format_time
 from tenure.model.resources import GPU, MILLI
 from tenure.playthrough import PlayThrough, QueueView
@@ -36,8 +36,8 @@ def plan_json(played: PlayThrough) -> dict[str, Any]:
             for e, number in played.events.items()
         ],
     }
-    if played.beside is not None:
-        found["beside"] = _beside(played.beside, played.before.settings.rescheduler.schedulers)
+    if played.external is not None:
+        found["external"] = _beside(played.external, played.before.settings.rescheduler.schedulers)
     return found
 
 
@@ -53,7 +53,7 @@ def _beside(played: PlayThrough, schedulers: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: PlanStep) -> dict[str, Any]:
     found: dict[str, Any] = {
         "cycle": step.cycle,
         "action": step.action,

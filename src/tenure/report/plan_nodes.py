@@ -11,10 +11,10 @@ from tenure.model.node import Node
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 
-RUNS, LEAVES, PROMISED = "runs", "leaves", "promised"
+RUNS, LEAVES, PROMISED = "runs", "leaves", "nominated_tasks"
 
 
-class Part(NamedTuple):
+class NodePart(NamedTuple):
     """What one task has of one thing: an amount (milli-GPU of a device, or the model's units), and in which state."""
 
     workload: str
@@ -24,7 +24,7 @@ class Part(NamedTuple):
     state: str
 
 
-def held(parts: Iterable[Part]) -> int:
+def held(parts: Iterable[NodePart]) -> int:
     """Add up what is held; what is only promised is not."""
     return sum(part.amount for part in parts if part.state != PROMISED)
 
@@ -34,11 +34,11 @@ class NodeView:
     """One node: the parts of each of its GPUs, of its CPU and of its memory, and what there is of these two."""
 
     name: str
-    gpus: list[list[Part]]
+    gpus: list[list[NodePart]]
     cpu: int
     memory: int
-    cpu_parts: list[Part] = field(default_factory=list)
-    memory_parts: list[Part] = field(default_factory=list)
+    cpu_parts: list[NodePart] = field(default_factory=list)
+    memory_parts: list[NodePart] = field(default_factory=list)
     remark: str = ""
 
     @property
@@ -97,8 +97,8 @@ def _put(view: NodeView, workload: Workload, task: Task, place: _Place, gpu_memo
     requests = dict(task.spec.requests)
     queue = workload.queue or DEFAULT_QUEUE
 
-    def part(amount: int) -> Part:
-        return Part(workload.key, task.name, queue, amount, place.state)
+    def part(amount: int) -> NodePart:
+        return NodePart(workload.key, task.name, queue, amount, place.state)
 
     if amount := requests.get(CPU, 0):
         view.cpu_parts.append(part(amount))

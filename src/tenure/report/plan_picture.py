@@ -8,7 +8,7 @@ from html import escape
 
 from tenure.model.resources import CPU, MEMORY, MILLI
 from tenure.report.page import Cell, details, html_table
-from tenure.report.plan_nodes import LEAVES, PROMISED, NodeView, Part, held
+from tenure.report.plan_nodes import LEAVES, PROMISED, NodePart, NodeView, held
 from tenure.report.plot import num
 from tenure.report.words import MILLI_GPU, amount, bare_amount, count, percent
 
@@ -78,7 +78,7 @@ def _state(view: NodeView, colors: Colors, moment: str) -> str:
     return f'<div class="state {moment}">{gpus}{bars}</div>'
 
 
-def _device(index: int, parts: Sequence[Part], colors: Colors) -> str:
+def _device(index: int, parts: Sequence[NodePart], colors: Colors) -> str:
     told = "; ".join(_told(part, MILLI_GPU) for part in parts) or "free"
     cells = "".join(
         f'<i class="{_class(part, colors)}" style="height:{num(part.amount * 100 / MILLI)}%"></i>' for part in parts
@@ -86,7 +86,7 @@ def _device(index: int, parts: Sequence[Part], colors: Colors) -> str:
     return f'<span class="gpu" title="{escape(f"GPU {index}: {told}")}">{cells}</span>'
 
 
-def _meter(resource: str, parts: Sequence[Part], size: int, colors: Colors) -> str:
+def _meter(resource: str, parts: Sequence[NodePart], size: int, colors: Colors) -> str:
     if not size:
         return ""
     cells = "".join(
@@ -98,12 +98,12 @@ def _meter(resource: str, parts: Sequence[Part], size: int, colors: Colors) -> s
     return f'<div class="meter"><span class="bar">{cells}</span><span>{escape(text)}</span></div>'
 
 
-def _told(part: Part, resource: str) -> str:
+def _told(part: NodePart, resource: str) -> str:
     how = {LEAVES: ", leaving", PROMISED: ", promised"}.get(part.state, "")
     return f"{part.workload} {part.task} ({part.queue}) {amount(resource, part.amount)}{how}"
 
 
-def _class(part: Part, colors: Colors) -> str:
+def _class(part: NodePart, colors: Colors) -> str:
     return f"c{colors.get(part.queue, 0)}" + (f" {part.state}" if part.state in (LEAVES, PROMISED) else "")
 
 
@@ -111,7 +111,8 @@ def _squares(before: Views, after: Views) -> str:
     return (
         '<div class="many">'
         + "".join(
-            f"<div><h3>{name}</h3>{_heat(views, name)}</div>" for name, views in (("Before", before), ("After", after))
+            f"<div><h3>{name}</h3>{_utilization(views, name)}</div>"
+            for name, views in (("Before", before), ("After", after))
         )
         + '</div><ul class="legend">'
         + "".join(f'<li><i class="u{level}"></i>{_level_text(level)}</li>' for level in range(LEVELS))
@@ -126,7 +127,7 @@ def _level_text(level: int) -> str:
     return f"up to {step * level}%" if level < LEVELS - 2 else f"less than {step * level}%"
 
 
-def _heat(views: Views, name: str) -> str:
+def _utilization(views: Views, name: str) -> str:
     """Draw a square for each node, or for each few neighbours, as strong as they are in use."""
     nodes = list(views.values())
     each = -(-len(nodes) // MAX_SQUARES)

@@ -42,8 +42,8 @@ class Rows:
 def headline(plan: Plan) -> str:
     """Say in one sentence what was decided."""
     text = f"At {plan['now']}: {_counted(plan)}."
-    if plan.get("beside"):
-        text += f" Of the pods of {_names(plan)}: {_counted(plan['beside'])}."
+    if plan.get("external"):
+        text += f" Of the pods of {_names(plan)}: {_counted(plan['external'])}."
     return text
 
 
@@ -56,12 +56,12 @@ def _counted(plan: Plan) -> str:
 
 
 def _names(plan: Plan) -> str:
-    return ", ".join(plan["beside"]["schedulers"])
+    return ", ".join(plan["external"]["schedulers"])
 
 
-def beside(plan: Plan) -> list[Rows]:
+def external(plan: Plan) -> list[Rows]:
     """Tables of what is planned for pods that other schedulers bind: who leaves, where room is kept, what waits."""
-    found = plan.get("beside")
+    found = plan.get("external")
     if not found:
         return []
     made = [(steps, "moves"), (shadow, "moves in shadow"), (warnings, "warnings"), (pending, "waiting")]
@@ -70,13 +70,13 @@ def beside(plan: Plan) -> list[Rows]:
 
 def all_moves(plan: Plan) -> list[Plan]:
     """Give the plans of moves, those for pods of other schedulers last."""
-    return [*plan.get("moves", ()), *(plan.get("beside") or {}).get("moves", ())]
+    return [*plan.get("moves", ()), *(plan.get("external") or {}).get("moves", ())]
 
 
 def all_rows(plan: Plan) -> list[Rows]:
     """Give all tables but that of the queues, in the order in which they are read; empty ones are left out."""
     makers: Sequence[Callable[[Plan], Rows]] = (quota_events, steps, shadow, warnings, quota, pending, refused, requeue)
-    return [rows for rows in (*(make(plan) for make in makers), *beside(plan)) if rows.rows]
+    return [rows for rows in (*(make(plan) for make in makers), *external(plan)) if rows.rows]
 
 
 def steps(plan: Plan) -> Rows:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tenure.report.plan_rows import SAME, Rows, all_moves, all_rows, headline, move_sentence, queue_rows, waves
-from tenure.report.tables import GAP, Column, Terminal, table, terminal, text_width, wrap
+from tenure.report.tables import GAP, TableColumn, Terminal, table, terminal, text_width, wrap
 
 WHY, WORKLOAD = "why", "workload"
 ROOM_FOR_REASONS = 32
@@ -64,6 +64,6 @@ def _apart(rows: Rows, where: Terminal) -> list[Rows]:
 
 
 def _set(rows: Rows, where: Terminal) -> str:
-    columns = [Column(name, right=name in rows.numbers, wrap=name in rows.wide) for name in rows.headings]
+    columns = [TableColumn(name, right=name in rows.numbers, wrap=name in rows.wide) for name in rows.headings]
     title = where.bold(rows.title.upper()) + "\n" if rows.title else ""
     return title + table(columns, rows.rows, where)

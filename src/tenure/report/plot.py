@@ -20,7 +20,7 @@ WIDTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class PlotNote:
     """A word at a place of the x axis (0 to 1), on a line across the plot."""
 
     at: float
@@ -40,7 +40,7 @@ class Plot:
     marks: str
     x: Sequence[Tick] = ()
     y: Sequence[Tick] = ()
-    notes: Sequence[Note] = ()
+    notes: Sequence[PlotNote] = ()
     legend: Sequence[tuple[str, str]] = field(default=())
     """Class of the mark and name, for each kind of mark."""
     rows: bool = False

@@ -11,7 +11,7 @@ from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 from tenure.quota.history import QuotaPoint, QuotaTrack
 from tenure.report.figure import figure
 from tenure.report.page import section
-from tenure.report.plot import WIDTH, Note, Plot, grid, line, num, rect, titled
+from tenure.report.plot import WIDTH, Plot, PlotNote, grid, line, num, rect, titled
 from tenure.report.scales import Tick, nice_step, time_ticks, top_of
 from tenure.report.words import SECOND, amount, byte_size, count, duration, resource_label, short_number
 
@@ -81,7 +81,7 @@ def quota_plot(track: QuotaTrack, resource: str, events: Sequence[dict[str, Any]
         marks,
         time_ticks(0.0, (end - begin) / SECOND),
         ticks,
-        [Note(scale.x(at) / WIDTH, label) for at, label in notes if label],
+        [PlotNote(scale.x(at) / WIDTH, label) for at, label in notes if label],
         (("c0", "used"), *((("short", "cannot be enforced"),) if _is_short(track, resource) else ())),
     )
 

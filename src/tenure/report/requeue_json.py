@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.engine.requeued import Requeueing
+from tenure.engine.requeued import RequeueOutcome
 
 
-def requeue_json(requeue: Requeueing) -> dict[str, Any]:
+def requeue_json(requeue: RequeueOutcome) -> dict[str, Any]:
     """Give nominations, skips with their reasons, and how many candidates were sent back and how many run on."""
     return {
         "nominations": [{"workload": n.workload, "by": list(n.by)} for n in requeue.nominations],

@@ -16,7 +16,7 @@ from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
 from tenure.simulator.checks.capacity import amounts_held
 from tenure.simulator.checks.columns import Ints, resources_of
 from tenure.simulator.checks.sums import timeline
-from tenure.simulator.log import DROP, EVICT, Evicted
+from tenure.simulator.log import DROP, EVICT, EvictionDetails
 from tenure.simulator.outcomes import Outcomes
 
 Floats = npt.NDArray[np.float64]
@@ -33,7 +33,7 @@ _ORDER = {GPU: 0, CPU: 1, MEMORY: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class SeriesGroups:
     """Queues as they are coloured: the names of the groups, and the group of every job."""
 
     names: tuple[str, ...]
@@ -50,7 +50,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ResourceUse:
     """What is held of one resource over time, and the capacity of all nodes, both in the model's units.
 
     GPUs are in milli-GPU.
@@ -61,7 +61,7 @@ class Use:
     series: Series
 
 
-class History:
+class SimulationSeries:
     """The series of one simulation."""
 
     def __init__(self, outcomes: Outcomes, cluster: Cluster) -> None:
@@ -96,7 +96,7 @@ class History:
             self._amounts[resource] = amounts_held(self.outcomes.history, self.nodes, resource, self.spec)
         return self._amounts[resource]
 
-    def _groups(self) -> Groups:
+    def _groups(self) -> SeriesGroups:
         queues = [workload.queue or DEFAULT_QUEUE for workload in self.outcomes.workloads]
         names = sorted(set(queues))
         number = {name: index for index, name in enumerate(names)}
@@ -107,11 +107,11 @@ class History:
         rank = np.empty(len(names), dtype=np.int64)
         rank[ranked] = np.arange(len(names))
         if len(names) <= COLORS:
-            return Groups(tuple(names[index] for index in ranked), rank[of_job])
+            return SeriesGroups(tuple(names[index] for index in ranked), rank[of_job])
         shown = tuple(names[index] for index in ranked[: COLORS - 1])
-        return Groups((*shown, OTHERS), np.minimum(rank, COLORS - 1)[of_job])
+        return SeriesGroups((*shown, OTHERS), np.minimum(rank, COLORS - 1)[of_job])
 
-    def uses(self, limit: int = 4) -> list[Use]:
+    def uses(self, limit: int = 4) -> list[ResourceUse]:
         """Give what was held over time of the first few resources, by group of queues."""
         since = self.outcomes.holdings.since
         found = []
@@ -122,7 +122,7 @@ class History:
                 np.concatenate((amount, -amount)),
                 np.tile(self.groups.of_job[self.job], 2),
             )
-            found.append(Use(resource, capacity, series))
+            found.append(ResourceUse(resource, capacity, series))
         return found
 
     def waiting(self) -> Series:
@@ -147,7 +147,7 @@ class History:
         if not len(where):
             return None
         extras = [columns.extra[index] for index in where.tolist()]
-        causes = [extra.cause if isinstance(extra, Evicted) else "" for extra in extras]
+        causes = [extra.cause if isinstance(extra, EvictionDetails) else "" for extra in extras]
         names = sorted(set(causes))
         edges = np.linspace(self.edges[0], self.edges[-1], bins + 1)
         cause = np.array([names.index(name) for name in causes])

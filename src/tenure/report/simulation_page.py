@@ -23,7 +23,7 @@ from tenure.report.charts import (
 from tenure.report.figure import figure
 from tenure.report.gantt import caption, gantt
 from tenure.report.page import Cell, Tile, details, html_table, listed, page, section, tiles
-from tenure.report.series import Floats, History
+from tenure.report.series import Floats, SimulationSeries
 from tenure.report.words import NOTHING, count, duration, number, percent, resource_label
 from tenure.simulator.checks.findings import Violations
 from tenure.simulator.metrics import TAU_S, slowdowns
@@ -48,7 +48,7 @@ def simulation_page(outcomes: Outcomes, cluster: Cluster, summary: dict[str, Any
     violations
         What the checker found.
     """
-    history = History(outcomes, cluster)
+    history = SimulationSeries(outcomes, cluster)
     colors = _colors(history)
     body = [
         _notice(summary),
@@ -76,7 +76,7 @@ def _lead(summary: dict[str, Any]) -> str:
     return f"{', '.join(parts)}, over {duration(summary['makespan_s'])} of virtual time."
 
 
-def _colors(history: History) -> dict[str, int]:
+def _colors(history: SimulationSeries) -> dict[str, int]:
     """Give the colour of every queue."""
     groups = history.groups
     names = [workload.queue or "default" for workload in history.outcomes.workloads]
@@ -93,7 +93,7 @@ def _notice(summary: dict[str, Any]) -> str:
     )
 
 
-def _tiles(summary: dict[str, Any], history: History) -> list[Tile]:
+def _tiles(summary: dict[str, Any], history: SimulationSeries) -> list[Tile]:
     wait, slowdown = summary["wait_s"], summary["boundedSlowdown"]
     main = history.main
     used, useful = summary["utilization"].get(main), summary["goodput"].get(main)
@@ -120,7 +120,7 @@ def _causes(evictions: dict[str, int]) -> str:
     return ", ".join(f"{cause} {number:,}" for cause, number in evictions.items()) or "nothing was evicted"
 
 
-def _use(history: History) -> str:
+def _use(history: SimulationSeries) -> str:
     plots = [f"<h3>{escape(resource_label(use.resource))}</h3>{figure(use_plot(use))}" for use in history.uses()]
     if not plots:
         return ""
@@ -128,7 +128,7 @@ def _use(history: History) -> str:
     return section("Use over time", told, *plots, name="use")
 
 
-def _waiting(history: History) -> str:
+def _waiting(history: SimulationSeries) -> str:
     told = "Jobs that have arrived and hold nothing."
     return section("Waiting jobs", told, figure(waiting_plot(history.waiting())), name="waiting")
 
@@ -160,14 +160,14 @@ def _first_waits(outcomes: Outcomes) -> Floats:
     return (outcomes.first_start[started] - outcomes.submit[started]) / SECOND
 
 
-def _gantt(history: History) -> str:
+def _gantt(history: SimulationSeries) -> str:
     stretch = busiest(history)
     if stretch is None:
         return ""
     return section("Busiest stretch", caption(history, stretch), figure(gantt(history, stretch)), name="gantt")
 
 
-def _evictions(history: History, summary: dict[str, Any]) -> str:
+def _evictions(history: SimulationSeries, summary: dict[str, Any]) -> str:
     series = history.evictions()
     if series is None:
         return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.report.tables import Column, Terminal, table
+from tenure.report.tables import TableColumn, Terminal, table
 from tenure.report.words import NOTHING, duration, number, percent, resource_label, seconds
 
 MAX_QUEUES = 24
@@ -36,7 +36,7 @@ def _figures(summary: dict[str, Any], where: Terminal) -> str:
         ("broken invariants", number(summary["violations"]) if summary["violations"] else "none"),
         ("simulated in", f"{duration(summary['wall_s'])}{_rate(summary)}"),
     ]
-    columns = (Column("figure"), Column("value", wrap=True))
+    columns = (TableColumn("figure"), TableColumn("value", wrap=True))
     return table(columns, rows, where)
 
 
@@ -84,7 +84,7 @@ def _resources(summary: dict[str, Any], where: Terminal) -> str:
         for name in names
     ]
     headings = ("resource", "utilization", "goodput", "held at the end", "lost (resource-seconds)")
-    columns = [Column(heading, right=index > 0) for index, heading in enumerate(headings)]
+    columns = [TableColumn(heading, right=index > 0) for index, heading in enumerate(headings)]
     return table(columns, rows, where) if rows else ""
 
 
@@ -100,6 +100,6 @@ def _queues(summary: dict[str, Any], where: Terminal) -> str:
         for queue in queues[:MAX_QUEUES]
     ]
     headings = ("queue", "jobs", "finished", "mean wait", "median", "95%", "max")
-    columns = [Column(heading, right=index > 0, wrap=not index) for index, heading in enumerate(headings)]
+    columns = [TableColumn(heading, right=index > 0, wrap=not index) for index, heading in enumerate(headings)]
     more = len(queues) - MAX_QUEUES
     return table(columns, rows, where) + (f"and {more} more queues\n" if more > 0 else "")

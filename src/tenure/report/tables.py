@@ -23,7 +23,7 @@ _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column: its heading, whether it is set right (numbers), and whether its text may be wrapped."""
 
     heading: str
@@ -57,7 +57,7 @@ def terminal(stream: IO[str] | None = None) -> Terminal:
     return Terminal(int(columns) if columns.isdecimal() and int(columns) else NOT_A_TERMINAL)
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], where: Terminal | None = None) -> str:
+def table(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], where: Terminal | None = None) -> str:
     """Set a table, one line break at the end of every line.
 
     Columns take what their content needs. Where that is wider than the terminal, those that may be wrapped share
@@ -73,7 +73,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], where: Termi
     return "".join(f"{line}\n" for line in text)
 
 
-def _fit(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> list[int]:
+def _fit(columns: Sequence[TableColumn], cells: Sequence[Sequence[str]], width: int) -> list[int]:
     needed = [
         max([text_width(column.heading), *(text_width(row[index]) for row in cells)])
         for index, column in enumerate(columns)
@@ -92,7 +92,7 @@ def _fit(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) 
     return needed
 
 
-def _set_row(row: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> list[str]:
+def _set_row(row: Sequence[str], columns: Sequence[TableColumn], widths: Sequence[int]) -> list[str]:
     wrapped = [wrap(text, width) for text, width in zip(row, widths, strict=True)]
     lines = []
     for number in range(max(len(parts) for parts in wrapped)):

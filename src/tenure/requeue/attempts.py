@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 from tenure.engine.plan import Refused
 from tenure.engine.refusal import Refusal
-from tenure.engine.requeued import Requeueing
+from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
-from tenure.requeue.candidates import Candidate
+from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.classes import ContenderClass
-from tenure.requeue.commit import Commits
-from tenure.requeue.memory import Position
-from tenure.requeue.rules import Requeue
-from tenure.requeue.trials import ShortTrials
+from tenure.requeue.commit import RequeueCommits
+from tenure.requeue.dry_run import RequeueDryRuns
+from tenure.requeue.memory import SearchPosition
+from tenure.requeue.rules import RequeueRules
+from tenure.victims.allocation_pass import held_back
+from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import Piece
-from tenure.victims.room import Need
-from tenure.victims.serving import held_back
-from tenure.victims.state import Evicting
-from tenure.victims.trial import Played
+from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.state import EvictionState
 
 MOST_IN_VAIN = 1 << 12
 """Work in one cycle that helped nobody, before the search goes on in the next one. Where several leaves contend, a
@@ -29,22 +29,22 @@ ASKED = 16
 """So many refusals by a rule or a shield cost as much as one play-through."""
 
 
-class Attempts:
+class RequeueAttempts:
     """What the search for one candidate and that for a set share; ``cut`` is where the steps ran out, if they did."""
 
-    def __init__(self, state: Evicting, shares: CurrentShares, outcome: Requeueing) -> None:
+    def __init__(self, state: EvictionState, shares: CurrentShares, outcome: RequeueOutcome) -> None:
         self.state = state
         self.session = state.session
         self.shares = shares
-        self.trials = ShortTrials(state.session, state.placer, shares, state.plugins, state.endings)
-        self.commits = Commits(state, self.trials, outcome)
-        self.cut: Position | None = None
+        self.dry_runs = RequeueDryRuns(state.session, state.placer, shares, state.plugins, state.endings)
+        self.commits = RequeueCommits(state, self.dry_runs, outcome)
+        self.cut: SearchPosition | None = None
         self._refusals: dict[tuple[str, str], Refusal] = {}
         self._asked = 0
-        self._in_vain = 0
+        self._without_effect = 0
         self._checked: dict[WorkloadState, int] = {}
 
-    def ready(self, cls: ContenderClass, need: Need | None) -> WorkloadState | None:
+    def ready(self, cls: ContenderClass, need: RoomDemand | None) -> WorkloadState | None:
         """Give the first of a class that still cannot be served as things are; who can be is served.
 
         ``need`` is what the class asks for, if room is still as it was when that was worked out.
@@ -62,22 +62,22 @@ class Attempts:
                 return contender
         return None
 
-    def _fits_as_it_is(self, contender: WorkloadState, need: Need | None) -> bool:
+    def _fits_as_it_is(self, contender: WorkloadState, need: RoomDemand | None) -> bool:
         """Whether a contender gets its place without any eviction by now."""
         session, step = self.session, contender.step
         assert step is not None
-        if held_back(session, contender, step) or not (need or Need(session, step)).met(()):
+        if held_back(session, contender, step) or not (need or RoomDemand(session, step)).met(()):
             return False
-        rules = Requeue(session, self.shares, contender)
+        rules = RequeueRules(session, self.shares, contender)
         keep = session.settings.backfill != "easy"
-        played = self.trials.play(contender, (), rules, keep=keep)
-        if isinstance(played, Played) and keep:
+        played = self.dry_runs.play(contender, (), rules, keep=keep)
+        if isinstance(played, AcceptedSet) and keep:
             self.commits.place(played)
-        return isinstance(played, Played)
+        return isinstance(played, AcceptedSet)
 
-    def allowed(self, contender: WorkloadState, candidate: Candidate, pieces: Sequence[Piece]) -> bool:
+    def allowed(self, contender: WorkloadState, candidate: RequeueCandidate, pieces: Sequence[Piece]) -> bool:
         """Whether rules and shields let a contender take these pieces; why not is kept."""
-        rules = Requeue(self.session, self.shares, contender)
+        rules = RequeueRules(self.session, self.shares, contender)
         victim = candidate.workload
         if victim is contender:
             return False
@@ -90,13 +90,13 @@ class Attempts:
             self.state.budget.spend()
         return False
 
-    def spend(self, position: Position) -> bool:
+    def spend(self, position: SearchPosition) -> bool:
         """Take a step; False, and ``position`` noted as what comes next, if there is none left."""
-        if self.cut is None and (self._in_vain >= MOST_IN_VAIN or not self.state.budget.spend()):
+        if self.cut is None and (self._without_effect >= MOST_IN_VAIN or not self.state.budget.spend()):
             self.cut = position
         return self.cut is None
 
-    def verdict(self, contender: WorkloadState, pieces: Sequence[Piece]) -> Played | Refusal:
+    def verdict(self, contender: WorkloadState, pieces: Sequence[Piece]) -> AcceptedSet | Refusal:
         """Play a set through, and undo it."""
         found = self.commits.play(contender, pieces, keep=False)
         self._noted(found)
@@ -105,7 +105,7 @@ class Attempts:
     def pays(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
         """Whether a part of what pays does so too; that is always looked at, so that nobody goes in vain."""
         self.state.budget.spend()
-        return isinstance(self.verdict(contender, pieces), Played)
+        return isinstance(self.verdict(contender, pieces), AcceptedSet)
 
     def fewer(self, contender: WorkloadState, pieces: Sequence[Piece]) -> list[Piece]:
         """Give back, the last first, every piece without which a set pays as well."""
@@ -117,7 +117,11 @@ class Attempts:
         return kept
 
     def commit(
-        self, cls: ContenderClass, contender: WorkloadState, candidates: Sequence[Candidate], pieces: Sequence[Piece]
+        self,
+        cls: ContenderClass,
+        contender: WorkloadState,
+        candidates: Sequence[RequeueCandidate],
+        pieces: Sequence[Piece],
     ) -> Refusal | None:
         """Carry a set out for the first of a class, if it pays."""
         gone = {p.workload for p in pieces}
@@ -129,13 +133,13 @@ class Attempts:
             cls.pass_first()
         return refusal
 
-    def _noted(self, verdict: Played | Refusal | None) -> Refusal | None:
+    def _noted(self, verdict: AcceptedSet | Refusal | None) -> Refusal | None:
         """Count what was played through to its end in vain: it took the longer, the more wait."""
         if not isinstance(verdict, Refusal):
             return None
         if not verdict.about:
             entries = [len(e) for e in self.session.waiting.entries.values() if e]
-            self._in_vain += sum(entries) if len(entries) > 1 else 1
+            self._without_effect += sum(entries) if len(entries) > 1 else 1
         return verdict
 
     def report(self) -> None:

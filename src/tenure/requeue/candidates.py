@@ -13,13 +13,13 @@ from tenure.engine.requeued import Nominated
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
-from tenure.nominators.contract import Findings
+from tenure.nominators.contract import NominatorFindings
 from tenure.requeue.rules import core_of
 from tenure.shields.opt_out import last_resort
 from tenure.victims.pieces import Piece, pieces_of
 
 
-class Kind(NamedTuple):
+class CandidateKind(NamedTuple):
     """What candidates of one kind have in common; ``held`` is what goes, None where that may be a part of them."""
 
     leaf: int
@@ -29,7 +29,7 @@ class Kind(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Candidate:
+class RequeueCandidate:
     """A workload that may be sent back to the queue.
 
     ``over`` says how far the queue is over its fair share, relative to it (0: it is not).
@@ -40,7 +40,7 @@ class Candidate:
     over: float
     done: bool = False
     _options: list[list[Piece]] | None = None
-    _kind: Kind | None = None
+    _kind: CandidateKind | None = None
 
     @property
     def is_simple(self) -> bool:
@@ -52,20 +52,20 @@ class Candidate:
         """Give the tasks that hold room."""
         return [t for t in self.workload.tasks if t.node >= 0 and t.active]
 
-    def kind(self, session: Session) -> Kind:
+    def kind(self, session: Session) -> CandidateKind:
         """Give its kind: exactly, if it can only go as a whole."""
         if self._kind is None:
             self._kind = self._find_kind(session)
         return self._kind
 
-    def _find_kind(self, session: Session) -> Kind:
+    def _find_kind(self, session: Session) -> CandidateKind:
         workload = self.workload
         if not self.is_simple:
-            return Kind(workload.leaf, workload.priority, None, _sum([t.cls.amount for t in workload.tasks]))
+            return CandidateKind(workload.leaf, workload.priority, None, _sum([t.cls.amount for t in workload.tasks]))
         held = self.held_tasks()
         goes = _sum([t.cls.amount_at(t.node, session.nodes) for t in held])
         again: Sequence[TaskState] = core_of(workload) or held
-        return Kind(workload.leaf, workload.priority, goes, _sum([t.cls.amount for t in again]))
+        return CandidateKind(workload.leaf, workload.priority, goes, _sum([t.cls.amount for t in again]))
 
     def options(self, session: Session) -> list[list[Piece]]:
         """Give what it can give, the gentlest first: one task of surplus, all of it, the whole with its core."""
@@ -83,7 +83,7 @@ class Candidate:
         return found + [[p] for p in pieces if p.whole]
 
 
-def union(findings: Mapping[str, Findings]) -> list[Nominated]:
+def union(findings: Mapping[str, NominatorFindings]) -> list[Nominated]:
     """Give one entry per workload with all plugins that nominated it; entries and plugins by name."""
     plugins: dict[str, list[str]] = {}
     known: dict[str, Nominated] = {}
@@ -102,7 +102,7 @@ def union(findings: Mapping[str, Findings]) -> list[Nominated]:
     ]
 
 
-def in_order(session: Session, shares: CurrentShares, nominated: list[Nominated]) -> list[Candidate]:
+def in_order(session: Session, shares: CurrentShares, nominated: list[Nominated]) -> list[RequeueCandidate]:
     """Put candidates into order: furthest over fair share, lower priority, longest past the expectation, name.
 
     Those that asked to be spared come after all others.
@@ -114,13 +114,13 @@ def in_order(session: Session, shares: CurrentShares, nominated: list[Nominated]
         leaf = workload.leaf
         if leaf not in over:
             over[leaf] = max(0.0, *(_excess(session, shares, queue) for queue in session.queues.path[leaf]))
-        found.append(Candidate(workload, entry, over[leaf]))
+        found.append(RequeueCandidate(workload, entry, over[leaf]))
     found.sort(key=_rank)
     found.sort(key=lambda c: any(last_resort(session, t) for t in c.workload.tasks if t.node >= 0))
     return found
 
 
-def _rank(candidate: Candidate) -> tuple[float, int, int, str]:
+def _rank(candidate: RequeueCandidate) -> tuple[float, int, int, str]:
     entry, workload = candidate.nominated, candidate.workload
     past = 0 if entry.runtime is None or entry.expected is None else entry.runtime - entry.expected
     return -candidate.over, workload.priority, -past, workload.key

@@ -9,10 +9,10 @@ from tenure.engine.order import QueueOrder
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.waiting import Entry
-from tenure.engine.workloads import NextStep, WorkloadState
+from tenure.engine.workloads import Demand, WorkloadState
 from tenure.fairness.current import CurrentShares
-from tenure.requeue.census import Census
-from tenure.victims.room import Need
+from tenure.requeue.pending_index import PendingIndex
+from tenure.victims.room_bounds import RoomDemand
 
 
 @dataclass(slots=True, eq=False)
@@ -26,7 +26,7 @@ class ContenderClass:
     leaf: int
     priority: int
     shape: Hashable
-    step: NextStep
+    step: Demand
     entries: Sequence[Entry]
     barred: Collection[WorkloadState]
     place: int = 0
@@ -55,29 +55,29 @@ class ContenderClass:
         return any(e[-1].key == key and e[-1] not in self.barred for e in self.entries[self.place :])
 
 
-class Needs:
+class ShapeNeeds:
     """What each shape asks for, as room is when it is first asked about."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._known: dict[Hashable, Need] = {}
+        self._known: dict[Hashable, RoomDemand] = {}
 
-    def of(self, cls: ContenderClass) -> Need:
+    def of(self, cls: ContenderClass) -> RoomDemand:
         """Give what a class asks for."""
         return self.of_step(cls.shape, cls.step)
 
-    def of_step(self, shape: Hashable, step: NextStep) -> Need:
+    def of_step(self, shape: Hashable, step: Demand) -> RoomDemand:
         """Give what a step of a shape asks for."""
         found = self._known.get(shape)
         if found is None:
-            found = self._known[shape] = Need(self.session, step)
+            found = self._known[shape] = RoomDemand(self.session, step)
         return found
 
 
-def gather(session: Session, census: Census, barred: Collection[WorkloadState]) -> list[ContenderClass]:
+def gather(session: Session, pending_index: PendingIndex, barred: Collection[WorkloadState]) -> list[ContenderClass]:
     """Put into classes who waits and can be helped by an eviction; nobody is evicted for those ``barred``."""
     found = []
-    for line in census.lines():
+    for line in pending_index.lines():
         leaf, priority, fixed, shape = line.alike
         if not line.possible or (fixed and session.queues.beyond_guaranteed(leaf, line.step.amount) is not None):
             continue

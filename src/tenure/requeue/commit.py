@@ -6,48 +6,48 @@ from collections.abc import Sequence
 
 from tenure.engine import expectation
 from tenure.engine.refusal import Refusal
-from tenure.engine.requeued import Requeueing
+from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.workloads import WorkloadState
 from tenure.model.duration import LAST_TIME
-from tenure.requeue.candidates import Candidate
-from tenure.requeue.rules import Requeue
-from tenure.requeue.serving import serve_all
+from tenure.requeue.allocation_pass import serve_all
+from tenure.requeue.candidates import RequeueCandidate
+from tenure.requeue.rules import RequeueRules
+from tenure.victims.dry_run import AcceptedSet, DryRuns
 from tenure.victims.pieces import Piece
 from tenure.victims.recording import prices, record
-from tenure.victims.state import Evicting
-from tenure.victims.trial import Played, Trials
+from tenure.victims.state import EvictionState
 
 
-class Commits:
+class RequeueCommits:
     """Plays sets through, and commits them; ``number`` counts what was changed on the session."""
 
-    def __init__(self, state: Evicting, trials: Trials, outcome: Requeueing) -> None:
+    def __init__(self, state: EvictionState, dry_runs: DryRuns, outcome: RequeueOutcome) -> None:
         self.state = state
         self.session = state.session
-        self.trials = trials
+        self.dry_runs = dry_runs
         self.outcome = outcome
         self.number = 0
 
-    def play(self, contender: WorkloadState, pieces: Sequence[Piece], *, keep: bool) -> Played | Refusal:
+    def play(self, contender: WorkloadState, pieces: Sequence[Piece], *, keep: bool) -> AcceptedSet | Refusal:
         """Play a set through; with ``keep``, one that pays stays carried out.
 
         Where equals take turns, who gives way stands behind those that wait.
         """
         session = self.session
-        rules = Requeue(session, self.trials.shares, contender, pieces)
+        rules = RequeueRules(session, self.dry_runs.shares, contender, pieces)
         if session.settings.requeue.contenders != "any":
-            return self.trials.play(contender, pieces, rules, keep=keep)
+            return self.dry_runs.play(contender, pieces, rules, keep=keep)
         mark = session.checkpoint()
         for workload in dict.fromkeys(p.workload for p in pieces):
             session.journal.set(workload, "queued_at", session.now)
-        played = self.trials.play(contender, pieces, rules, keep=keep)
-        if keep and isinstance(played, Played):
+        played = self.dry_runs.play(contender, pieces, rules, keep=keep)
+        if keep and isinstance(played, AcceptedSet):
             session.commit()
         else:
             session.rollback(mark, epoch=session.epoch)
         return played
 
-    def place(self, played: Played) -> None:
+    def place(self, played: AcceptedSet) -> None:
         """Write into the plan what found a place without an eviction."""
         record(self.state, played, {}, "requeue", None, lambda _, __: "")
         self.number += 1
@@ -60,19 +60,19 @@ class Commits:
         session = self.session
         if session.settings.backfill == "easy":
             return
-        placed = serve_all(session, self.state.placer, self.trials.shares)
+        placed = serve_all(session, self.state.placer, self.dry_runs.shares)
         if placed:
-            self.place(Played([], placed))
+            self.place(AcceptedSet([], placed))
 
     def commit(
-        self, contender: WorkloadState, pieces: Sequence[Piece], candidates: Sequence[Candidate]
+        self, contender: WorkloadState, pieces: Sequence[Piece], candidates: Sequence[RequeueCandidate]
     ) -> Refusal | None:
         """Requeue candidates for a contender, if that pays: the cooldown is written first, then the evictions."""
-        session, rules = self.session, Requeue(self.session, self.trials.shares, contender)
+        session, rules = self.session, RequeueRules(self.session, self.dry_runs.shares, contender)
         why = {c.workload: f"{rules.why(c.workload)}; nominated by {', '.join(c.nominated.by)}" for c in candidates}
         price = prices(self.state, pieces, "requeue", contender)
         played = self.play(contender, pieces, keep=True)
-        if not isinstance(played, Played):
+        if not isinstance(played, AcceptedSet):
             return played
         for candidate in candidates:
             self._bar(candidate, contender)
@@ -89,7 +89,7 @@ class Commits:
         session.waiting.compact()
         return None
 
-    def _bar(self, candidate: Candidate, contender: WorkloadState) -> None:
+    def _bar(self, candidate: RequeueCandidate, contender: WorkloadState) -> None:
         """Bar a workload from being requeued again for a while."""
         session, workload, outcome = self.session, candidate.workload, self.outcome
         delay = expectation.requeue_delay(workload.model, session.above(workload.leaf), session.settings)

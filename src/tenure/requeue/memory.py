@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
-from tenure.nominators.due import Due
+from tenure.nominators.expected_ends import ExpectedEnds
 from tenure.nominators.registry import Registry
-from tenure.requeue.census import Census
+from tenure.requeue.pending_index import PendingIndex
 
 
-class Position(NamedTuple):
+class SearchPosition(NamedTuple):
     """What the search would have tried next.
 
     ``contender`` and ``candidate`` are names; without a candidate it is a set of the first ``size``, or, for one
@@ -24,7 +24,7 @@ class Position(NamedTuple):
     spared: tuple[str, ...] = ()
 
 
-class Memory:
+class RequeueMemory:
     """Has to be told of every start; what was running when it was made, or came running later, it finds itself.
 
     ``position`` is where the last search was cut off, None if it came to its end. It is not written anywhere: after a
@@ -34,9 +34,9 @@ class Memory:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.registry = Registry(session.settings)
-        self.due = Due(session)
-        self.census = Census(session)
-        self.position: Position | None = None
+        self.due = ExpectedEnds(session)
+        self.pending_index = PendingIndex(session)
+        self.position: SearchPosition | None = None
         self._fresh: set[str] = set()
 
     def started(self, key: str) -> None:

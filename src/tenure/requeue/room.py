@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from tenure.engine.nodes import Ints
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState
-from tenure.requeue.candidates import Candidate
-from tenure.victims.room import Need
+from tenure.requeue.candidates import RequeueCandidate
+from tenure.victims.room_bounds import RoomDemand
 
 Mask = NDArray[np.bool_]
 
 
-class Room:
+class CandidateRoom:
     """What candidates hold, as pairs of candidate and node: ``freed[rows, pair]``, the pairs in order."""
 
-    def __init__(self, session: Session, candidates: Sequence[Candidate]) -> None:
+    def __init__(self, session: Session, candidates: Sequence[RequeueCandidate]) -> None:
         self.nodes = nodes = session.nodes
         self.count = len(candidates)
         tasks: list[TaskState] = []
@@ -54,7 +54,7 @@ class Room:
         for row, amounts in zip(self.freed, takes, strict=True):
             np.add.at(row, where, amounts)
 
-    def enough(self, need: Need, *, useful: bool) -> Mask:
+    def enough(self, need: RoomDemand, *, useful: bool) -> Mask:
         """Candidates without which there could be room for a step; ``useful``: only those that add to the room."""
         found = np.ones(self.count, bool)
         adds = np.zeros(self.count, bool)
@@ -64,7 +64,7 @@ class Room:
             adds |= gain > 0
         return found & adds if useful else found
 
-    def most(self, need: Need, together: int) -> bool:
+    def most(self, need: RoomDemand, together: int) -> bool:
         """Whether as many candidates, at best, could make room for a step, and all of them would."""
         count = len(self.nodes)
         freed = np.array([np.bincount(self.node, weights=row, minlength=count) for row in self.freed]).astype(np.int64)
@@ -79,7 +79,7 @@ class Room:
                 return False
         return True
 
-    def helps(self, need: Need) -> Mask:
+    def helps(self, need: RoomDemand) -> Mask:
         """Candidates that free something that is asked for, on a node that will do."""
         found = np.zeros(self.count, bool)
         for part in need.parts:

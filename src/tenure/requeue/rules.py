@@ -10,7 +10,7 @@ from tenure.engine.order import queue_key
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import Group, TaskState, WorkloadState
+from tenure.engine.workloads import SubgroupState, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import Owed, ReclaimRules
 from tenure.model.duration import format_time
@@ -23,7 +23,7 @@ from tenure.victims.rules import Inside
 COOLDOWN, DESERVING = "cooldown", "more-deserving"
 
 
-class Requeue:
+class RequeueRules:
     """The rules for one contender and one set: it has to be more deserving than every candidate that goes for it."""
 
     cause: ClassVar[Cause] = "requeue"
@@ -131,7 +131,7 @@ def core_of(workload: WorkloadState) -> list[TaskState]:
     return _core(workload.root)
 
 
-def _core(group: Group) -> list[TaskState]:
+def _core(group: SubgroupState) -> list[TaskState]:
     """Tasks that a workload starts with: of each leaf its first, of subgroups as many as have to run."""
     if not group.children:
         return group.tasks[: group.minimum]

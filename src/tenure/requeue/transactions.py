@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenure.engine.refusal import Refusal
-from tenure.engine.requeued import Requeueing
+from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import FAIR_SHARE, GUARANTEED
-from tenure.requeue.alike import Alike, Likeness
-from tenure.requeue.attempts import Attempts
-from tenure.requeue.candidates import Candidate
-from tenure.requeue.census import Census
+from tenure.requeue.attempts import RequeueAttempts
+from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.classes import ContenderClass, gather
-from tenure.requeue.memory import Position
-from tenure.requeue.prospects import Prospects, Single
-from tenure.requeue.returns import Returns
+from tenure.requeue.equivalence import CandidateEquivalence, Likeness
+from tenure.requeue.known_returns import KnownReturns
+from tenure.requeue.memory import SearchPosition
+from tenure.requeue.multi_victim_search import MultiVictimSearch
+from tenure.requeue.pending_index import PendingIndex
+from tenure.requeue.prefilter import CandidateMatch, CandidatePrefilter
 from tenure.requeue.rules import DESERVING
-from tenure.requeue.sets import Sets
-from tenure.victims.gates import anyone_waits
+from tenure.victims.dry_run import IN_VAIN, NO_ROOM, TAKES_BACK
 from tenure.victims.pieces import Piece
-from tenure.victims.state import Evicting
-from tenure.victims.trial import IN_VAIN, NO_ROOM, TAKES_BACK
+from tenure.victims.preconditions import anyone_waits
+from tenure.victims.state import EvictionState
 
 OF_QUEUES = (GUARANTEED, FAIR_SHARE, DESERVING)
 """Rules that look at queues alone."""
@@ -35,31 +35,31 @@ OF_ROOM = (NO_ROOM, IN_VAIN, TAKES_BACK)
 """What a play-through finds out."""
 
 
-class Transactions:
+class RequeueTransactions:
     """One cycle's attempts."""
 
     def __init__(
         self,
-        state: Evicting,
-        census: Census,
+        state: EvictionState,
+        pending_index: PendingIndex,
         shares: CurrentShares,
-        candidates: Sequence[Candidate],
-        outcome: Requeueing,
+        candidates: Sequence[RequeueCandidate],
+        outcome: RequeueOutcome,
     ) -> None:
         self.state = state
-        self.census = census
+        self.pending_index = pending_index
         self.session = state.session
         self.shares = shares
         self.outcome = outcome
         self.left = list(candidates)
-        self.attempts = Attempts(state, shares, outcome)
+        self.attempts = RequeueAttempts(state, shares, outcome)
         self.considered: set[str] = set()
-        self._prospects: Prospects | None = None
-        self._alike: Alike | None = None
+        self._prospects: CandidatePrefilter | None = None
+        self._alike: CandidateEquivalence | None = None
         self._refused: set[tuple[object, int]] = set()
         self._as_of = self._looked_at = -1
 
-    def run(self, position: Position | None) -> Position | None:
+    def run(self, position: SearchPosition | None) -> SearchPosition | None:
         """Try all candidates while somebody contends; give where the search was cut off, if it was.
 
         The search goes on at ``position``, and comes to what was tried before it last.
@@ -78,28 +78,34 @@ class Transactions:
         attempts.report()
         return attempts.cut
 
-    def _round(self, position: Position | None) -> None:
+    def _round(self, position: SearchPosition | None) -> None:
         """Give everybody a turn, from ``position`` on and round to it: candidates alone, then contenders for sets.
 
         What is known of sets holds until something is committed.
         """
-        barred, until = self.census.barred(self.state.evicted)
+        barred, until = self.pending_index.barred(self.state.evicted)
         self.state.wake_at(until)
-        prospects = Prospects(self.session, self.shares, self.left, gather(self.session, self.census, barred))
-        sets = Sets(self.attempts, prospects)
-        turns: list[Single | ContenderClass] = [*prospects.alone(), *prospects.classes]
+        prospects = CandidatePrefilter(
+            self.session, self.shares, self.left, gather(self.session, self.pending_index, barred)
+        )
+        sets = MultiVictimSearch(self.attempts, prospects)
+        turns: list[CandidateMatch | ContenderClass] = [*prospects.alone(), *prospects.classes]
         found = _place_of(position, turns)
         at, position = (0, None) if found is None else (found, position)
         attempts, number, unseen = self.attempts, self.attempts.commits.number, None
         if turns and self.session.settings.backfill == "none":  # what is reserved may keep a candidate from its place
-            attempts.trials.returns = Returns(
-                self.session, self.shares, self.census, prospects.needs, lambda: number == attempts.commits.number
+            attempts.dry_runs.returns = KnownReturns(
+                self.session,
+                self.shares,
+                self.pending_index,
+                prospects.needs,
+                lambda: number == attempts.commits.number,
             )
         self._prospects, self._looked_at, self._as_of = prospects, number, -1
         for place in (*range(at, len(turns)), *range(at)):
             turn, changed = turns[place], number != attempts.commits.number
             start = position if place == at else None
-            if isinstance(turn, Single):
+            if isinstance(turn, CandidateMatch):
                 if changed and not self._contended():
                     unseen = None if at else turn.candidate
                     break
@@ -116,7 +122,7 @@ class Transactions:
         entries = self.session.waiting.entries.values()
         return any(e[-1].entry is e and e[-1].key not in self.state.evicted for those in entries for e in those)
 
-    def _alone(self, single: Single, start: Position | None) -> None:
+    def _alone(self, single: CandidateMatch, start: SearchPosition | None) -> None:
         """Requeue one candidate for the first contender for whom that pays, as gently as possible."""
         attempts, candidate = self.attempts, single.candidate
         for number, pieces in enumerate(candidate.options(self.session)):
@@ -129,7 +135,7 @@ class Transactions:
                 contender = self._ready(single, likeness, cls)
                 if contender is None or not attempts.allowed(contender, candidate, pieces):
                     continue
-                if not attempts.spend(Position(contender.key, candidate.workload.key, number)):
+                if not attempts.spend(SearchPosition(contender.key, candidate.workload.key, number)):
                     return
                 verdict = self._try(cls, contender, candidate, pieces)
                 if verdict is None:
@@ -137,7 +143,7 @@ class Transactions:
                 self._refuse(single, likeness, cls, verdict)
 
     def _try(
-        self, cls: ContenderClass, contender: WorkloadState, candidate: Candidate, pieces: Sequence[Piece]
+        self, cls: ContenderClass, contender: WorkloadState, candidate: RequeueCandidate, pieces: Sequence[Piece]
     ) -> Refusal | None:
         """Requeue what is needed of some pieces of a candidate, if that pays."""
         if len(pieces) > 1:
@@ -147,15 +153,15 @@ class Transactions:
             pieces = self.attempts.fewer(contender, pieces)
         return self.attempts.commit(cls, contender, [candidate], pieces)
 
-    def _likeness(self, single: Single) -> Likeness:
+    def _likeness(self, single: CandidateMatch) -> Likeness:
         """What a candidate has in common with those that fare as it does, as things are."""
         if self._as_of != self.attempts.commits.number:
             self._alike, self._refused, self._as_of = None, set(), self.attempts.commits.number
         if self._alike is None:
-            self._alike = Alike(self.session)
+            self._alike = CandidateEquivalence(self.session)
         return self._alike.of(single.candidate, single.kind)
 
-    def _ready(self, single: Single, likeness: Likeness, cls: ContenderClass) -> WorkloadState | None:
+    def _ready(self, single: CandidateMatch, likeness: Likeness, cls: ContenderClass) -> WorkloadState | None:
         """Give who is first of a class, unless candidates of this kind were refused to it."""
         if not self._refused.isdisjoint(((single.kind, id(cls)), (likeness, id(cls)))):
             return None
@@ -163,7 +169,7 @@ class Transactions:
         fresh = self._looked_at == self.attempts.commits.number
         return self.attempts.ready(cls, self._prospects.need(cls) if fresh else None)
 
-    def _refuse(self, single: Single, likeness: Likeness, cls: ContenderClass, verdict: Refusal) -> None:
+    def _refuse(self, single: CandidateMatch, likeness: Likeness, cls: ContenderClass, verdict: Refusal) -> None:
         """Remember a refusal: what rules of queues refuse, they refuse to all of the kind."""
         if not single.candidate.is_simple or verdict.shield not in (*OF_QUEUES, *OF_ROOM):
             return  # a shield or a plugin looks at more than what is alike
@@ -172,11 +178,11 @@ class Transactions:
             self._refused.add((single.kind, id(cls)))
 
 
-def _place_of(position: Position | None, turns: Sequence[Single | ContenderClass]) -> int | None:
+def _place_of(position: SearchPosition | None, turns: Sequence[CandidateMatch | ContenderClass]) -> int | None:
     """Give whose turn it was, None if that is not there any more."""
     for place, turn in enumerate(turns if position is not None else ()):
         assert position is not None
-        if isinstance(turn, Single):
+        if isinstance(turn, CandidateMatch):
             if turn.candidate.workload.key == position.candidate:
                 return place
         elif not position.candidate and turn.has(position.contender):

@@ -11,12 +11,12 @@ import numpy as np
 from tenure.engine.evictions import evict
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.resources import MILLI
-from tenure.rescheduler.problem import Landing, Move
-from tenure.rescheduler.view import View
-from tenure.victims.state import Evicting
+from tenure.rescheduler.problem.build import ProblemView
+from tenure.rescheduler.problem.definition import MemberLanding, TaskMove
+from tenure.victims.state import EvictionState
 
 
-class Wanted(NamedTuple):
+class WantedLanding(NamedTuple):
     """A task that is to land on a node, and on which devices (none: on those that suit best)."""
 
     task: TaskState
@@ -25,28 +25,30 @@ class Wanted(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Enacted:
+class EnactedPlan:
     """Tasks that were evicted, and tasks that were nominated, contenders first."""
 
     evicted: list[TaskState]
     placed: list[TaskState]
 
 
-def enact(state: Evicting, made: View, moves: Sequence[Move], landings: Sequence[Landing]) -> Enacted | None:
+def enact(
+    state: EvictionState, made: ProblemView, moves: Sequence[TaskMove], landings: Sequence[MemberLanding]
+) -> EnactedPlan | None:
     """Evict what moves, promise contenders and moved tasks their places; None, with nothing done, if one does not fit.
 
     Everything is nominated and nothing bound: it is when the room is there.
     """
     session = state.session
     mark = session.checkpoint()
-    moved = [Wanted(made.tasks[m.task], m.target, made.devices[m.shape] if made.devices else ()) for m in moves]
+    moved = [WantedLanding(made.tasks[m.task], m.target, made.devices[m.shape] if made.devices else ()) for m in moves]
     for task, _, _ in moved:
         evict(session, task)
     for workload in dict.fromkeys(w.task.workload for w in moved):
         session.refresh(workload)
     waiting = [list(tasks) for tasks in made.asks]
     wanted = [
-        Wanted(waiting[x.ask].pop(0), x.node, made.devices[x.shape] if made.devices else ())
+        WantedLanding(waiting[x.ask].pop(0), x.node, made.devices[x.shape] if made.devices else ())
         for x in landings
         if x.ask < len(waiting)
     ]
@@ -57,10 +59,10 @@ def enact(state: Evicting, made: View, moves: Sequence[Move], landings: Sequence
     for workload in touched:
         session.refresh(workload)
     session.commit()
-    return Enacted([w.task for w in moved], [w.task for w in (*wanted, *moved)])
+    return EnactedPlan([w.task for w in moved], [w.task for w in (*wanted, *moved)])
 
 
-def land(state: Evicting, wanted: Sequence[Wanted]) -> list[int]:
+def land(state: EvictionState, wanted: Sequence[WantedLanding]) -> list[int]:
     """Promise tasks their nodes, and give the numbers of those that do not fit there, whoever lands before them.
 
     A task that has to be near another one can only land after it, so whoever was refused is asked again.
@@ -72,7 +74,7 @@ def land(state: Evicting, wanted: Sequence[Wanted]) -> list[int]:
     return left
 
 
-def _promise(state: Evicting, task: TaskState, node: int, devices: tuple[int, ...]) -> bool:
+def _promise(state: EvictionState, task: TaskState, node: int, devices: tuple[int, ...]) -> bool:
     only = np.zeros(len(state.session.nodes), bool)
     only[node] = True
     found, _ = state.placer.find(task, only)
@@ -85,7 +87,7 @@ def _promise(state: Evicting, task: TaskState, node: int, devices: tuple[int, ..
     return True
 
 
-def _free(state: Evicting, task: TaskState, node: int, devices: tuple[int, ...]) -> bool:
+def _free(state: EvictionState, task: TaskState, node: int, devices: tuple[int, ...]) -> bool:
     """Whether these devices have room for the task."""
     free = state.session.nodes.free_devices(node, bindable=False)
     part = MILLI if task.cls.milli is None else int(task.cls.milli[node])

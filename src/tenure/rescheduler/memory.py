@@ -15,7 +15,7 @@ from tenure.engine.session import Session
 from tenure.model.settings import Cause
 
 if TYPE_CHECKING:
-    from tenure.rescheduler.solver import ProcessSolver
+    from tenure.rescheduler.milp.solver import ProcessSolver
 
 CAUSE: Cause = "reschedule"
 MOVING: tuple[Cause, ...] = ("reschedule", "consolidate")
@@ -26,7 +26,7 @@ MOST_KEPT = 4096
 """Moves in memory from which on those of workloads that have gone are forgotten."""
 
 
-class Sent(NamedTuple):
+class PastMove(NamedTuple):
     """One move: when (µs since the epoch), for whom, which task, between which nodes (names)."""
 
     at: int
@@ -38,7 +38,7 @@ class Sent(NamedTuple):
     cause: str = CAUSE
 
 
-class Memory:
+class MoveMemory:
     """What was moved since the session was made, and when what found nothing is looked at again.
 
     ``again`` has times (µs since the epoch) by trigger or workload, ``vain`` how often in a row a workload got no room.
@@ -49,7 +49,7 @@ class Memory:
     def __init__(self) -> None:
         self.again: dict[str, int] = {}
         self.vain: dict[str, int] = {}
-        self.sent: list[Sent] = []
+        self.sent: list[PastMove] = []
         self.look_at = 0
         self.improved: int | None = None
         self.unfinished = False
@@ -60,7 +60,7 @@ class Memory:
     def solver(self) -> ProcessSolver:
         """The solver; its process starts when it is first asked."""
         if self._solver is None:
-            from tenure.rescheduler.solver import ProcessSolver  # noqa: PLC0415  most cycles need none
+            from tenure.rescheduler.milp.solver import ProcessSolver  # noqa: PLC0415  most cycles need none
 
             self._solver = ProcessSolver()
             weakref.finalize(self, self._solver.close)
@@ -98,10 +98,10 @@ class Memory:
         return self._marked[1:]
 
 
-def moves_of(session: Session, memory: Memory) -> Iterator[Sent]:
+def moves_of(session: Session, memory: MoveMemory) -> Iterator[PastMove]:
     """Give every move that is known; what the log says of the future counts as just now."""
     for e in session.evictions:
         if e.cause in MOVING:
             at = min(e.at, session.now)
-            yield Sent(at, e.beneficiary, e.workload, e.task, e.from_node, e.to_node, e.cause)
+            yield PastMove(at, e.beneficiary, e.workload, e.task, e.from_node, e.to_node, e.cause)
     yield from memory.sent

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tenure.rescheduler.beam import Found
-from tenure.rescheduler.cover import NEVER, Cover
-from tenure.rescheduler.decode import decode
-from tenure.rescheduler.decompose import Decomposition
-from tenure.rescheduler.greedy import WIDTH, greedy
-from tenure.rescheduler.impossible import why_never
-from tenure.rescheduler.problem import Answer, Certificate, Landing, Move, Problem
-from tenure.rescheduler.program import Program, assemble
-from tenure.rescheduler.solver import Solution, Solver
+from tenure.rescheduler.heuristic.beam import Found
+from tenure.rescheduler.heuristic.greedy import WIDTH, greedy
+from tenure.rescheduler.milp.cover_bounds import NEVER, CoverBounds
+from tenure.rescheduler.milp.decode import decode
+from tenure.rescheduler.milp.decompose import Decomposition
+from tenure.rescheduler.milp.program import MixedIntegerProgram, assemble
+from tenure.rescheduler.milp.solver import Solution, Solver
+from tenure.rescheduler.problem.definition import Certificate, MemberLanding, MoveAnswer, MoveProblem, TaskMove
+from tenure.rescheduler.problem.infeasible import why_never
 
 TOLERANCE = 1e-4
 """Costs are whole numbers; a bound that lies this close below one counts as that one."""
@@ -37,14 +37,14 @@ ALONE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PlannerLimits:
     """How long the exact planner may search: nodes of its tree, and as a guard seconds."""
 
     node_limit: int = 10_000
     time_limit: float = 60.0
 
 
-def make_room(problem: Problem, solver: Solver | None, limits: Limits | None = None) -> Answer:
+def make_room(problem: MoveProblem, solver: Solver | None, limits: PlannerLimits | None = None) -> MoveAnswer:
     """Find the cheapest moves after which all of ``problem.asks`` fit.
 
     Parameters
@@ -56,7 +56,7 @@ def make_room(problem: Problem, solver: Solver | None, limits: Limits | None = N
     limits
         Of the solver.
     """
-    covers = [Cover(problem, ask) for ask in problem.asks]
+    covers = [CoverBounds(problem, ask) for ask in problem.asks]
     bound = max((int(c.total[-1]) for c in covers), default=0)
     reason = why_never(problem, covers)
     if reason:
@@ -66,12 +66,17 @@ def make_room(problem: Problem, solver: Solver | None, limits: Limits | None = N
         return _answer(found, bound, "cover", "no plan can cost less: so much has to leave the cheapest nodes")
     if solver is None:
         return _greedy_only(found, bound, "the exact planner is off")
-    return _exact(problem, covers, found, bound, solver, limits or Limits())
+    return _exact(problem, covers, found, bound, solver, limits or PlannerLimits())
 
 
 def _exact(
-    problem: Problem, covers: Sequence[Cover], found: Found | None, bound: int, solver: Solver, limits: Limits
-) -> Answer:
+    problem: MoveProblem,
+    covers: Sequence[CoverBounds],
+    found: Found | None,
+    bound: int,
+    solver: Solver,
+    limits: PlannerLimits,
+) -> MoveAnswer:
     """Search below one cut-off after the other: the nearer it is to the bound, the fewer tasks can play a part."""
     begin = time.monotonic()
     nodes = limits.node_limit
@@ -93,15 +98,20 @@ def _exact(
     return _answer(found, found[0], "exact", "proven by search: nothing cheaper makes room")
 
 
-def _harder(problem: Problem, covers: Sequence[Cover], found: Found | None) -> Found | None:
+def _harder(problem: MoveProblem, covers: Sequence[CoverBounds], found: Found | None) -> Found | None:
     """Put more effort into the greedy plan, now that it has to stand."""
     wider = greedy(problem, covers, WIDTH * ALONE)
     return min((f for f in (found, wider) if f is not None), key=lambda f: f[0], default=None)
 
 
 def _by_parts(
-    problem: Problem, covers: Sequence[Cover], found: Found | None, bound: int, solver: Solver, time_limit: float
-) -> Answer:
+    problem: MoveProblem,
+    covers: Sequence[CoverBounds],
+    found: Found | None,
+    bound: int,
+    solver: Solver,
+    time_limit: float,
+) -> MoveAnswer:
     """Search part by part; the bound is what is known of the whole."""
     search = Decomposition(problem, covers, solver, time_limit)
     better = search.run(found)
@@ -126,7 +136,9 @@ def _cutoffs(bound: int, cost: int | None) -> list[int | None]:
     return [*(c for c in early if c < cost - (cost - bound) // 4), cost]
 
 
-def _judged(problem: Problem, program: Program, solution: Solution, found: Found | None, bound: int) -> Answer:
+def _judged(
+    problem: MoveProblem, program: MixedIntegerProgram, solution: Solution, found: Found | None, bound: int
+) -> MoveAnswer:
     """Make an answer of what the solver says below the last cut-off."""
     if solution.infeasible:
         return _none(bound, "impossible", "no arrangement of what may be moved leaves the room: proven by search")
@@ -147,43 +159,43 @@ def _rounded(solution: Solution) -> int:
     return max(0, math.ceil(solution.bound - TOLERANCE))
 
 
-def _greedy_only(found: Found | None, bound: int, why: str) -> Answer:
+def _greedy_only(found: Found | None, bound: int, why: str) -> MoveAnswer:
     if found is None:
         return _none(bound, "unknown", f"no plan was found, and none was ruled out: {why}")
     return _answer(found, min(bound, found[0]), "greedy", f"the greedy plan stands: {why}")
 
 
-def _answer(found: Found, bound: int, method: str, reason: str) -> Answer:
+def _answer(found: Found, bound: int, method: str, reason: str) -> MoveAnswer:
     cost, moves, landings = found
-    return Answer(moves, landings, Certificate(cost=cost, lower_bound=bound, method=method, reason=reason))
+    return MoveAnswer(moves, landings, Certificate(cost=cost, lower_bound=bound, method=method, reason=reason))
 
 
-def _none(bound: int, method: str, reason: str) -> Answer:
-    return Answer((), (), Certificate(cost=None, lower_bound=min(bound, NEVER), method=method, reason=reason))
+def _none(bound: int, method: str, reason: str) -> MoveAnswer:
+    return MoveAnswer((), (), Certificate(cost=None, lower_bound=min(bound, NEVER), method=method, reason=reason))
 
 
 @dataclass(frozen=True, slots=True)
-class Improvement:
+class RoomImprovement:
     """The most members that ``moves`` make room for, and the proven most (``bound``)."""
 
-    moves: tuple[Move, ...]
-    landings: tuple[Landing, ...]
+    moves: tuple[TaskMove, ...]
+    landings: tuple[MemberLanding, ...]
     placed: int
     bound: int
     optimal: bool
     reason: str = ""
 
 
-def most_room(problem: Problem, moves: int, solver: Solver, limits: Limits | None = None) -> Improvement:
+def most_room(problem: MoveProblem, moves: int, solver: Solver, limits: PlannerLimits | None = None) -> RoomImprovement:
     """Find at most so many moves after which as many members of ``problem.asks`` as possible fit."""
-    limits = limits or Limits()
-    covers = [Cover(problem, ask) for ask in problem.asks]
+    limits = limits or PlannerLimits()
+    covers = [CoverBounds(problem, ask) for ask in problem.asks]
     program = assemble(problem, covers, None, most_moves=moves)
     solution = solver.solve(program, node_limit=limits.node_limit, time_limit=limits.time_limit)
     if solution.values is None:
-        return Improvement((), (), 0, problem.asks[0].count, optimal=False, reason=solution.failure or "cut off")
+        return RoomImprovement((), (), 0, problem.asks[0].count, optimal=False, reason=solution.failure or "cut off")
     made, landings = decode(problem, program, solution.values)
     best = -math.ceil(solution.bound - TOLERANCE) if np.isfinite(solution.bound) else problem.asks[0].count
-    return Improvement(
+    return RoomImprovement(
         tuple(made), tuple(landings), len(landings), max(best, len(landings)), solution.optimal, solution.failure
     )

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tenure.engine.workloads import WorkloadState
-from tenure.rescheduler.carrying import Rescheduling
-from tenure.rescheduler.memory import Memory
+from tenure.rescheduler.execution import TriggerExecution
+from tenure.rescheduler.memory import MoveMemory
 from tenure.rescheduler.triggers import background, drain, hot_nodes, new_nodes, pending
-from tenure.victims.state import Evicting
+from tenure.victims.state import EvictionState
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueTriggers:
     """What may have a reason to move something.
 
     ``waiting``: workloads that have waited long enough, in the order in which they would be served; ``draining``,
@@ -31,9 +31,9 @@ class Due:
         return bool(self.waiting or self.draining or self.hot or self.new or self.background)
 
 
-def run(state: Evicting, memory: Memory, due: Due) -> None:
+def run(state: EvictionState, memory: MoveMemory, due: DueTriggers) -> None:
     """Make room for those that wait, empty nodes, cool nodes, and improve the layout unless moves have yet to land."""
-    action = Rescheduling(state, memory)
+    action = TriggerExecution(state, memory)
     landing = bool(action.landing()) if due.new or due.background else False
     if due.waiting:
         pending.act(action, due.waiting)

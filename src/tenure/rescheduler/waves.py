@@ -14,29 +14,29 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from tenure.rescheduler.problem import Ints, Move, Problem
+from tenure.rescheduler.problem.definition import Ints, MoveProblem, TaskMove
 
 Mode = Literal["evict-first", "reserve-first"]
 
 
-class Leg(NamedTuple):
+class MoveLeg(NamedTuple):
     """A move, or one of the two hops of one, and how it is made."""
 
-    move: Move
+    move: TaskMove
     mode: Mode
 
 
-Wave = tuple[Leg, ...]
+Wave = tuple[MoveLeg, ...]
 
 
 class _Sequencer:
     """Room as it is after the waves so far, and the moves that are left: singly, or all of a core together."""
 
-    def __init__(self, problem: Problem, moves: Sequence[Move], mode: Mode) -> None:
+    def __init__(self, problem: MoveProblem, moves: Sequence[TaskMove], mode: Mode) -> None:
         self.problem = problem
         self.mode = mode
         self.room = problem.free.copy()
-        together: dict[int, list[Move]] = defaultdict(list)
+        together: dict[int, list[TaskMove]] = defaultdict(list)
         for move in moves:
             unit = int(problem.unit[move.task])
             together[unit if unit >= 0 else -2 - move.task].append(move)
@@ -44,7 +44,7 @@ class _Sequencer:
         self.held = {m.task: int(problem.shape[m.task]) for m in moves}
         self.waves: list[Wave] = []
 
-    def _price(self, block: list[Move]) -> int:
+    def _price(self, block: list[TaskMove]) -> int:
         return sum(int(self.problem.cost[m.task]) for m in block)
 
     def run(self) -> list[Wave]:
@@ -58,7 +58,7 @@ class _Sequencer:
     def _direct(self) -> bool:
         """Make a wave of everything that lands on room that is free before the wave, as many as may be down at once."""
         room = self.room.copy()
-        chosen: list[list[Move]] = []
+        chosen: list[list[TaskMove]] = []
         down: dict[int, int] = {}
         for block in self.left:
             trial = room.copy()
@@ -68,7 +68,7 @@ class _Sequencer:
                 chosen.append(block)
         if not chosen:
             return False
-        self._emit([Leg(m, self.mode) for block in chosen for m in block])
+        self._emit([MoveLeg(m, self.mode) for block in chosen for m in block])
         self.left = [block for block in self.left if block not in chosen]
         return True
 
@@ -84,15 +84,15 @@ class _Sequencer:
                 fits[[move.origin, move.target]] = False
                 if fits.any() and self._may_go_down(block, {}):
                     spare = int(np.flatnonzero(fits)[0])
-                    hop = Move(move.task, move.origin, spare, shape)
-                    self._emit([Leg(hop, "reserve-first")])
-                    self.left[number] = [Move(move.task, spare, move.target, move.shape)]
+                    hop = TaskMove(move.task, move.origin, spare, shape)
+                    self._emit([MoveLeg(hop, "reserve-first")])
+                    self.left[number] = [TaskMove(move.task, spare, move.target, move.shape)]
                     return True
         return False
 
     def _together(self) -> None:
         """Evict the cheapest, and with it whatever its landing place waits for, until all of them can land."""
-        chosen: list[list[Move]] = []
+        chosen: list[list[TaskMove]] = []
         waiting = list(self.left)
         room = self.room.copy()
         while waiting:
@@ -105,27 +105,27 @@ class _Sequencer:
             self._land(room, block)
             if not self._over(room):
                 break
-        self._emit([Leg(m, "evict-first") for block in chosen for m in block])
+        self._emit([MoveLeg(m, "evict-first") for block in chosen for m in block])
         self.left = waiting
 
-    def _emit(self, legs: list[Leg]) -> None:
+    def _emit(self, legs: list[MoveLeg]) -> None:
         for move, _ in legs:
             self.room[:, move.origin] += self.problem.ask[self.held[move.task]]
             self.room[:, move.target] -= self.problem.ask[move.shape]
             self.held[move.task] = move.shape
         self.waves.append(tuple(sorted(legs, key=lambda leg: leg.move.task)))
 
-    def _land(self, room: Ints, block: list[Move]) -> None:
+    def _land(self, room: Ints, block: list[TaskMove]) -> None:
         for move in block:
             room[:, move.target] -= self.problem.ask[move.shape]
 
     def _over(self, room: Ints) -> set[int]:
         return set(np.flatnonzero((room < 0).any(axis=0)).tolist())
 
-    def _nothing_over(self, room: Ints, block: list[Move]) -> bool:
+    def _nothing_over(self, room: Ints, block: list[TaskMove]) -> bool:
         return all((room[:, m.target] >= 0).all() for m in block)
 
-    def _may_go_down(self, block: list[Move], down: dict[int, int]) -> bool:
+    def _may_go_down(self, block: list[TaskMove], down: dict[int, int]) -> bool:
         """Whether so many may be down at one time, and if so note that they are."""
         more = dict(down)
         for number, bound in enumerate(self.problem.bounds):
@@ -137,7 +137,7 @@ class _Sequencer:
         return True
 
 
-def sequence(problem: Problem, moves: Sequence[Move], mode: Mode) -> list[Wave] | None:
+def sequence(problem: MoveProblem, moves: Sequence[TaskMove], mode: Mode) -> list[Wave] | None:
     """Give the waves of a plan; None if no order keeps what is down at one time within its bounds."""
     waves = _Sequencer(problem, moves, mode).run()
     for wave in waves:

@@ -9,7 +9,7 @@ from tenure.engine.cost import destroyed, lost_time, lost_unit
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import BOUND, FAILED, GATED, PENDING, RUNNING, SUCCEEDED, TaskState, WorkloadState
-from tenure.ledger.entries import Ask, Charge, Pod, Row
+from tenure.ledger.entries import Charge, EvictionRequest, LedgerPod, LinearBound
 from tenure.ledger.ledger import Ledger
 from tenure.model.cluster import Eviction
 from tenure.model.settings import Cause
@@ -17,7 +17,7 @@ from tenure.model.settings import Cause
 SHIELD = "budget"
 
 
-class Budgets:
+class BudgetShield:
     """The ledger of one session, over its cycles.
 
     `begin` has to be called before anything of a cycle is asked; what is evicted has to be told by `charge`.
@@ -83,7 +83,7 @@ class Budgets:
         tasks: Sequence[TaskState],
         *,
         forced: Collection[TaskState] = (),
-    ) -> list[Row]:
+    ) -> list[LinearBound]:
         """Give the bounds on a set of tasks that might be evicted, by their number in ``tasks``."""
         if not self.active:
             return []
@@ -117,11 +117,11 @@ def asks_of(
     tasks: Iterable[TaskState],
     *,
     forced: Collection[TaskState] = (),
-) -> list[Ask]:
+) -> list[EvictionRequest]:
     """Say of tasks what the ledger has to know."""
     for_queues = () if contender is None else queues_of(session, contender)
     return [
-        Ask(
+        EvictionRequest(
             workload=task.workload.key,
             task=task.name,
             cause=cause,
@@ -158,7 +158,7 @@ def is_up(session: Session, task: TaskState) -> bool:
     return task.phase is RUNNING and task.model.ready and bool(session.nodes.ready[task.node])
 
 
-def pods_of(session: Session) -> list[Pod]:
+def pods_of(session: Session) -> list[LedgerPod]:
     """Give all pods that there ought to be.
 
     What waits counts as down where it has been up before: its workload runs below its core, or was evicted as a
@@ -176,7 +176,7 @@ def pods_of(session: Session) -> list[Pod]:
             started = task.phase is not PENDING or task.leaving >= 0 or short or (key, task.name) in logged
             labels = dict(task.model.spec.labels)
             found.append(
-                Pod(
+                LedgerPod(
                     workload=key, task=task.name, labels=labels, queues=queues, up=is_up(session, task), started=started
                 )
             )
@@ -184,7 +184,7 @@ def pods_of(session: Session) -> list[Pod]:
 
 
 def _logged(session: Session, entry: Eviction) -> Charge:
-    ask = Ask(
+    ask = EvictionRequest(
         workload=entry.workload,
         task=entry.task,
         cause=entry.cause,

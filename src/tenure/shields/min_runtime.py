@@ -73,7 +73,7 @@ def clock(session: Session, victim: WorkloadState) -> int | None:
     return None if start is None else min(start, session.now)
 
 
-class MinRuntime:
+class MinRuntimeShield:
     """Minimum runtime as a plugin. What runs and has no start that is known is not protected, and counted elsewhere.
 
     ``brief``: nobody reads why, so refusals say no more than that they are.

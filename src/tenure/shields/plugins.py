@@ -24,14 +24,14 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
-from tenure.shields.budget import Budgets
-from tenure.shields.min_runtime import MinRuntime
+from tenure.shields.budget import BudgetShield
+from tenure.shields.min_runtime import MinRuntimeShield
 from tenure.shields.recreated import COMES_BACK, recreated
 
 GROUP = "tenure.plugins"
 
 
-class Plugins:
+class EvictionPlugins:
     """Everything that is registered, asked in the order of its names; ``complaints`` are what to report.
 
     Parameters
@@ -42,8 +42,8 @@ class Plugins:
 
     def __init__(self, others: Sequence[Any] | None = None) -> None:
         self.complaints: dict[str, str] = {}
-        self.min_runtime = MinRuntime()
-        self.budgets = Budgets()
+        self.min_runtime = MinRuntimeShield()
+        self.budgets = BudgetShield()
         found = self._installed() if others is None else list(others)
         self.others = sorted(found, key=_name)
 

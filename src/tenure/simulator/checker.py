@@ -15,7 +15,7 @@ from tenure.simulator.checks.capacity import check_nodes, check_queues
 from tenure.simulator.checks.columns import columns_of, history_of
 from tenure.simulator.checks.devices import check_devices
 from tenure.simulator.checks.evictions import check_evictions
-from tenure.simulator.checks.findings import Findings, Violations
+from tenure.simulator.checks.findings import ViolationCollector, Violations
 from tenure.simulator.checks.gangs import MinRuntime, check_gangs
 from tenure.simulator.checks.notices import check_notices
 from tenure.simulator.checks.order import check_order, known_events
@@ -60,7 +60,7 @@ def check(
         How many, of which kinds, and the first examples in words.
     """
     jobs = log.workloads if workloads is None else workloads
-    findings = Findings()
+    findings = ViolationCollector()
     columns = known_events(columns_of(log.events), jobs, len(nodes), findings)
     history = history_of(log, jobs, columns)
     check_order(history, findings)

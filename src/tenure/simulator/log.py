@@ -10,9 +10,9 @@ kind      ``x``                              ``extra``
 SUBMIT    0                                  ``None``
 BIND      node                               devices, a tuple of indices on the node
 END       0                                  ``None``
-EVICT     beneficiary's job, or -1           `Evicted`
+EVICT     beneficiary's job, or -1           `EvictionDetails`
 DROP      0                                  the reason, as text
-NOTICE    beneficiary's job, or -1           `Noticed`
+NOTICE    beneficiary's job, or -1           `NoticeDetails`
 WITHDRAW  0                                  ``None``
 ========  =================================  ==================================================
 
@@ -39,7 +39,7 @@ Event: TypeAlias = tuple[int, int, int, int, int, object]
 """``(kind, at, job, task, x, extra)``, as the module describes."""
 
 
-class Evicted(NamedTuple):
+class EvictionDetails(NamedTuple):
     """What an eviction carries beside job, task and beneficiary. Times and durations in µs, -1 for not given.
 
     ``leaves_at`` is when the task stops occupying its node (-1: at once). ``lost`` is how much of the task's time
@@ -55,7 +55,7 @@ class Evicted(NamedTuple):
     saved_at: int = -1
 
 
-class Noticed(NamedTuple):
+class NoticeDetails(NamedTuple):
     """An eviction that is announced: why, and by when (µs)."""
 
     cause: str
@@ -116,12 +116,14 @@ class EventLog:
         protected_until: int = -1,
         saved_at: int = -1,
     ) -> None:
-        """Record an eviction; `Evicted` says what the keywords mean. No `end` follows for this run of the task."""
-        self._append((EVICT, at, job, task, beneficiary, Evicted(cause, leaves_at, lost, protected_until, saved_at)))
+        """Record an eviction; `EvictionDetails` says what the keywords mean. No `end` follows for this run of the task."""
+        self._append(
+            (EVICT, at, job, task, beneficiary, EvictionDetails(cause, leaves_at, lost, protected_until, saved_at))
+        )
 
     def notice(self, at: int, job: int, task: int, cause: str, beneficiary: int = -1, *, deadline: int) -> None:
         """Record that a task was told that it has to go, at the latest at ``deadline``; it runs on until it does."""
-        self._append((NOTICE, at, job, task, beneficiary, Noticed(cause, deadline)))
+        self._append((NOTICE, at, job, task, beneficiary, NoticeDetails(cause, deadline)))
 
     def withdraw(self, at: int, job: int, task: int) -> None:
         """Record that a task that was told to go may stay."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tenure.model.workload import Workload
-from tenure.simulator.checks.columns import History, Holdings, Ints, Mask, history_of
+from tenure.simulator.checks.columns import CheckedLog, Ints, Mask, TaskHoldings, history_of
 from tenure.simulator.checks.sums import sum_by_group
-from tenure.simulator.log import BIND, DROP, END, EVICT, SUBMIT, EventLog, Evicted
+from tenure.simulator.log import BIND, DROP, END, EVICT, SUBMIT, EventLog, EvictionDetails
 from tenure.simulator.traces.records import Trace, TraceJob
 
 FINISHED, RUNNING, PENDING, DROPPED = "finished", "running", "pending", "dropped"
@@ -31,7 +31,7 @@ class Outcomes:
     arrival or binding, and the last event.
     """
 
-    history: History
+    history: CheckedLog
     names: tuple[str, ...]
     submit: Ints
     first_start: Ints
@@ -55,7 +55,7 @@ class Outcomes:
         return self.history.workloads
 
     @property
-    def holdings(self) -> Holdings:
+    def holdings(self) -> TaskHoldings:
         """Who held what, where and when; ``task_lost`` (µs, including restart overhead) and ``task_spared`` (µs that
         were saved because the task had been told that it has to go) go with these.
         """
@@ -113,7 +113,7 @@ def _names(log: EventLog, traced: Sequence[TraceJob]) -> tuple[str, ...]:
     return (*before, *(job.record for job in traced), *after)
 
 
-def _first_at(history: History, mask: Mask, jobs: int) -> Ints:
+def _first_at(history: CheckedLog, mask: Mask, jobs: int) -> Ints:
     first = np.full(jobs, -1, dtype=np.int64)
     where = np.flatnonzero(mask)[::-1]
     first[history.columns.job[where]] = history.columns.at[where]
@@ -126,7 +126,7 @@ def _states(running: Ints, ended: Ints, dropped: Mask) -> tuple[str, ...]:
     return tuple([names[code] for code in codes.tolist()])
 
 
-def _sorted_by_job(history: History) -> tuple[Ints, Mask, Ints]:
+def _sorted_by_job(history: CheckedLog) -> tuple[Ints, Mask, Ints]:
     """Positions of the events of tasks sorted by job, where a job begins, and how many of its tasks run after each."""
     columns = history.columns
     of_tasks = np.flatnonzero((columns.kind == BIND) | (columns.kind == END) | (columns.kind == EVICT))
@@ -137,7 +137,7 @@ def _sorted_by_job(history: History) -> tuple[Ints, Mask, Ints]:
     return order, first, sum_by_group(np.where(columns.kind[order] == BIND, 1, -1), first)
 
 
-def _runs(history: History, jobs: int) -> tuple[Ints, Ints, Ints]:
+def _runs(history: CheckedLog, jobs: int) -> tuple[Ints, Ints, Ints]:
     """How many tasks of each job run in the end, when its last run began, and when it finished.
 
     A job has finished when its last event is the end of a task.
@@ -159,7 +159,7 @@ def _runs(history: History, jobs: int) -> tuple[Ints, Ints, Ints]:
     return left, start, end
 
 
-def last_starts(history: History) -> Ints:
+def last_starts(history: CheckedLog) -> Ints:
     """For each event in the log, when the run of its job that it belongs to began (µs; -1 for none)."""
     columns = history.columns
     order, first, running = _sorted_by_job(history)
@@ -174,7 +174,7 @@ def last_starts(history: History) -> Ints:
     return starts
 
 
-def lost_of(history: History, starts: Ints) -> tuple[Ints, Ints]:
+def lost_of(history: CheckedLog, starts: Ints) -> tuple[Ints, Ints]:
     """How much of each holding's time an eviction destroyed, in µs, restart overhead included; and what was spared.
 
     What the log recorded with the eviction, else what the checkpoints say: the time since the last whole
@@ -188,7 +188,7 @@ def lost_of(history: History, starts: Ints) -> tuple[Ints, Ints]:
     for index in np.flatnonzero(holdings.evicted).tolist():
         position = int(holdings.freed[index])
         extra = history.columns.extra[position]
-        if isinstance(extra, Evicted) and extra.lost >= 0:
+        if isinstance(extra, EvictionDetails) and extra.lost >= 0:
             lost[index] = extra.lost
             continue
         workload = history.workloads[int(history.tasks.job[holdings.task[index]])]
@@ -196,7 +196,7 @@ def lost_of(history: History, starts: Ints) -> tuple[Ints, Ints]:
         saved = _saved_at(workload, int(starts[position]), left)
         overhead = 0 if workload.checkpoint is None else workload.checkpoint.restart_overhead
         safe = max(saved, int(holdings.since[index]))
-        if isinstance(extra, Evicted) and extra.saved_at > safe:
+        if isinstance(extra, EvictionDetails) and extra.saved_at > safe:
             spared[index] = extra.saved_at - safe
         lost[index] = int(holdings.until[index]) - safe - int(spared[index]) + overhead
     return lost, spared
@@ -207,7 +207,7 @@ def _saved_at(workload: Workload, start: int, at: int) -> int:
     return start + (at - start) // interval * interval if interval else start
 
 
-def _evictions(history: History, task_lost: Ints, jobs: int) -> tuple[Ints, Ints, dict[str, int], dict[str, int]]:
+def _evictions(history: CheckedLog, task_lost: Ints, jobs: int) -> tuple[Ints, Ints, dict[str, int], dict[str, int]]:
     """Group evicted tasks into evictions of jobs, and sum what these lost."""
     holdings, columns = history.holdings, history.columns
     count = np.zeros(jobs, dtype=np.int64)
@@ -217,7 +217,7 @@ def _evictions(history: History, task_lost: Ints, jobs: int) -> tuple[Ints, Ints
     for index in np.flatnonzero(holdings.evicted).tolist():
         position = int(holdings.freed[index])
         extra = columns.extra[position]
-        cause = extra.cause if isinstance(extra, Evicted) else ""
+        cause = extra.cause if isinstance(extra, EvictionDetails) else ""
         tasks[cause] += 1
         key = (int(columns.job[position]), int(columns.at[position]), cause)
         longest[key] = max(longest.get(key, 0), int(task_lost[index]))

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 
 from tenure.cycle import Scheduler
 from tenure.engine.evictions import depart
-from tenure.engine.plan import Plan, Step
+from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
@@ -20,13 +20,13 @@ from tenure.model.queue import Queue
 from tenure.model.workload import SAVING, Notice, Phase, Workload
 from tenure.simulator.log import EventLog
 from tenure.simulator.traces.records import Trace
-from tenure.simulator.work import Work
+from tenure.simulator.work import JobProgress
 
 NEVER = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class SimulationSetup:
     """What a simulation starts from: the cluster, and what to do with jobs that do not fit at once.
 
     ``arrivals_only``: a job that cannot start when it arrives is dropped, and none ever ends (the experiment of
@@ -48,11 +48,11 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SimulationResult:
     """What a simulation leaves: the log, the cluster that it started from, and whether it came to its end."""
 
     log: EventLog
-    setup: Setup
+    setup: SimulationSetup
     complete: bool
     now: int
 
@@ -70,7 +70,7 @@ def prepare(cluster: Cluster, trace: Trace) -> Cluster:
 class Simulation:
     """One replay. The times of a trace are moved so that its second 0 is the cluster's ``now``."""
 
-    def __init__(self, setup: Setup, trace: Trace) -> None:
+    def __init__(self, setup: SimulationSetup, trace: Trace) -> None:
         cluster = setup.cluster
         self.setup = setup
         self.trace = trace
@@ -89,7 +89,7 @@ class Simulation:
         self.ends: list[tuple[int, int, int]] = []  # when, run of the job, job
         self.runs: dict[int, int] = {}
         self.left: dict[int, int] = {}  # tasks of a started job that are not bound yet
-        self.work = Work()
+        self.work = JobProgress()
         self.departures: list[tuple[int, int, int, TaskState]] = []  # when, job, task, and its state
         self.wakes: list[int] = []
         self.saves: list[tuple[int, int]] = []  # when, job
@@ -129,7 +129,7 @@ class Simulation:
         if self.session.waiting.all() or self.session.nodes.waiting:
             heappush(self.wakes, 0)  # who waits from the start does not wait for the first arrival
 
-    def run(self, report: Callable[[Progress], None] | None = None, every: int = 1000) -> Result:
+    def run(self, report: Callable[[Progress], None] | None = None, every: int = 1000) -> SimulationResult:
         """Run to the end. ``report`` hears of the progress after every so many events; Ctrl-C ends early."""
         complete = True
         with collector_seldom():  # the trace stays: to look through it again and again takes longer than to decide
@@ -137,7 +137,7 @@ class Simulation:
                 self._run(report, every)
             except KeyboardInterrupt:
                 complete = False
-        return Result(self.log, self.setup, complete, self.now)
+        return SimulationResult(self.log, self.setup, complete, self.now)
 
     def _run(self, report: Callable[[Progress], None] | None, every: int) -> None:
         arrival, jobs, events = 0, self.trace.jobs, 0
@@ -236,7 +236,7 @@ class Simulation:
         for key in plan.started:
             self._started(self.job_of[key], now)
 
-    def _announce(self, step: Step, job: int, now: int) -> None:
+    def _announce(self, step: PlanStep, job: int, now: int) -> None:
         """A task is told that it has to go, or that it may stay."""
         task = self.session.workloads[step.workload].tasks[step.task_index]
         if step.action == "withdraw":
@@ -259,14 +259,14 @@ class Simulation:
             state.saved_at = self.origin + now
             self.work.save(job, now)
 
-    def _evict(self, step: Step, job: int, now: int) -> None:
+    def _evict(self, step: PlanStep, job: int, now: int) -> None:
         """A task is evicted: it leaves when its grace period is over, at once where it names none."""
         state = self.session.workloads[step.workload]
         task = state.tasks[step.task_index]
         grace = task.model.grace_period or 0
         beneficiary = -1 if step.beneficiary is None else self.job_of[step.beneficiary]
         until = step.protected_until - self.origin if step.protected_until >= 0 else -1
-        told = step.told - self.origin if step.told >= 0 else -1
+        told = step.notice_at - self.origin if step.notice_at >= 0 else -1
         saved = state.saved_at - self.origin if state.saved_at is not None else -1
         self.log.evict(
             now, job, step.task_index, step.cause or "", beneficiary,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from tenure.model.workload import Workload
 
 
-class Work:
+class JobProgress:
     """The books of all jobs, by number; times and durations in µs."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from tenure.engine.plan import Plan, Step
+from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.quota_state import QuotaBlocker, QuotaState
 from tenure.engine.session import Session
 from tenure.engine.workloads import PENDING
@@ -21,7 +21,7 @@ _QUOTA = {
 _OF_STEPS = {"evict": "Evicted", "notice": "EvictionNotice", "withdraw": "NoticeWithdrawn"}
 
 
-class Event(NamedTuple):
+class CycleEvent(NamedTuple):
     """Something to tell the owner of a workload (namespace/name) or of a queue; ``reason`` is one of the table's."""
 
     kind: Literal["workload", "queue"]
@@ -30,27 +30,29 @@ class Event(NamedTuple):
     message: str
 
 
-class Record(NamedTuple):
+class LogRecord(NamedTuple):
     """A line for the log: what it is about, and its fields."""
 
     event: str
     fields: dict[str, str]
 
 
-def events_of(plan: Plan, session: Session) -> list[Event]:
+def events_of(plan: Plan, session: Session) -> list[CycleEvent]:
     """Give the events of a cycle, by kind, name and reason; ``session`` is the cluster after it."""
-    found = [Event("workload", e.workload, e.reason, e.message) for e in plan.requeue.events()]
+    found = [CycleEvent("workload", e.workload, e.reason, e.message) for e in plan.requeue.events()]
     found += _of_steps(plan.steps) + [
-        Event("workload", s.workload, "WouldEvict", f"in shadow, not carried out: {s.reason}")
+        CycleEvent("workload", s.workload, "WouldEvict", f"in shadow, not carried out: {s.reason}")
         for s in _once(plan.shadow)
     ]
     found += [
-        Event("workload", key, "UnknownStart", "it runs, and nobody knows since when: minimum runtime does not hold")
+        CycleEvent(
+            "workload", key, "UnknownStart", "it runs, and nobody knows since when: minimum runtime does not hold"
+        )
         for key in unknown_starts(session)
     ]
     found += _unsupported(session)
     found += [
-        Event(
+        CycleEvent(
             "workload", key, "SearchExhausted", f"the search for victims by {cause} was cut off by search.maxScenarios"
         )
         for key, cause in exhausted(plan).items()
@@ -58,41 +60,41 @@ def events_of(plan: Plan, session: Session) -> list[Event]:
     for event in plan.quota_events:
         reason, text = _QUOTA[event.kind]
         until = "" if event.deadline is None else format_time(event.deadline)
-        found.append(Event("queue", event.queue, reason, text.format(until, event.tasks, event.cost)))
-    found += [Event("queue", q.queue, "QuotaShortfall", _shortfall(q)) for q in plan.quota if q.shortfall]
+        found.append(CycleEvent("queue", event.queue, reason, text.format(until, event.tasks, event.cost)))
+    found += [CycleEvent("queue", q.queue, "QuotaShortfall", _shortfall(q)) for q in plan.quota if q.shortfall]
     return sorted(found)
 
 
-def records_of(plan: Plan) -> list[Record]:
+def records_of(plan: Plan) -> list[LogRecord]:
     """Give what belongs into the log alone: who was skipped by which nominator, and why."""
     return [
-        Record("requeue-skip", {"workload": s.workload, "plugin": s.plugin, "reason": s.reason})
+        LogRecord("requeue-skip", {"workload": s.workload, "plugin": s.plugin, "reason": s.reason})
         for s in plan.requeue.skipped
     ]
 
 
-def _of_steps(steps: list[Step]) -> list[Event]:
+def _of_steps(steps: list[PlanStep]) -> list[CycleEvent]:
     found = []
     for step in _once([s for s in steps if s.action in _OF_STEPS]):
         text = step.reason
         if step.action == "notice":
             text = f"to go by {format_time(step.deadline)}: {text}"
-        found.append(Event("workload", step.workload, _OF_STEPS[step.action], text))
+        found.append(CycleEvent("workload", step.workload, _OF_STEPS[step.action], text))
     return found
 
 
-def _once(steps: list[Step]) -> list[Step]:
+def _once(steps: list[PlanStep]) -> list[PlanStep]:
     """Of the steps of one workload that say the same, the first."""
     return list({(s.action, s.workload, s.reason, s.deadline): s for s in reversed(steps)}.values())[::-1]
 
 
-def _unsupported(session: Session) -> list[Event]:
+def _unsupported(session: Session) -> list[CycleEvent]:
     found = []
     for key, workload in session.workloads.items():
         asked = sorted({u for t in workload.tasks if t.phase is PENDING for u in t.cls.spec.unsupported})
         if asked and workload.leaf >= 0:
             text = f"it asks for what is not evaluated here ({', '.join(asked)}), so it is not placed"
-            found.append(Event("workload", key, "Unsupported", text))
+            found.append(CycleEvent("workload", key, "Unsupported", text))
     return found
 
 

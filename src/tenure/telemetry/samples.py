@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tenure.engine.plan import Plan, Step
+from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.session import Session
 from tenure.model.settings import CAUSES
 from tenure.telemetry.tables import METRICS, OTHER, PLUGINS
@@ -103,5 +103,5 @@ def _exhausted(plan: Plan) -> Counter[tuple[str, ...]]:
     return found
 
 
-def _by_cause(steps: Iterable[Step], action: str) -> Counter[tuple[str, ...]]:
+def _by_cause(steps: Iterable[PlanStep], action: str) -> Counter[tuple[str, ...]]:
     return Counter((s.cause or "",) for s in steps if s.action == action)

@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 
 from tenure.engine.queues import Amount, QueueTree
 from tenure.engine.session import Session
-from tenure.engine.workloads import NextStep, WorkloadState
+from tenure.engine.workloads import Demand, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import ReclaimRules
 from tenure.model.settings import Cause
-from tenure.victims.caps import Below, Cap, Caps
 from tenure.victims.pieces import Piece
-from tenure.victims.room import Need
+from tenure.victims.reclaim_limits import Cap, ReclaimLimits, SubtreeLimits
+from tenure.victims.room_bounds import RoomDemand
 
 Floats = NDArray[np.float64]
 
 
-class Side(NamedTuple):
+class VictimBranch(NamedTuple):
     """A sibling on the contender's way up from which something may be taken.
 
     ``mine`` is the queue above the contender's leaf beside which it stands, ``cap`` the most that it lets go if
@@ -39,13 +39,13 @@ class Side(NamedTuple):
     queue: int
     cap: Cap
     direct: bool
-    below: Below
+    below: SubtreeLimits
 
 
-class Groups:
+class VictimBranches:
     """All that lets something go for a contender, side by side from its leaf upwards."""
 
-    def __init__(self, queues: QueueTree, leaf: int, sides: Sequence[Side]) -> None:
+    def __init__(self, queues: QueueTree, leaf: int, sides: Sequence[VictimBranch]) -> None:
         self.queues = queues
         self.leaf = leaf
         self.sides = sides
@@ -55,7 +55,7 @@ class Groups:
         """Whether there is anything."""
         return bool(self.sides)
 
-    def of(self, leaf: int) -> tuple[Side, Cap] | None:
+    def of(self, leaf: int) -> tuple[VictimBranch, Cap] | None:
         """Give the side of a leaf, and the most that the leaf lets go; None if nothing."""
         side = self._by_queue.get(self.queues.meeting(self.leaf, leaf)[1])
         own = None if side is None else side.below.leaves.get(leaf)
@@ -67,21 +67,21 @@ class Groups:
         return [leaf for side in self.sides for leaf in side.below.leaves]
 
 
-class Bounds:
+class VictimBounds:
     """The bounds for the contenders of one cause, as the session stands when they are asked."""
 
-    def __init__(self, session: Session, shares: CurrentShares, caps: Caps, cause: Cause) -> None:
+    def __init__(self, session: Session, shares: CurrentShares, caps: ReclaimLimits, cause: Cause) -> None:
         self.session = session
         self.queues = session.queues
         self.shares = shares
         self.caps = caps
         self.holdings = caps.holdings
         self.cause = cause
-        self._needs: dict[int, Need] = {}
+        self._needs: dict[int, RoomDemand] = {}
         self._version = -1
-        self._known: tuple[tuple[WorkloadState, int], Groups] | None = None
+        self._known: tuple[tuple[WorkloadState, int], VictimBranches] | None = None
 
-    def hopeless(self, contender: WorkloadState, step: NextStep) -> bool:
+    def infeasible(self, contender: WorkloadState, step: Demand) -> bool:
         """Whether no set of victims at all could help, and there is no room as it is."""
         self.holdings.catch_up()
         known_to_fail = step.shape is not None and step.shape.failed == self.session.epoch
@@ -94,19 +94,19 @@ class Bounds:
         may_go = self.holdings.movable if self.cause == "consolidate" else self._below(contender)
         return not self._fits(self._need(step), may_go, {})
 
-    def _need(self, step: NextStep) -> Need:
+    def _need(self, step: Demand) -> RoomDemand:
         """What a step needs; steps of one shape need the same while room stays as it is."""
         if step.shape is None:
-            return Need(self.session, step)
+            return RoomDemand(self.session, step)
         if self._version != self.holdings.version:
             self._needs.clear()
             self._version = self.holdings.version
         found = self._needs.get(id(step.shape))
         if found is None:
-            found = self._needs[id(step.shape)] = Need(self.session, step)
+            found = self._needs[id(step.shape)] = RoomDemand(self.session, step)
         return found
 
-    def _held_back(self, contender: WorkloadState, step: NextStep) -> bool:
+    def _held_back(self, contender: WorkloadState, step: Demand) -> bool:
         """Whether a maximum, or guarantees that must not be borrowed against, hold it back whoever gives way."""
         queues, leaf = self.queues, contender.leaf
         if contender.fixed and queues.beyond_guaranteed(leaf, step.amount) is not None:
@@ -140,7 +140,7 @@ class Bounds:
         nodes = entries.node[chosen]
         return np.array([np.bincount(nodes, weights=row[chosen], minlength=count) for row in entries.frees])
 
-    def _fits(self, need: Need, freed: Floats, caps: dict[int, float]) -> bool:
+    def _fits(self, need: RoomDemand, freed: Floats, caps: dict[int, float]) -> bool:
         """Whether there could be room for all with ``freed`` gone, of which no more than ``caps`` by row."""
         room = self.session.nodes.room[self.session.nodes.rows :]
         for part in need.parts:
@@ -171,16 +171,16 @@ class Bounds:
 
     # -- reclaim --------------------------------------------------------------------------------------------------
 
-    def open_to(self, contender: WorkloadState) -> Groups:
+    def open_to(self, contender: WorkloadState) -> VictimBranches:
         """Give the leaves from which reclaim may take for a contender at all, and what they let go."""
         rules = ReclaimRules(self.session, self.shares, contender)
         self.holdings.catch_up()
         known, key = self._known, (contender, self.holdings.version)
         if known is None or known[0] != key:
-            known = self._known = key, Groups(self.queues, rules.leaf, self._sides(rules))
+            known = self._known = key, VictimBranches(self.queues, rules.leaf, self._sides(rules))
         return known[1]
 
-    def may_be_taken(self, contender: WorkloadState, groups: Groups) -> Callable[[Piece], bool]:
+    def may_be_taken(self, contender: WorkloadState, groups: VictimBranches) -> Callable[[Piece], bool]:
         """Say which pieces may be part of a set of reclaim at all."""
         rules = ReclaimRules(self.session, self.shares, contender)
         known: dict[tuple[int, Amount], bool] = {}
@@ -212,7 +212,7 @@ class Bounds:
         for piece in dict.fromkeys(pieces):
             queue = rules.meeting(piece.workload.leaf)[1]
             held[queue] = tuple(map(add, held[queue], piece.amount)) if queue in held else piece.amount
-        groups = Groups(self.queues, contender.leaf, self._sides(rules, held))
+        groups = VictimBranches(self.queues, contender.leaf, self._sides(rules, held))
 
         def exceeds(pieces: Sequence[Piece]) -> bool:
             of_leaf: dict[int, Amount] = {}
@@ -223,16 +223,18 @@ class Bounds:
                 if group is None:
                     return True
                 side, own = group
-                before, beside = of_leaf.get(leaf), of_side.get(side.queue)
+                before, remaining = of_leaf.get(leaf), of_side.get(side.queue)
                 here = of_leaf[leaf] = piece.amount if before is None else tuple(map(add, before, piece.amount))
-                there = of_side[side.queue] = piece.amount if beside is None else tuple(map(add, beside, piece.amount))
+                there = of_side[side.queue] = (
+                    piece.amount if remaining is None else tuple(map(add, remaining, piece.amount))
+                )
                 if any(map(gt, here, own)) or any(map(gt, there, side.cap)):
                     return True
             return False
 
         return exceeds
 
-    def _cannot_reclaim(self, contender: WorkloadState, step: NextStep) -> bool:
+    def _cannot_reclaim(self, contender: WorkloadState, step: Demand) -> bool:
         rules = ReclaimRules(self.session, self.shares, contender)
         if not rules.entitled():
             return True
@@ -245,7 +247,7 @@ class Bounds:
         freed, total = self._let_go(groups, sorted({row for part in need.parts for row in part.scarce()}))
         return not self._fits(need, freed, total)
 
-    def _one_may_do(self, need: Need, groups: Groups) -> bool:
+    def _one_may_do(self, need: RoomDemand, groups: VictimBranches) -> bool:
         """Whether one workload that may go holds all that is asked for: then nothing is to be said beforehand."""
         asked: dict[int, int] = {}
         for part in need.parts:
@@ -259,7 +261,7 @@ class Bounds:
                         return True
         return False
 
-    def _let_go(self, groups: Groups, rows: Sequence[int]) -> tuple[Floats, dict[int, float]]:
+    def _let_go(self, groups: VictimBranches, rows: Sequence[int]) -> tuple[Floats, dict[int, float]]:
         """What could be freed on each node, ``float64[rows, nodes]``, and in all, for the rows that are asked for.
 
         Of what queues do not count (free devices) all that is preemptible, wherever it belongs.
@@ -276,13 +278,13 @@ class Bounds:
             total[row] = float(sum(min(side.below.total[row], max(0.0, side.cap[row])) for side in groups.sides))
         return freed, total
 
-    def _sides(self, rules: ReclaimRules, held: dict[int, Amount] | None = None) -> list[Side]:
+    def _sides(self, rules: ReclaimRules, held: dict[int, Amount] | None = None) -> list[VictimBranch]:
         """Siblings from which something may be taken; ``held``: what of each could go, where that is known.
 
         From the contender's leaf upwards, because what its own side may give up below decides how much of what is
         further away it has a right to.
         """
-        found: list[Side] = []
+        found: list[VictimBranch] = []
         rows, sides = tuple(rules.rows), self.caps.sides(rules.leaf)
         now: list[Cap] = []  # what is held, queue by queue on the way up
         least: list[Cap] = []  # what is still held at least
@@ -299,12 +301,12 @@ class Bounds:
                 if cap is None or not below.leaves:
                     continue
                 direct = least == now or self._is_open(rules, now, queue)
-                found.append(Side(mine, queue, cap, direct, below))
+                found.append(VictimBranch(mine, queue, cap, direct, below))
                 goes = below.total if held is None else held[queue]
                 gone = tuple(map(add, gone, map(min, goes, cap)))
         return found
 
-    def is_open(self, rules: ReclaimRules, side: Side) -> bool:
+    def is_open(self, rules: ReclaimRules, side: VictimBranch) -> bool:
         """Whether something, be it ever so little, may be taken from a side as things stand at this moment."""
         path = self.queues.path[rules.leaf]
         now = [self.queues.allocated[q] for q in path[: path.index(side.mine) + 1]]

@@ -14,49 +14,52 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
-from tenure.shields.plugins import Plugins
-from tenure.victims.holdings import Holdings
-from tenure.victims.lot import Later, Lot
-from tenure.victims.pieces import Kept, Piece, pieces_of
-from tenure.victims.rules import Rules
+from tenure.shields.plugins import EvictionPlugins
+from tenure.victims.leaf_candidates import DeferredPieces, LeafCandidates
+from tenure.victims.pieces import CachedPieces, Piece, pieces_of
+from tenure.victims.preemptible_usage import PreemptibleUsage
+from tenure.victims.rules import CauseRules
 
 Alike = tuple[Cause, int, int]
 """Cause, and of the contender what decides what of a leaf is open."""
 
 
-class Candidates:
+class VictimCandidates:
     """The lots that are open to a contender.
 
     ``beyond``: what opens only once something has gone on the contender's own side.
     """
 
-    def __init__(self, lots: Sequence[Lot], beyond: Beyond | None = None) -> None:
-        self.lots = lots
+    def __init__(self, candidate_leaves: Sequence[LeafCandidates], beyond: DeferredCandidates | None = None) -> None:
+        self.candidate_leaves = candidate_leaves
         self.beyond = beyond
 
     def __bool__(self) -> bool:
         """Whether there is anybody."""
-        return any(map(len, self.lots))
+        return any(map(len, self.candidate_leaves))
 
     @property
     def count(self) -> int:
         """Number of workloads."""
-        return sum(map(len, self.lots))
+        return sum(map(len, self.candidate_leaves))
 
     @property
     def shielded(self) -> int:
         """Number of workloads that the rules would let go, and a shield does not."""
-        return sum(lot.shielded for lot in self.lots)
+        return sum(leaf_candidates.shielded for leaf_candidates in self.candidate_leaves)
 
     @property
     def refused(self) -> list[tuple[WorkloadState, Refusal]]:
         """Who was refused, by name."""
         beyond = () if self.beyond is None else self.beyond.refused.items()
-        return sorted((*(r for lot in self.lots for r in lot.refused), *beyond), key=lambda r: r[0].key)
+        return sorted(
+            (*(r for leaf_candidates in self.candidate_leaves for r in leaf_candidates.refused), *beyond),
+            key=lambda r: r[0].key,
+        )
 
     def first(self) -> Piece | None:
         """Give the piece that is best taken."""
-        firsts = [p for lot in self.lots if (p := lot.first()) is not None]
+        firsts = [p for leaf_candidates in self.candidate_leaves if (p := leaf_candidates.first()) is not None]
         return min(firsts, key=lambda p: (p.leaf_priority, p.rank[1:]), default=None)
 
     def beginning(self, count: int, without: Collection[WorkloadState]) -> Iterator[Piece]:
@@ -65,12 +68,12 @@ class Candidates:
 
     def all(self) -> Iterator[Piece]:
         """Give all pieces in order, see `in_order`."""
-        return in_order((lot.level, lot.all()) for lot in self.lots)
+        return in_order((leaf_candidates.level, leaf_candidates.all()) for leaf_candidates in self.candidate_leaves)
 
     def freed(self, nodes: NodeTable) -> Ints:
         """What all of them free together, at most, ``int64[rows, nodes]``."""
         freed = np.zeros((nodes.rows, len(nodes)), np.int64)
-        found = [lot.frees(nodes.rows) for lot in self.lots]
+        found = [leaf_candidates.frees(nodes.rows) for leaf_candidates in self.candidate_leaves]
         if found:
             where, amounts = np.concatenate([w for w, _ in found]), np.concatenate([a for _, a in found], axis=1)
             for row, held in zip(freed, amounts, strict=True):
@@ -92,24 +95,28 @@ def in_order(leaves: Iterable[tuple[int, Iterable[Piece]]]) -> Iterator[Piece]:
         yield from streams[0] if len(streams) == 1 else merge(*streams, key=lambda p: p.rank[1:])
 
 
-class Beyond:
+class DeferredCandidates:
     """What is gathered only where a search comes to it: leaves that are not open to a contender as things stand."""
 
-    def __init__(self, gatherer: Gatherer, contender: WorkloadState, rules: Rules, leaves: Iterable[int]) -> None:
+    def __init__(
+        self, gatherer: CandidateGatherer, contender: WorkloadState, rules: CauseRules, leaves: Iterable[int]
+    ) -> None:
         self.gatherer = gatherer
         self.contender = contender
         self.rules = rules
         self.leaves = frozenset(leaves)
         self.refused: dict[WorkloadState, Refusal] = {}
 
-    def lots(self, leaves: Iterable[int]) -> list[Lot]:
+    def candidate_leaves(self, leaves: Iterable[int]) -> list[LeafCandidates]:
         """Gather some leaves."""
-        found = self.gatherer.lots(self.contender, self.rules, [leaf for leaf in leaves if leaf in self.leaves])
-        self.refused.update(pair for lot in found for pair in lot.refused)
+        found = self.gatherer.candidate_leaves(
+            self.contender, self.rules, [leaf for leaf in leaves if leaf in self.leaves]
+        )
+        self.refused.update(pair for leaf_candidates in found for pair in leaf_candidates.refused)
         return found
 
 
-class Gatherer:
+class CandidateGatherer:
     """Gathers candidates, leaf by leaf, and remembers them for contenders that stand alike.
 
     Contenders of one leaf (and, where that matters, of one priority) have the same candidates, unless other plugins
@@ -120,8 +127,8 @@ class Gatherer:
     def __init__(
         self,
         session: Session,
-        plugins: Plugins,
-        holdings: Holdings,
+        plugins: EvictionPlugins,
+        holdings: PreemptibleUsage,
         fresh: frozenset[TaskState] = frozenset(),
         barred: Collection[str] = (),
         *,
@@ -135,7 +142,7 @@ class Gatherer:
         self.detailed = detailed
         self._by_leaf: dict[int, list[WorkloadState]] | None = None
         self._served: set[WorkloadState] = set()
-        self._known: dict[int, dict[Alike, Lot]] = {}
+        self._known: dict[int, dict[Alike, LeafCandidates]] = {}
         self._pieces: dict[tuple[WorkloadState, bool], list[Piece]] = {}
         self._begun: dict[int, set[WorkloadState]] = {}
         for task in fresh:
@@ -144,31 +151,35 @@ class Gatherer:
     def gather(
         self,
         contender: WorkloadState,
-        rules: Rules,
+        rules: CauseRules,
         leaves: Iterable[int] | None = None,
         beyond: Collection[int] = (),
-    ) -> Candidates:
+    ) -> VictimCandidates:
         """Give the candidates for one contender, from some leaves or all; those ``beyond`` when it comes to them."""
         if leaves is None:
             leaves = (contender.leaf,) if rules.cause == "preempt" else self._leaves()
-        lots = self.lots(contender, rules, leaves)
-        return Candidates(lots, Beyond(self, contender, rules, beyond) if beyond else None)
+        candidate_leaves = self.candidate_leaves(contender, rules, leaves)
+        return VictimCandidates(
+            candidate_leaves, DeferredCandidates(self, contender, rules, beyond) if beyond else None
+        )
 
-    def lots(self, contender: WorkloadState, rules: Rules, leaves: Iterable[int]) -> list[Lot]:
+    def candidate_leaves(
+        self, contender: WorkloadState, rules: CauseRules, leaves: Iterable[int]
+    ) -> list[LeafCandidates]:
         """Give one lot for each leaf."""
         moves_itself = rules.cause == "consolidate" and contender.occupied()  # others may move what it runs, it may not
         known = {} if self.plugins.others or moves_itself else self._known
         alike = self._alike(contender, rules)
-        lots = []
+        candidate_leaves = []
         for leaf in sorted(leaves):
             of_leaf, key = known.setdefault(leaf, {}), alike(leaf)
-            lot = of_leaf.get(key)
-            if lot is None:
-                lot = of_leaf[key] = self._lot(contender, rules, leaf)
-            lots.append(lot)
-        return lots
+            leaf_candidates = of_leaf.get(key)
+            if leaf_candidates is None:
+                leaf_candidates = of_leaf[key] = self._leaf_candidates(contender, rules, leaf)
+            candidate_leaves.append(leaf_candidates)
+        return candidate_leaves
 
-    def _alike(self, contender: WorkloadState, rules: Rules) -> Callable[[int], Alike]:
+    def _alike(self, contender: WorkloadState, rules: CauseRules) -> Callable[[int], Alike]:
         """Give, by leaf, what contenders have in common to whom the same of it is open."""
         cause, own = rules.cause, contender.leaf
         if cause == "preempt":
@@ -193,15 +204,15 @@ class Gatherer:
             if workload.occupied():  # something is left that may be taken
                 self._known.pop(workload.leaf, None)
             else:
-                for lot in self._known.get(workload.leaf, {}).values():
-                    lot.drop(workload)
+                for leaf_candidates in self._known.get(workload.leaf, {}).values():
+                    leaf_candidates.drop(workload)
 
     def leave(self, workloads: Collection[WorkloadState]) -> None:
         """Leave out what has just been given something: one pass does not take back what it gave."""
         self._served.update(workloads)
         for workload in workloads:
-            for lot in self._known.get(workload.leaf, {}).values():
-                lot.drop(workload)
+            for leaf_candidates in self._known.get(workload.leaf, {}).values():
+                leaf_candidates.drop(workload)
 
     def close(self) -> None:
         """The pass is over: let go of the lots, which know their gatherer."""
@@ -231,7 +242,7 @@ class Gatherer:
             return self._running().get(leaf, ())
         return self.holdings.workloads(leaf)
 
-    def _lot(self, contender: WorkloadState, rules: Rules, leaf: int) -> Lot:
+    def _leaf_candidates(self, contender: WorkloadState, rules: CauseRules, leaf: int) -> LeafCandidates:
         self.holdings.catch_up()
         if self._may_wait(contender, rules, leaf):
             return self._for_later(leaf)
@@ -251,12 +262,12 @@ class Gatherer:
                 if not refusal.core_only:
                     continue
             pieces += self._pieces_of(victim, core=refusal is None)
-        return Lot(leaf, self._level(leaf), pieces, refused, shielded)
+        return LeafCandidates(leaf, self._level(leaf), pieces, refused, shielded)
 
     def _level(self, leaf: int) -> int:
         return self.session.queues.queues[leaf].priority
 
-    def _may_wait(self, contender: WorkloadState, rules: Rules, leaf: int) -> bool:
+    def _may_wait(self, contender: WorkloadState, rules: CauseRules, leaf: int) -> bool:
         """Whether it is known of a whole leaf that nobody there is refused, and what each costs at least."""
         if rules.cause != "reclaim" or leaf == contender.leaf or (self.detailed and leaf in self._fixed):
             return False
@@ -268,15 +279,17 @@ class Gatherer:
             return False  # most of it would have to be worked out anyway
         return self.plugins.silent(self.session, rules.cause, contender, leaf)
 
-    def _for_later(self, leaf: int) -> Lot:
+    def _for_later(self, leaf: int) -> LeafCandidates:
         least, begun = self.holdings.least(leaf), self._begun.get(leaf, ())
         at_once: list[WorkloadState] = []
         if begun or min(least.values(), default=0) < 0:
             at_once = [w for w, cost in least.items() if cost < 0 or w in begun]
             least = {w: cost for w, cost in least.items() if cost >= 0 and w not in begun}
         pieces = [piece for w in at_once for piece in self._of_candidate(w)]
-        later = Later(least, self.holdings.sizes(leaf), partial(self.holdings.entries, leaf), self._of_candidate)
-        return Lot(leaf, self._level(leaf), pieces, later=later)
+        later = DeferredPieces(
+            least, self.holdings.sizes(leaf), partial(self.holdings.entries, leaf), self._of_candidate
+        )
+        return LeafCandidates(leaf, self._level(leaf), pieces, later=later)
 
     def _of_candidate(self, victim: WorkloadState) -> list[Piece]:
         """Give the pieces of what the rules let go and nobody shields."""
@@ -284,12 +297,12 @@ class Gatherer:
             return []
         return self._pieces_of(victim, core=True)
 
-    def _may_concern(self, contender: WorkloadState, rules: Rules, victim: WorkloadState) -> bool:
+    def _may_concern(self, contender: WorkloadState, rules: CauseRules, victim: WorkloadState) -> bool:
         if victim is contender or victim in self._served or not rules.concerns(victim) or not victim.occupied():
             return False
         return victim.key not in self.barred
 
-    def _shielded(self, contender: WorkloadState, rules: Rules, victim: WorkloadState) -> Refusal | None:
+    def _shielded(self, contender: WorkloadState, rules: CauseRules, victim: WorkloadState) -> Refusal | None:
         if self._is_fresh(victim):
             return None
         return self.plugins.filter(self.session, rules.cause, contender, victim)
@@ -307,7 +320,7 @@ class Gatherer:
         if found is None:
             found = pieces_of(self.session, victim, self.fresh, core=core)
             if simple and not victim.root.children and not victim.fixed:
-                self.holdings.pieces[victim] = Kept(self.session, victim, found)
+                self.holdings.pieces[victim] = CachedPieces(self.session, victim, found)
             else:
                 self._pieces[victim, core] = found
         return found

@@ -14,20 +14,20 @@ from operator import add, sub
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.victims.choice import Key, key_of
-from tenure.victims.opening import Opening
+from tenure.victims.candidate_index import CandidateIndex, PieceStream
 from tenure.victims.pieces import Piece, held
-from tenure.victims.pool import Coming, Pool
-from tenure.victims.room import Need
-from tenure.victims.rules import Rules
+from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.rules import CauseRules
+from tenure.victims.search_scope import SearchScope
+from tenure.victims.set_order import Key, key_of
 
 Unwanted = Callable[[Piece], bool]
 
 
-class Tally:
+class FreedRoom:
     """What a growing set frees on each node, and for how many tasks there is room then."""
 
-    def __init__(self, need: Need, others: int = 0) -> None:
+    def __init__(self, need: RoomDemand, others: int = 0) -> None:
         self.need = need
         self.part = need.parts[0]
         self.needed = self.part.needed + others
@@ -74,18 +74,24 @@ class Tally:
         return self.total >= self.needed
 
 
-class Greedy:
+class GreedySets:
     """Finds sets for a step of one class of tasks, one after the other; for several classes see `prefix`."""
 
     def __init__(
-        self, session: Session, need: Need, pool: Pool, rules: Rules, opening: Opening | None, others: int = 0
+        self,
+        session: Session,
+        need: RoomDemand,
+        pool: CandidateIndex,
+        rules: CauseRules,
+        opening: SearchScope | None,
+        others: int = 0,
     ) -> None:
         self.session = session
         self.need = need
         self.pool = pool
         self.rules = rules
         self.opening = opening
-        self.tally = Tally(need)
+        self.tally = FreedRoom(need)
         self.barred: set[Piece] = set()
         self.unwanted: list[Unwanted] = []
         self.others = others
@@ -94,11 +100,11 @@ class Greedy:
     def run(self) -> list[Piece] | None:
         """Give a set by which there is room for the whole step, or None."""
         session = self.session
-        self.tally, self.barred = Tally(self.need, self.others), set()
+        self.tally, self.barred = FreedRoom(self.need, self.others), set()
         self._known = set[int]()
         self._heap: list[tuple[Key, int, list[Piece]]] = []
-        self._coming = Coming(self.pool.usable, (lambda _: False) if self.opening is None else self.opening.closed)
-        self._coming.add(self.pool.candidates.lots)
+        self._coming = PieceStream(self.pool.usable, (lambda _: False) if self.opening is None else self.opening.closed)
+        self._coming.add(self.pool.candidates.candidate_leaves)
         if self.opening is not None:
             self.opening.begin()
         mark, epoch = session.checkpoint(), session.epoch
@@ -254,7 +260,16 @@ class Greedy:
             if leaves:
                 self._known = {node for _, node, _ in self._heap}
                 beyond = self.pool.beyond(leaves)
-                self._coming.add([*(lot for lot in self.pool.candidates.lots if lot.leaf in leaves), *beyond])
+                self._coming.add(
+                    [
+                        *(
+                            leaf_candidates
+                            for leaf_candidates in self.pool.candidates.candidate_leaves
+                            if leaf_candidates.leaf in leaves
+                        ),
+                        *beyond,
+                    ]
+                )
 
     def _ask(self, piece: Piece) -> Refusal | None:
         """Ask the rules about each stage, and take it off the queues."""
@@ -289,7 +304,7 @@ def _sum(pieces: Sequence[Piece], node: int) -> Amount | None:
     return found
 
 
-def prefix(need: Need, pieces: Iterable[Piece]) -> list[Piece] | None:
+def prefix(need: RoomDemand, pieces: Iterable[Piece]) -> list[Piece] | None:
     """For a step of several classes: the shortest beginning of the order that would do, cut to what room needs."""
     chosen: list[Piece] = []
     for piece in pieces:

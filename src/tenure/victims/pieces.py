@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import add
 
-from tenure.engine.cost import MICRO, SECOND, Bill, bill_of, cost_of_all, overhead_of, rate
+from tenure.engine.cost import MICRO, SECOND, CostTerms, bill_of, cost_of_all, overhead_of, rate
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
-from tenure.engine.workloads import SUCCEEDED, Group, TaskState, WorkloadState
+from tenure.engine.workloads import SUCCEEDED, SubgroupState, TaskState, WorkloadState
 from tenure.model.settings import Settings
 
 Rank = tuple[object, ...]
@@ -45,7 +45,7 @@ class Piece:
     frees: tuple[tuple[int, Amount], ...]
     rank: Rank
     floor: Rank
-    bill: Bill | None
+    bill: CostTerms | None
 
     @property
     def overlaps(self) -> frozenset[TaskState]:
@@ -87,7 +87,7 @@ def pieces_of(session: Session, workload: WorkloadState, fresh: frozenset[TaskSt
     return found
 
 
-def _beyond_core(root: Group) -> tuple[list[TaskState], list[list[TaskState]]]:
+def _beyond_core(root: SubgroupState) -> tuple[list[TaskState], list[list[TaskState]]]:
     """Surplus tasks, and the tasks of each subgroup that the core does without."""
     rigid = not root.children and sum(t.active for t in root.tasks) <= root.minimum
     if rigid or not root.satisfied():
@@ -98,7 +98,7 @@ def _beyond_core(root: Group) -> tuple[list[TaskState], list[list[TaskState]]]:
     return surplus, units
 
 
-def _look(group: Group, surplus: list[TaskState], units: list[list[TaskState]]) -> None:
+def _look(group: SubgroupState, surplus: list[TaskState], units: list[list[TaskState]]) -> None:
     if not group.children:
         active = sum(t.active for t in group.tasks)
         takeable = [t for t in group.tasks if t.active and t.phase is not SUCCEEDED]
@@ -169,7 +169,7 @@ def costs_at_least(session: Session, workload: WorkloadState) -> int:
     return -1 if latest > now else max(0, int(weight * time / SECOND * MICRO) - count)
 
 
-class Kept:
+class CachedPieces:
     """The pieces of a workload that runs as it did when they were worked out, and as of when they are priced."""
 
     __slots__ = ("_now", "_saved", "_started", "pieces")

@@ -6,21 +6,21 @@ from collections.abc import Callable, Sequence
 
 from tenure.engine.cost import MICRO, cost, lost_time
 from tenure.engine.notices import announce, count_told, expire, notice_of, over
-from tenure.engine.plan import Step
+from tenure.engine.plan import PlanStep
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
+from tenure.victims.allocation_pass import promise
+from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import Piece
-from tenure.victims.serving import promise
-from tenure.victims.state import Evicting
-from tenure.victims.trial import Played
+from tenure.victims.state import EvictionState
 
 Price = dict[TaskState, tuple[int, int, int]]
 """By task: cost in millionths of a weighted resource-second, lost time in µs, end of its minimum runtime."""
 
 
-def prices(state: Evicting, pieces: Sequence[Piece], cause: Cause, contender: WorkloadState | None) -> Price:
+def prices(state: EvictionState, pieces: Sequence[Piece], cause: Cause, contender: WorkloadState | None) -> Price:
     """What evicting these pieces costs, before it is done."""
     session, found = state.session, {}
     beneficiary = contender.leaf if contender is not None else -1
@@ -35,8 +35,8 @@ def prices(state: Evicting, pieces: Sequence[Piece], cause: Cause, contender: Wo
 
 
 def record(
-    state: Evicting,
-    played: Played,
+    state: EvictionState,
+    played: AcceptedSet,
     price: Price,
     cause: Cause,
     contender: WorkloadState | None,
@@ -64,7 +64,7 @@ def record(
     write_placed(state, played.placed)
 
 
-def write_placed(state: Evicting, placed: Sequence[TaskState]) -> None:
+def write_placed(state: EvictionState, placed: Sequence[TaskState]) -> None:
     """Write what was placed into the plan; what a queue's maximum keeps out until others have gone is promised only."""
     session = state.session
     if session.noticed:
@@ -82,7 +82,9 @@ def _crowded(session: Session, task: TaskState) -> bool:
     return session.queues.crowded(task.workload.leaf, amount, counted=True)
 
 
-def _announce(state: Evicting, tasks: Sequence[TaskState], cause: Cause, beneficiary: str | None) -> set[TaskState]:
+def _announce(
+    state: EvictionState, tasks: Sequence[TaskState], cause: Cause, beneficiary: str | None
+) -> set[TaskState]:
     """Tell those that are to be told before they go; of whom a notice lapsed in this cycle, its deadline stands."""
     session, told = state.session, set[TaskState]()
     by_workload: dict[WorkloadState, list[TaskState]] = {}
@@ -107,7 +109,7 @@ def _announce(state: Evicting, tasks: Sequence[TaskState], cause: Cause, benefic
 
 
 def _batches(
-    state: Evicting, workload: WorkloadState, tasks: Sequence[TaskState]
+    state: EvictionState, workload: WorkloadState, tasks: Sequence[TaskState]
 ) -> dict[tuple[int, int], Sequence[TaskState]]:
     """Give the tasks of a workload by deadline and time of their notice; none where it has none. A core goes whole."""
     now, length = state.session.now, notice_of(state.session, workload)
@@ -117,23 +119,23 @@ def _batches(
         if lapsed is not None:
             times = min(now + length, lapsed.deadline), now if lapsed.at is None else lapsed.at
         found.setdefault(times, []).append(task)
-    if len(found) > 1 and not workload.root.satisfied(promised=False):
+    if len(found) > 1 and not workload.root.satisfied(nominated=False):
         return {max(found): tasks}
     return dict(found)
 
 
 def _evict_step(
-    state: Evicting,
+    state: EvictionState,
     task: TaskState,
     price: tuple[int, int, int],
     cause: Cause,
     beneficiary: str | None,
     reason: str,
     wave: int | None,
-) -> Step:
+) -> PlanStep:
     names, notice = state.session.nodes.names, task.notice
     action = "evict" if notice is None else "notice"
-    return Step(
+    return PlanStep(
         action, task.workload.key, task.name, names[task.leaving], task.index, task.leaving, task.leaving_devices,
         state.cycle, cause, beneficiary, price[0] / MICRO, reason,
         names[task.nominated] if task.nominated >= 0 else None, wave,
@@ -142,15 +144,15 @@ def _evict_step(
     )  # fmt: skip
 
 
-def _place_step(state: Evicting, task: TaskState) -> Step:
+def _place_step(state: EvictionState, task: TaskState) -> PlanStep:
     bound = task.node >= 0
     node, devices = (task.node, task.devices) if bound else (task.nominated, task.nominated_devices)
     name = state.session.nodes.names[node]
-    return Step("bind" if bound else "nominate", task.workload.key, task.name, name, task.index, node, devices,
+    return PlanStep("bind" if bound else "nominate", task.workload.key, task.name, name, task.index, node, devices,
                 state.cycle)  # fmt: skip
 
 
-def _undo(state: Evicting, tasks: Sequence[TaskState]) -> None:
+def _undo(state: EvictionState, tasks: Sequence[TaskState]) -> None:
     """Take back what this cycle placed before: the plan holds only the outcome."""
     if not tasks:
         return
@@ -163,7 +165,7 @@ def _undo(state: Evicting, tasks: Sequence[TaskState]) -> None:
             state.endings.discard(workload)
 
 
-def _note_start(state: Evicting, workload: WorkloadState) -> None:
+def _note_start(state: EvictionState, workload: WorkloadState) -> None:
     """Note the start of a workload whose core was bound."""
     session, before = state.session, workload.started_at
     session.note_start(workload)

@@ -22,7 +22,7 @@ PRIORITY = "priority"
 Inside = Callable[[int], Amount]
 
 
-class Rules(Protocol):
+class CauseRules(Protocol):
     """What a cause allows one contender. All but ``eligible`` look at the session as it is at that moment."""
 
     cause: ClassVar[Cause]
@@ -57,7 +57,7 @@ class Rules(Protocol):
         """Say which rule allows to take from a victim, as things stood before."""
 
 
-class Reclaim:
+class ReclaimEligibility:
     """Across leaf queues."""
 
     cause: ClassVar[Cause] = "reclaim"
@@ -125,7 +125,7 @@ class Reclaim:
         return f"queue {names[0]} is within its fair share and queue {names[1]} is over its allocatable share"
 
 
-class Preempt:
+class PreemptRules:
     """Inside one leaf queue: from strictly lower priority."""
 
     cause: ClassVar[Cause] = "preempt"
@@ -178,7 +178,7 @@ class Preempt:
         return f"in queue {name} its priority is below {self.contender.priority}"
 
 
-class Move(Preempt):
+class ConsolidateRules(PreemptRules):
     """Consolidation: nobody loses a share, so the shields alone hold."""
 
     cause: ClassVar[Cause] = "consolidate"

@@ -16,18 +16,18 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.reclaiming import FULLNESS
-from tenure.victims.candidates import Candidates
-from tenure.victims.choice import priorities, uses_lower
-from tenure.victims.greedy import Greedy, Unwanted, prefix
-from tenure.victims.opening import Reach
+from tenure.victims.candidate_index import CandidateIndex, sorted_pieces
+from tenure.victims.candidates import VictimCandidates
+from tenure.victims.dry_run import NO_LANDING, NO_ROOM, AcceptedSet, DryRuns
+from tenure.victims.greedy import GreedySets, Unwanted, prefix
 from tenure.victims.pieces import Piece
-from tenure.victims.pool import Pool, sorted_pieces
-from tenure.victims.returning import Returning
-from tenure.victims.room import Need
-from tenure.victims.rules import Rules
-from tenure.victims.subsets import Subsets
-from tenure.victims.trial import NO_LANDING, NO_ROOM, Played, Trials
-from tenure.victims.usable import Usable
+from tenure.victims.returning_victims import ReturningVictims
+from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.rules import CauseRules
+from tenure.victims.search_scope import ScopeBounds
+from tenure.victims.set_order import priorities, uses_lower
+from tenure.victims.subsets import PieceSubsets
+from tenure.victims.usable import UsablePieces
 
 EXACT = 12
 """Pieces of which all subsets are looked at."""
@@ -58,7 +58,7 @@ LARGE = 64
 
 
 @dataclass(slots=True)
-class Budget:
+class SearchBudget:
     """How many sets may still be tried; ``hit`` says that it was not enough."""
 
     left: int
@@ -74,7 +74,7 @@ class Budget:
 
 
 @dataclass(slots=True)
-class Found:
+class SearchResult:
     """The outcome for one contender: the best set, if any, and what the search saw.
 
     ``played`` is what the set does; it may have been carried out already, because nothing could come before it.
@@ -83,7 +83,7 @@ class Found:
     """
 
     pieces: list[Piece] | None = None
-    played: Played | None = None
+    played: AcceptedSet | None = None
     tried: int = 0
     refusals: list[tuple[str, Refusal]] = field(default_factory=list)
     closed: bool = False
@@ -95,7 +95,7 @@ class Found:
         return self.played is not None and self.played.undone is None
 
 
-class Search:
+class VictimSearch:
     """One contender's search among candidates, of which ``reach`` says what need not be looked at.
 
     ``prepare`` is told a set of which it is clear beforehand that it is the last word: if it pays, it stays carried
@@ -105,19 +105,19 @@ class Search:
     def __init__(
         self,
         session: Session,
-        trials: Trials,
+        dry_runs: DryRuns,
         contender: WorkloadState,
-        rules: Rules,
-        candidates: Candidates,
+        rules: CauseRules,
+        candidates: VictimCandidates,
         prepare: Callable[[list[Piece]], None] | None = None,
-        reach: Reach | None = None,
+        reach: ScopeBounds | None = None,
     ) -> None:
         assert contender.step is not None
         self.session = session
-        self.trials = trials
+        self.dry_runs = dry_runs
         self.contender = contender
         self.rules = rules
-        self.need = Need(session, contender.step)
+        self.need = RoomDemand(session, contender.step)
         self.candidates = candidates
         self.few: list[Piece] = []
         self.many = False
@@ -125,16 +125,16 @@ class Search:
         self.allowed = reach.allowed if reach is not None else None
         self.opening = reach.opening if reach is not None else None
         self.others = reach.others if reach is not None else 0
-        self.subsets = Subsets(session.settings, reach.limits if reach is not None else None)
-        self.hopeless: Callable[[], bool] = bool
-        self.found = Found()
-        self._in_vain = 0
+        self.subsets = PieceSubsets(session.settings, reach.limits if reach is not None else None)
+        self.infeasible: Callable[[], bool] = bool
+        self.found = SearchResult()
+        self._without_effect = 0
         self._back: set[WorkloadState] = set()
-        self._verdicts: dict[frozenset[Piece], Played | Refusal] = {}
-        self.returning = Returning(session, contender)
-        self.usable = Usable(self.need, rules, self.allowed, self.found.refusals)
+        self._verdicts: dict[frozenset[Piece], AcceptedSet | Refusal] = {}
+        self.returning = ReturningVictims(session, contender)
+        self.usable = UsablePieces(self.need, rules, self.allowed, self.found.refusals)
 
-    def run(self, budget: Budget) -> Found:
+    def run(self, budget: SearchBudget) -> SearchResult:
         """Find the best set within the budget."""
         found = self.found
         if not self.need.ever():
@@ -143,9 +143,9 @@ class Search:
             found.pieces, found.played = first, self._outcome(first)
             return found
         found.closed = self.opening is not None and not self.opening.first
-        if hopeless := self.hopeless():
+        if infeasible := self.infeasible():
             found.refusals.clear()  # it is not for their sake
-        if hopeless or found.closed or not self._choose():
+        if infeasible or found.closed or not self._choose():
             return found
         best = None
         if self.many or budget.left < 1 << len(self.few):
@@ -162,19 +162,19 @@ class Search:
             found.played = self._outcome(found.pieces)
         return found
 
-    def _outcome(self, pieces: list[Piece]) -> Played:
+    def _outcome(self, pieces: list[Piece]) -> AcceptedSet:
         """Give what a set that pays does."""
         verdict = self._verdicts[frozenset(pieces)]
-        assert isinstance(verdict, Played), verdict
+        assert isinstance(verdict, AcceptedSet), verdict
         return verdict
 
     def _choose(self) -> bool:
         """See what there is to choose from; False where that could not make room at all."""
         allowed = self.allowed
-        self.pool = Pool(self.session, self.candidates, self.usable.wanted_and_allowed)
+        self.pool = CandidateIndex(self.session, self.candidates, self.usable.wanted_and_allowed)
         among = self.candidates.all() if allowed is None else filter(allowed, self.candidates.all())
         if self.candidates.beyond is not None or len(list(islice(among, EXACT + 1))) > EXACT:
-            self.pool = Pool(self.session, self.candidates, self.usable.could_serve)
+            self.pool = CandidateIndex(self.session, self.candidates, self.usable.could_serve)
         self.few = self.pool.first(EXACT + 1)
         beyond = self.candidates.beyond is not None
         self.many = len(self.few) > EXACT or beyond
@@ -205,7 +205,7 @@ class Search:
         for piece in list(useful.values())[:TOLD]:
             self._play([piece])
 
-    def _first_alone(self, budget: Budget) -> list[Piece] | None:
+    def _first_alone(self, budget: SearchBudget) -> list[Piece] | None:
         """The first piece of all, if it will do: no set comes before it."""
         piece = self.candidates.first()
         if piece is not None and (found := self._alone(piece, budget)) is not None:
@@ -215,11 +215,11 @@ class Search:
         piece = next(filter(self.allowed, self.candidates.all()), None)
         return None if piece is None else self._alone(piece, budget)
 
-    def _alone(self, piece: Piece, budget: Budget) -> list[Piece] | None:
+    def _alone(self, piece: Piece, budget: SearchBudget) -> list[Piece] | None:
         """One piece, if it will do."""
         if not self.usable.wanted(piece) or not self.need.met([piece]) or not budget.spend():
             return None
-        return [piece] if isinstance(self._play([piece], last=True), Played) else None
+        return [piece] if isinstance(self._play([piece], last=True), AcceptedSet) else None
 
     def _core(self, best: list[Piece] | None) -> list[Piece]:
         """The pieces that are taken apart: all if they are few, else those of the set found and the first others."""
@@ -230,8 +230,8 @@ class Search:
         if len(best) >= AROUND:
             return []
         chosen = dict.fromkeys(best)
-        beside = [p for node in dict.fromkeys(n for p in best for n, _ in p.frees) for p in self.pool.at(node)]
-        others = sorted_pieces([p for p in dict.fromkeys(beside) if p not in chosen and not self._returns(p)])
+        remaining = [p for node in dict.fromkeys(n for p in best for n, _ in p.frees) for p in self.pool.at(node)]
+        others = sorted_pieces([p for p in dict.fromkeys(remaining) if p not in chosen and not self._returns(p)])
         chosen.update(dict.fromkeys(others[: (AROUND - len(best)) // 2]))
         for piece in self.pool.ordered():
             if len(chosen) >= AROUND:
@@ -246,11 +246,11 @@ class Search:
 
     # -- greedy -----------------------------------------------------------------------------------------------------
 
-    def _greedy(self, budget: Budget) -> list[Piece] | None:
+    def _greedy(self, budget: SearchBudget) -> list[Piece] | None:
         """The first of the greedy sets that pays, with what it does not need given back."""
         greedy = None
         if len(self.need.parts) == 1:
-            greedy = Greedy(self.session, self.need, self.pool, self.rules, self.opening, self.others)
+            greedy = GreedySets(self.session, self.need, self.pool, self.rules, self.opening, self.others)
             if self._back:
                 greedy.leave_out(self._returns)
         pieces = [] if greedy is not None else list(self.pool.ordered())
@@ -260,10 +260,10 @@ class Search:
                 return None
             large = self.need.exact and len(chosen) > LARGE
             verdict = self._play(chosen, last=large)
-            if isinstance(verdict, Played):
+            if isinstance(verdict, AcceptedSet):
                 return chosen if large else self._reprieve(chosen, budget)
             if not verdict.about:
-                if greedy is None or verdict.shield != NO_ROOM or not greedy.also(self.trials.ahead):
+                if greedy is None or verdict.shield != NO_ROOM or not greedy.also(self.dry_runs.ahead):
                     return None
                 continue
             unwanted = self._unwanted(verdict)
@@ -282,7 +282,7 @@ class Search:
         path, queue = self.session.queues.path, self.session.queues.index[verdict.about]
         return lambda piece: queue in path[piece.workload.leaf]
 
-    def _reprieve(self, pieces: list[Piece], budget: Budget) -> list[Piece]:
+    def _reprieve(self, pieces: list[Piece], budget: SearchBudget) -> list[Piece]:
         """Give back, the dearest first, every victim without which the set pays as well."""
         kept = list(pieces)
         for piece in reversed(sorted_pieces(pieces)):
@@ -291,13 +291,13 @@ class Search:
                 continue
             if not budget.spend():
                 break
-            if isinstance(self._play(fewer), Played):
+            if isinstance(self._play(fewer), AcceptedSet):
                 kept = fewer
         return kept
 
     # -- exact ------------------------------------------------------------------------------------------------------
 
-    def _exact(self, pieces: list[Piece], best: list[Piece] | None, budget: Budget) -> list[Piece] | None:
+    def _exact(self, pieces: list[Piece], best: list[Piece] | None, budget: SearchBudget) -> list[Piece] | None:
         """The best set among all subsets, or ``best`` if none comes before it."""
         if not self.need.met(pieces):
             return best
@@ -330,7 +330,7 @@ class Search:
 
     def _gives_up(self, most: int, best: list[Piece] | None) -> bool:
         """Whether as many sets were tried in vain as may be."""
-        over = self._in_vain > MOST_IN_VAIN or self.found.tried > most
+        over = self._without_effect > MOST_IN_VAIN or self.found.tried > most
         self.found.cut = over and best is None
         return over
 
@@ -339,7 +339,7 @@ class Search:
         verdict = self._play(subset)
         if isinstance(verdict, Refusal) and not known:  # else it was asked about in another order
             self._note_barred(subset, verdict, among)
-        return isinstance(verdict, Played)
+        return isinstance(verdict, AcceptedSet)
 
     def _note_barred(self, pieces: list[Piece], verdict: Refusal, among: list[Piece]) -> None:
         """Remember what a queue does not let go together: the more is taken from its side, the less it has to give."""
@@ -354,7 +354,7 @@ class Search:
         amounts = [p.amount for p in among if queue in path[p.workload.leaf]]
         return tuple(map(sum, zip((0,) * rows, *amounts, strict=True)))
 
-    def _lower_inside(self, pieces: list[Piece], chosen: list[Piece], budget: Budget) -> list[Piece] | None:
+    def _lower_inside(self, pieces: list[Piece], chosen: list[Piece], budget: SearchBudget) -> list[Piece] | None:
         """A set that differs from ``chosen`` inside one queue only and uses lower priorities there, if one pays."""
         for leaf in sorted({p.workload.leaf for p in chosen if not p.fresh}):
             own = [p for p in pieces if p.workload.leaf == leaf]
@@ -371,11 +371,11 @@ class Search:
                     continue
                 if not budget.spend():
                     return None
-                if isinstance(self._play(candidate), Played):
+                if isinstance(self._play(candidate), AcceptedSet):
                     return self._lower_inside(pieces, candidate, budget) or candidate
         return None
 
-    def _play(self, pieces: list[Piece], *, last: bool = False) -> Played | Refusal:
+    def _play(self, pieces: list[Piece], *, last: bool = False) -> AcceptedSet | Refusal:
         """Play a set through; what was found out about it is kept. ``last``: it is carried out if it pays."""
         key = frozenset(pieces)
         verdict = self._verdicts.get(key)
@@ -385,15 +385,15 @@ class Search:
             last = last and self.prepare is not None
             if last and self.prepare is not None:
                 self.prepare(pieces)
-            verdict = self.trials.play(self.contender, pieces, self.rules, keep=last)
-            if last and isinstance(verdict, Played):
+            verdict = self.dry_runs.play(self.contender, pieces, self.rules, keep=last)
+            if last and isinstance(verdict, AcceptedSet):
                 self.found.played = verdict
-            if isinstance(verdict, Refusal) and verdict.shield == NO_ROOM and (back := self.trials.back):
+            if isinstance(verdict, Refusal) and verdict.shield == NO_ROOM and (back := self.dry_runs.back):
                 verdict = verdict._replace(about=back[0].key)
                 self.returning.learn(pieces, back)
                 self._back.update(back)
             self._verdicts[key] = verdict
             if isinstance(verdict, Refusal):
-                self._in_vain += verdict.shield in (NO_ROOM, NO_LANDING)
+                self._without_effect += verdict.shield in (NO_ROOM, NO_LANDING)
                 self.found.refusals.append((", ".join(dict.fromkeys(p.workload.key for p in pieces)), verdict))
         return verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tenure.engine.backfill import Endings
+from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.placement import Placer
 from tenure.engine.plan import Plan, Reason, Refused
 from tenure.engine.session import Session
@@ -13,16 +13,16 @@ from tenure.engine.workloads import BOUND, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares, Fairness
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
-from tenure.shields.plugins import Plugins
-from tenure.victims.caps import Caps
-from tenure.victims.holdings import Holdings
-from tenure.victims.search import Budget
+from tenure.shields.plugins import EvictionPlugins
+from tenure.victims.preemptible_usage import PreemptibleUsage
+from tenure.victims.reclaim_limits import ReclaimLimits
+from tenure.victims.search import SearchBudget
 
 MOST_REFUSED = 200
 """Refused candidates that are listed for one contender."""
 
 
-class Times(NamedTuple):
+class EvictionTimes(NamedTuple):
     """Times of a workload that an eviction changes, in µs since the epoch: those that it has while it is only told."""
 
     started_at: int | None
@@ -30,7 +30,7 @@ class Times(NamedTuple):
     not_before: int | None
 
 
-class VainPass(NamedTuple):
+class NoEffectPass(NamedTuple):
     """What a pass that helped nobody depends on: the epoch of room, the fair shares, and when a shield ends next."""
 
     epoch: int
@@ -38,19 +38,19 @@ class VainPass(NamedTuple):
     wake: int | None
 
 
-class Memory:
+class VictimMemory:
     """What is known from earlier cycles: what is held where, the shares, and for whom no move makes room.
 
-    ``landless`` has, for contenders that stand alike, the `Holdings.departures` by which what would have to move for
+    ``without_target`` has, for contenders that stand alike, the `Holdings.departures` by which what would have to move for
     them found no place to land, and when the first shield ends that kept something from being moved.
     """
 
     def __init__(self, session: Session, fairness: Fairness) -> None:
         self.session = session
         self.fairness = fairness
-        self.holdings = Holdings(session)
-        self.caps = Caps(session.queues, self.holdings)
-        self.landless: dict[object, tuple[int, int | None]] = {}
+        self.holdings = PreemptibleUsage(session)
+        self.caps = ReclaimLimits(session.queues, self.holdings)
+        self.without_target: dict[object, tuple[int, int | None]] = {}
         self._shares: CurrentShares | None = None
 
     def shares(self) -> CurrentShares:
@@ -66,7 +66,7 @@ class Memory:
 
 
 @dataclass(slots=True)
-class Evicting:
+class EvictionState:
     """One cycle's evictions. ``paid``: tasks that held a nomination when the cycle began.
 
     ``evicted`` are the workloads that lost something in this cycle, ``moved`` those of them that were moved.
@@ -78,16 +78,16 @@ class Evicting:
     session: Session
     placer: Placer
     fairness: Fairness
-    endings: Endings
+    endings: ExpectedReleases
     plan: Plan
     cycle: int
-    plugins: Plugins
+    plugins: EvictionPlugins
     paid: frozenset[TaskState]
-    budget: Budget
-    memory: Memory
+    budget: SearchBudget
+    memory: VictimMemory
     detailed: bool = True
-    memories: dict[Cause, VainPass] = field(default_factory=dict)
-    before: dict[WorkloadState, Times] = field(default_factory=dict)
+    memories: dict[Cause, NoEffectPass] = field(default_factory=dict)
+    before: dict[WorkloadState, EvictionTimes] = field(default_factory=dict)
     lapsed: dict[TaskState, Notice] = field(default_factory=dict)
     evicted: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
@@ -100,7 +100,9 @@ class Evicting:
 
     def remember(self, workload: WorkloadState) -> None:
         """Note the times of a workload of which something is about to be evicted."""
-        self.before.setdefault(workload, Times(workload.started_at, workload.last_evicted_at, workload.not_before))
+        self.before.setdefault(
+            workload, EvictionTimes(workload.started_at, workload.last_evicted_at, workload.not_before)
+        )
 
     def obstacle(self, workload: str, reason: Reason) -> None:
         """Note why nothing is evicted for a workload."""

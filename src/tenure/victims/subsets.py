@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 
 from tenure.model.settings import Settings
-from tenure.victims.choice import Key, consistent, key_of, priorities
 from tenure.victims.pieces import Piece
+from tenure.victims.set_order import Key, consistent, key_of, priorities
 
 Limits = Callable[[Sequence[Piece]], Callable[[Sequence[Piece]], bool]]
 
@@ -15,7 +15,7 @@ LEAST = -(1 << 40)
 """Below every priority."""
 
 
-class Subsets:
+class PieceSubsets:
     """Gives subsets in order; what is learnt on the way leaves out all that come later and hold it.
 
     ``limits`` says which sets of some pieces the rules refuse because they are too much, and so is every larger one;

@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 from tenure.engine.refusal import Refusal
 from tenure.victims.pieces import Piece
-from tenure.victims.room import Need
-from tenure.victims.rules import Rules
+from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.rules import CauseRules
 
 
-class Usable:
+class UsablePieces:
     """What is of use to one contender; ``refusals`` says of whom the rules let nothing go."""
 
     def __init__(
         self,
-        need: Need,
-        rules: Rules,
+        need: RoomDemand,
+        rules: CauseRules,
         allowed: Callable[[Piece], bool] | None,
         refusals: list[tuple[str, Refusal]],
     ) -> None:

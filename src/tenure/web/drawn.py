@@ -78,7 +78,7 @@ def stack(picture: Picture, resource: str, colors: Mapping[str, int]) -> dict[st
     return {"parts": parts, "held": total, "capacity": capacity, "share": total / capacity if capacity else 0.0}
 
 
-def heat(nodes: Sequence[Plain]) -> list[dict[str, Any]]:
+def utilization(nodes: Sequence[Plain]) -> list[dict[str, Any]]:
     """Give a square for each node, as strong as it is in use."""
     return [
         {"name": node["name"], "level": _level(node["used"]), "bad": bool(node["remark"]),

@@ -8,10 +8,10 @@ from collections import deque
 from typing import Any, Final
 
 from tenure.clusters.kubernetes.api import micros
-from tenure.clusters.kubernetes.client import Client
-from tenure.clusters.kubernetes.leader import DURATION, lease_name
-from tenure.clusters.kubernetes.mirror import Mirror, Options
-from tenure.clusters.kubernetes.observe import Observer
+from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
+from tenure.clusters.kubernetes.client.leader import DURATION, lease_name
+from tenure.clusters.kubernetes.client.requests import Client
+from tenure.clusters.kubernetes.read.observe import Observer
 from tenure.model.cluster import Cluster
 from tenure.model.settings import Settings
 from tenure.web.picture import Held
@@ -42,13 +42,13 @@ class LiveSource(StillSource):
     note = "Read-only. What queues held is known since this console runs; evictions since the scheduler keeps its log."
 
     def __init__(self, client: Client, options: Options, settings: Settings | None, *, name: str) -> None:
-        self.mirror = Mirror(client, options)
-        self.mirror.start()
-        if not self.mirror.wait_synced(SYNC_SECONDS):
-            troubles = "; ".join(self.mirror.troubles)
-            self.mirror.stop()
+        self.informers = InformerCache(client, options)
+        self.informers.start()
+        if not self.informers.wait_synced(SYNC_SECONDS):
+            troubles = "; ".join(self.informers.troubles)
+            self.informers.stop()
             raise ConnectionError(troubles or f"not everything was listed within {SYNC_SECONDS:.0f}s")
-        self._observer = Observer(self.mirror, settings)
+        self._observer = Observer(self.informers, settings)
         super().__init__(self._observe(), name)
         self._number = 1
         self._trouble = ""
@@ -68,8 +68,8 @@ class LiveSource(StillSource):
         seen = -1
         while not self._ended.wait(PACE):
             try:
-                version = self.mirror.version()
-                self.mirror.discover_at_times()
+                version = self.informers.version()
+                self.informers.discover_at_times()
                 if version != seen:
                     seen = version
                     self._picture = self._picture.after(self._observe())
@@ -108,14 +108,14 @@ class LiveSource(StillSource):
 
     def troubles(self) -> list[Trouble]:
         """Say what is wrong with the watches, and whether somebody leads."""
-        found = [Trouble("bad", f"not all can be read: {text}") for text in self.mirror.troubles]
+        found = [Trouble("bad", f"not all can be read: {text}") for text in self.informers.troubles]
         if self._trouble:
             found.append(Trouble("bad", self._trouble))
         return [*found, *self._of_the_lease()]
 
     def _of_the_lease(self) -> list[Trouble]:
-        options = self.mirror.options
-        leases = self.mirror.objects.get("leases")
+        options = self.informers.options
+        leases = self.informers.objects.get("leases")
         item = None if leases is None else leases.items.get((options.namespace, lease_name(options.pool)))
         spec: dict[str, Any] = item.spec if item is not None and isinstance(item.spec, dict) else {}
         holder, renewed = spec.get("holderIdentity"), micros(spec.get("renewTime"))
@@ -130,5 +130,4 @@ class LiveSource(StillSource):
         """End all watches."""
         self._ended.set()
         self._thread.join(timeout=5)
-        self.mirror.stop()
-
+        self.informers.stop()

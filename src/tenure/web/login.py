@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from tenure.clusters.kubernetes.client import ApiError, Client
+from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.web.app import ConsoleApp
 from tenure.web.source import ConsoleSource
 from tenure.web.viewer import EVERYTHING, Viewer

@@ -13,7 +13,7 @@ from tenure.report.plan_rows import all_moves, headline, move_sentence
 from tenure.web import data
 from tenure.web.asked import Parameters
 from tenure.web.data import Looked
-from tenure.web.drawn import bars, colors_of, difference, drawn_waves, heat, stack
+from tenure.web.drawn import bars, colors_of, difference, drawn_waves, stack, utilization
 from tenure.web.player import WrongError
 from tenure.web.source import HOW, PAID, SORTS, EvictionQuery
 from tenure.web.whatif import Change, changes_of
@@ -136,7 +136,7 @@ def nodes(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Conte
     query = node_query(asked, 1000)
     found = data.nodes(look, query)
     return "nodes.html", {"found": found, "query": query, "states": data.NODE_STATES, "sorts": data.NODE_SORTS,
-                          "squares": heat(found["nodes"]), "main": look.picture.main}  # fmt: skip
+                          "squares": utilization(found["nodes"]), "main": look.picture.main}  # fmt: skip
 
 
 def node_query(asked: Parameters, limit: int) -> data.NodeQuery:
@@ -212,7 +212,7 @@ def timeline(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Co
         "at_second": min(max(picture.now // 1_000_000, begin // 1_000_000), -(-end // 1_000_000)),
         "states": picture.states if look.viewer.sees_all else {}, "main": picture.main, "colors": colors,
         "stack": stack(picture, picture.main, colors), "queues": every,
-        "squares": heat(data.nodes(look, data.NodeQuery(limit=1000))["nodes"]),
+        "squares": utilization(data.nodes(look, data.NodeQuery(limit=1000))["nodes"]),
         "workloads": data.workloads(look, data.WorkloadQuery(state=data.WAITING, limit=10)),
         "evictions": data.evictions(look, EvictionQuery(until=picture.now + 1, limit=10)),
     }  # fmt: skip

@@ -25,7 +25,7 @@ from tenure.fairness.current import Fairness
 from tenure.model.cluster import Cluster
 from tenure.model.manifests import load_additions
 from tenure.model.override import apply_overrides
-from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.problems import InputProblem, InvalidInputError
 from tenure.playthrough import PlayThrough, play, queue_views
 from tenure.report.plan_json import amounts, plan_json
 
@@ -75,8 +75,8 @@ class Playing:
         if workload is None:
             return None
         played = self.played
-        if played.beside is not None and workload.scheduler_name in self.cluster.settings.rescheduler.schedulers:
-            played = played.beside
+        if played.external is not None and workload.scheduler_name in self.cluster.settings.rescheduler.schedulers:
+            played = played.external
         return explain_workload(played, workload).plain()
 
     def plan(self, overrides: Sequence[str], additions: Sequence[Any]) -> dict[str, Any]:
@@ -133,8 +133,8 @@ def _added(additions: Sequence[Any], cluster: Cluster) -> list[Any]:
     return found
 
 
-def _elsewhere(problem: Problem) -> Problem:
-    return Problem("add", 0, problem.path, problem.message)
+def _elsewhere(problem: InputProblem) -> InputProblem:
+    return InputProblem("add", 0, problem.path, problem.message)
 
 
 def answer(playing: Playing, task: str, arguments: Sequence[Any]) -> tuple[str, Any]:

@@ -8,8 +8,8 @@ from tests.kubernetes.running import PODS, SETS, TENURE, clear, pods_of
 from tests.kubernetes.stage import wait_until
 from tools.controlplane.plane import ControlPlane, Options
 
-from tenure.clusters.kubernetes import holes
-from tenure.clusters.kubernetes.manifests import Installation
+from tenure.clusters.kubernetes.external import reservations
+from tenure.clusters.kubernetes.install.manifests import Installation
 
 ACCOUNT = "system:serviceaccount:tenure-system:tenure"
 MAPS = "/api/v1/namespaces/tenure-system/configmaps"
@@ -83,7 +83,7 @@ def is_ready(node):
 def tainted(client):
     nodes = client.get("/api/v1/nodes")["items"]
     return [n["metadata"]["name"] for n in nodes
-            if any(t["key"] == holes.TAINT for t in n["spec"].get("taints", ()))]  # fmt: skip
+            if any(t["key"] == reservations.TAINT for t in n["spec"].get("taints", ()))]  # fmt: skip
 
 
 def record(client):

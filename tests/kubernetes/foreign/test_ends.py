@@ -22,7 +22,8 @@ from tests.kubernetes.proxy import FaultProxy
 from tests.kubernetes.running import PODS, SETS, Scheduler, bound, pods_of, running, tenure
 from tests.kubernetes.stage import wait_until
 
-from tenure.clusters.kubernetes import api, holes
+from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes.external import reservations
 
 
 def test_a_hole_that_nobody_fills_in_time_is_given_back(client, kubeconfig, tmp_path):
@@ -35,7 +36,7 @@ def test_a_hole_that_nobody_fills_in_time_is_given_back(client, kubeconfig, tmp_
     client.create(SETS, replicas("large", 9))
     with running(kubeconfig, tmp_path) as scheduler:
         wait_until(lambda: tainted(client), lambda: scheduler.log.read_text()[-3000:], 60)
-        until = holes.hole_of(item_of(record(client))).until
+        until = reservations.hole_of(item_of(record(client))).until
         wait_until(lambda: not tainted(client), lambda: scheduler.log.read_text()[-3000:], 30)
         wait_until(lambda: events(client, "HoleGivenUp"), "it does not say so", 30)
         assert time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) >= until[:19]
@@ -186,4 +187,4 @@ def test_killed_at_every_one_of_its_writes_it_gets_there_all_the_same(when, plan
 
 
 def item_of(plain):
-    return msgspec.convert({key: plain[key] for key in ("metadata", "data")}, api.Anything, strict=False)
+    return msgspec.convert({key: plain[key] for key in ("metadata", "data")}, api.ApiObject, strict=False)

@@ -31,9 +31,9 @@ from tests.kubernetes.proxy import FaultProxy
 from tests.kubernetes.running import SETS, bound, pods_of, running
 from tests.kubernetes.stage import wait_until
 
-from tenure.clusters.kubernetes import holes, policy
-from tenure.clusters.kubernetes.manifests import Installation, objects
-from tenure.clusters.kubernetes.rbac import Role, granted
+from tenure.clusters.kubernetes.external import admission, reservations
+from tenure.clusters.kubernetes.install.manifests import Installation, objects
+from tenure.clusters.kubernetes.install.rbac import Role, granted
 
 
 def test_a_pod_of_kube_scheduler_gets_its_room_by_a_move_and_nobody_steals_it(plane, client, kubeconfig, tmp_path):
@@ -54,7 +54,7 @@ def test_a_pod_of_kube_scheduler_gets_its_room_by_a_move_and_nobody_steals_it(pl
     assert len(new) == 2
     for pod in new:
         assert pod["spec"]["nodeName"] != hole
-        assert pod["metadata"]["annotations"][holes.KEPT_OFF] == hole
+        assert pod["metadata"]["annotations"][reservations.KEPT_OFF] == hole
     made = list(calls(plane))
     assert [call for call in made if call[1] == "pods/binding" or call[3] == 403] == []
     further = set(granted(Role.SCHEDULER, guides=True)) - set(granted(Role.SCHEDULER))
@@ -156,8 +156,8 @@ def test_what_a_budget_forbids_is_never_begun(plane, client, kubeconfig, tmp_pat
 def test_without_the_admission_policy_nothing_is_moved(client, kubeconfig, tmp_path):
     """It says that the policy is missing, and keeps nothing."""
     settle(client)
-    found = client.get(policy.BINDING_PATH)
-    client.delete(policy.BINDING_PATH)
+    found = client.get(admission.BINDING_PATH)
+    client.delete(admission.BINDING_PATH)
     try:
         client.create(SETS, replicas("large", 9))
         with running(kubeconfig, tmp_path):
@@ -166,8 +166,8 @@ def test_without_the_admission_policy_nothing_is_moved(client, kubeconfig, tmp_p
         assert nothing_is_left(client)
         assert bound(client, "large") == 0
     finally:
-        body = {key: found[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": {"name": policy.NAME}}
-        client.create(policy.BINDING_PATH.rpartition("/")[0], body)
+        body = {key: found[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": {"name": admission.NAME}}
+        client.create(admission.BINDING_PATH.rpartition("/")[0], body)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_further_rights_are_given_only_where_schedulers_are_named(config, role, 
     made = objects(Installation(image="tenure:test", config=config, role=role))
     rules = next(o["rules"] for o in made if o["kind"] == "ClusterRole" and o["metadata"]["name"] == "tenure")
     assert any("patch" in r["verbs"] and r["resources"] in (["nodes"], ["pods"]) for r in rules) == more
-    assert any(r.get("resourceNames") == [policy.NAME] for r in rules) == more
+    assert any(r.get("resourceNames") == [admission.NAME] for r in rules) == more
     assert {o["kind"] for o in made if "Admission" in o["kind"]} == (
         {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"} if more else set()
     )

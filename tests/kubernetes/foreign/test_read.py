@@ -11,7 +11,7 @@ from tests.kubernetes.stage import wait_until
 
 
 def moved(text):
-    (plan,) = json.loads(text)["beside"]["moves"]
+    (plan,) = json.loads(text)["external"]["moves"]
     assert plan["feasible"]
     return plan["for"], sorted((s["from"], s["to"]) for wave in plan["waves"] for s in wave)
 

@@ -53,7 +53,7 @@ class Container(_Narrow, omit_defaults=True):
     restart_policy: str | None = None
 
 
-class PodSpec(_Narrow, omit_defaults=True):
+class ApiPodSpec(_Narrow, omit_defaults=True):
     """What decides about a pod's placement."""
 
     containers: list[Container] = []
@@ -96,11 +96,11 @@ class PodStatus(_Narrow):
     start_time: str | None = None
 
 
-class Pod(_Narrow):
+class ApiPod(_Narrow):
     """A pod."""
 
     metadata: Meta
-    spec: PodSpec
+    spec: ApiPodSpec
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
 
@@ -118,7 +118,7 @@ class NodeStatus(_Narrow):
     conditions: list[Condition] | None = None
 
 
-class Node(_Narrow):
+class ApiNode(_Narrow):
     """A node."""
 
     metadata: Meta
@@ -147,7 +147,7 @@ class Job(_Narrow):
     status: JobStatus = msgspec.field(default_factory=JobStatus)
 
 
-class Anything(_Narrow):
+class ApiObject(_Narrow):
     """An object of which spec, status and data are taken as they are."""
 
     metadata: Meta
@@ -175,7 +175,7 @@ class WatchError(_Narrow):
     reason: str = ""
 
 
-class Event(_Narrow):
+class WatchEvent(_Narrow):
     """A line of a watch; the object is decoded when its type is known."""
 
     type: str

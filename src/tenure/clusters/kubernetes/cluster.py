@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 
-from tenure.clusters.kubernetes import api, keys, writes
-from tenure.clusters.kubernetes.act import Actor, Outcome
-from tenure.clusters.kubernetes.client import STRATEGIC, ApiError, Client, FencedClient
-from tenure.clusters.kubernetes.conditions import Conditions
-from tenure.clusters.kubernetes.events import Events, Subject
-from tenure.clusters.kubernetes.leader import lease_name
-from tenure.clusters.kubernetes.mirror import Mirror, Options
-from tenure.clusters.kubernetes.observe import Observed, Observer
-from tenure.clusters.kubernetes.pause import pause_of
-from tenure.clusters.kubernetes.records import PodRecord
+from tenure.clusters.kubernetes import api, keys
+from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
+from tenure.clusters.kubernetes.cache.pod_records import PodRecord
+from tenure.clusters.kubernetes.client.leader import lease_name
+from tenure.clusters.kubernetes.client.requests import STRATEGIC, ApiError, Client, FencedClient
+from tenure.clusters.kubernetes.read.observe import Observed, Observer
+from tenure.clusters.kubernetes.write import patches
+from tenure.clusters.kubernetes.write.actor import Actor, Outcome
+from tenure.clusters.kubernetes.write.conditions import Conditions
+from tenure.clusters.kubernetes.write.events import Events, Subject
+from tenure.clusters.kubernetes.write.pause import pause_of
 from tenure.engine.plan import Plan
 from tenure.model.settings import Settings
 from tenure.model.workload import Phase
@@ -48,11 +49,11 @@ class KubernetesCluster:
         warnings: Collection[str] = ("Invalid",),
     ) -> None:
         self.client = FencedClient(client, allowed)
-        self.mirror = Mirror(client, options)
-        self.observer = Observer(self.mirror, settings)
-        self.actor = Actor(self.client, self.mirror, in_flight=in_flight, allowed=allowed)
+        self.informers = InformerCache(client, options)
+        self.observer = Observer(self.informers, settings)
+        self.actor = Actor(self.client, self.informers, in_flight=in_flight, allowed=allowed)
         self.events = Events(self.client, identity)
-        self.conditions = Conditions(self.client, self.mirror)
+        self.conditions = Conditions(self.client, self.informers)
         self.allowed = allowed
         self.warnings = warnings
         self._explained: dict[str, float] = {}
@@ -62,28 +63,33 @@ class KubernetesCluster:
 
     def start(self) -> None:
         """Begin to watch."""
-        self.mirror.start()
+        self.informers.start()
 
     def close(self) -> None:
         """Finish what is under way and end."""
         self.actor.close()
         self.events.stop()
-        self.mirror.stop()
+        self.informers.stop()
 
     def ready(self) -> bool:
         """Whether everything that a decision depends on was listed."""
-        return self.mirror.synced
+        return self.informers.synced
 
     def wait(self, seconds: float) -> bool:
         """Wait until something changed since the last observation, or so many seconds."""
-        mirror = self.mirror
+        informers = self.informers
         until = time.monotonic() + seconds
-        while mirror.version() == self.observed_version:
-            mirror.changed.clear()
+        while informers.version() == self.observed_version:
+            informers.changed.clear()
             left = until - time.monotonic()
-            if self._woken or mirror.version() != self.observed_version or left <= 0 or not mirror.changed.wait(left):
+            if (
+                self._woken
+                or informers.version() != self.observed_version
+                or left <= 0
+                or not informers.changed.wait(left)
+            ):
                 break
-        if mirror.version() == self.observed_version:
+        if informers.version() == self.observed_version:
             return False
         time.sleep(SETTLE_SECONDS)
         return True
@@ -91,13 +97,13 @@ class KubernetesCluster:
     def wake(self) -> None:
         """Let nobody wait any longer: there is nothing to wait for."""
         self._woken = True
-        self.mirror.changed.set()
+        self.informers.changed.set()
 
     def observe(self, now: int) -> Observed:
         """Give the cluster as it is known now."""
-        self.mirror.discover_at_times()
-        self.mirror.pods.overdue()
-        self.observed_version = self.mirror.version()
+        self.informers.discover_at_times()
+        self.informers.pods.overdue()
+        self.observed_version = self.informers.version()
         return self.observer.observe(now)
 
     def carry_out(self, plan: Plan, view: Observed) -> Outcome:
@@ -106,8 +112,8 @@ class KubernetesCluster:
 
     def paused_until(self, now: int) -> int:
         """Give until when evictions are paused, in µs since the epoch; a time that has passed where they are not."""
-        leases = self.mirror.objects.get("leases")
-        options = self.mirror.options
+        leases = self.informers.objects.get("leases")
+        options = self.informers.options
         item = leases.items.get((options.namespace, lease_name(options.pool))) if leases is not None else None
         found = pause_of((item.metadata.annotations or {}).get(keys.PAUSE)) if item is not None else None
         return found.until if found is not None and found.until > now else 0
@@ -151,7 +157,7 @@ class KubernetesCluster:
     def _queue(self, view: Observed, name: str) -> Subject | None:
         """Give the object of a queue; those of YuniKorn's ConfigMap have none of their own."""
         kind = view.queue_kinds.get(name, "")
-        objects = self.mirror.objects.get(kind)
+        objects = self.informers.objects.get(kind)
         item = None if objects is None else objects.items.get(("", name))
         if item is None:
             return None
@@ -164,13 +170,15 @@ class KubernetesCluster:
                 continue
             self.allowed()
             try:
-                self.client.patch(writes.pod_path(pod, "status"), writes.waiting(pod, reason, message, now), STRATEGIC)
+                self.client.patch(
+                    patches.pod_path(pod, "status"), patches.waiting(pod, reason, message, now), STRATEGIC
+                )
             except ApiError:
                 return  # why something waits is worth no second try
 
     def _report(self) -> None:
         """Tell of objects in which something is wrong."""
-        new = self.mirror.findings.new
+        new = self.informers.findings.new
         while new:
             kind, meta, message = new.popleft()
             self.events.tell(_subject(kind, meta), "Invalid", message, is_warning=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tenure.clusters.kubernetes.manifests import DEFAULT_POOL, PORT, Installation
-from tenure.clusters.kubernetes.rbac import API as RBAC
-from tenure.clusters.kubernetes.rbac import CLUSTER_RIGHTS, OWN_NAMESPACE_RIGHTS, Right, Role, rules
+from tenure.clusters.kubernetes.install.manifests import DEFAULT_POOL, PORT, Installation
+from tenure.clusters.kubernetes.install.rbac import API as RBAC
+from tenure.clusters.kubernetes.install.rbac import CLUSTER_RIGHTS, OWN_NAMESPACE_RIGHTS, Right, Role, rules
 
 NAME: Final = "tenure-console"
 _READS: Final = frozenset({"get", "list", "watch"})

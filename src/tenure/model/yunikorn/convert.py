@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from tenure.model.entries import Read
-from tenure.model.problems import Problem
+from tenure.model.entries import EntryValues
+from tenure.model.problems import InputProblem
 from tenure.model.queue import Queue
-from tenure.model.report import BAD, Path, Report, Trail, unroll
+from tenure.model.report import BAD, Path, ProblemReport, Trail, unroll
 from tenure.model.settings import MINUTE, QuotaPreemptionSettings
 from tenure.model.source import Document, read_document
 from tenure.model.yunikorn import rules
@@ -38,7 +38,7 @@ class YuniKornQueues:
     quota: dict[str, Any]
     partition: str
     partitions: int = 1
-    warnings: tuple[Problem, ...] = ()
+    warnings: tuple[InputProblem, ...] = ()
 
     def settings(self, before: QuotaPreemptionSettings) -> QuotaPreemptionSettings:
         """Give the settings of quota preemption with what the file sets changed."""
@@ -77,7 +77,7 @@ def queues_of(document: Document) -> YuniKornQueues:
     InvalidInputError
         With all problems of the document.
     """
-    report = Report()
+    report = ProblemReport()
     read = file_entry().decode(document.value, None, report)
     found = None if read is BAD else _Reader(report).file(read)
     document.require_clean(report)
@@ -88,12 +88,12 @@ def queues_of(document: Document) -> YuniKornQueues:
 class _Reader:
     """Checks what was read and makes queues of it."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: ProblemReport) -> None:
         self.report = report
         self.ignored: dict[str, list[Path]] = {}
 
-    def file(self, read: Read) -> YuniKornQueues | None:
-        partitions: Sequence[Read] = read.values["partitions"]
+    def file(self, read: EntryValues) -> YuniKornQueues | None:
+        partitions: Sequence[EntryValues] = read.values["partitions"]
         if not partitions:
             self.report.add((None, "partitions"), f"is empty; add one, - name: {DEFAULT_PARTITION}")
             return None
@@ -110,10 +110,10 @@ class _Reader:
         name, queues, quota = made[chosen]
         return YuniKornQueues(queues=tuple(queues), quota=quota, partition=name, partitions=len(made))
 
-    def _partition(self, read: Read) -> tuple[str, list[Queue], dict[str, Any]]:
+    def _partition(self, read: EntryValues) -> tuple[str, list[Queue], dict[str, Any]]:
         values = read.values
         name = values.get("name") or DEFAULT_PARTITION
-        tops: Sequence[Read] = values.get("queues", ())
+        tops: Sequence[EntryValues] = values.get("queues", ())
         if not tops:
             self.report.add((read.at, "queues"), f"is missing; add at least - name: {rules.ROOT}")
         rules.check_tops(tops, self.report)
@@ -121,7 +121,7 @@ class _Reader:
         self._note_ignored(read, "partition")
         quota = self._quota(read)
         written = len(tops) == 1 and tops[0].values["name"].lower() == rules.ROOT
-        top = tops[0] if written else Read(read.at, {"name": rules.ROOT, "queues": tops})
+        top = tops[0] if written else EntryValues(read.at, {"name": rules.ROOT, "queues": tops})
         for tree in tops if any(t.values["name"].lower() == rules.ROOT for t in tops) else (top,):
             rules.check_tree(tree, {}, self.report)
         if rules.amounts_of(top, "max") or rules.amounts_of(top, "guaranteed"):
@@ -130,10 +130,10 @@ class _Reader:
         self._add(top, None, queues)
         return name, queues, quota
 
-    def _quota(self, read: Read) -> dict[str, Any]:
+    def _quota(self, read: EntryValues) -> dict[str, Any]:
         """Give the settings that a partition makes, wherever of the three places they stand."""
-        preemption: Read = read.values.get("preemption") or Read(read.at, {})
-        own: Read = read.values.get("properties") or Read(read.at, {})
+        preemption: EntryValues = read.values.get("preemption") or EntryValues(read.at, {})
+        own: EntryValues = read.values.get("properties") or EntryValues(read.at, {})
         self._note_ignored(preemption, "preemption")
         values = {**preemption.values, **own.values, **read.values}
         keys = {
@@ -144,7 +144,7 @@ class _Reader:
         }
         return {attribute: values[key] for key, attribute in keys.items() if key in values}
 
-    def _add(self, read: Read, parent: str | None, queues: list[Queue]) -> None:
+    def _add(self, read: EntryValues, parent: str | None, queues: list[Queue]) -> None:
         values = read.values
         own = values["name"] if parent is not None else rules.ROOT
         name = own if parent is None else f"{parent}.{own}"
@@ -172,7 +172,7 @@ class _Reader:
         for child in values.get("queues", ()):
             self._add(child, name, queues)
 
-    def _note_ignored(self, read: Read, what: str) -> None:
+    def _note_ignored(self, read: EntryValues, what: str) -> None:
         for key in read.values:
             if key not in _USED[what]:
                 self._ignore(key, (read.at, key))

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from tenure.model.duration import parse_duration
-from tenure.model.kinds import Kind, Schema, describe
+from tenure.model.kinds import Schema, ValueKind, describe
 from tenure.model.problems import nearest, shorten
-from tenure.model.report import BAD, Report, Trail
+from tenure.model.report import BAD, ProblemReport, Trail
 
 QUOTA_DELAY = "quota.preemption.delay"
 PREEMPTION_POLICY = "preemption.policy"
@@ -59,12 +59,12 @@ USED = (QUOTA_DELAY, PREEMPTION_POLICY)
 """Those that decide something in Tenure."""
 
 
-class PropertiesKind(Kind):
+class PropertiesKind(ValueKind):
     """Properties of a queue, text by key; the values of known ones are read."""
 
     shape: ClassVar[Schema] = {"type": "object"}
 
-    def decode(self, value: Any, at: Trail, report: Report) -> dict[str, Any]:
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> dict[str, Any]:
         """Read the properties; those that are wrong are reported and left out."""
         if not isinstance(value, dict):
             report.add(at, f"is {describe(value)}, but properties are expected, such as {{{QUOTA_DELAY}: 15m}}")
@@ -76,7 +76,7 @@ class PropertiesKind(Kind):
                 found[name] = read
         return found
 
-    def _property(self, name: str, value: Any, at: Trail, report: Report) -> Any:
+    def _property(self, name: str, value: Any, at: Trail, report: ProblemReport) -> Any:
         parse = PROPERTIES.get(name)
         if parse is None:
             hint = nearest(name, PROPERTIES)

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tenure.model.entries import Read
+from tenure.model.entries import EntryValues
 from tenure.model.quantity import format_queue_quantity
-from tenure.model.report import Report, Trail
+from tenure.model.report import ProblemReport, Trail
 from tenure.model.resources import CPU, GPU
 from tenure.model.yunikorn.units import SUFFIXES
 
@@ -22,13 +22,13 @@ _GROUP = re.compile(r"[_a-zA-Z][a-zA-Z0-9:_.-]*")
 Amounts = Mapping[str, int]
 
 
-def amounts_of(queue: Read, which: str) -> Amounts:
+def amounts_of(queue: EntryValues, which: str) -> Amounts:
     """Give the amounts that a queue sets as ``guaranteed`` or ``max``."""
     resources = queue.values.get("resources")
     return {} if resources is None else resources.values.get(which, {})
 
 
-def check_tops(queues: Sequence[Read], report: Report) -> None:
+def check_tops(queues: Sequence[EntryValues], report: ProblemReport) -> None:
     """Check the queues at the top: there is one root, or none is written down."""
     roots = [q for q in queues if q.values["name"].lower() == ROOT]
     for other in queues if roots else ():
@@ -37,7 +37,7 @@ def check_tops(queues: Sequence[Read], report: Report) -> None:
             report.add((other.at, "name"), f"{what}; a partition has one root, put this queue below it")
 
 
-def check_tree(queue: Read, above: Amounts, report: Report) -> Amounts:
+def check_tree(queue: EntryValues, above: Amounts, report: ProblemReport) -> Amounts:
     """Check a queue and all below it; gives what it is guaranteed, by itself or through its children.
 
     ``above`` is what the queues above it have as ``max``.
@@ -46,7 +46,7 @@ def check_tree(queue: Read, above: Amounts, report: Report) -> Amounts:
     _compare(own, most, (queue.at, "resources"), "guaranteed", "this queue's max", report)
     _compare(most, above, (queue.at, "resources"), "max", "the max of the queues above it", report)
     limit = {r: min(x for x in (most.get(r), above.get(r)) if x is not None) for r in (*above, *most)}
-    children: Sequence[Read] = queue.values.get("queues", ())
+    children: Sequence[EntryValues] = queue.values.get("queues", ())
     _check_names(children, report)
     _check_applications(queue, children, report)
     _check_limits(queue.values.get("limits", ()), most, queue.values.get("maxapplications", 0), report)
@@ -65,7 +65,7 @@ def check_tree(queue: Read, above: Amounts, report: Report) -> Amounts:
     return own if any(own.values()) else total
 
 
-def _compare(amounts: Amounts, bounds: Amounts, at: Trail, which: str, whose: str, report: Report) -> None:
+def _compare(amounts: Amounts, bounds: Amounts, at: Trail, which: str, whose: str, report: ProblemReport) -> None:
     for resource, amount in amounts.items():
         if resource in bounds and amount > bounds[resource]:
             report.add(
@@ -83,7 +83,7 @@ def _show(amount: int, resource: str) -> str:
     return min(texts, key=len)
 
 
-def _check_names(children: Sequence[Read], report: Report) -> None:
+def _check_names(children: Sequence[EntryValues], report: ProblemReport) -> None:
     seen: set[str] = set()
     for child in children:
         name = child.values["name"].lower()
@@ -92,7 +92,7 @@ def _check_names(children: Sequence[Read], report: Report) -> None:
         seen.add(name)
 
 
-def _check_applications(queue: Read, children: Sequence[Read], report: Report) -> None:
+def _check_applications(queue: EntryValues, children: Sequence[EntryValues], report: ProblemReport) -> None:
     most = queue.values.get("maxapplications", 0)
     for child in children:
         number = child.values.get("maxapplications", 0)
@@ -104,12 +104,12 @@ def _check_applications(queue: Read, children: Sequence[Read], report: Report) -
             )
 
 
-def check_partition_limits(limits: Iterable[Read], report: Report) -> None:
+def check_partition_limits(limits: Iterable[EntryValues], report: ProblemReport) -> None:
     """Check the limits of a partition itself."""
     _check_limits(limits, {}, 0, report)
 
 
-def _check_limits(limits: Iterable[Read], most: Amounts, applications: int, report: Report) -> None:
+def _check_limits(limits: Iterable[EntryValues], most: Amounts, applications: int, report: ProblemReport) -> None:
     users: list[str] = []
     groups: list[str] = []
     last: Trail = None
@@ -125,7 +125,9 @@ def _check_limits(limits: Iterable[Read], most: Amounts, applications: int, repo
         report.add(last, "limits the group * alone, which is every user together; name a group as well")
 
 
-def _check_subjects(limit: Read, which: str, form: re.Pattern[str], seen: list[str], report: Report) -> None:
+def _check_subjects(
+    limit: EntryValues, which: str, form: re.Pattern[str], seen: list[str], report: ProblemReport
+) -> None:
     for index, name in enumerate(limit.values.get(which, ())):
         at: Trail = ((limit.at, which), index)
         if name != "*" and not form.fullmatch(name):
@@ -137,7 +139,9 @@ def _check_subjects(limit: Read, which: str, form: re.Pattern[str], seen: list[s
         seen.append(name)
 
 
-def _check_bounds(values: Mapping[str, Any], at: Trail, most: Amounts, applications: int, report: Report) -> None:
+def _check_bounds(
+    values: Mapping[str, Any], at: Trail, most: Amounts, applications: int, report: ProblemReport
+) -> None:
     number, resources = values.get("maxapplications", 0), values.get("maxresources", {})
     if not number and not any(resources.values()):
         report.add(at, "limits nothing; add maxapplications or maxresources")

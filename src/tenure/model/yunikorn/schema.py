@@ -6,11 +6,11 @@ import re
 from functools import cache
 from typing import Any
 
-from tenure.model.containers import Listing, Map
-from tenure.model.entries import Entry
-from tenure.model.kinds import INT64, Boolean, Choice, Integer, Kind, Number, Text, describe
+from tenure.model.containers import ListKind, MapKind
+from tenure.model.entries import EntryKind
+from tenure.model.kinds import INT64, BooleanKind, ChoiceKind, IntegerKind, NumberKind, TextKind, ValueKind, describe
 from tenure.model.problems import shorten
-from tenure.model.records import Field, kind_of
+from tenure.model.records import RecordField, kind_of
 from tenure.model.vocabulary import Count
 from tenure.model.yunikorn.properties import PropertiesKind
 from tenure.model.yunikorn.units import ResourcesKind
@@ -26,7 +26,7 @@ TENURES_OWN = (INHERIT, OVERSHOOT, MOST_EVICTIONS)
 """What Tenure adds to a partition. They may stand on it, among its ``properties``, or under ``preemption``."""
 
 
-class _Matching(Text):
+class _Matching(TextKind):
     """Text of a certain form."""
 
     def __init__(self, pattern: re.Pattern[str], what: str) -> None:
@@ -40,7 +40,7 @@ class _Matching(Text):
         raise ValueError(f"is {shorten(text)}, but {self.what} is expected")
 
 
-class _Acl(Text):
+class _Acl(TextKind):
     """Users and groups: two lists of names, with one space in between, or ``*``."""
 
     def parse(self, value: Any) -> str:
@@ -51,7 +51,7 @@ class _Acl(Text):
         return text
 
 
-class _Plain(Kind):
+class _Plain(ValueKind):
     """Any single value, as text."""
 
     def parse(self, value: Any) -> str:
@@ -63,44 +63,47 @@ class _Plain(Kind):
         raise ValueError(f"is {describe(value)}, but a single value is expected")
 
 
-def _fields(**kinds: Kind) -> list[Field]:
-    return [Field(name, name, kind) for name, kind in kinds.items()]
+def _fields(**kinds: ValueKind) -> list[RecordField]:
+    return [RecordField(name, name, kind) for name, kind in kinds.items()]
 
 
-def _named(kind: Kind) -> Field:
-    return Field("name", "name", kind, required=True)
+def _named(kind: ValueKind) -> RecordField:
+    return RecordField("name", "name", kind, required=True)
 
 
-_APPLICATIONS = Integer(0, INT64 - 1)
-_NAMES = Listing(Text())
+_APPLICATIONS = IntegerKind(0, INT64 - 1)
+_NAMES = ListKind(TextKind())
 
 
 @cache
-def file_entry() -> Entry:
+def file_entry() -> EntryKind:
     """Give the whole file."""
-    fields = [Field("partitions", "partitions", Listing(partition_entry()), required=True), *_fields(checksum=_Plain())]
-    return Entry(dict, fields, name="queues.yaml")
+    fields = [
+        RecordField("partitions", "partitions", ListKind(partition_entry()), required=True),
+        *_fields(checksum=_Plain()),
+    ]
+    return EntryKind(dict, fields, name="queues.yaml")
 
 
 @cache
-def partition_entry() -> Entry:
+def partition_entry() -> EntryKind:
     """Give a partition."""
-    return Entry(
+    return EntryKind(
         dict,
         [
             *_fields(
-                name=Text(),
-                queues=Listing(queue_entry()),
-                placementrules=Listing(_rule_entry()),
-                limits=Listing(limit_entry()),
+                name=TextKind(),
+                queues=ListKind(queue_entry()),
+                placementrules=ListKind(_rule_entry()),
+                limits=ListKind(limit_entry()),
                 preemption=_preemption_entry(),
-                nodesortpolicy=Entry(
+                nodesortpolicy=EntryKind(
                     dict,
-                    _fields(type=Choice(("", "fair", "binpacking")), resourceweights=Map(Number())),
+                    _fields(type=ChoiceKind(("", "fair", "binpacking")), resourceweights=MapKind(NumberKind())),
                     name="nodesortpolicy",
                 ),
-                statedumpfilepath=Text(),
-                properties=Entry(dict, _own_fields(), name="properties"),
+                statedumpfilepath=TextKind(),
+                properties=EntryKind(dict, _own_fields(), name="properties"),
             ),
             *_own_fields(),
         ],
@@ -108,79 +111,79 @@ def partition_entry() -> Entry:
     )
 
 
-def _own_fields() -> list[Field]:
+def _own_fields() -> list[RecordField]:
     return [
-        Field(INHERIT, INHERIT, Boolean()),
-        Field(OVERSHOOT, OVERSHOOT, Choice(("minimal", "never"))),
-        Field(MOST_EVICTIONS, MOST_EVICTIONS, kind_of(Count)),
+        RecordField(INHERIT, INHERIT, BooleanKind()),
+        RecordField(OVERSHOOT, OVERSHOOT, ChoiceKind(("minimal", "never"))),
+        RecordField(MOST_EVICTIONS, MOST_EVICTIONS, kind_of(Count)),
     ]
 
 
-def _preemption_entry() -> Entry:
-    fields = [*_fields(enabled=Boolean(), quotapreemptionenabled=Boolean()), *_own_fields()]
-    return Entry(dict, fields, name="preemption")
+def _preemption_entry() -> EntryKind:
+    fields = [*_fields(enabled=BooleanKind(), quotapreemptionenabled=BooleanKind()), *_own_fields()]
+    return EntryKind(dict, fields, name="preemption")
 
 
 @cache
-def queue_entry() -> Entry:
+def queue_entry() -> EntryKind:
     """Give a queue, with the queues below it."""
     return _QueueEntry(dict, None, name="queue")
 
 
-class _QueueEntry(Entry):
+class _QueueEntry(EntryKind):
     """A queue: the one entry that holds entries of its own kind."""
 
     @property
-    def fields(self) -> dict[str, Field]:
+    def fields(self) -> dict[str, RecordField]:
         """The fields by key."""
         if self._fields is None:
             named = _named(_Matching(QUEUE_NAME, "a name of up to 64 letters, digits and - _ : # @"))
             others = _fields(
-                parent=Boolean(),
+                parent=BooleanKind(),
                 resources=_resources_entry(),
                 maxapplications=_APPLICATIONS,
                 properties=PropertiesKind(),
                 adminacl=_Acl(),
                 submitacl=_Acl(),
-                childtemplate=Entry(
+                childtemplate=EntryKind(
                     dict,
                     _fields(maxapplications=_APPLICATIONS, properties=PropertiesKind(), resources=_resources_entry()),
                     name="childtemplate",
                 ),
-                queues=Listing(self),
-                limits=Listing(limit_entry()),
+                queues=ListKind(self),
+                limits=ListKind(limit_entry()),
             )
             self._fields = {field.key: field for field in (named, *others)}
         return self._fields
 
 
-def _resources_entry() -> Entry:
-    return Entry(dict, _fields(guaranteed=ResourcesKind(), max=ResourcesKind()), name="resources")
+def _resources_entry() -> EntryKind:
+    return EntryKind(dict, _fields(guaranteed=ResourcesKind(), max=ResourcesKind()), name="resources")
 
 
 @cache
-def limit_entry() -> Entry:
+def limit_entry() -> EntryKind:
     """Give a limit of users and groups."""
     fields = _fields(
         limit=_Plain(), users=_NAMES, groups=_NAMES, maxresources=ResourcesKind(), maxapplications=_APPLICATIONS
     )
-    return Entry(dict, fields, name="limit")
+    return EntryKind(dict, fields, name="limit")
 
 
 @cache
-def _rule_entry() -> Entry:
+def _rule_entry() -> EntryKind:
     return _RuleEntry(dict, None, name="placementrule")
 
 
-class _RuleEntry(Entry):
+class _RuleEntry(EntryKind):
     """A placement rule, which may have one for its parent."""
 
     @property
-    def fields(self) -> dict[str, Field]:
+    def fields(self) -> dict[str, RecordField]:
         """The fields by key."""
         if self._fields is None:
-            filter_kind = Entry(dict, _fields(type=_Plain(), users=_NAMES, groups=_NAMES), name="filter")
-            others = _fields(create=Boolean(), filter=filter_kind, parent=self, value=_Plain())
+            filter_kind = EntryKind(dict, _fields(type=_Plain(), users=_NAMES, groups=_NAMES), name="filter")
+            others = _fields(create=BooleanKind(), filter=filter_kind, parent=self, value=_Plain())
             named = _named(_Matching(_RULE_NAME, "the name of a rule"))
             self._fields = {field.key: field for field in (named, *others)}
         return self._fields

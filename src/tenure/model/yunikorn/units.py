@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
-from tenure.model.kinds import Kind, Schema, describe
+from tenure.model.kinds import Schema, ValueKind, describe
 from tenure.model.problems import nearest, shorten
 from tenure.model.quantity import MAX_AMOUNT
-from tenure.model.report import BAD, Report, Trail
+from tenure.model.report import BAD, ProblemReport, Trail
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
 
 VCORE = "vcore"
@@ -67,12 +67,12 @@ def check_resource(name: str) -> str | None:
     )
 
 
-class ResourcesKind(Kind):
+class ResourcesKind(ValueKind):
     """Amounts by resource. Read into Tenure's names and units."""
 
     shape: ClassVar[Schema] = {"type": "object"}
 
-    def decode(self, value: Any, at: Trail, report: Report) -> dict[str, int]:
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> dict[str, int]:
         """Read the amounts; those that are wrong are reported and left out."""
         if not isinstance(value, dict):
             report.add(at, f"is {describe(value)}, but amounts by resource are expected, such as {{{VCORE}: 8}}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tenure.rescheduler.carrying import Rescheduling
-from tenure.rescheduler.layout import objective
+from tenure.rescheduler.execution import TriggerExecution
+from tenure.rescheduler.problem.layout import objective
 from tenure.rescheduler.triggers.layouts import everywhere, improve
 
 
-def act(action: Rescheduling) -> None:
+def act(action: TriggerExecution) -> None:
     """Make all moves that gain more than `minGain` for each unit of disruption."""
     anywhere = everywhere(action)
     action.memory.improved, action.memory.unfinished = action.session.now, False

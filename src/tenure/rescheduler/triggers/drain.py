@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenure.engine.workloads import TaskState
-from tenure.rescheduler.beside import HOLDING
-from tenure.rescheduler.carrying import Rescheduling, prices_of
-from tenure.rescheduler.view import why_still
+from tenure.rescheduler.execution import TriggerExecution, prices_of
+from tenure.rescheduler.problem.build import why_still
+from tenure.rescheduler.problem.external import HOLDING
 
 MOST_NAMED = 3
 """Tasks that are named for one reason why they stay."""
 
 
-def act(action: Rescheduling, node: int) -> None:
+def act(action: TriggerExecution, node: int) -> None:
     """Move everything off a node that may be moved and finds a place."""
     movable = action.movable.tasks((), node)
     there = [t for t in movable if t.node == node]
@@ -27,7 +27,7 @@ def act(action: Rescheduling, node: int) -> None:
             _singly(action, node, there)
 
 
-def _tell_of_the_rest(action: Rescheduling, node: int, there: Sequence[TaskState]) -> None:
+def _tell_of_the_rest(action: TriggerExecution, node: int, there: Sequence[TaskState]) -> None:
     """Warn of what stays although the node is to be emptied, and say why."""
     session, moving = action.session, set(there)
     reasons: dict[str, list[str]] = {}
@@ -45,7 +45,7 @@ def _tell_of_the_rest(action: Rescheduling, node: int, there: Sequence[TaskState
         action.state.plan.warnings.append(text)
 
 
-def _singly(action: Rescheduling, node: int, there: Sequence[TaskState]) -> None:
+def _singly(action: TriggerExecution, node: int, there: Sequence[TaskState]) -> None:
     """Not all can land: move those that can, the cheapest first, without moving anything else."""
     price = prices_of(action.state, there)
     for task in sorted(there, key=lambda t: (price[t][0], t.workload.key, t.index)):

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState
 from tenure.model.resources import CPU
-from tenure.rescheduler.carrying import SECOND, Rescheduling, prices_of
-from tenure.rescheduler.heat import used
-from tenure.rescheduler.memory import Memory, moves_of
+from tenure.rescheduler.execution import SECOND, TriggerExecution, prices_of
+from tenure.rescheduler.memory import MoveMemory, moves_of
+from tenure.rescheduler.problem.utilization import used
 
 PAUSE = 60 * SECOND
 NAME = "hot-node"
 
 
-def hot(session: Session, memory: Memory, nodes: Sequence[int]) -> list[int]:
+def hot(session: Session, memory: MoveMemory, nodes: Sequence[int]) -> list[int]:
     """Which of the nodes are hot, and have been for long enough, because of what runs there.
 
     A pod on it has to use as much as it asked for, or more. A reading may be older than the last move off a node, so
@@ -53,7 +53,7 @@ def _driven(session: Session, node: int) -> bool:
     return False
 
 
-def act(action: Rescheduling, nodes: Sequence[int]) -> None:
+def act(action: TriggerExecution, nodes: Sequence[int]) -> None:
     """Cool the nodes, the hottest first."""
     session = action.session
     for node in sorted(nodes, key=lambda n: (-_excess(session, n), n)):
@@ -61,7 +61,7 @@ def act(action: Rescheduling, nodes: Sequence[int]) -> None:
         _cool(action, node)
 
 
-def _cool(action: Rescheduling, node: int) -> None:
+def _cool(action: TriggerExecution, node: int) -> None:
     tasks = action.movable.tasks(())
     if not any(t.node == node for t in tasks):
         return
@@ -74,7 +74,7 @@ def _cool(action: Rescheduling, node: int) -> None:
     _singly(action, node, excess)
 
 
-def _singly(action: Rescheduling, node: int, excess: int) -> None:
+def _singly(action: TriggerExecution, node: int, excess: int) -> None:
     """Nothing cools the node enough: move single tasks, those first that cool it most for what moving them costs."""
     there = [t for t in action.movable.tasks(()) if t.node == node and used(t)]
     price = prices_of(action.state, there)

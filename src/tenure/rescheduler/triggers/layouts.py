@@ -7,20 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from tenure.engine.workloads import TaskState
-from tenure.rescheduler.carrying import Rescheduling, Worthwhile
-from tenure.rescheduler.hollow import hollow
-from tenure.rescheduler.improve import NOTHING, Found, Improved, Search
-from tenure.rescheduler.improvement import Improvement, bound, improvement
-from tenure.rescheduler.layout import Mask, Terms, Worth
-from tenure.rescheduler.problem import Answer, Certificate, Move
-from tenure.rescheduler.view import View, view
+from tenure.rescheduler.execution import LayoutGain, TriggerExecution
+from tenure.rescheduler.heuristic.local_search import NOTHING, ImprovingMove, LocalSearch, LocalSearchResult
+from tenure.rescheduler.milp.empty_nodes import empty_nodes
+from tenure.rescheduler.problem.build import ProblemView, view
+from tenure.rescheduler.problem.definition import Certificate, MoveAnswer, TaskMove
+from tenure.rescheduler.problem.improvement import LayoutProblem, bound, improvement
+from tenure.rescheduler.problem.layout import LayoutTerms, LayoutWorth, Mask
 
 NO_BOUND = 1 << 50
 """No plan is known to cost less for the same gain: the certificate bounds the gain instead."""
 
 
 def improve(
-    action: Rescheduling, trigger: str, terms: Terms, origins: Mask, targets: Mask, least: float,
+    action: TriggerExecution, trigger: str, terms: LayoutTerms, origins: Mask, targets: Mask, least: float,
     about: Sequence[int] = (),
 ) -> bool:  # fmt: skip
     """Make moves from ``origins`` to ``targets`` (``bool[nodes]``) that improve the layout; whether there are any.
@@ -31,8 +31,8 @@ def improve(
     tasks = [t for t in action.movable.tasks(()) if origins[t.node]]
     if not tasks or not targets.any():
         return False
-    worth = Worth(action.session, terms)
-    found = Search(state, tasks, worth, targets, least).run()
+    worth = LayoutWorth(action.session, terms)
+    found = LocalSearch(state, tasks, worth, targets, least).run()
     asked = improvement(worth, view(state, tasks, ()), targets, least)
     found, most, method, reason = _exact(action, tasks, worth, asked, found)
     if not found.moves:
@@ -42,19 +42,23 @@ def improve(
     if method != "exact" and most - net <= NOTHING:
         method, reason = "exact", "no plan can leave more: its gain is the bound"
     made, answer = _answer(action, found, method, reason)
-    return action.carry_out(made, answer, (), trigger, Worthwhile(found.gain, net, most), about)
+    return action.carry_out(made, answer, (), trigger, LayoutGain(found.gain, net, most), about)
 
 
 def _exact(
-    action: Rescheduling, tasks: Sequence[TaskState], worth: Worth, asked: Improvement, found: Found
-) -> tuple[Found, float, str, str]:
+    action: TriggerExecution,
+    tasks: Sequence[TaskState],
+    worth: LayoutWorth,
+    asked: LayoutProblem,
+    found: LocalSearchResult,
+) -> tuple[LocalSearchResult, float, str, str]:
     """Prove a plan that empties nodes, or find a better one, where the program says all there is to say."""
     terms, most = asked.terms, bound(asked)
     cut = "the search was cut off" if found.cut_off else "nothing further that pays was found"
     simple = terms.whole and not terms.packed and not terms.scattered and not asked.hidden and not len(asked.liking)
     if action.solver is None or not simple:
         return found, most, "greedy", f"{cut}, with one task or one node at a time"
-    solved = hollow(asked, action.solver, action.limits)
+    solved = empty_nodes(asked, action.solver, action.limits)
     if solved is None:
         return found, most, "greedy", f"{cut}, with one task or one node at a time"
     most = min(most, max(0.0, solved.bound))
@@ -67,24 +71,30 @@ def _exact(
 
 
 def _tried(
-    action: Rescheduling, tasks: Sequence[TaskState], worth: Worth, asked: Improvement, moves: Sequence[Move]
-) -> Found | None:
+    action: TriggerExecution,
+    tasks: Sequence[TaskState],
+    worth: LayoutWorth,
+    asked: LayoutProblem,
+    moves: Sequence[TaskMove],
+) -> LocalSearchResult | None:
     if not moves or any(m.origin == m.target for m in moves):
         return None
-    search = Search(action.state, tasks, worth, asked.targets, asked.least)
-    return search.trial([Improved(tasks[m.task], m.target) for m in moves])
+    search = LocalSearch(action.state, tasks, worth, asked.targets, asked.least)
+    return search.trial([ImprovingMove(tasks[m.task], m.target) for m in moves])
 
 
-def _answer(action: Rescheduling, found: Found, method: str, reason: str) -> tuple[View, Answer]:
+def _answer(
+    action: TriggerExecution, found: LocalSearchResult, method: str, reason: str
+) -> tuple[ProblemView, MoveAnswer]:
     """Write what was found as a plan over the tasks that move; they take the devices that suit best."""
     made = view(action.state, [m.task for m in found.moves], (), apart=False)
     problem = made.problem
     shapes = [problem.shapes[cls][0] for cls in problem.cls.tolist()]
-    moves = tuple(Move(n, int(problem.node[n]), m.target, shapes[n]) for n, m in enumerate(found.moves))
+    moves = tuple(TaskMove(n, int(problem.node[n]), m.target, shapes[n]) for n, m in enumerate(found.moves))
     certificate = Certificate(cost=found.cost, lower_bound=NO_BOUND, method=method, reason=reason)
-    return made, Answer(moves, (), certificate)
+    return made, MoveAnswer(moves, (), certificate)
 
 
-def everywhere(action: Rescheduling) -> Mask:
+def everywhere(action: TriggerExecution) -> Mask:
     """All nodes."""
     return np.ones(len(action.session.nodes), bool)

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tenure.rescheduler.carrying import SECOND, Rescheduling
-from tenure.rescheduler.layout import LEVEL, objective
+from tenure.rescheduler.execution import SECOND, TriggerExecution
+from tenure.rescheduler.problem.layout import LEVEL, objective
 from tenure.rescheduler.triggers.layouts import everywhere, improve
 
 PAUSE = 60 * SECOND
 NAME = "new-nodes"
 
 
-def act(action: Rescheduling, new: Sequence[int]) -> None:
+def act(action: TriggerExecution, new: Sequence[int]) -> None:
     """Move to the new nodes what improves the layout most for its disruption, until nothing does."""
     session, settings = action.session, action.settings
     action.memory.again[NAME] = session.now + PAUSE

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenure.engine.plan import Reason
-from tenure.engine.workloads import NextStep, WorkloadState
-from tenure.rescheduler.carrying import SECOND, Rescheduling
-from tenure.rescheduler.cover import NEVER
-from tenure.rescheduler.impossible import too_little
+from tenure.engine.workloads import Demand, WorkloadState
+from tenure.rescheduler.execution import SECOND, TriggerExecution
 from tenure.rescheduler.memory import CAUSE
-from tenure.rescheduler.problem import Answer, Certificate
-from tenure.rescheduler.view import View, held
+from tenure.rescheduler.milp.cover_bounds import NEVER
+from tenure.rescheduler.problem.build import ProblemView, held
+from tenure.rescheduler.problem.definition import Certificate, MoveAnswer
+from tenure.rescheduler.problem.infeasible import too_little
 from tenure.shields.delay import delay
-from tenure.victims.serving import held_back
+from tenure.victims.allocation_pass import held_back
 
 LEAST_PAUSE = 60 * SECOND
 """What got no room is not tried again sooner."""
@@ -21,14 +21,14 @@ MOST_CONTENDERS = 8
 """So many workloads are looked at in one cycle; further ones wait for the next."""
 
 
-def act(action: Rescheduling, waiting: Sequence[WorkloadState]) -> None:
+def act(action: TriggerExecution, waiting: Sequence[WorkloadState]) -> None:
     """Find room for as many as possible together, those first that would be served first."""
     if _wave_under_way(action):
         return
     memory, session = action.memory, action.session
     contenders = [w for w in waiting if _may_contend(action, w)][:MOST_CONTENDERS]
     chosen: list[WorkloadState] = []
-    best: tuple[View, Answer] | None = None
+    best: tuple[ProblemView, MoveAnswer] | None = None
     for contender in contenders:
         found = _plan(action, [*chosen, contender])
         if found[1].feasible:
@@ -43,7 +43,7 @@ def act(action: Rescheduling, waiting: Sequence[WorkloadState]) -> None:
             memory.failed(contender.key, session.now, max(action.settings.pending_for, LEAST_PAUSE))
 
 
-def _wave_under_way(action: Rescheduling) -> bool:
+def _wave_under_way(action: TriggerExecution) -> bool:
     """Whether a wave has not landed yet while its contender waits for the next: nothing is planned until it has."""
     workloads = action.session.workloads
     found = (workloads.get(m.beneficiary or "") for m in action.landing())
@@ -54,7 +54,7 @@ def _wave_under_way(action: Rescheduling) -> bool:
     return bool(waiting)
 
 
-def _may_contend(action: Rescheduling, workload: WorkloadState) -> bool:
+def _may_contend(action: TriggerExecution, workload: WorkloadState) -> bool:
     step, session = workload.step, action.session
     if step is None or workload.entry is None or workload.key in action.state.evicted:
         return False
@@ -63,22 +63,22 @@ def _may_contend(action: Rescheduling, workload: WorkloadState) -> bool:
     return not action.memory.rests(workload.key, session.now) and _enough_in_all(action, workload, step)
 
 
-def _enough_in_all(action: Rescheduling, workload: WorkloadState, step: NextStep) -> bool:
+def _enough_in_all(action: TriggerExecution, workload: WorkloadState, step: Demand) -> bool:
     """Whether all free room together would do: moves make none. A first look that spares most searches."""
     nodes = action.session.nodes
     free = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready].sum(axis=1).tolist()
     short = [(n, have, need) for n, have, need in zip(nodes.resources, free, step.amount, strict=False) if have < need]
     if short and action.state.detailed:
         certificate = Certificate(cost=None, lower_bound=NEVER, method="impossible", reason=too_little(*short[0]))
-        _report(action, workload, Answer((), (), certificate), "")
+        _report(action, workload, MoveAnswer((), (), certificate), "")
     return not short
 
 
-def _plan(action: Rescheduling, contenders: list[WorkloadState]) -> tuple[View, Answer]:
+def _plan(action: TriggerExecution, contenders: list[WorkloadState]) -> tuple[ProblemView, MoveAnswer]:
     return action.plan(action.movable.tasks(contenders), contenders)
 
 
-def _report_failure(action: Rescheduling, contender: WorkloadState, answer: Answer) -> None:
+def _report_failure(action: TriggerExecution, contender: WorkloadState, answer: MoveAnswer) -> None:
     """Say why no move helps: the signal for an autoscaler."""
     names = ""
     if action.state.detailed:
@@ -87,7 +87,7 @@ def _report_failure(action: Rescheduling, contender: WorkloadState, answer: Answ
     _report(action, contender, answer, f"; pods held where they are: {names}" if names else "")
 
 
-def _report(action: Rescheduling, contender: WorkloadState, answer: Answer, beside: str) -> None:
-    text = f"no moves make room: {answer.certificate.reason}{beside}"
+def _report(action: TriggerExecution, contender: WorkloadState, answer: MoveAnswer, external: str) -> None:
+    text = f"no moves make room: {answer.certificate.reason}{external}"
     action.state.obstacle(contender.key, Reason("NoMoveHelps", text, {"cause": CAUSE}))
     action.report((contender.key,), "pending", answer)

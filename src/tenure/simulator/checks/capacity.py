@@ -11,8 +11,8 @@ from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import GPU, MILLI, PODS
-from tenure.simulator.checks.columns import History, Ints, demand, resources_of
-from tenure.simulator.checks.findings import Findings
+from tenure.simulator.checks.columns import CheckedLog, Ints, demand, resources_of
+from tenure.simulator.checks.findings import ViolationCollector
 from tenure.simulator.checks.sums import Timeline, timeline
 
 OVER_CAPACITY = "node over capacity"
@@ -21,7 +21,7 @@ OVER_MAX = "queue over max"
 UNLIMITED = np.iinfo(np.int64).max
 
 
-def check_nodes(history: History, nodes: Sequence[Node], findings: Findings) -> None:
+def check_nodes(history: CheckedLog, nodes: Sequence[Node], findings: ViolationCollector) -> None:
     """Sum each resource on each node over time and compare it with what the node has."""
     holdings = history.holdings
     released = released_positions(history)
@@ -49,7 +49,7 @@ class _OverNode:
         )
 
 
-def released_positions(history: History) -> Ints:
+def released_positions(history: CheckedLog) -> Ints:
     """Position in the log at which a node's room was free again; -1 where that was later than the event."""
     holdings = history.holdings
     return np.where(holdings.until == holdings.left, holdings.freed, -1)
@@ -62,7 +62,7 @@ def _capacity(node: Node, resource: str) -> int:
     return amount * MILLI if resource == GPU else amount
 
 
-def amounts_held(history: History, nodes: Sequence[Node], resource: str, spec: Ints) -> Ints:
+def amounts_held(history: CheckedLog, nodes: Sequence[Node], resource: str, spec: Ints) -> Ints:
     """Amount that each holding has; only a share of GPU memory depends on the node."""
     specs = history.tasks.specs
     amounts = np.array([demand(one, resource) for one in specs], dtype=np.int64)[spec]
@@ -74,7 +74,9 @@ def amounts_held(history: History, nodes: Sequence[Node], resource: str, spec: I
     return amounts
 
 
-def check_queues(history: History, nodes: Sequence[Node], queues: Sequence[Queue], findings: Findings) -> None:
+def check_queues(
+    history: CheckedLog, nodes: Sequence[Node], queues: Sequence[Queue], findings: ViolationCollector
+) -> None:
     """Sum what each queue's workloads hold over time and compare it with its ``max``, at every level of the tree.
 
     What was evicted no longer counts, though it may still be on its node.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
 from tenure.model.workload import TaskSpec, Workload
-from tenure.simulator.log import BIND, DROP, END, EVICT, NOTICE, SUBMIT, WITHDRAW, Event, EventLog, Evicted
+from tenure.simulator.log import BIND, DROP, END, EVICT, NOTICE, SUBMIT, WITHDRAW, Event, EventLog, EvictionDetails
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -22,7 +22,7 @@ KINDS = (SUBMIT, BIND, END, EVICT, DROP, NOTICE, WITHDRAW)
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class EventColumns:
     """Events as columns of equal length, in the log's order. ``extra`` stays a tuple of Python objects."""
 
     kind: Ints
@@ -32,17 +32,17 @@ class Columns:
     x: Ints
     extra: tuple[object, ...]
 
-    def take(self, mask: Mask) -> Columns:
+    def take(self, mask: Mask) -> EventColumns:
         """Keep the events of a mask."""
         if mask.all():
             return self
         extra = tuple(value for value, keep in zip(self.extra, mask.tolist(), strict=True) if keep)
-        return Columns(self.kind[mask], self.at[mask], self.job[mask], self.task[mask], self.x[mask], extra)
+        return EventColumns(self.kind[mask], self.at[mask], self.job[mask], self.task[mask], self.x[mask], extra)
 
 
-def columns_of(events: Sequence[Event]) -> Columns:
+def columns_of(events: Sequence[Event]) -> EventColumns:
     """Turn the log's tuples into columns."""
-    return Columns(
+    return EventColumns(
         kind=_ints([event[0] for event in events]),
         at=_ints([event[1] for event in events]),
         job=_ints([event[2] for event in events]),
@@ -57,7 +57,7 @@ def _ints(values: Sequence[int]) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Tasks:
+class TaskColumns:
     """All tasks of all workloads, numbered through: task ``t`` of job ``j`` is ``first[j] + t``.
 
     ``spec`` is the index of each task's spec in ``specs``; ``job`` is its job.
@@ -70,7 +70,7 @@ class Tasks:
     specs: tuple[TaskSpec, ...]
 
 
-def tasks_of(workloads: Sequence[Workload]) -> Tasks:
+def tasks_of(workloads: Sequence[Workload]) -> TaskColumns:
     """Number the tasks through. Specs are told apart by identity, which is what readers share."""
     sizes = _ints([len(workload.tasks) for workload in workloads])
     index: dict[int, int] = {}
@@ -83,14 +83,14 @@ def tasks_of(workloads: Sequence[Workload]) -> Tasks:
             specs.append(task.spec)
         flat.append(number)
     first = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes)))[:-1]
-    return Tasks(first, sizes, _ints(flat), np.repeat(np.arange(len(sizes)), sizes), tuple(specs))
+    return TaskColumns(first, sizes, _ints(flat), np.repeat(np.arange(len(sizes)), sizes), tuple(specs))
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
+class TaskHoldings:
     """Who held what, where and when: one entry per task that was bound, in the order of binding.
 
-    ``task`` is the number of `Tasks`, ``since`` and ``until`` are µs (``until`` of one that still holds is -1),
+    ``task`` is the number of `TaskColumns`, ``since`` and ``until`` are µs (``until`` of one that still holds is -1),
     ``left`` is when it stopped counting for its queue (an evicted task occupies its node until ``until``, but its
     queue only until ``left``). ``bound`` and ``freed`` are the positions of the two events in the log (-1: none);
     ``evicted`` says that it was evicted rather than finished. ``devices`` are GPU indices on the node.
@@ -117,7 +117,7 @@ class TaskEvents:
     before: Ints
 
 
-def task_events(columns: Columns, tasks: Tasks) -> TaskEvents:
+def task_events(columns: EventColumns, tasks: TaskColumns) -> TaskEvents:
     """Sort the events of tasks by task."""
     of_tasks = np.flatnonzero(np.isin(columns.kind, OF_TASKS))
     number = tasks.first[columns.job[of_tasks]] + columns.task[of_tasks]
@@ -129,7 +129,7 @@ def task_events(columns: Columns, tasks: Tasks) -> TaskEvents:
     return TaskEvents(order, task, kind, before)
 
 
-def holdings_of(columns: Columns, tasks: Tasks) -> Holdings:
+def holdings_of(columns: EventColumns, tasks: TaskColumns) -> TaskHoldings:
     """Pair each binding with the event that ended it; events that fit no pair are left out."""
     sequence = task_events(columns, tasks)
     valid = np.where(sequence.kind == BIND, sequence.before != BIND, sequence.before == BIND)
@@ -144,11 +144,11 @@ def holdings_of(columns: Columns, tasks: Tasks) -> Holdings:
     until = left.copy()
     for index in np.flatnonzero(evicted).tolist():
         extra = columns.extra[freed[index]]
-        if isinstance(extra, Evicted) and extra.leaves_at >= 0:
+        if isinstance(extra, EvictionDetails) and extra.leaves_at >= 0:
             until[index] = extra.leaves_at
     devices = tuple(_devices(columns.extra[position]) for position in bound.tolist())
     sort = np.argsort(bound, kind="stable")
-    return Holdings(
+    return TaskHoldings(
         task=task[starts][sort],
         node=columns.x[bound][sort],
         since=columns.at[bound][sort],
@@ -166,13 +166,13 @@ def _devices(extra: object) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class CheckedLog:
     """Everything that the checks work on. Built once with `history_of`."""
 
     workloads: Sequence[Workload]
-    columns: Columns
-    tasks: Tasks
-    holdings: Holdings
+    columns: EventColumns
+    tasks: TaskColumns
+    holdings: TaskHoldings
     initial: int
 
     def name(self, task: int) -> str:
@@ -182,11 +182,11 @@ class History:
         return f"{workload.tasks[task - int(self.tasks.first[job])].name} of {workload.key}"
 
 
-def history_of(log: EventLog, workloads: Sequence[Workload], columns: Columns | None = None) -> History:
+def history_of(log: EventLog, workloads: Sequence[Workload], columns: EventColumns | None = None) -> CheckedLog:
     """Prepare a log for checking. ``columns`` replaces the log's own events, where some had to be left out."""
     tasks = tasks_of(workloads)
     events = columns_of(log.events) if columns is None else columns
-    return History(workloads, events, tasks, holdings_of(events, tasks), log.initial)
+    return CheckedLog(workloads, events, tasks, holdings_of(events, tasks), log.initial)
 
 
 def demand(spec: TaskSpec, resource: str, gpu_memory: int | None = None) -> int:

@@ -11,15 +11,15 @@ from tenure.model.node import Node
 from tenure.model.resources import GPU, MILLI
 from tenure.model.workload import TaskSpec
 from tenure.simulator.checks.capacity import released_positions, seconds
-from tenure.simulator.checks.columns import History, Ints
-from tenure.simulator.checks.findings import Findings
+from tenure.simulator.checks.columns import CheckedLog, Ints
+from tenure.simulator.checks.findings import ViolationCollector
 from tenure.simulator.checks.sums import Timeline, timeline
 
 OVER_DEVICE = "device over capacity"
 WRONG_DEVICES = "wrong devices"
 
 
-def check_devices(history: History, nodes: Sequence[Node], findings: Findings) -> None:
+def check_devices(history: CheckedLog, nodes: Sequence[Node], findings: ViolationCollector) -> None:
     """Sum the shares on each device, and count devices in use with whole GPUs whose devices are not named."""
     holdings = history.holdings
     specs = history.tasks.specs
@@ -52,7 +52,7 @@ def _device_count(spec: TaskSpec) -> int:
 
 
 def _check_each_device(
-    history: History, nodes: Sequence[Node], entry: Ints, device: Ints, findings: Findings
+    history: CheckedLog, nodes: Sequence[Node], entry: Ints, device: Ints, findings: ViolationCollector
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Compare each device with one GPU; give the changes of "in use": node, time, position, +1 or -1."""
     holdings = history.holdings
@@ -88,7 +88,7 @@ def _check_each_device(
     return node[changed], times.at[changed], times.position[changed], change[changed]
 
 
-def _weights(history: History, nodes: Sequence[Node], unit: Ints) -> Ints:
+def _weights(history: CheckedLog, nodes: Sequence[Node], unit: Ints) -> Ints:
     """How much of one device each holding takes, in the node's unit."""
     holdings = history.holdings
     spec = history.tasks.spec[holdings.task]
@@ -102,11 +102,11 @@ def _weights(history: History, nodes: Sequence[Node], unit: Ints) -> Ints:
 
 
 def _check_unnamed(
-    history: History,
+    history: CheckedLog,
     nodes: Sequence[Node],
     whole: Ints,
     in_use: tuple[Ints, Ints, Ints, Ints],
-    findings: Findings,
+    findings: ViolationCollector,
 ) -> None:
     """Whole GPUs whose devices are not named, and devices in use, together are no more than a node has."""
     holders = np.flatnonzero(whole)

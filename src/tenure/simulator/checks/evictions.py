@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tenure.simulator.checks.columns import History
-from tenure.simulator.checks.findings import Findings
-from tenure.simulator.log import BIND, EVICT, Evicted
+from tenure.simulator.checks.columns import CheckedLog
+from tenure.simulator.checks.findings import ViolationCollector
+from tenure.simulator.log import BIND, EVICT, EvictionDetails
 
 NO_CAUSE = "eviction without an allowed cause"
 NO_BENEFICIARY = "eviction for nobody"
@@ -18,7 +18,7 @@ FOR_SOMEBODY = frozenset({"reclaim", "preempt", "requeue", "consolidate"})
 CAUSES = FOR_SOMEBODY | {"stale-gang", "quota", "reschedule"}
 
 
-def check_evictions(history: History, findings: Findings, *, complete: bool) -> None:
+def check_evictions(history: CheckedLog, findings: ViolationCollector, *, complete: bool) -> None:
     """Check cause and beneficiary of every eviction.
 
     In a log that is not ``complete`` (the simulation was interrupted), beneficiaries may still be about to run.
@@ -32,7 +32,7 @@ def check_evictions(history: History, findings: Findings, *, complete: bool) -> 
         extra = columns.extra[position]
         beneficiary = int(columns.x[position])
         somebody = 0 <= beneficiary < len(last_bind) and beneficiary != columns.job[position]
-        if not isinstance(extra, Evicted) or extra.cause not in CAUSES:
+        if not isinstance(extra, EvictionDetails) or extra.cause not in CAUSES:
             found[NO_CAUSE].append(position)
         elif not somebody and (extra.cause in FOR_SOMEBODY or beneficiary != -1):
             found[NO_BENEFICIARY].append(position)
@@ -42,9 +42,9 @@ def check_evictions(history: History, findings: Findings, *, complete: bool) -> 
         findings.add(kind, where, len(where), lambda position: _describe(history, position))
 
 
-def _describe(history: History, position: int) -> str:
+def _describe(history: CheckedLog, position: int) -> str:
     columns = history.columns
     task = int(history.tasks.first[columns.job[position]] + columns.task[position])
     extra = columns.extra[position]
-    cause = extra.cause if isinstance(extra, Evicted) else extra
+    cause = extra.cause if isinstance(extra, EvictionDetails) else extra
     return f"{history.name(task)} by {cause} for job {int(columns.x[position])}, at {int(columns.at[position])} µs"

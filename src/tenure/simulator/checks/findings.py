@@ -19,7 +19,7 @@ class Violations:
 
 
 @dataclass(slots=True)
-class Findings:
+class ViolationCollector:
     """Collects violations while checks run."""
 
     counts: dict[str, int] = field(default_factory=dict)

@@ -9,10 +9,10 @@ from typing import TypeAlias
 import numpy as np
 
 from tenure.model.workload import SubGroup, Workload
-from tenure.simulator.checks.columns import OF_TASKS, History, Ints, Mask
-from tenure.simulator.checks.findings import Findings
+from tenure.simulator.checks.columns import OF_TASKS, CheckedLog, Ints, Mask
+from tenure.simulator.checks.findings import ViolationCollector
 from tenure.simulator.checks.sums import sum_by_group
-from tenure.simulator.log import BIND, END, EVICT, Evicted
+from tenure.simulator.log import BIND, END, EVICT, EvictionDetails
 
 BELOW_CORE = "gang running below its core"
 PROTECTED = "protected core evicted"
@@ -39,7 +39,7 @@ class _States:
     first: Mask
 
 
-def check_gangs(history: History, findings: Findings, min_runtime: MinRuntime | None) -> None:
+def check_gangs(history: CheckedLog, findings: ViolationCollector, min_runtime: MinRuntime | None) -> None:
     """Check every gang at the end of each instant, and every eviction against the minimum runtime.
 
     Tasks that finished count as active. The minimum runtime of an eviction is what the log recorded with it, and
@@ -50,7 +50,7 @@ def check_gangs(history: History, findings: Findings, min_runtime: MinRuntime | 
     _check_protected(history, states, findings, min_runtime)
 
 
-def _states(history: History) -> _States:
+def _states(history: CheckedLog) -> _States:
     columns = history.columns
     of_tasks = np.flatnonzero(np.isin(columns.kind, OF_TASKS))
     order = of_tasks[np.argsort(columns.job[of_tasks], kind="stable")]
@@ -75,7 +75,7 @@ def _core(workload: Workload) -> int:
     return 0 if workload.sub_groups else len(workload.tasks)
 
 
-def _moving(history: History, order: Ints) -> Ints:
+def _moving(history: CheckedLog, order: Ints) -> Ints:
     """+1 where a task starts to move, -1 where it has landed."""
     columns = history.columns
     change = np.zeros(len(order), dtype=np.int64)
@@ -87,7 +87,7 @@ def _moving(history: History, order: Ints) -> Ints:
         position = int(order[index])
         key = (int(columns.job[position]), int(columns.task[position]))
         extra = columns.extra[position]
-        if isinstance(extra, Evicted) and extra.cause in MOVES:
+        if isinstance(extra, EvictionDetails) and extra.cause in MOVES:
             moving.add(key)
             change[index] = 1
         elif key in moving:
@@ -96,7 +96,7 @@ def _moving(history: History, order: Ints) -> Ints:
     return change
 
 
-def _apply_sub_groups(history: History, order: Ints, whole: Mask, where: Ints) -> None:
+def _apply_sub_groups(history: CheckedLog, order: Ints, whole: Mask, where: Ints) -> None:
     """Also demand the subgroups, for the few workloads that have any: their states are replayed one by one."""
     columns = history.columns
     active: set[int] = set()
@@ -107,7 +107,7 @@ def _apply_sub_groups(history: History, order: Ints, whole: Mask, where: Ints) -
         if job != current:
             current, active = job, set()
         extra = columns.extra[position]
-        if columns.kind[position] == EVICT and not (isinstance(extra, Evicted) and extra.cause in MOVES):
+        if columns.kind[position] == EVICT and not (isinstance(extra, EvictionDetails) and extra.cause in MOVES):
             active.discard(int(columns.task[position]))
         else:
             active.add(int(columns.task[position]))
@@ -129,7 +129,7 @@ def _group_whole(group: SubGroup, workload: Workload, active: set[int]) -> bool:
     return sum(index in active for index in members) >= need
 
 
-def _check_whole(history: History, states: _States, findings: Findings) -> None:
+def _check_whole(history: CheckedLog, states: _States, findings: ViolationCollector) -> None:
     if not len(states.order):
         return
     at = history.columns.at[states.order]
@@ -152,7 +152,9 @@ def _check_whole(history: History, states: _States, findings: Findings) -> None:
     )
 
 
-def _check_protected(history: History, states: _States, findings: Findings, min_runtime: MinRuntime | None) -> None:
+def _check_protected(
+    history: CheckedLog, states: _States, findings: ViolationCollector, min_runtime: MinRuntime | None
+) -> None:
     columns = history.columns
     suspects = np.flatnonzero((columns.kind[states.order] == EVICT) & ~states.whole).tolist()
     if not suspects:
@@ -172,17 +174,17 @@ def _check_protected(history: History, states: _States, findings: Findings, min_
     )
 
 
-def _protected_until(history: History, position: int, start: int, min_runtime: MinRuntime | None) -> Iterator[int]:
+def _protected_until(history: CheckedLog, position: int, start: int, min_runtime: MinRuntime | None) -> Iterator[int]:
     columns = history.columns
     extra = columns.extra[position]
-    if not isinstance(extra, Evicted):
+    if not isinstance(extra, EvictionDetails):
         return
     yield extra.protected_until
     if min_runtime is not None and start >= 0:
         yield start + min_runtime(int(columns.job[position]), extra.cause, int(columns.x[position]))
 
 
-def _starts(history: History, states: _States) -> Ints:
+def _starts(history: CheckedLog, states: _States) -> Ints:
     """When the core that runs at each event started: since then it was never evicted as a whole. -1: not yet."""
     at = history.columns.at[states.order]
     started = np.full(len(at), -1, dtype=np.int64)

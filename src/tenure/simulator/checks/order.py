@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tenure.model.workload import Workload
-from tenure.simulator.checks.columns import KINDS, OF_TASKS, Columns, History, Ints, Mask, task_events
-from tenure.simulator.checks.findings import Findings
+from tenure.simulator.checks.columns import KINDS, OF_TASKS, CheckedLog, EventColumns, Ints, Mask, task_events
+from tenure.simulator.checks.findings import ViolationCollector
 from tenure.simulator.log import BIND, DROP, END, SUBMIT
 
 UNKNOWN = "event of something unknown"
@@ -22,7 +22,9 @@ SUBMITTED_TWICE = "workload submitted twice"
 DROPPED_STARTED = "workload dropped after it had started"
 
 
-def known_events(columns: Columns, workloads: Sequence[Workload], nodes: int, findings: Findings) -> Columns:
+def known_events(
+    columns: EventColumns, workloads: Sequence[Workload], nodes: int, findings: ViolationCollector
+) -> EventColumns:
     """Count events whose job, task or node does not exist, and leave them out."""
     jobs = len(workloads)
     known = np.isin(columns.kind, KINDS) & (columns.job >= 0) & (columns.job < jobs)
@@ -43,7 +45,7 @@ def known_events(columns: Columns, workloads: Sequence[Workload], nodes: int, fi
     return columns.take(known)
 
 
-def check_order(history: History, findings: Findings) -> None:
+def check_order(history: CheckedLog, findings: ViolationCollector) -> None:
     """Check the order of events in time, and of the events of each task and each workload."""
     columns = history.columns
     backwards = np.flatnonzero(np.diff(columns.at) < 0) + 1
@@ -57,7 +59,7 @@ def check_order(history: History, findings: Findings) -> None:
     _check_workloads(history, findings)
 
 
-def _check_tasks(history: History, findings: Findings) -> None:
+def _check_tasks(history: CheckedLog, findings: ViolationCollector) -> None:
     events = task_events(history.columns, history.tasks)
     binds, ends = events.kind == BIND, events.kind == END
     was_running = events.before == BIND
@@ -76,7 +78,7 @@ def _check_tasks(history: History, findings: Findings) -> None:
         )
 
 
-def _check_workloads(history: History, findings: Findings) -> None:
+def _check_workloads(history: CheckedLog, findings: ViolationCollector) -> None:
     columns = history.columns
     jobs = len(history.workloads)
     first_submit = _first(columns, columns.kind == SUBMIT, jobs)
@@ -91,7 +93,7 @@ def _check_workloads(history: History, findings: Findings) -> None:
         findings.add(kind, where, len(where), lambda job: history.workloads[job].key)
 
 
-def _first(columns: Columns, mask: Mask, jobs: int) -> Ints:
+def _first(columns: EventColumns, mask: Mask, jobs: int) -> Ints:
     """Position of the first event of a mask for each job; the number of events where there is none."""
     first = np.full(jobs, len(columns.at), dtype=np.int64)
     where = np.flatnonzero(mask)[::-1]

@@ -37,7 +37,7 @@ from tenure.simulator.generate.lublin import (
     with_daily_cycle,
 )
 from tenure.simulator.traces.records import SECOND, Trace, TraceJob
-from tenure.simulator.traces.specs import MIB, Ask, SpecCache
+from tenure.simulator.traces.specs import MIB, PodRequest, SpecCache
 
 PRIORITIES = (0, 50, 100)
 PRIORITY_SHARES = (0.7, 0.25, 0.05)
@@ -188,14 +188,16 @@ def _trace_jobs(
     return tuple(made)
 
 
-def _pods(config: GeneratorConfig, size: int, milli: int) -> tuple[int, Ask]:
+def _pods(config: GeneratorConfig, size: int, milli: int) -> tuple[int, PodRequest]:
     """How many pods a job has, and what each asks for."""
     pods = -(-size // config.node_size)
     each = size if pods == 1 else config.node_size
     if config.unit == "cpu":
-        return pods, Ask(cpu_milli=each * MILLI, memory_mib=each * GIB_PER_CORE * 1024)
+        return pods, PodRequest(cpu_milli=each * MILLI, memory_mib=each * GIB_PER_CORE * 1024)
     cores = CORES_PER_GPU * each * milli
-    return pods, Ask(cpu_milli=cores, memory_mib=GIB_PER_GPU * each * milli * 1024 // MILLI, gpus=each, milli=milli)
+    return pods, PodRequest(
+        cpu_milli=cores, memory_mib=GIB_PER_GPU * each * milli * 1024 // MILLI, gpus=each, milli=milli
+    )
 
 
 def _nodes(config: GeneratorConfig) -> tuple[Node, ...]:

@@ -16,10 +16,10 @@ from tenure.model.node import Node
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 from tenure.model.workload import Task, Workload
 from tenure.simulator.traces.numbers import micros, whole
-from tenure.simulator.traces.records import SECOND, Format, ReadOptions, Trace, TraceJob
-from tenure.simulator.traces.source import ProblemList, Source, open_source
-from tenure.simulator.traces.specs import MIB, MODEL_LABEL, Ask, SpecCache, models_of
-from tenure.simulator.traces.table import Names, Row, first_line, read_table
+from tenure.simulator.traces.records import SECOND, ReadOptions, Trace, TraceFormat, TraceJob
+from tenure.simulator.traces.source import ProblemList, TraceSource, open_source
+from tenure.simulator.traces.specs import MIB, MODEL_LABEL, PodRequest, SpecCache, models_of
+from tenure.simulator.traces.table import TableRow, UniqueNames, first_line, read_table
 
 POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 MORE_COLUMNS = ("gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time")
@@ -33,7 +33,7 @@ _gpus = partial(whole, low=0, high=MAX_GPUS)
 _milli = partial(whole, low=0, high=MILLI)
 
 
-def read(source: Source, options: ReadOptions) -> Trace:
+def read(source: TraceSource, options: ReadOptions) -> Trace:
     """Read a list of pods; each is a workload of one task.
 
     A pod runs from ``creation_time`` to ``deletion_time`` where both are given, else for ever. Pods of a list
@@ -46,7 +46,7 @@ def read(source: Source, options: ReadOptions) -> Trace:
         A line is malformed, or the node list cannot be read.
     """
     problems = ProblemList(source)
-    names = Names()
+    names = UniqueNames()
     specs = SpecCache()
     dropped: Counter[str] = Counter()
     keyed: list[tuple[tuple[int, int], TraceJob]] = []
@@ -71,7 +71,7 @@ def read(source: Source, options: ReadOptions) -> Trace:
     )
 
 
-def _job(row: Row, index: int, specs: SpecCache) -> TraceJob:
+def _job(row: TableRow, index: int, specs: SpecCache) -> TraceJob:
     name = row.need("name", str, "")
     created = row.value("creation_time", micros, index * SECOND)
     deleted = row.value("deletion_time", micros, -1)
@@ -86,12 +86,12 @@ def _job(row: Row, index: int, specs: SpecCache) -> TraceJob:
     return TraceJob(workload, deleted - created if known else None, name)
 
 
-def _ask(row: Row) -> Ask:
+def _ask(row: TableRow) -> PodRequest:
     gpus = row.need("num_gpu", _gpus, 0)
     milli = row.need("gpu_milli", _milli, MILLI)
     if gpus and not milli:
         row.reject("gpu_milli", "0 of each GPU: a pod with num_gpu asks for 1 to 1000")
-    return Ask(
+    return PodRequest(
         cpu_milli=row.need("cpu_milli", _amount, 0),
         memory_mib=row.need("memory_mib", _amount, 0),
         gpus=gpus,
@@ -110,7 +110,7 @@ def read_nodes(path: Path) -> tuple[Node, ...]:
     """
     source = open_source(path)
     problems = ProblemList(source)
-    names = Names()
+    names = UniqueNames()
     nodes = []
     for row in read_table(source, NODE_COLUMNS, NODE_COLUMNS, problems):
         node = _node(row)
@@ -120,7 +120,7 @@ def read_nodes(path: Path) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-def _node(row: Row) -> Node:
+def _node(row: TableRow) -> Node:
     allocatable = {
         CPU: row.need("cpu_milli", _amount, 0),
         MEMORY: row.need("memory_mib", _amount, 0) * MIB,
@@ -198,4 +198,4 @@ def is_node_list(head: str) -> bool:
     return set(NODE_COLUMNS) <= set(first_line(head))
 
 
-FORMAT = Format("openb", _recognises, read)
+FORMAT = TraceFormat("openb", _recognises, read)

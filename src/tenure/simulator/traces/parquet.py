@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from tenure.simulator.traces.source import Source
+from tenure.simulator.traces.source import TraceSource
 
 MISSING = "reading and writing Parquet needs pyarrow, which is not installed: pip install 'tenure[parquet]', or use CSV"
 
@@ -23,7 +23,7 @@ def _module() -> tuple[Any, Any]:
         raise ParquetUnavailableError(MISSING) from error
 
 
-def read_parquet(source: Source) -> Iterator[tuple[str, ...]]:
+def read_parquet(source: TraceSource) -> Iterator[tuple[str, ...]]:
     """Give a table as text, the column names first; a missing value is empty.
 
     Raises

@@ -12,10 +12,10 @@ from functools import partial
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.workload import Task, TaskSpec, Workload
 from tenure.simulator.traces.numbers import micros, whole
-from tenure.simulator.traces.records import Format, ReadOptions, Trace, TraceJob
-from tenure.simulator.traces.source import ProblemList, Source
-from tenure.simulator.traces.specs import Ask, SpecCache
-from tenure.simulator.traces.table import Names, Row, first_line, read_table
+from tenure.simulator.traces.records import ReadOptions, Trace, TraceFormat, TraceJob
+from tenure.simulator.traces.source import ProblemList, TraceSource
+from tenure.simulator.traces.specs import PodRequest, SpecCache
+from tenure.simulator.traces.table import TableRow, UniqueNames, first_line, read_table
 from tenure.simulator.traces.template import Template
 
 REQUIRED = ("job_id", "submit_s", "runtime_s", "pods", "gpus_per_pod")
@@ -33,7 +33,7 @@ _amount = partial(whole, low=0, high=10**12)
 _pods = partial(whole, low=1, high=MAX_PODS)
 
 
-def read(source: Source, _options: ReadOptions) -> Trace:
+def read(source: TraceSource, _options: ReadOptions) -> Trace:
     """Read a table of gangs: ``pods`` pods of ``gpus_per_pod`` GPUs, all or nothing, queue = virtual cluster.
 
     A pod of more than eight GPUs is split into pods of eight and one of the rest, with its CPU and memory in
@@ -46,7 +46,7 @@ def read(source: Source, _options: ReadOptions) -> Trace:
         A line is malformed.
     """
     problems = ProblemList(source)
-    names = Names()
+    names = UniqueNames()
     gangs = _Gangs()
     dropped: Counter[str] = Counter()
     keyed: list[tuple[tuple[int, int], TraceJob]] = []
@@ -73,7 +73,7 @@ class _Gangs:
         self._cache = SpecCache()
         self._known: dict[tuple[str, ...], list[TaskSpec]] = {}
 
-    def specs(self, row: Row) -> list[TaskSpec]:
+    def specs(self, row: TableRow) -> list[TaskSpec]:
         """Give the specs of a row's pods."""
         key = tuple(map(row.text, SHAPE))
         known = self._known.get(key)
@@ -83,22 +83,22 @@ class _Gangs:
                 self._known[key] = known
         return known
 
-    def _read(self, row: Row) -> list[TaskSpec]:
+    def _read(self, row: TableRow) -> list[TaskSpec]:
         pods = row.need("pods", _pods, 1)
         gpus = row.need("gpus_per_pod", _amount, 0)
         cpu = row.value("cpu_milli_per_pod", _amount, 0)
         memory = row.value("mem_mib_per_pod", _amount, 0)
         if gpus <= MAX_GPUS_PER_POD:
-            return [self._cache.spec(Ask(cpu, memory, gpus))] * pods
+            return [self._cache.spec(PodRequest(cpu, memory, gpus))] * pods
         if pods * gpus > MAX_PODS:
             row.reject("gpus_per_pod", f"{pods} pods of {gpus} GPUs are more than {MAX_PODS}")
             return []
         parts = [MAX_GPUS_PER_POD] * (gpus // MAX_GPUS_PER_POD)
         parts += [gpus % MAX_GPUS_PER_POD] if gpus % MAX_GPUS_PER_POD else []
-        return [self._cache.spec(Ask(cpu * part // gpus, memory * part // gpus, part)) for part in parts] * pods
+        return [self._cache.spec(PodRequest(cpu * part // gpus, memory * part // gpus, part)) for part in parts] * pods
 
 
-def _job(row: Row, runtime: int, gangs: _Gangs) -> TraceJob:
+def _job(row: TableRow, runtime: int, gangs: _Gangs) -> TraceJob:
     name = row.need("job_id", str, "")
     requested = row.value("req_time_s", micros, -1)
     workload = WORKLOAD.make(
@@ -116,4 +116,4 @@ def _recognises(_name: str, head: str) -> bool:
     return set(REQUIRED) <= set(first_line(head))
 
 
-FORMAT = Format("philly", _recognises, read)
+FORMAT = TraceFormat("philly", _recognises, read)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tenure.model.node import Node
 from tenure.model.workload import Workload
-from tenure.simulator.traces.source import Source
+from tenure.simulator.traces.source import TraceSource
 
 SECOND = 1_000_000
 """µs."""
@@ -54,7 +54,7 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class TraceFormat:
     """A trace format: its name, how it is recognised, and its reader.
 
     ``recognises`` is given the file's name in lower case and the beginning of its content as text.
@@ -62,4 +62,4 @@ class Format:
 
     name: str
     recognises: Callable[[str, str], bool]
-    read: Callable[[Source, ReadOptions], Trace]
+    read: Callable[[TraceSource, ReadOptions], Trace]

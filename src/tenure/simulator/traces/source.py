@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tenure.model.problems import InvalidInputError, Problem
+from tenure.model.problems import InputProblem, InvalidInputError
 
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
@@ -16,7 +16,7 @@ MAX_PROBLEMS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TraceSource:
     """A file's content, decompressed."""
 
     path: Path
@@ -46,16 +46,16 @@ class Source:
             line = self.data.count(b"\n", 0, error.start) + 1
             raise InvalidInputError([self.problem(line, "not text: a trace is a UTF-8 text file")]) from error
 
-    def problem(self, line: int, message: str, path: str = "") -> Problem:
+    def problem(self, line: int, message: str, path: str = "") -> InputProblem:
         """Make a problem of this file."""
-        return Problem(self.name, line, path, message)
+        return InputProblem(self.name, line, path, message)
 
     def fail(self, message: str, line: int = 0) -> InvalidInputError:
         """Make the error of a file that is wrong as a whole."""
         return InvalidInputError([self.problem(line, message)])
 
 
-def open_source(path: Path) -> Source:
+def open_source(path: Path) -> TraceSource:
     """Read a whole file into memory, and decompress it if its first bytes say that it is gzipped.
 
     Raises
@@ -66,12 +66,12 @@ def open_source(path: Path) -> Source:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InvalidInputError([Problem(str(path), 0, "", _os_message(path, error))]) from error
+        raise InvalidInputError([InputProblem(str(path), 0, "", _os_message(path, error))]) from error
     if data.startswith(GZIP_MAGIC):
         data = _decompress(path, data)
     if not data.strip():
-        raise InvalidInputError([Problem(str(path), 0, "", "the file is empty: a trace has at least one record")])
-    return Source(path, data)
+        raise InvalidInputError([InputProblem(str(path), 0, "", "the file is empty: a trace has at least one record")])
+    return TraceSource(path, data)
 
 
 def _os_message(path: Path, error: OSError) -> str:
@@ -89,18 +89,18 @@ def _decompress(path: Path, data: bytes) -> bytes:
         return gzip.decompress(data)
     except EOFError as error:
         message = "the gzip file ends too early: it was cut, fetch it again"
-        raise InvalidInputError([Problem(str(path), 0, "", message)]) from error
+        raise InvalidInputError([InputProblem(str(path), 0, "", message)]) from error
     except (OSError, zlib.error) as error:
         message = f"the gzip file is damaged ({error}): fetch it again"
-        raise InvalidInputError([Problem(str(path), 0, "", message)]) from error
+        raise InvalidInputError([InputProblem(str(path), 0, "", message)]) from error
 
 
 @dataclass(slots=True)
 class ProblemList:
     """Problems of single lines, collected so that all are reported together."""
 
-    source: Source
-    problems: list[Problem] = field(default_factory=list)
+    source: TraceSource
+    problems: list[InputProblem] = field(default_factory=list)
     more: int = 0
 
     def add(self, line: int, message: str, path: str = "") -> None:

@@ -13,7 +13,7 @@ MODEL_LABEL = "nvidia.com/gpu.product"
 """Node label that names the GPU model; it is what NVIDIA's own feature discovery writes."""
 
 
-class Ask(NamedTuple):
+class PodRequest(NamedTuple):
     """Requests of one pod: ``milli`` of each of ``gpus`` devices (1000: whole GPUs), of one of the ``models``."""
 
     cpu_milli: int = 0
@@ -27,9 +27,9 @@ class SpecCache:
     """Makes task specs from asks, each once."""
 
     def __init__(self) -> None:
-        self._specs: dict[Ask, TaskSpec] = {}
+        self._specs: dict[PodRequest, TaskSpec] = {}
 
-    def spec(self, ask: Ask) -> TaskSpec:
+    def spec(self, ask: PodRequest) -> TaskSpec:
         """Give the spec of an ask."""
         spec = self._specs.get(ask)
         if spec is None:
@@ -37,7 +37,7 @@ class SpecCache:
         return spec
 
 
-def _make(ask: Ask) -> TaskSpec:
+def _make(ask: PodRequest) -> TaskSpec:
     amounts = {CPU: ask.cpu_milli, MEMORY: ask.memory_mib * MIB}
     share = None
     if ask.gpus and ask.milli == MILLI:

@@ -15,8 +15,8 @@ from tenure.model.node import Node
 from tenure.model.resources import CPU
 from tenure.model.workload import Task, TaskSpec, Workload
 from tenure.simulator.traces.numbers import micros, whole
-from tenure.simulator.traces.records import SECOND, Format, ReadOptions, Trace, TraceJob
-from tenure.simulator.traces.source import ProblemList, Source
+from tenure.simulator.traces.records import SECOND, ReadOptions, Trace, TraceFormat, TraceJob
+from tenure.simulator.traces.source import ProblemList, TraceSource
 from tenure.simulator.traces.template import Template
 
 FIELDS = 18
@@ -101,7 +101,7 @@ class _Reader:
         return labels
 
 
-def read(source: Source, options: ReadOptions) -> Trace:
+def read(source: TraceSource, options: ReadOptions) -> Trace:
     """Read a log. The machine is one node with ``MaxProcs`` CPUs, or with ``options.processors``.
 
     Records with no processors, a negative run time or more processors than the machine are dropped and counted.
@@ -128,7 +128,7 @@ def read(source: Source, options: ReadOptions) -> Trace:
     )
 
 
-def _read_lines(source: Source, text: str, reader: _Reader) -> tuple[list[tuple[_Key, TraceJob]], int]:
+def _read_lines(source: TraceSource, text: str, reader: _Reader) -> tuple[list[tuple[_Key, TraceJob]], int]:
     problems = ProblemList(source)
     keyed: list[tuple[_Key, TraceJob]] = []
     seen: dict[int, int] = {}
@@ -213,4 +213,4 @@ def _recognises(name: str, head: str) -> bool:
     return len(first.split()) == FIELDS and "," not in first
 
 
-FORMAT = Format("swf", _recognises, read)
+FORMAT = TraceFormat("swf", _recognises, read)

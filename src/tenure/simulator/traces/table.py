@@ -7,12 +7,12 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from tenure.simulator.traces.source import ProblemList, Source
+from tenure.simulator.traces.source import ProblemList, TraceSource
 
 V = TypeVar("V")
 
 
-class Row:
+class TableRow:
     """One line of a table. A cell that cannot be read is reported and makes the row not `ok`; reading goes on."""
 
     __slots__ = ("_cells", "_columns", "_problems", "line", "ok")
@@ -53,7 +53,9 @@ class Row:
         self._problems.add(self.line, message, column)
 
 
-def read_table(source: Source, required: Sequence[str], known: Sequence[str], problems: ProblemList) -> Iterator[Row]:
+def read_table(
+    source: TraceSource, required: Sequence[str], known: Sequence[str], problems: ProblemList
+) -> Iterator[TableRow]:
     """Give the rows of a CSV file, lines with a wrong number of fields reported and left out.
 
     Raises
@@ -72,12 +74,12 @@ def read_table(source: Source, required: Sequence[str], known: Sequence[str], pr
                 message = f"{len(cells)} fields where the header has {len(header)}: was the line cut?"
                 problems.add(lines.line_num, message)
                 continue
-            yield Row(lines.line_num, cells, columns, problems)
+            yield TableRow(lines.line_num, cells, columns, problems)
     except csv.Error as error:
         problems.add(lines.line_num, f"no valid CSV: {error}")
 
 
-def _columns(source: Source, header: list[str], required: Sequence[str], known: Sequence[str]) -> dict[str, int]:
+def _columns(source: TraceSource, header: list[str], required: Sequence[str], known: Sequence[str]) -> dict[str, int]:
     problems = ProblemList(source)
     columns: dict[str, int] = {}
     for index, name in enumerate(header):
@@ -98,7 +100,7 @@ def first_line(head: str) -> list[str]:
     return [name.strip() for name in head.split("\n", 1)[0].split(",")]
 
 
-class Names:
+class UniqueNames:
     """Watches that each job's name stands once."""
 
     __slots__ = ("_seen",)
@@ -106,7 +108,7 @@ class Names:
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
 
-    def check(self, row: Row, column: str, name: str) -> None:
+    def check(self, row: TableRow, column: str, name: str) -> None:
         """Report a name that stood before."""
         first = self._seen.setdefault(name, row.line)
         if first != row.line:

@@ -38,10 +38,10 @@ from tenure.model.resources import MILLI
 from tenure.model.workload import Checkpoint, Task, Workload
 from tenure.simulator.traces.numbers import micros, whole
 from tenure.simulator.traces.parquet import read_parquet
-from tenure.simulator.traces.records import Format, ReadOptions, Trace, TraceJob
-from tenure.simulator.traces.source import ProblemList, Source
-from tenure.simulator.traces.specs import Ask, SpecCache, models_of
-from tenure.simulator.traces.table import Names, Row, first_line, read_table
+from tenure.simulator.traces.records import ReadOptions, Trace, TraceFormat, TraceJob
+from tenure.simulator.traces.source import ProblemList, TraceSource
+from tenure.simulator.traces.specs import PodRequest, SpecCache, models_of
+from tenure.simulator.traces.table import TableRow, UniqueNames, first_line, read_table
 
 REQUIRED = ("job", "submit_s")
 COLUMNS = (
@@ -60,7 +60,7 @@ _milli = partial(whole, low=1, high=MILLI)
 _priority = partial(whole, low=-(2**31), high=2**31 - 1)
 
 
-def read(source: Source, _options: ReadOptions) -> Trace:
+def read(source: TraceSource, _options: ReadOptions) -> Trace:
     """Read a trace of Tenure's own format. Jobs with a negative run time are dropped and counted.
 
     Raises
@@ -69,9 +69,9 @@ def read(source: Source, _options: ReadOptions) -> Trace:
         A line is malformed, or the file is Parquet and pyarrow is not installed.
     """
     if source.is_parquet:
-        source = Source(source.path, _as_csv(read_parquet(source)))
+        source = TraceSource(source.path, _as_csv(read_parquet(source)))
     problems = ProblemList(source)
-    names = Names()
+    names = UniqueNames()
     specs = SpecCache()
     keyed: list[tuple[tuple[int, int], TraceJob]] = []
     dropped = records = 0
@@ -96,7 +96,7 @@ def _as_csv(rows: Iterator[tuple[str, ...]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _job(row: Row, specs: SpecCache) -> TraceJob:
+def _job(row: TableRow, specs: SpecCache) -> TraceJob:
     name = row.need("job", str, "")
     pods = row.value("pods", _count, 1)
     spec = specs.spec(_ask(row))
@@ -116,9 +116,9 @@ def _job(row: Row, specs: SpecCache) -> TraceJob:
     return TraceJob(workload, row.value("runtime_s", micros, None), name)
 
 
-def _ask(row: Row) -> Ask:
+def _ask(row: TableRow) -> PodRequest:
     gpus = row.value("gpus", _gpus, 0)
-    return Ask(
+    return PodRequest(
         cpu_milli=row.value("cpu_milli", _amount, 0),
         memory_mib=row.value("memory_mib", _amount, 0),
         gpus=gpus,
@@ -127,14 +127,14 @@ def _ask(row: Row) -> Ask:
     )
 
 
-def _min_member(row: Row, pods: int) -> int | None:
+def _min_member(row: TableRow, pods: int) -> int | None:
     members = row.value("min_member", _count, None)
     if members is not None and members > pods:
         row.reject("min_member", f"{members} of {pods} pods: a core cannot have more than there are")
     return members
 
 
-def _checkpoint(row: Row) -> Checkpoint | None:
+def _checkpoint(row: TableRow) -> Checkpoint | None:
     interval = row.value("checkpoint_s", _duration, None)
     overhead = row.value("restart_s", _duration, 0)
     if interval is None and not overhead:
@@ -176,4 +176,4 @@ def _recognises(name: str, head: str) -> bool:
     return head.startswith("PAR1") or name.endswith(".parquet") or set(REQUIRED) <= set(first_line(head))
 
 
-FORMAT = Format("tenure", _recognises, read)
+FORMAT = TraceFormat("tenure", _recognises, read)

@@ -1,0 +1,1 @@
+"""The informer cache: what the watches brought, as the model has it."""

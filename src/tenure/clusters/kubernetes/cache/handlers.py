@@ -1,0 +1,222 @@
+"""Where watches put what they are told: pods as records by workload, nodes as the model has them, the rest as it is."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes.cache.nodes import node_of
+from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodReader, PodRecord
+from tenure.model.node import Node
+from tenure.model.workload import Phase
+
+Key = tuple[str, str]
+GroupKey = tuple[str, str, str, bool]
+"""Namespace, kind and name of what makes pods one workload, and whether they are Tenure's to schedule."""
+
+ASSUMED_SECONDS = 30.0
+"""For so long a write that was accepted is believed before the watch has shown it."""
+
+
+class ObjectStore:
+    """Objects of one kind by namespace and name.
+
+    ``version`` grows with each change of what ``decides`` gives of an object, for not all that changes in one is a
+    reason to decide anew: figures in its status, the renewal of a Lease.
+    """
+
+    def __init__(self, decides: Callable[[Any], object] = lambda item: item.metadata.resource_version) -> None:
+        self.items: dict[Key, api.ApiObject] = {}
+        self.version = 0
+        self._decides = decides
+
+    def put(self, item: Any) -> None:
+        """Take an object as it is now."""
+        key = item.metadata.namespace, item.metadata.name
+        before = self.items.get(key)
+        self.items[key] = item
+        if before is None or self._decides(before) != self._decides(item):
+            self.version += 1
+
+    def drop(self, key: Key) -> None:
+        """An object is gone."""
+        if self.items.pop(key, None) is not None:
+            self.version += 1
+
+    def keys(self) -> list[Key]:
+        """Give the keys of all objects."""
+        return list(self.items)
+
+    def sorted(self) -> list[api.ApiObject]:
+        """Give all objects by namespace and name."""
+        return [item for _, item in sorted(self.items.copy().items())]
+
+
+def of_meta(item: Any) -> object:
+    """Give what an object's metadata decide."""
+    meta = item.metadata
+    return meta.uid, meta.labels, meta.annotations
+
+
+def of_job(item: api.Job) -> object:
+    """Give what a Job decides."""
+    return of_meta(item), item.spec.parallelism, item.spec.completions, item.status.succeeded
+
+
+def of_spec(item: api.ApiObject) -> object:
+    """Give what an object with a spec decides, and what the scheduler wrote on it for the next one."""
+    status = item.status if isinstance(item.status, dict) else {}
+    written = [status.get(key) for key in ("quotaPreemption", "usage", "usageAt")]
+    return of_meta(item), item.spec, item.data, item.value, written
+
+
+class NodeStore:
+    """Nodes as the model has them; a heartbeat that changes nothing is no change."""
+
+    def __init__(self, report: Callable[[api.Meta, str], None]) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.uids: dict[str, str] = {}
+        self.versions: dict[str, str] = {}
+        self.version = 0
+        self._report = report
+
+    def put(self, item: api.ApiNode) -> None:
+        """Take a node as it is now."""
+        node, problems = node_of(item)
+        name = item.metadata.name
+        self.uids[name], self.versions[name] = item.metadata.uid, item.metadata.resource_version
+        for problem in problems:
+            self._report(item.metadata, problem)
+        if self.nodes.get(name) != node:
+            self.nodes[name] = node
+            self.version += 1
+
+    def drop(self, key: Key) -> None:
+        """A node is gone."""
+        if self.nodes.pop(key[1], None) is not None:
+            self.version += 1
+
+    def keys(self) -> list[Key]:
+        """Give the keys of all nodes."""
+        return [("", name) for name in self.nodes]
+
+
+class PodStore:
+    """Records of pods, the groups that they form, and which of those changed since they were last asked for.
+
+    ``version`` grows with what decides anything: not with what kubelets say of containers, nor with why a pod waits.
+
+    What this process wrote and the watch has not shown yet is *assumed*: a record is seen as it will be.
+    """
+
+    def __init__(self, reader: PodReader, clock: Callable[[], float] = time.monotonic) -> None:
+        self.lock = threading.RLock()
+        self.records: dict[Key, PodRecord] = {}
+        self.groups: dict[GroupKey, set[Key]] = {}
+        self.dirty: set[GroupKey] = set()
+        self.assumed: dict[Key, tuple[PodRecord, PodRecord, float]] = {}
+        self.version = 0
+        self._reader = reader
+        self._clock = clock
+
+    def put(self, item: api.ApiPod) -> None:
+        """Take a pod as it is now."""
+        record = self._reader.read(item)
+        key = item.metadata.namespace, item.metadata.name
+        with self.lock:
+            before = self.records.get(key)
+            if record is None:
+                self._remove(key)
+                return
+            self._settle(key, record)
+            if before is not None and (old := group_key(before)) != group_key(record):
+                self._leave(old, key)
+            self.records[key] = record
+            group = group_key(record)
+            self.groups.setdefault(group, set()).add(key)
+            self.dirty.add(group)
+            if before is None or replace(before, version=record.version, waits=record.waits) != record:
+                self.version += 1
+
+    def drop(self, key: Key) -> None:
+        """A pod is gone."""
+        with self.lock:
+            self._remove(key)
+
+    def keys(self) -> list[Key]:
+        """Give the keys of all pods that are kept."""
+        with self.lock:
+            return list(self.records)
+
+    def assume(self, seen: PodRecord, then: PodRecord) -> None:
+        """Believe that a pod, seen as it was when it was decided about, is now as was written."""
+        with self.lock:
+            known = self.records.get(seen.key)
+            if known is None or known.uid != seen.uid or _shows(known, then):
+                return
+            self.assumed[seen.key] = known, then, self._clock() + ASSUMED_SECONDS
+            self._touch(seen.key)
+
+    def seen(self, key: Key) -> PodRecord:
+        """Give the record of a pod, as it is or as it is assumed to be."""
+        assumed = self.assumed.get(key)
+        return self.records[key] if assumed is None else assumed[1]
+
+    def overdue(self) -> list[PodRecord]:
+        """Give what was assumed for too long and is believed no more."""
+        with self.lock:
+            if not self.assumed:
+                return []
+            now = self._clock()
+            late = [key for key, (_, _, until) in self.assumed.items() if until <= now]
+            found = [self.records[key] for key in late if key in self.records]
+            for key in late:
+                del self.assumed[key]
+                self._touch(key)
+            return found
+
+    def _settle(self, key: Key, record: PodRecord) -> None:
+        """A newer state is there: what was assumed is either shown by it, or still on its way."""
+        assumed = self.assumed.get(key)
+        if assumed is not None and (record.uid != assumed[1].uid or _shows(record, assumed[1])):
+            del self.assumed[key]
+
+    def _remove(self, key: Key) -> None:
+        before = self.records.pop(key, None)
+        self.assumed.pop(key, None)
+        if before is not None:
+            self._leave(group_key(before), key)
+            self.version += 1
+
+    def _leave(self, group: GroupKey, key: Key) -> None:
+        members = self.groups[group]
+        members.discard(key)
+        if not members:
+            del self.groups[group]
+        self.dirty.add(group)
+
+    def _touch(self, key: Key) -> None:
+        if key in self.records:
+            self.dirty.add(group_key(self.records[key]))
+            self.version += 1
+
+
+def group_key(record: PodRecord) -> GroupKey:
+    """Give what makes pods one workload; those of other schedulers never share one with Tenure's."""
+    return (record.namespace, *record.group, record.scheduler == TENURE)
+
+
+def _shows(record: PodRecord, then: PodRecord) -> bool:
+    """Whether a state shows what was written, or something that came after it."""
+    if record.uid != then.uid:
+        return True
+    task, wanted = record.task, then.task
+    if wanted.phase is Phase.BOUND:
+        return task.node is not None or task.phase is Phase.TERMINATING
+    if wanted.phase is Phase.TERMINATING:
+        return record.is_going
+    return task.nominated == wanted.nominated or task.node is not None

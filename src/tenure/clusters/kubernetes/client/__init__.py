@@ -1,0 +1,1 @@
+"""Asking the API server: access, requests, leader election, and watches."""

@@ -1,0 +1,215 @@
+"""A small client of the API server: requests over kept connections, errors as data, streams for watches.
+
+It is built on urllib3: httpx, which the known Kubernetes clients for Python build on, is no longer maintained, and
+takes several times as long for a request.
+"""
+
+from __future__ import annotations
+
+import random
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+import urllib3
+
+from tenure.clusters.kubernetes.client.access import Access
+
+MERGE: Final = "application/merge-patch+json"
+STRATEGIC: Final = "application/strategic-merge-patch+json"
+JSON: Final = "application/json"
+
+TIMEOUT = 30.0
+"""Seconds that a request may take."""
+
+_CHUNK = 1 << 16
+_RETRIED = frozenset({429, 500, 502, 503, 504})
+_HEADERS = {"Accept": JSON, "User-Agent": "tenure"}
+
+
+class Status(msgspec.Struct):
+    """What the API server says of a failed request."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+
+
+class ApiError(OSError):
+    """The API server refused a request (``status`` its HTTP code), or could not be asked (``status`` 0)."""
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.status, self.reason, self.message, self.retry_after = status, reason, message, retry_after
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether it was surely not done: an error of the server's, as its silence, leaves that open."""
+        return 400 <= self.status < 500  # noqa: PLR2004  what HTTP calls errors of the client
+
+    def __str__(self) -> str:
+        """Give the sentence for people."""
+        return f"API server: {self.message}" if self.status == 0 else f"API server: {self.status} {self.message}"
+
+
+class Client:
+    """Requests to one API server. Safe to use from several threads; at most ``connections`` at a time are kept."""
+
+    def __init__(self, access: Access, *, connections: int = 32, timeout: float = TIMEOUT) -> None:
+        self.access = access
+        self.timeout = timeout
+        self._pool = _pool(access, connections, timeout)
+
+    def get(self, path: str, **query: str | int) -> bytes:
+        """Read. What fails for the moment is tried again."""
+        return self._retried("GET", path, query)
+
+    def create(self, path: str, body: Any, **query: str | int) -> bytes:
+        """Create an object, or call a subresource that is created (binding, eviction)."""
+        return self.request("POST", _with(path, query), body)
+
+    def replace(self, path: str, body: Any) -> bytes:
+        """Replace an object; it carries the resourceVersion that it replaces."""
+        return self.request("PUT", path, body)
+
+    def patch(self, path: str, body: Any, kind: str = MERGE) -> bytes:
+        """Change an object."""
+        return self.request("PATCH", path, body, kind)
+
+    def delete(self, path: str, body: Any = None) -> bytes:
+        """Delete an object."""
+        return self.request("DELETE", path, body)
+
+    def request(self, method: str, path: str, body: Any = None, kind: str = JSON) -> bytes:
+        """Send one request, once, and give the answer's body.
+
+        Raises
+        ------
+        ApiError
+            It was refused, or nothing is known of its outcome (``status`` 0).
+        """
+        data = None if body is None else msgspec.json.encode(body)
+        try:
+            answer = self._pool.request(method, self._url(path), body=data, headers=self._headers(kind), retries=False)
+        except urllib3.exceptions.HTTPError as error:
+            raise unreachable(error) from None
+        if answer.status >= 400:  # noqa: PLR2004  where HTTP's errors begin
+            raise refused(answer.status, answer.data, answer.headers)
+        return answer.data
+
+    def stream(self, path: str, query: Mapping[str, str | int], read_timeout: float) -> Iterator[bytes]:
+        """Read a stream line by line until it ends; ``read_timeout`` seconds of silence end it too."""
+        timeout = urllib3.Timeout(connect=self.timeout, read=read_timeout)
+        try:
+            answer = self._pool.request(
+                "GET",
+                self._url(_with(path, query)),
+                headers=self._headers(JSON),
+                retries=False,
+                preload_content=False,
+                timeout=timeout,
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise unreachable(error) from None
+        try:
+            if answer.status >= 400:  # noqa: PLR2004
+                raise refused(answer.status, answer.read(), answer.headers)
+            yield from _lines(answer)
+        except urllib3.exceptions.HTTPError as error:
+            raise unreachable(error) from None
+        finally:
+            answer.close()
+
+    def _retried(self, method: str, path: str, query: Mapping[str, str | int], tries: int = 5) -> bytes:
+        for attempt in range(tries):
+            try:
+                return self.request(method, _with(path, query))
+            except ApiError as error:
+                if attempt == tries - 1 or (error.status and error.status not in _RETRIED):
+                    raise
+                time.sleep(backoff(attempt, error.retry_after))
+        raise AssertionError
+
+    def _url(self, path: str) -> str:
+        return self.access.server + path
+
+    def _headers(self, kind: str) -> dict[str, str]:
+        headers = {**_HEADERS, "Content-Type": kind}
+        token = self.access.token()
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        return headers
+
+
+class FencedClient(Client):
+    """The same client for whoever may write only as long as it leads: ``allowed`` is asked at the last moment.
+
+    ``allowed`` raises where nothing may be written; between two writes that belong together a process may have been
+    stopped for as long as it takes another one to be elected.
+    """
+
+    def __init__(self, inner: Client, allowed: Callable[[], None]) -> None:
+        self.access, self.timeout = inner.access, inner.timeout
+        self._inner = inner
+        self._pool = inner._pool  # noqa: SLF001  one and the same client
+        self._allowed = allowed
+
+    def request(self, method: str, path: str, body: Any = None, kind: str = JSON) -> bytes:
+        """Send one request, once; a write only if that is allowed now."""
+        if method != "GET":
+            self._allowed()
+        return self._inner.request(method, path, body, kind)
+
+
+def backoff(attempt: int, at_least: float = 0.0, *, most: float = 30.0) -> float:
+    """Give the seconds to wait before another try: doubling, with jitter, and never less than the server asked for."""
+    longest: float = min(most, 0.1 * 2.0 ** min(attempt, 20))
+    return max(at_least, longest * random.uniform(0.5, 1.0))  # noqa: S311  nobody must not guess it
+
+
+def unreachable(error: Exception) -> ApiError:
+    """Say that an API server could not be asked."""
+    words = " ".join(str(error).split())
+    return ApiError(0, "Unreachable", f"cannot be reached: {words}")
+
+
+def refused(status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
+    """Say what an API server answered."""
+    try:
+        said = msgspec.json.decode(body, type=Status)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        said = Status(message=body[:200].decode(errors="replace"))
+    after = headers.get("Retry-After", "")
+    return ApiError(status, said.reason, said.message, float(after) if after.isdigit() else 0.0)
+
+
+def _with(path: str, query: Mapping[str, str | int]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _lines(answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    rest = b""
+    while True:
+        chunk = answer.read1(_CHUNK)
+        if not chunk:
+            return
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from filter(None, whole)
+
+
+def _pool(access: Access, connections: int, timeout: float) -> urllib3.PoolManager:
+    options: dict[str, Any] = {"num_pools": 2, "maxsize": connections, "block": False, "timeout": timeout}
+    if access.server.startswith("https"):
+        context = ssl.create_default_context(cafile=access.ca_file)
+        if not access.verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if access.cert_file:
+            context.load_cert_chain(access.cert_file, access.key_file)
+        options["ssl_context"] = context
+        if access.server_name:
+            options["server_hostname"] = options["assert_hostname"] = access.server_name
+    return urllib3.PoolManager(**options)

@@ -1,0 +1,1 @@
+"""External schedulers: rooms kept for pods that another scheduler binds."""

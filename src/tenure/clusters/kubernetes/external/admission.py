@@ -1,0 +1,112 @@
+"""The admission policy that keeps replacements of what was moved away from where it was.
+
+It is installed once and changes nothing by itself: what it does to pods of which controller stands in the ConfigMaps
+that `tenure.clusters.kubernetes.external.reservations` writes, and no right to change the policy is needed for that. It answers inside
+the API server, so there is no webhook that could fail; where it cannot be evaluated, pods are created as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tenure.clusters.kubernetes.external.reservations import KEPT_OFF, LABEL, TAINT
+
+NAME: Final = "tenure-moves"
+GROUP: Final = "admissionregistration.k8s.io"
+BINDINGS: Final = "mutatingadmissionpolicybindings"
+BINDING_PATH: Final = f"/apis/{GROUP}/v1/{BINDINGS}/{NAME}"
+
+_AFFINITY: Final = "/spec/affinity"
+_NODE: Final = f"{_AFFINITY}/nodeAffinity"
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_NODES: Final = "object.spec.affinity.nodeAffinity"
+
+_MOVED: Final = """\
+has(object.metadata.ownerReferences) && has(params.data) && object.metadata.ownerReferences.exists(o,
+  has(o.controller) && o.controller && (o.uid + ".avoid") in params.data)"""
+
+_VARIABLES: Final = {
+    "owner": "object.metadata.ownerReferences.filter(o, has(o.controller) && o.controller)[0].uid",
+    "avoid": 'params.data[variables.owner + ".avoid"]',
+    "prefer": """\
+(variables.owner + ".prefer") in params.data ? params.data[variables.owner + ".prefer"].split(" ") : []""",
+    "tolerate": f"""\
+(variables.owner + ".tolerate") in params.data
+? [{{"key": dyn("{TAINT}"), "operator": dyn("Equal"), "effect": dyn("NoSchedule"),
+    "value": dyn(params.data[variables.owner + ".tolerate"])}}]
+: []""",
+    "away": """\
+variables.avoid.split(" ").map(n,
+  {"key": dyn("metadata.name"), "operator": dyn("NotIn"), "values": dyn([n])})""",
+    "near": """\
+variables.prefer.map(n, {"weight": dyn(100), "preference": dyn({"matchFields": [
+  {"key": dyn("metadata.name"), "operator": dyn("In"), "values": dyn([n])}]})})""",
+    "terms": f"""\
+has(object.spec.affinity) && has({_NODES}) && has({_NODES}.{_REQUIRED})
+? {_NODES}.{_REQUIRED}.nodeSelectorTerms : []""",
+}
+"""Read anew for each pod: what its controller's entry says, and the terms of node affinity that it has already."""
+
+_KEEP_OFF: Final = f"""\
+(has(object.metadata.annotations)
+ ? [JSONPatch{{op: "add", path: "/metadata/annotations/{KEPT_OFF.replace("/", "~1")}", value: variables.avoid}}]
+ : [JSONPatch{{op: "add", path: "/metadata/annotations", value: {{"{KEPT_OFF}": variables.avoid}}}}])
++ variables.tolerate.map(t, has(object.spec.tolerations)
+  ? JSONPatch{{op: "add", path: "/spec/tolerations/-", value: t}}
+  : JSONPatch{{op: "add", path: "/spec/tolerations", value: [t]}})
++ (!has(object.spec.affinity)
+   ? [JSONPatch{{op: "add", path: "{_AFFINITY}", value:
+        {{"nodeAffinity": {{"{_REQUIRED}": {{"nodeSelectorTerms": [{{"matchFields": variables.away}}]}}}}}}}}]
+   : !has({_NODES})
+   ? [JSONPatch{{op: "add", path: "{_NODE}", value:
+        {{"{_REQUIRED}": {{"nodeSelectorTerms": [{{"matchFields": variables.away}}]}}}}}}]
+   : variables.terms.size() == 0
+   ? [JSONPatch{{op: "add", path: "{_NODE}/{_REQUIRED}", value:
+        {{"nodeSelectorTerms": [{{"matchFields": variables.away}}]}}}}]
+   : variables.terms.transformList(i, t, JSONPatch{{op: "add",
+       path: "{_NODE}/{_REQUIRED}/nodeSelectorTerms/" + string(i) + "/matchFields",
+       value: (has(t.matchFields) ? t.matchFields.map(f, {{"key": dyn(f.key), "operator": dyn(string(f.operator)),
+         "values": dyn(f.values.map(v, v))}}) : []) + variables.away}}))"""
+
+_GUIDE: Final = f"""\
+variables.near.size() == 0 ? []
+: has({_NODES}.{_PREFERRED})
+? variables.near.map(n, JSONPatch{{op: "add", path: "{_NODE}/{_PREFERRED}/-", value: n}})
+: [JSONPatch{{op: "add", path: "{_NODE}/{_PREFERRED}", value: variables.near}}]"""
+
+
+def policy(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Give the policy."""
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": metadata,
+        "spec": {
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": {"resourceRules": [pods]},
+            "matchConditions": [{"name": "moved", "expression": _MOVED}],
+            "failurePolicy": "Ignore",
+            "reinvocationPolicy": "Never",
+            "variables": [{"name": name, "expression": text} for name, text in _VARIABLES.items()],
+            "mutations": [
+                {"patchType": "JSONPatch", "jsonPatch": {"expression": text}} for text in (_KEEP_OFF, _GUIDE)
+            ],
+        },
+    }
+
+
+def binding(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """Give what makes the policy hold, with the ConfigMaps of a namespace; without any of those it does nothing."""
+    read = {
+        "namespace": namespace,
+        "selector": {"matchLabels": {LABEL: "true"}},
+        "parameterNotFoundAction": "Allow",
+    }
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": metadata,
+        "spec": {"policyName": NAME, "paramRef": read},
+    }

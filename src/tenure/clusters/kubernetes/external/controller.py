@@ -1,0 +1,276 @@
+"""Guiding another scheduler: nodes are kept free for its pods by a taint, and replacements are kept off their origin.
+
+The order of writes is such that whoever takes over after any of them finds the record of what was begun: the record
+is written first and goes last. Tolerations cannot be taken from a pod again; their value ends with the record.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from tenure.clusters.kubernetes import api, keys
+from tenure.clusters.kubernetes.cache.informers import InformerCache
+from tenure.clusters.kubernetes.cache.pod_records import PodRecord
+from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.external import reservations
+from tenure.clusters.kubernetes.external.admission import BINDING_PATH, NAME
+from tenure.clusters.kubernetes.external.reservations import NodeReservation
+from tenure.clusters.kubernetes.read.observe import DEFAULT_POOL, Observed
+from tenure.clusters.kubernetes.read.workloads import ACTIVE
+from tenure.clusters.kubernetes.write import patches
+from tenure.clusters.kubernetes.write.actor import Failure, Outcome
+from tenure.engine.plan import PlanStep
+from tenure.model.workload import Phase
+
+SECOND: Final = 1_000_000
+
+EFFECT: Final = SECOND
+"""µs after its writing from which on a record counts as known to every scheduler and API server."""
+
+CHECKED_SECONDS: Final = 60.0
+"""For so long the admission policy that was found is taken to be there."""
+
+STUCK: Final = 30 * SECOND
+"""µs after which a replacement that waits in vain, kept off nodes by a record that is gone, is made anew."""
+
+JSON_PATCH: Final = "application/json-patch+json"
+_CONFLICT, _GONE, _INVALID = 409, 404, 422
+_TRIES: Final = 3
+_MISSING: Final = (
+    f"the admission policy {NAME} is not installed; apply what tenure install prints for settings in which "
+    "rescheduler.schedulers names a scheduler"
+)
+_WAITING: Final = frozenset({Phase.PENDING, Phase.GATED})
+
+
+class ReservationController:
+    """Writes what guides another scheduler, and takes it back. The ``client`` refuses to write where that is lost."""
+
+    def __init__(self, client: Client, informers: InformerCache) -> None:
+        self.client = client
+        self.informers = informers
+        self._checked = float("-inf")
+
+    # -- what is there ----------------------------------------------------------------------------------------------
+
+    def hole(self) -> NodeReservation | None:
+        """Give the record that is there."""
+        return reservations.hole_of(self._item())
+
+    def is_needed(self) -> bool:
+        """Whether something of a record is there that has to be looked after."""
+        nodes = self.informers.nodes.nodes.copy().values()
+        return self._item() is not None or any(t.key == reservations.TAINT for n in nodes for t in n.taints)
+
+    def in_effect(self, hole: NodeReservation, now: int) -> bool:
+        """Whether everything that a record says is done, and was for long enough that everybody has heard of it."""
+        nodes, pods = self.informers.nodes.nodes, self._pods(hole.pods)
+        return (
+            now >= hole.written + EFFECT
+            and all(n not in nodes or reservations.is_tainted(nodes[n], hole.id) for n in hole.nodes)
+            and all(reservations.tolerates(p.task.spec, hole.id) for p in pods)
+        )
+
+    def waits(self, hole: NodeReservation) -> bool:
+        """Whether any of those for whom room is kept waits for it."""
+        return any(p.task.phase in _WAITING for p in self._pods(hole.pods))
+
+    def is_filled(self, hole: NodeReservation) -> bool:
+        """Whether all of those for whom room is kept that are still there have their places."""
+        pods = self._pods(hole.pods)
+        return bool(pods) and all(p.task.phase not in _WAITING for p in pods)
+
+    def gone(self, hole: NodeReservation) -> list[str]:
+        """Give the uids of pods that were to move and have left, or are leaving."""
+        staying = {p.uid for p in self._records() if p.task.phase in ACTIVE}
+        return [m.pod for m in hole.moves if m.pod not in staying]
+
+    def landed(self, hole: NodeReservation, sent_at: dict[str, int], now: int, patience: int) -> bool:
+        """Whether everything that has left has a place again.
+
+        Parameters
+        ----------
+        hole
+            The record.
+        sent_at
+            By uid of a pod, when it was evicted, in µs since the epoch.
+        now
+            The time, in µs since the epoch.
+        patience
+            µs after an eviction for which a replacement that does not come is waited for.
+        """
+        gone = set(self.gone(hole))
+        if not gone:
+            return True
+        records = self._records()
+        if any(p.uid in gone and p.task.phase is Phase.TERMINATING for p in records):
+            return False
+        for controller in {m.controller for m in hole.moves if m.pod in gone}:
+            own = [m.pod for m in hole.moves if m.pod in gone and m.controller == controller]
+            since = min(sent_at.get(uid, hole.written) for uid in own)
+            new = [p for p in records if p.controller == controller and p.created_at >= since // SECOND * SECOND]
+            late = now > since + patience
+            if not late and (len(new) < len(own) or any(p.task.phase in _WAITING for p in new)):
+                return False
+        return True
+
+    def pending_pods(self, observed: Observed, workload: str) -> Iterator[PodRecord]:
+        """Give the pods of a workload that wait."""
+        return (p for p in observed.pods.get(workload, ()) if p.task.phase is Phase.PENDING)
+
+    # -- keeping ----------------------------------------------------------------------------------------------------
+
+    def keep(self, hole: NodeReservation, outcome: Outcome) -> bool:
+        """Write a record and do what it says; False where the record could not be written, and nothing was done."""
+        try:
+            self._check()
+            self._write(hole)
+        except ApiError as error:
+            outcome.failures.append(Failure("hold", ", ".join(hole.whose), "", error))
+            return False
+        for node in hole.nodes:
+            self._attempt("hold", node, partial(self._taint, node, hole.id), outcome)
+        for pod in self._pods(hole.pods):
+            if not reservations.tolerates(pod.task.spec, hole.id):
+                self._attempt("hold", pod.name, partial(self._tolerate, pod, hole.id), outcome)
+        return True
+
+    def release(self, hole: NodeReservation, outcome: Outcome, *, landing: bool) -> None:
+        """Take the taints off, and the record away: what is still ``landing`` is kept in it, for nobody to be moved."""
+        left = [n for n in self.tainted() if not self._attempt("release", n, partial(self._taint, n, None), outcome)]
+        if left:
+            return  # the record stays until all is undone
+        if landing:
+            kept = msgspec.structs.replace(hole, nodes=(), pods=(), released=True)
+            if kept != hole:
+                self._attempt("release", hole.id, partial(self._write, kept), outcome)
+        else:
+            self._attempt("release", hole.id, self._drop, outcome)
+
+    def tidy(self, hole: NodeReservation | None, outcome: Outcome, now: int) -> None:
+        """Take off taints that no record names, and let replacements be made anew that are kept off nodes in vain."""
+        for node in list(self.tainted()):
+            if (
+                hole is None
+                or node not in hole.nodes
+                or not reservations.is_tainted(self.informers.nodes.nodes[node], hole.id)
+            ):
+                self._attempt("release", node, partial(self._taint, node, None), outcome)
+        guided = set() if hole is None or hole.released else {m.controller for m in hole.moves}
+        for pod in self._records():
+            if self._is_stuck(pod, now) and pod.controller not in guided:
+                self._attempt("release", pod.name, partial(self._anew, pod), outcome)
+
+    # -- the writes -------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """See that the admission policy is bound: without it replacements could go back."""
+        now = time.monotonic()
+        if now - self._checked < CHECKED_SECONDS:
+            return
+        try:
+            self.client.get(BINDING_PATH)
+        except ApiError as error:
+            if error.status == _GONE:
+                raise ApiError(error.status, error.reason, _MISSING) from None
+            raise
+        self._checked = now
+
+    def _write(self, hole: NodeReservation) -> None:
+        options, item = self.informers.options, self._item()
+        path = f"/api/v1/namespaces/{options.namespace}/configmaps"
+        if item is None:
+            self.client.create(path, reservations.body_of(hole, options.pool))
+        else:
+            body = reservations.body_of(hole, options.pool, item.metadata.resource_version)
+            self.client.replace(f"{path}/{item.metadata.name}", body)
+
+    def _drop(self) -> None:
+        options, item = self.informers.options, self._item()
+        if item is not None:
+            conditions = {"uid": item.metadata.uid, "resourceVersion": item.metadata.resource_version}
+            path = f"/api/v1/namespaces/{options.namespace}/configmaps/{item.metadata.name}"
+            self.client.delete(path, {"preconditions": conditions})
+
+    def _taint(self, name: str, id_: str | None) -> None:
+        """Set or take off the taint, on what the node is now: the list is written as a whole."""
+        path = f"/api/v1/nodes/{name}"
+        for attempt in range(_TRIES):
+            node = msgspec.json.decode(self.client.get(path), type=api.ApiNode)
+            before = node.spec.taints or []
+            taints = reservations.with_taint(before, id_)
+            if taints == before:
+                return
+            body = {"metadata": {"resourceVersion": node.metadata.resource_version}, "spec": {"taints": taints}}
+            try:
+                self.client.patch(path, body)
+            except ApiError as error:
+                if error.status != _CONFLICT or attempt == _TRIES - 1:
+                    raise
+            else:
+                return
+
+    def _tolerate(self, pod: PodRecord, id_: str) -> None:
+        """Add a toleration to a pod: the one change of what it asks for that the API server takes."""
+        same = {"op": "test", "path": "/metadata/uid", "value": pod.uid}
+        added = reservations.toleration(id_)
+        try:
+            self._patch_pod(pod, [same, {"op": "add", "path": "/spec/tolerations/-", "value": added}])
+        except ApiError as error:
+            if error.status != _INVALID:
+                raise
+            self._patch_pod(pod, [same, {"op": "add", "path": "/spec/tolerations", "value": [added]}])
+
+    def _patch_pod(self, pod: PodRecord, patch: list[dict[str, Any]]) -> None:
+        self.client.patch(patches.pod_path(pod), patch, JSON_PATCH)
+
+    def _anew(self, pod: PodRecord) -> None:
+        """Let what recreates a pod make it anew: nothing of it runs, and what it asks for cannot be changed."""
+        self.client.create(patches.pod_path(pod, "eviction"), patches.eviction(pod, pod.version))
+
+    def _attempt(self, action: str, name: str, write: Callable[[], None], outcome: Outcome) -> bool:
+        try:
+            write()
+        except ApiError as error:
+            if error.status == _GONE:
+                return True  # there is nothing to be done about it any more
+            outcome.failures.append(Failure(action, "", name, error))
+            return False
+        outcome.done.append(PlanStep(action, "", name, name, -1, -1))
+        return True
+
+    # -- looking ----------------------------------------------------------------------------------------------------
+
+    def _item(self) -> api.ApiObject | None:
+        options, logs = self.informers.options, self.informers.objects.get("eviction log")
+        return None if logs is None else logs.items.get((options.namespace, reservations.config_map(options.pool)))
+
+    def tainted(self) -> Iterator[str]:
+        """Give the nodes of this pool that carry any taint of ours."""
+        for name, node in sorted(self.informers.nodes.nodes.copy().items()):
+            of_pool = node.labels.get(keys.POOL, DEFAULT_POOL) == self.informers.options.pool
+            if of_pool and any(t.key == reservations.TAINT for t in node.taints):
+                yield name
+
+    def _records(self) -> list[PodRecord]:
+        pods = self.informers.pods
+        with pods.lock:
+            return [pods.seen(key) for key in pods.records]
+
+    def _pods(self, uids: Iterable[str]) -> list[PodRecord]:
+        wanted = set(uids)
+        return [p for p in self._records() if p.uid in wanted] if wanted else []
+
+    def _is_stuck(self, pod: PodRecord, now: int) -> bool:
+        return (
+            reservations.KEPT_OFF in pod.annotations
+            and pod.task.phase is Phase.PENDING
+            and pod.waits[0] == "Unschedulable"
+            and now >= pod.created_at + STUCK
+            and bool(pod.controller)
+        )

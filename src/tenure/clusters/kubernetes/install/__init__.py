@@ -1,0 +1,1 @@
+"""Installation: custom resource definitions, rights and manifests."""

@@ -1,0 +1,297 @@
+"""What ``tenure install`` prints: the objects of an installation, as the API server takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+from tenure.clusters.kubernetes.external import admission
+from tenure.clusters.kubernetes.install.crds import GROUP, custom_resource_definitions
+from tenure.clusters.kubernetes.install.rbac import API as RBAC
+from tenure.clusters.kubernetes.install.rbac import (
+    CLUSTER_RIGHTS,
+    GUIDING_RIGHTS,
+    NAME,
+    OWN_NAMESPACE_RIGHTS,
+    Role,
+    rules,
+)
+from tenure.model.entries import API_VERSION, SETTINGS_KIND
+from tenure.model.settings import CAUSES
+
+PORT: Final = 8080
+CONFIG_FILE: Final = "config.yaml"
+CONFIG_FOLDER: Final = "/etc/tenure"
+DEFAULT_POOL: Final = "default"
+_USER: Final = 65_532
+_LABELS: Final = {"app.kubernetes.io/name": NAME}
+_PRIORITY: Final = 1_000_000_000
+"""The highest that is not reserved for the system: what schedules everybody else has to run."""
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """What to install. ``config`` is what stands under ``scheduler:``, as plain values.
+
+    ``yunikorn`` is namespace and name of the ConfigMap that YuniKorn's queues are read from; ``schedulers`` are names
+    of schedulers whose pods count as Tenure's.
+    """
+
+    image: str
+    namespace: str = "tenure-system"
+    pool: str = DEFAULT_POOL
+    replicas: int = 2
+    role: Role = Role.SCHEDULER
+    config: Object | None = None
+    yunikorn: tuple[str, str] | None = None
+    schedulers: tuple[str, ...] = ()
+    service_monitor: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of what there is of each pool; what all pools share is called `NAME`."""
+        return NAME if self.pool == DEFAULT_POOL else f"{NAME}-{self.pool}"
+
+    @property
+    def guides(self) -> bool:
+        """Whether it moves pods of other schedulers, which takes further rights and an admission policy."""
+        moved = (self.config or {}).get("rescheduler", {}).get("schedulers")
+        return bool(moved) and self.role is not Role.READ_ONLY
+
+    @property
+    def pods(self) -> dict[str, str]:
+        """The labels of this pool's replicas."""
+        return {**_LABELS, "app.kubernetes.io/instance": self.pool}
+
+
+def objects(installation: Installation) -> list[Object]:
+    """Give all objects in an order in which they can be created one after the other."""
+    asked = installation
+    made = [_namespace(asked), *custom_resource_definitions(), _priority_class(), _service_account(asked)]
+    made += [*_cluster_rights(asked), *_namespace_rights(asked), *_tenants_rights()]
+    if asked.guides:
+        made += [
+            admission.policy(_metadata(admission.NAME)),
+            admission.binding(_metadata(admission.NAME), asked.namespace),
+        ]
+    made += [_config(asked), _deployment(asked)]
+    if asked.replicas > 1:
+        made.append(_own_budget(asked))
+    if asked.service_monitor:
+        made += [_service(asked), _service_monitor(asked)]
+    return made
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes YAML as people do: no aliases, and text of several lines as a block."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
+def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _write_text)
+
+
+def write(listed: list[Object]) -> str:
+    """Write objects as YAML documents."""
+    return yaml.dump_all(listed, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, explicit_start=True)
+
+
+def _metadata(name: str, namespace: str | None = None) -> Object:
+    return {"name": name, **({"namespace": namespace} if namespace else {}), "labels": dict(_LABELS)}
+
+
+def _of_pool(asked: Installation) -> Object:
+    return {"name": asked.name, "namespace": asked.namespace, "labels": asked.pods}
+
+
+def _namespace(asked: Installation) -> Object:
+    metadata = _metadata(asked.namespace)
+    metadata["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def _priority_class() -> Object:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": _metadata(NAME),
+        "value": _PRIORITY,
+        "description": "For Tenure itself.",
+    }
+
+
+def _service_account(asked: Installation) -> Object:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(NAME, asked.namespace)}
+
+
+def _cluster_rights(asked: Installation) -> Iterator[Object]:
+    yield {
+        "apiVersion": RBAC,
+        "kind": "ClusterRole",
+        "metadata": _metadata(NAME),
+        "rules": rules((*CLUSTER_RIGHTS, *(GUIDING_RIGHTS if asked.guides else ())), asked.role),
+    }
+    yield {
+        "apiVersion": RBAC,
+        "kind": "ClusterRoleBinding",
+        "metadata": _metadata(NAME),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
+        "subjects": _subjects(asked),
+    }
+
+
+def _namespace_rights(asked: Installation) -> Iterator[Object]:
+    yield from _role(asked, NAME, asked.namespace, rules(OWN_NAMESPACE_RIGHTS, asked.role))
+    if asked.yunikorn is not None:
+        namespace, name = asked.yunikorn
+        read = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["list", "watch"]}
+        yield from _role(asked, f"{NAME}-yunikorn-queues", namespace, [read])
+
+
+def _role(asked: Installation, name: str, namespace: str, granted: list[Object]) -> Iterator[Object]:
+    yield {"apiVersion": RBAC, "kind": "Role", "metadata": _metadata(name, namespace), "rules": granted}
+    yield {
+        "apiVersion": RBAC,
+        "kind": "RoleBinding",
+        "metadata": _metadata(name, namespace),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        "subjects": _subjects(asked),
+    }
+
+
+def _subjects(asked: Installation) -> list[Object]:
+    return [{"kind": "ServiceAccount", "name": NAME, "namespace": asked.namespace}]
+
+
+def _tenants_rights() -> Iterator[Object]:
+    """Let whoever may edit a namespace edit its pod groups, and whoever may view it view them."""
+    for word, verbs in (("view", ["get", "list", "watch"]), ("edit", ["create", "update", "patch", "delete"])):
+        metadata = _metadata(f"{NAME}-{word}")
+        metadata["labels"][f"rbac.authorization.k8s.io/aggregate-to-{word}"] = "true"
+        granted = [{"apiGroups": [GROUP], "resources": ["podgroups"], "verbs": verbs}]
+        yield {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": metadata, "rules": granted}
+
+
+def _config(asked: Installation) -> Object:
+    settings = dict(asked.config or {})
+    if asked.role is Role.READ_ONLY:
+        settings["modes"] = dict.fromkeys(CAUSES, "shadow")
+    text = yaml.safe_dump(
+        {"apiVersion": API_VERSION, "kind": SETTINGS_KIND, "scheduler": settings}, sort_keys=False, allow_unicode=True
+    )
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _of_pool(asked),
+        "data": {CONFIG_FILE: text},
+    }
+
+
+def _deployment(asked: Installation) -> Object:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _of_pool(asked),
+        "spec": {
+            "replicas": asked.replicas,
+            "selector": {"matchLabels": asked.pods},
+            "template": {"metadata": {"labels": asked.pods}, "spec": _pod(asked)},
+        },
+    }
+
+
+def _pod(asked: Installation) -> Object:
+    return {
+        "serviceAccountName": NAME,
+        "priorityClassName": NAME,
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": asked.pods},
+            }
+        ],
+        "containers": [_container(asked)],
+        "volumes": [{"name": "config", "configMap": {"name": asked.name}}, {"name": "tmp", "emptyDir": {}}],
+    }
+
+
+def _container(asked: Installation) -> Object:
+    return {
+        "name": "scheduler",
+        "image": asked.image,
+        "args": arguments(asked),
+        "env": [
+            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+        ],
+        "ports": [{"name": "http", "containerPort": PORT}],
+        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 10, "failureThreshold": 6},
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, "periodSeconds": 5},
+        "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "2Gi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [
+            {"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True},
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108  a volume of the pod's own
+        ],
+    }
+
+
+def arguments(asked: Installation) -> list[str]:
+    """Give the arguments of ``tenure`` in the container."""
+    given = ["scheduler", f"--config={CONFIG_FOLDER}/{CONFIG_FILE}", f"--listen=:{PORT}"]
+    if asked.pool != DEFAULT_POOL:
+        given.append(f"--pool={asked.pool}")
+    if asked.role is Role.READ_ONLY:
+        given.append("--read-only")
+    if asked.yunikorn is not None:
+        given.append(f"--yunikorn-config={'/'.join(asked.yunikorn)}")
+    given += [f"--scheduler-name={name}" for name in asked.schedulers]
+    return given
+
+
+def _own_budget(asked: Installation) -> Object:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _of_pool(asked),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": asked.pods}},
+    }
+
+
+def _service(asked: Installation) -> Object:
+    ports = [{"name": "http", "port": PORT, "targetPort": "http"}]
+    spec = {"clusterIP": "None", "selector": asked.pods, "ports": ports}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _of_pool(asked), "spec": spec}
+
+
+def _service_monitor(asked: Installation) -> Object:
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "ServiceMonitor",
+        "metadata": _of_pool(asked),
+        "spec": {"selector": {"matchLabels": asked.pods}, "endpoints": [{"port": "http", "interval": "30s"}]},
+    }

@@ -1,0 +1,112 @@
+"""What Tenure's service account may do: no more than the installation needs, each right with its reason.
+
+A read-only installation writes nothing but its own leases, events and the status of its own objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from tenure.clusters.kubernetes.external import admission
+from tenure.clusters.kubernetes.install.crds import GROUP, RESOURCES
+
+NAME: Final = "tenure"
+API: Final = "rbac.authorization.k8s.io/v1"
+
+
+class Role(StrEnum):
+    """What an installation is for."""
+
+    SCHEDULER = "scheduler"
+    READ_ONLY = "read-only"
+
+
+ACTING: Final = frozenset({Role.SCHEDULER})
+EVERYBODY: Final = frozenset(Role)
+_OBSERVE: Final = ("list", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """Verbs on resources of one API group (empty: the core), for which installations, and what for.
+
+    ``names``: on objects of these names alone.
+    """
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    why: str
+    roles: frozenset[Role] = EVERYBODY
+    names: tuple[str, ...] = ()
+
+
+_OWN: Final = tuple(resource.plural for resource in RESOURCES)
+
+CLUSTER_RIGHTS: Final = (
+    Right("", ("nodes", "pods"), _OBSERVE, "what there is, and what runs on it"),
+    Right("scheduling.k8s.io", ("priorityclasses",), _OBSERVE, "priorities of workloads"),
+    Right("policy", ("poddisruptionbudgets",), _OBSERVE, "budgets that evictions have to keep"),
+    Right("batch", ("jobs",), _OBSERVE, "how many pods of a Job start together"),
+    Right("apps", ("deployments", "replicasets", "statefulsets"), _OBSERVE, "to whom pods belong"),
+    Right(GROUP, _OWN, _OBSERVE, "queues, groups, budgets and settings"),
+    Right("jobset.x-k8s.io", ("jobsets",), _OBSERVE, "how many pods of a JobSet start together"),
+    Right("scheduling.k8s.io", ("podgroups", "workloads"), _OBSERVE, "Kubernetes' own groups"),
+    Right("scheduling.run.ai", ("queues", "podgroups"), _OBSERVE, "KAI's queues and groups"),
+    Right("metrics.k8s.io", ("nodes", "pods"), ("list",), "what is really in use, where the hot-node trigger is on"),
+    Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what it says of them"),
+    Right("events.k8s.io", ("events",), ("create",), "what it did, and why something waits"),
+    Right("", ("pods/binding",), ("create",), "starting pods", ACTING),
+    Right("", ("pods/eviction",), ("create",), "evicting pods, within PodDisruptionBudgets", ACTING),
+    Right("", ("pods/status",), ("patch",), "conditions, nominatedNodeName, and the annotations beside them", ACTING),
+)
+
+GUIDING_RIGHTS: Final = (
+    Right("", ("nodes",), ("get", "patch"), "keeping a node free by a taint", ACTING),
+    Right("", ("pods",), ("patch",), "tolerations of those for whom it is kept", ACTING),
+    Right(
+        admission.GROUP,
+        (admission.BINDINGS,),
+        ("get",),
+        "whether the admission policy holds",
+        ACTING,
+        (admission.NAME,),
+    ),
+)
+"""Cluster-wide rights of an installation that moves pods of other schedulers."""
+
+OWN_NAMESPACE_RIGHTS: Final = (
+    Right(
+        "coordination.k8s.io",
+        ("leases",),
+        ("get", "list", "watch", "create", "update"),
+        "one leader per node pool, and pauses",
+    ),
+    Right("", ("configmaps",), ("list", "watch"), "the log of evictions"),
+    Right("", ("configmaps",), ("create", "update", "patch", "delete"), "writing the log of evictions", ACTING),
+)
+
+
+def rules(rights: Iterable[Right], role: Role) -> list[dict[str, Any]]:
+    """Give the rules for the API server, with the rights of an installation."""
+    return [_rule(right) for right in rights if role in right.roles]
+
+
+def _rule(right: Right) -> dict[str, Any]:
+    rule = {"apiGroups": [right.group], "resources": list(right.resources), "verbs": list(right.verbs)}
+    return {**rule, "resourceNames": list(right.names)} if right.names else rule
+
+
+def granted(role: Role, *, guides: bool = False) -> Iterator[tuple[str, str, str]]:
+    """Give each right of an installation singly: group, resource with subresource, verb.
+
+    ``guides``: of one that moves pods of other schedulers.
+    """
+    for right in (*CLUSTER_RIGHTS, *(GUIDING_RIGHTS if guides else ()), *OWN_NAMESPACE_RIGHTS):
+        if role in right.roles:
+            for resource in right.resources:
+                for verb in right.verbs:
+                    yield right.group, resource, verb

@@ -1,0 +1,102 @@
+"""The log of evictions, kept in ConfigMaps of the scheduler's namespace.
+
+An entry is written before its eviction, with the identity of the pod: one whose pod is still there and does not
+terminate is of an eviction that never happened, and does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Final
+
+import msgspec
+
+from tenure.clusters.kubernetes.api import micros
+from tenure.clusters.kubernetes.read.workloads import EvictionHistory
+from tenure.model.cluster import Eviction
+from tenure.model.duration import format_time
+
+LABEL: Final = "tenure.dev/eviction-log"
+DATA: Final = "log"
+MOST_BYTES = 200_000
+"""So much one ConfigMap of the log holds; then another is begun."""
+
+
+class EvictionEntry(msgspec.Struct, rename="camel", omit_defaults=True, frozen=True):
+    """One eviction, as it is written. Times are RFC 3339; ``lost`` in resource-µs."""
+
+    at: str
+    workload: str
+    task: str
+    uid: str
+    cause: str
+    workload_uid: str = ""
+    beneficiary: str | None = msgspec.field(default=None, name="for")
+    from_node: str | None = msgspec.field(default=None, name="from")
+    to_node: str | None = msgspec.field(default=None, name="to")
+    labels: dict[str, str] = {}
+    queue: str | None = None
+    beneficiary_queue: str | None = msgspec.field(default=None, name="forQueue")
+    lost: dict[str, int] | None = None
+    not_before: str | None = None
+
+
+_DECODER = msgspec.json.Decoder(EvictionEntry)
+_ENCODER = msgspec.json.Encoder()
+
+
+def entry_of(eviction: Eviction, uid: str, workload_uid: str, not_before: int | None) -> EvictionEntry:
+    """Make the entry of an eviction that is about to be asked for."""
+    return EvictionEntry(
+        at=format_time(eviction.at), workload=eviction.workload, task=eviction.task, uid=uid, cause=eviction.cause,
+        workload_uid=workload_uid, beneficiary=eviction.beneficiary, from_node=eviction.from_node,
+        to_node=eviction.to_node, labels=dict(eviction.labels), queue=eviction.queue,
+        beneficiary_queue=eviction.beneficiary_queue, lost=eviction.lost,
+        not_before=None if not_before is None else format_time(not_before),
+    )  # fmt: skip
+
+
+def eviction_of(entry: EvictionEntry) -> Eviction:
+    """Give an entry as the model has it."""
+    return Eviction(
+        at=micros(entry.at) or 0, workload=entry.workload, task=entry.task, cause=entry.cause,
+        beneficiary=entry.beneficiary, from_node=entry.from_node, to_node=entry.to_node, labels=entry.labels,
+        queue=entry.queue, beneficiary_queue=entry.beneficiary_queue, lost=entry.lost,
+    )  # fmt: skip
+
+
+def write(entries: Iterable[EvictionEntry]) -> str:
+    """Write entries, one a line."""
+    return "".join(_ENCODER.encode(entry).decode() + "\n" for entry in entries)
+
+
+def parse(text: str) -> tuple[list[EvictionEntry], int]:
+    """Read entries; gives also how many lines could not be read."""
+    found, bad = [], 0
+    for line in text.splitlines():
+        try:
+            entry = _DECODER.decode(line)
+            found.append(entry) if micros(entry.at) is not None else None
+            bad += micros(entry.at) is None
+        except msgspec.MsgspecError:
+            bad += 1
+    return found, bad
+
+
+def happened(entries: Iterable[EvictionEntry], alive: Container[str]) -> list[EvictionEntry]:
+    """Leave out what was announced and never done. ``alive``: uids of pods that are there and do not terminate."""
+    return [entry for entry in entries if entry.uid not in alive]
+
+
+def pasts(entries: Iterable[EvictionEntry]) -> dict[tuple[str, str], EvictionHistory]:
+    """Give by workload and its uid when it was evicted last, and until when it is not requeued again."""
+    found: dict[tuple[str, str], EvictionHistory] = {}
+    for entry in entries:
+        key = entry.workload, entry.workload_uid
+        before = found.get(key, EvictionHistory())
+        at, until = micros(entry.at), micros(entry.not_before)
+        found[key] = EvictionHistory(
+            max(filter(None, (before.last_evicted_at, at)), default=None),
+            max(filter(None, (before.not_before, until)), default=None),
+        )
+    return found

@@ -1,0 +1,191 @@
+"""What is said of a workload beside its pods: pod groups of several makers, Jobs, and metadata of other owners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes.read.values import read
+from tenure.model.entries import EntryKind
+from tenure.model.records import fields_of
+from tenure.model.report import BAD
+from tenure.model.workload import Workload
+
+POD_GROUP, KAI_GROUP = "PodGroup", "KAI PodGroup"
+NATIVE_GROUP, NATIVE_WORKLOAD = "scheduling.k8s.io PodGroup", "scheduling.k8s.io Workload"
+
+_FIELDS = frozenset(
+    {
+        "queue", "priority", "preemptible", "minMember", "subGroups", "minSubGroup", "topology",
+        "stalenessGracePeriod", "expectedRuntime", "requeueDelay", "preemptionDelay", "checkpoint", "allowPreemption",
+        "allowPreemptionUntil", "evictionNotice",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDeclaration:
+    """What is said of a workload as a whole. ``values`` are attributes of a `Workload`."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    priority_class: str = ""
+    uid: str = ""
+    created_at: int | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    succeeded: int = 0
+    problems: tuple[str, ...] = ()
+    kind: str = ""
+
+
+@cache
+def _entry() -> EntryKind:
+    return EntryKind(Workload, [f for f in fields_of(Workload) if f.key in _FIELDS], name="PodGroup")
+
+
+def pod_group(item: api.ApiObject) -> GroupDeclaration:
+    """Give what one of Tenure's own pod groups says."""
+    spec = item.spec if isinstance(item.spec, dict) else {}
+    plain = {key: value for key, value in spec.items() if key != "priorityClassName"}
+    return _said(item, plain, str(spec.get("priorityClassName") or ""), POD_GROUP)
+
+
+def kai_group(item: api.ApiObject) -> GroupDeclaration:
+    """Give what one of KAI's pod groups says."""
+    spec = item.spec if isinstance(item.spec, dict) else {}
+    plain: dict[str, Any] = {key: spec[key] for key in ("queue", "minMember") if spec.get(key)}
+    if spec.get("preemptibility") in ("preemptible", "non-preemptible"):
+        plain["preemptible"] = spec["preemptibility"] == "preemptible"
+    if (topology := _kai_topology(spec)) is not None:
+        plain["topology"] = topology
+    groups = [g for g in spec.get("subGroups") or () if isinstance(g, dict)]
+    tree = _kai_tree(groups, None)
+    if tree:
+        plain["subGroups"] = tree
+        plain.pop("minMember", None)
+        if spec.get("minSubGroup"):
+            plain["minSubGroup"] = spec["minSubGroup"]
+    lost = len(groups) - _count(tree)
+    if lost:
+        problem = f"spec.subGroups: {lost} are below none that is there, or there twice; they are left out"
+        return _said(item, plain, str(spec.get("priorityClassName") or ""), KAI_GROUP, problem)
+    return _said(item, plain, str(spec.get("priorityClassName") or ""), KAI_GROUP)
+
+
+def _kai_topology(said: Mapping[str, Any]) -> dict[str, Any] | None:
+    constraint = said.get("topologyConstraint")
+    if not isinstance(constraint, dict):
+        return None
+    levels = {
+        "required": constraint.get("requiredTopologyLevel"),
+        "preferred": constraint.get("preferredTopologyLevel"),
+    }
+    return {key: level for key, level in levels.items() if level} or None
+
+
+def _kai_tree(groups: list[dict[str, Any]], parent: str | None) -> list[dict[str, Any]]:
+    """Give the tree of subgroups below one, of which each names the one above it; a name counts once."""
+    found = {}
+    for group in groups:
+        name = str(group.get("name"))
+        if (group.get("parent") or None) != parent or name in found:
+            continue
+        made: dict[str, Any] = {"name": name}
+        below = _kai_tree([g for g in groups if g.get("name") != name], name)
+        if below:
+            made["subGroups"] = below
+        least = "minSubGroup" if below else "minMember"
+        if group.get(least) is not None:
+            made[least] = group[least]
+        if (topology := _kai_topology(group)) is not None:
+            made["topology"] = topology
+        found[name] = made
+    return list(found.values())
+
+
+def _count(tree: list[dict[str, Any]]) -> int:
+    return sum(1 + _count(node.get("subGroups", [])) for node in tree)
+
+
+def native_group(item: api.ApiObject) -> GroupDeclaration:
+    """Give what a PodGroup of ``scheduling.k8s.io`` says: how many start together, and its priority."""
+    return _native(item, item.spec, NATIVE_GROUP)
+
+
+def native_workload(item: api.ApiObject) -> tuple[tuple[str, str, str], GroupDeclaration] | None:
+    """Give which owner (namespace, kind, name) a Workload of ``scheduling.k8s.io`` describes, and what it says.
+
+    None where it names no owner, or has several kinds of groups: then it is said by the PodGroups made of it.
+    """
+    spec = item.spec if isinstance(item.spec, dict) else {}
+    owner, templates = spec.get("controllerRef"), spec.get("podGroupTemplates")
+    if not isinstance(owner, dict) or not isinstance(templates, list) or len(templates) != 1:
+        return None
+    whose = item.metadata.namespace, str(owner.get("kind")), str(owner.get("name"))
+    return whose, _native(item, templates[0], NATIVE_WORKLOAD)
+
+
+def _native(item: api.ApiObject, said: Any, kind: str) -> GroupDeclaration:
+    spec = said if isinstance(said, dict) else {}
+    policy = spec.get("schedulingPolicy")
+    gang = policy.get("gang") if isinstance(policy, dict) else None
+    plain: dict[str, Any] = {"minMember": gang.get("minCount") if isinstance(gang, dict) else 1}
+    if spec.get("priority") is not None:
+        plain["priority"] = spec["priority"]
+    levels = spec.get("schedulingConstraints")
+    topology = levels.get("topology") if isinstance(levels, dict) else None
+    if isinstance(topology, list) and len(topology) == 1 and isinstance(topology[0], dict):
+        plain["topology"] = {"required": topology[0].get("key")}
+    return _said(item, plain, str(spec.get("priorityClassName") or ""), kind)
+
+
+def described(about: GroupDeclaration | None, by: GroupDeclaration) -> GroupDeclaration:
+    """Give what is said of an owner together with what its Workload says of it."""
+    base = about or GroupDeclaration()
+    return replace(
+        base,
+        values={**base.values, **by.values},
+        priority_class=by.priority_class,
+        problems=(*base.problems, *(f"{by.kind}: {line}" for line in by.problems)),
+    )
+
+
+def _said(item: api.ApiObject, plain: dict[str, Any], priority_class: str, kind: str, *more: str) -> GroupDeclaration:
+    values, problems = read(_entry(), plain)
+    meta = item.metadata
+    return GroupDeclaration(
+        values={} if values is BAD else values.values,
+        priority_class=priority_class,
+        uid=meta.uid,
+        created_at=api.micros(meta.creation_timestamp),
+        annotations=meta.annotations or {},
+        labels=meta.labels or {},
+        problems=(*problems, *more),
+        kind=kind,
+    )
+
+
+def job(item: api.Job) -> GroupDeclaration:
+    """Give what a Job says: as many as run in parallel start together."""
+    parallel = 1 if item.spec.parallelism is None else item.spec.parallelism
+    together = min(parallel, item.spec.completions or parallel)
+    return _owner(item.metadata, {"min_member": max(1, together)}, item.status.succeeded)
+
+
+def owner(item: api.ApiObject) -> GroupDeclaration:
+    """Give what the metadata of an owner says; its pods start one by one."""
+    return _owner(item.metadata, {}, 0)
+
+
+def _owner(meta: api.Meta, values: dict[str, Any], succeeded: int) -> GroupDeclaration:
+    return GroupDeclaration(
+        values=values,
+        uid=meta.uid,
+        created_at=api.micros(meta.creation_timestamp),
+        annotations={k: v for k, v in (meta.annotations or {}).items() if "/last-applied-configuration" not in k},
+        labels=meta.labels or {},
+        succeeded=succeeded,
+    )

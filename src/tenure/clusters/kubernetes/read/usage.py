@@ -1,0 +1,192 @@
+"""What nodes and pods really use: CPU and memory as the metrics API says, GPUs as an annotation of the pod says.
+
+The metrics API is asked now and then, and only where a setting needs it; where it is not served, nothing is known and
+nothing follows from that. For how long a node has been on its side of the threshold is kept in memory: whoever takes
+over begins anew, and acts later.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import msgspec
+
+from tenure.clusters.kubernetes.api import Meta
+from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.read.workloads import ObservedWorkload
+from tenure.model.node import Node
+from tenure.model.quantity import parse_quantity
+from tenure.model.resources import CPU, GPU, MEMORY
+
+METRICS: Final = "/apis/metrics.k8s.io/v1beta1"
+EVERY: Final = 30.0
+"""Seconds between two looks; metrics servers measure about as often."""
+
+FRESH: Final = 150_000_000
+"""µs after which a reading says nothing any more."""
+
+_Key = tuple[str, str]
+
+
+class _Container(msgspec.Struct):
+    usage: dict[str, str] = {}
+
+
+class _Measured(msgspec.Struct):
+    metadata: Meta
+    usage: dict[str, str] = {}
+    containers: list[_Container] = []
+
+
+class _List(msgspec.Struct):
+    items: list[_Measured] = []
+
+
+_DECODE: Final = msgspec.json.Decoder(_List).decode
+
+
+class UsageReading(NamedTuple):
+    """CPU (milli) and memory (bytes) in use, when that was read, and since when it is on its side of the threshold."""
+
+    amounts: dict[str, int]
+    at: int
+    is_hot: bool = False
+    since: int = 0
+
+
+class UsageCollector:
+    """The readings, taken in a thread of its own. ``trouble`` says why there are none; ``changed`` tells of news."""
+
+    def __init__(
+        self,
+        client: Client,
+        nodes: Mapping[str, Node],
+        changed: Callable[[], None],
+        *,
+        wall: Callable[[], int] = lambda: time.time_ns() // 1000,
+    ) -> None:
+        self.version = 0
+        self.trouble = ""
+        self.nodes: dict[str, UsageReading] = {}
+        self.pods: dict[_Key, UsageReading] = {}
+        self._client = client
+        self._known = nodes
+        self._changed = changed
+        self._wall = wall
+        self._share: float | None = None
+        self._wanted = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
+
+    def start(self) -> None:
+        """Begin, as soon as anybody wants it."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End."""
+        self._stopped.set()
+        self._wanted.set()
+
+    def want(self, share: float | None) -> None:
+        """Say from which share of its CPU on a node is hot; None where nobody needs to know."""
+        self._share = share
+        if share is None:
+            self._wanted.clear()
+            self.nodes, self.pods, self.trouble = {}, {}, ""
+        else:
+            self._wanted.set()
+
+    def _run(self) -> None:
+        while True:
+            self._wanted.wait()
+            if self._stopped.is_set():
+                return
+            self.read()
+            self._stopped.wait(EVERY)
+
+    def read(self) -> None:
+        """Ask the metrics API once."""
+        share, now = self._share, self._wall()
+        nodes, pods = self._listed("nodes"), self._listed("pods")
+        if nodes is None or pods is None or share is None:
+            return
+        self.trouble = ""
+        before = self.nodes
+        self.nodes = {m.metadata.name: self._reading(m, share, now) for m in nodes}
+        self.pods = {
+            (m.metadata.namespace, m.metadata.name): UsageReading(_sum([c.usage for c in m.containers]), now)
+            for m in pods
+        }
+        if any(r.is_hot or (name in before and before[name].is_hot) for name, r in self.nodes.items()):
+            self.version += 1
+            self._changed()
+
+    def _listed(self, what: str) -> list[_Measured] | None:
+        try:
+            return _DECODE(self._client.request("GET", f"{METRICS}/{what}")).items
+        except (ApiError, msgspec.MsgspecError) as error:
+            self.trouble = f"the metrics API cannot be read: {error}"
+            return None
+
+    def _reading(self, measured: _Measured, share: float, now: int) -> UsageReading:
+        name, amounts = measured.metadata.name, _sum([measured.usage])
+        node, before = self._known.get(name), self.nodes.get(name)
+        is_hot = node is not None and amounts.get(CPU, 0) > share * node.allocatable.get(CPU, 0)
+        goes_on = before is not None and before.is_hot == is_hot and now - before.at <= FRESH
+        return UsageReading(amounts, now, is_hot, before.since if goes_on and before is not None else now)
+
+    # -- what follows -----------------------------------------------------------------------------------------------
+
+    def of_nodes(self, nodes: tuple[Node, ...], now: int) -> tuple[Node, ...]:
+        """Give nodes with what they use."""
+        known = {name: r for name, r in self.nodes.items() if now - r.at <= FRESH}
+        if not known:
+            return nodes
+        return tuple(
+            replace(n, usage=known[n.name].amounts, usage_for=max(0, now - known[n.name].since))
+            if n.name in known
+            else n
+            for n in nodes
+        )
+
+    def of_workloads(self, found: Sequence[ObservedWorkload], now: int) -> list[ObservedWorkload]:
+        """Give workloads with what their tasks use."""
+        known = {key: r.amounts for key, r in self.pods.items() if now - r.at <= FRESH}
+        return [
+            _with_usage(made, known, now) if any(p.gpu_usage is not None or p.key in known for p in made.pods) else made
+            for made in found
+        ]
+
+
+def _with_usage(made: ObservedWorkload, known: Mapping[_Key, dict[str, int]], now: int) -> ObservedWorkload:
+    tasks = list(made.workload.tasks)
+    for number, pod in enumerate(made.pods):
+        usage = dict(known.get(pod.key, {}))
+        if pod.gpu_usage is not None:
+            usage[GPU] = pod.gpu_usage
+        if usage:
+            lasted = None if pod.gpu_usage_since is None else max(0, now - pod.gpu_usage_since)
+            tasks[number] = replace(tasks[number], usage=usage, usage_for=lasted)
+    return replace(made, workload=replace(made.workload, tasks=tuple(tasks)))
+
+
+def _sum(several: Sequence[Mapping[str, str]]) -> dict[str, int]:
+    """Add up amounts; what cannot be read counts as nothing."""
+    found: dict[str, int] = {}
+    for usage in several:
+        for resource in (CPU, MEMORY):
+            try:
+                found[resource] = found.get(resource, 0) + _amount(usage.get(resource, "0"), resource)
+            except ValueError:
+                continue
+    return found
+
+
+def _amount(text: str, resource: str) -> int:
+    """Read a quantity; metrics are finer than what is asked for, and are rounded up."""
+    part = {"n": 1_000_000, "u": 1_000}.get(text[-1:]) if resource == CPU else None
+    return parse_quantity(text, resource) if part is None else -(-int(text[:-1]) // part)

@@ -1,0 +1,268 @@
+"""From the pods of one group to a workload."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from tenure.clusters.kubernetes import keys
+from tenure.clusters.kubernetes.cache.handlers import GroupKey
+from tenure.clusters.kubernetes.cache.pod_records import BARE, DAEMON, MIRROR, OWN, TENURE, PodRecord
+from tenure.clusters.kubernetes.read.groups import GroupDeclaration
+from tenure.model.cluster import DEFAULT_QUEUE
+from tenure.model.duration import parse_duration
+from tenure.model.workload import Checkpoint, Phase, Task, TaskSpec, Workload
+
+HELD = "tenure-held"
+"""Scheduler of pods that are Tenure's and must not be touched: they hold room and belong to no queue."""
+
+ACTIVE = frozenset({Phase.BOUND, Phase.RUNNING})
+PLACED = frozenset({Phase.BOUND, Phase.RUNNING, Phase.TERMINATING})
+BARE_KIND = "Pod"
+"""``ownerKind`` of a pod that nobody recreates."""
+
+_INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
+_DIGITS = re.compile(r"(\d+)")
+_NOTHING = GroupDeclaration()
+_INTERVAL, _OVERHEAD = "tenure.dev/checkpoint-interval", "tenure.dev/restart-overhead"
+_PREEMPTIBLE = {
+    "tenure.dev/preemptible": {"true": True, "false": False},
+    "kai.scheduler/preemptibility": {"preemptible": True, "non-preemptible": False},
+}
+_ALLOW = "yunikorn.apache.org/allow-preemption"
+_SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+SYSTEM_PRIORITY = 2_000_000_000
+"""From here on priorities are those of ``system-cluster-critical`` and ``system-node-critical``."""
+
+
+class EvictionHistory(NamedTuple):
+    """What the log of evictions says of a workload. Times in µs since the epoch."""
+
+    last_evicted_at: int | None = None
+    not_before: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedWorkload:
+    """A workload, the pods behind its tasks in their order, and what about them could not be read."""
+
+    workload: Workload
+    pods: tuple[PodRecord, ...]
+    problems: tuple[str, ...] = ()
+
+
+def make(
+    key: GroupKey,
+    records: Iterable[PodRecord],
+    said: GroupDeclaration | None,
+    classes: Mapping[str, Any],
+    past: EvictionHistory,
+    now: int,
+    movable: Collection[str] = (),
+) -> ObservedWorkload:
+    """Make the workload of a group.
+
+    ``classes`` are the priority classes by name, ``movable`` the other schedulers whose pods the rescheduler may move.
+    """
+    namespace, kind, name, is_own = key
+    pods = _in_order(list(records))
+    about = said or _NOTHING
+    problems = [*about.problems, *(f"pod {p.name}: {line}" for p in pods for line in p.problems)]
+    tasks = _with_order([p.task for p in pods])
+    values: dict[str, Any] = dict(about.values)
+    scheduler = TENURE if is_own else pods[0].scheduler
+    if any(p.kept in (MIRROR, OWN) and p.task.phase in PLACED for p in pods):
+        scheduler = HELD
+    if scheduler != TENURE and scheduler not in movable:
+        foreign = _foreign(namespace, name, pods[0].uid, tasks, scheduler, min(p.created_at for p in pods))
+        return ObservedWorkload(foreign, tuple(pods), tuple(problems))
+    annotations = {**_common(pods), **about.annotations}
+    values["queue"] = values.get("queue") or _queue(about, pods)
+    values.setdefault("priority", _priority(about, pods, classes))
+    values.setdefault("preemptible", _preemptible(annotations, about, pods, problems))
+    if scheduler != TENURE:
+        values |= _of_others(values, pods)
+    if values.get("min_member") is None and "sub_groups" not in values:
+        values["min_member"] = _min_member(kind, about, pods)
+    if any(_says_no(classes.get(p.priority_class)) for p in pods):
+        values.setdefault("allow_preemption", False)
+    made = Workload(
+        **{**values, "checkpoint": _checkpoint(values.get("checkpoint"), annotations, pods, now, problems)},
+        name=name,
+        namespace=namespace,
+        uid=about.uid or pods[0].owner_uid or pods[0].uid,
+        tasks=tasks,
+        created_at=about.created_at or min(p.created_at for p in pods),
+        started_at=_least(p.started for p in pods if p.task.phase in ACTIVE),
+        stale_since=_least(p.stale_since for p in pods if p.task.phase in ACTIVE),
+        last_evicted_at=past.last_evicted_at,
+        requeue_not_before=past.not_before,
+        owner_kind=_owner_kind(kind, pods),
+        scheduler_name=scheduler,
+        annotations={k: v for k, v in annotations.items() if "/" in k and k not in keys.WRITTEN},
+    )
+    return ObservedWorkload(_with_succeeded(made, about), tuple(pods), tuple(problems))
+
+
+def held(made: ObservedWorkload, why: str) -> ObservedWorkload:
+    """Let a workload that cannot be decided about hold the room that it has, and nothing more."""
+    placed = [(p, t) for p, t in zip(made.pods, made.workload.tasks, strict=False) if t.phase in PLACED]
+    tasks = tuple(replace(t, devices=(), spec=replace(t.spec, gpu_share=None), sub_group=None) for _, t in placed)
+    old = made.workload
+    workload = _foreign(old.namespace, old.name, old.uid, tasks, HELD, old.created_at)
+    return ObservedWorkload(workload, tuple(p for p, _ in placed), (*made.problems, why))
+
+
+def _foreign(namespace: str, name: str, uid: str, tasks: tuple[Task, ...], scheduler: str, created_at: int) -> Workload:
+    """Give a workload that only holds room."""
+    return Workload(
+        name=name,
+        namespace=namespace,
+        uid=uid,
+        tasks=tasks,
+        queue=DEFAULT_QUEUE,
+        scheduler_name=scheduler,
+        created_at=created_at,
+        min_member=1,
+    )
+
+
+def _of_others(values: Mapping[str, Any], pods: Sequence[PodRecord]) -> dict[str, Any]:
+    """Give what is different for pods of another scheduler: no queue, and no priority but the system's spares them."""
+    said = values["preemptible"]
+    spared = values["priority"] >= SYSTEM_PRIORITY or any(p.annotations.get(_SAFE) == "false" for p in pods)
+    return {"queue": DEFAULT_QUEUE, "preemptible": not spared if said is None else said}
+
+
+def _in_order(pods: list[PodRecord]) -> list[PodRecord]:
+    """Sort pods: by their index where they have one, then by age, then by name with numbers as numbers."""
+    return sorted(pods, key=_place)
+
+
+def _place(pod: PodRecord) -> tuple[Any, ...]:
+    index = next((pod.labels[k] for k in _INDEX_LABELS if k in pod.labels), "")
+    own = pod.task.order if pod.task.order is not None else 0
+    number = int(index) if index.isdecimal() else -1
+    return own, number, pod.created_at, natural(pod.name), pod.uid
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Give a sort key by which ``a-2`` comes before ``a-10``."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name)]
+
+
+def _with_order(tasks: list[Task]) -> tuple[Task, ...]:
+    if all(t.order is None for t in tasks):
+        return tuple(tasks)
+    return tuple(t if t.order is not None else replace(t, order=0) for t in tasks)
+
+
+def _queue(about: GroupDeclaration, pods: Sequence[PodRecord]) -> str:
+    own = next((about.labels[k] for k in keys.QUEUE_LABELS if about.labels.get(k)), "")
+    return own or next((p.queue for p in pods if p.queue), "") or DEFAULT_QUEUE
+
+
+def _priority(about: GroupDeclaration, pods: Sequence[PodRecord], classes: Mapping[str, Any]) -> int:
+    named = classes.get(about.priority_class)
+    if about.priority_class and named is not None and named.value is not None:
+        return int(named.value)
+    return max(p.priority for p in pods)
+
+
+def _preemptible(
+    annotations: Mapping[str, str], about: GroupDeclaration, pods: Sequence[PodRecord], problems: list[str]
+) -> bool | None:
+    if any(p.kept == DAEMON for p in pods):
+        return False
+    for key, meanings in _PREEMPTIBLE.items():
+        labelled = about.labels.get(key) or next((p.labels[key] for p in pods if key in p.labels), None)
+        text = annotations.get(key) or labelled
+        if text in meanings:
+            return meanings[text]
+        if text:
+            problems.append(f"{key}: {text[:60]!r} is none of {', '.join(meanings)}")
+    return None
+
+
+def _min_member(kind: str, about: GroupDeclaration, pods: Sequence[PodRecord]) -> int | None:
+    """Give how many start together: as annotated, as the Job says, one for what an owner replaces one by one."""
+    stated = about.annotations.get(keys.MIN_MEMBER, "")
+    if stated.isdecimal() and int(stated) > 0:
+        return int(stated)
+    annotated = [p.min_member for p in pods if p.min_member is not None]
+    if annotated:
+        return max(annotated)
+    if kind == "group":
+        owned = any(p.kept != BARE for p in pods)
+        going = (Phase.TERMINATING, Phase.FAILED)
+        return max(1, sum(p.task.phase not in going for p in pods)) if owned else None
+    return 1
+
+
+def _says_no(priority_class: Any) -> bool:
+    return priority_class is not None and (priority_class.metadata.annotations or {}).get(_ALLOW) == "false"
+
+
+def _checkpoint(
+    given: Checkpoint | None, annotations: Mapping[str, str], pods: Sequence[PodRecord], now: int, problems: list[str]
+) -> Checkpoint | None:
+    """Give what is known of checkpoints: of those that pods report the oldest; one that lies ahead counts as none."""
+    last = _least(p.checkpoint for p in pods if p.task.phase in ACTIVE and (p.checkpoint or 0) <= now)
+    interval, overhead = (_duration(annotations, key, problems) for key in (_INTERVAL, _OVERHEAD))
+    base = given or Checkpoint()
+    found = Checkpoint(
+        interval=interval or base.interval,
+        last_at=last if last is not None else base.last_at,
+        restart_overhead=base.restart_overhead if overhead is None else overhead,
+    )
+    return None if found == Checkpoint() else found
+
+
+def _duration(annotations: Mapping[str, str], key: str, problems: list[str]) -> int | None:
+    text = annotations.get(key)
+    if text is None:
+        return None
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        problems.append(f"annotation {key}: {error}")
+        return None
+
+
+def _least(times: Iterable[int | None]) -> int | None:
+    return min((t for t in times if t is not None), default=None)
+
+
+def _common(pods: Sequence[PodRecord]) -> dict[str, str]:
+    """Give the annotations of a single pod for its workload; of several, only what all of them say."""
+    first = pods[0].annotations
+    if len(pods) == 1 or all(p.annotations is first or p.annotations == first for p in pods):
+        return dict(first)
+    return {k: v for k, v in first.items() if all(p.annotations.get(k) == v for p in pods)}
+
+
+def _owner_kind(kind: str, pods: Sequence[PodRecord]) -> str | None:
+    if any(p.kept == DAEMON for p in pods):
+        return "DaemonSet"
+    if any(p.kept == BARE for p in pods):
+        return BARE_KIND
+    return None if kind == "group" else kind
+
+
+def _with_succeeded(workload: Workload, about: GroupDeclaration) -> Workload:
+    """Let tasks that succeeded count although their pods are gone: as many as the core may need of them."""
+    there = sum(t.phase is Phase.SUCCEEDED for t in workload.tasks)
+    missing = min(about.succeeded - there, (workload.min_member or 0) - 1)
+    if missing <= 0:
+        return workload
+    ordered = workload.tasks[0].order is not None
+    gone = tuple(
+        Task(name=f"{workload.name}-succeeded-{i}", spec=_GONE, phase=Phase.SUCCEEDED, order=0 if ordered else None)
+        for i in range(missing)
+    )
+    return replace(workload, tasks=(*workload.tasks, *gone))
+
+
+_GONE = TaskSpec()

@@ -1,0 +1,1 @@
+"""Writing to the API server: plans, events, conditions, and the eviction log."""

@@ -1,0 +1,319 @@
+"""Carrying plans out on an API server.
+
+The order is that of the specification: what has to survive is written before what it is about. Each write says what it
+is about, so that it counts once and only where the plan saw the truth; one that is refused is left out, and the next
+cycle plans anew. Between any two writes the process may end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
+
+from tenure.clusters.kubernetes import keys
+from tenure.clusters.kubernetes.cache import pod_records
+from tenure.clusters.kubernetes.cache.informers import InformerCache
+from tenure.clusters.kubernetes.cache.pod_records import PodRecord
+from tenure.clusters.kubernetes.client.requests import STRATEGIC, ApiError, Client
+from tenure.clusters.kubernetes.read import eviction_log
+from tenure.clusters.kubernetes.read.nominations import ReplacementNomination
+from tenure.clusters.kubernetes.read.observe import Observed
+from tenure.clusters.kubernetes.read.workloads import ACTIVE
+from tenure.clusters.kubernetes.write import eviction_log_writer, patches
+from tenure.clusters.kubernetes.write.queue_status import QueueStatuses
+from tenure.clusters.record import logged
+from tenure.engine.plan import EVICTING, Plan, PlanStep
+from tenure.model.duration import format_time
+from tenure.model.workload import Nomination, Workload
+
+T = TypeVar("T")
+
+IN_FLIGHT = 16
+"""Writes at a time."""
+
+_GONE = 404
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A write that was refused: what, of which workload and task, and why."""
+
+    action: str
+    workload: str
+    task: str
+    error: ApiError
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a plan: the steps that were carried out, and those that were not."""
+
+    done: list[PlanStep] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    skipped: list[PlanStep] = field(default_factory=list)
+
+
+class Actor:
+    """Carries plans out. ``allowed`` is asked before each write, and raises where this process may write no more."""
+
+    def __init__(
+        self,
+        client: Client,
+        informers: InformerCache,
+        *,
+        in_flight: int = IN_FLIGHT,
+        allowed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.client = client
+        self.informers = informers
+        self.allowed = allowed
+        self.logbook = eviction_log_writer.EvictionLogWriter(client, informers, allowed)
+        self.statuses = QueueStatuses(client, informers)
+        self._pool = ThreadPoolExecutor(in_flight, thread_name_prefix="write")
+
+    def close(self) -> None:
+        """Finish what is under way, and begin nothing more."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def carry_out(self, plan: Plan, observed: Observed) -> Outcome:
+        """Carry out all steps of a plan that was made of what was observed."""
+        outcome = Outcome()
+        plan = _with_pods(plan, observed)
+        workloads = {w.key: w for w in observed.cluster.workloads}
+        self.allowed()
+        self.statuses.write(plan, observed)
+        self._keep_promises(plan, observed, outcome)
+        self._expire(plan, observed, outcome)
+        self._mark_stale(plan, observed, outcome)
+        self._bind(plan, observed, workloads, outcome)
+        evictions = self._promise(plan, observed, outcome)
+        self._announce(plan, observed, outcome)
+        if evictions:
+            self._evict(self._rehearse(evictions, observed, outcome), plan, observed, workloads, outcome)
+        return outcome
+
+    def evict(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
+        """Carry out the evictions of a plan and nothing else of it."""
+        workloads = {w.key: w for w in observed.cluster.workloads}
+        steps = [s for s in plan.steps if s.action == "evict"]
+        self._evict(self._rehearse(steps, observed, outcome), plan, observed, workloads, outcome)
+
+    def refusals(self, plan: Plan, observed: Observed) -> list[Failure]:
+        """Ask of each eviction of a plan whether it would be allowed; none is made."""
+        asked = Outcome()
+        steps = [s for s in plan.steps if s.action == "evict"]
+        self._all(lambda step: self._try(step, observed), steps, asked, note=False)
+        return asked.failures
+
+    # -- placing ----------------------------------------------------------------------------------------------------
+
+    def _bind(self, plan: Plan, observed: Observed, workloads: dict[str, Workload], outcome: Outcome) -> None:
+        started, nodes = set(plan.started), self.informers.nodes.nodes
+
+        def bind(step: PlanStep) -> None:
+            pod = observed.pod(step.workload, step.task_index)
+            start = plan.now if step.workload in started else workloads[step.workload].started_at
+            if step.node not in nodes:
+                raise ApiError(_GONE, "NotFound", f"node {step.node} is gone")
+            self.client.create(patches.pod_path(pod, "binding"), patches.binding(pod, step, start))
+            self.informers.pods.assume(pod, pod_records.bound(pod, step.node, step.devices, plan.now, start))
+
+        self._all(bind, [s for s in plan.steps if s.action == "bind"], outcome)
+
+    def _promise(self, plan: Plan, observed: Observed, outcome: Outcome) -> list[PlanStep]:
+        """Write nominations; gives the evictions that may follow: not those for whom a promise could not be written."""
+        evictions = [s for s in plan.steps if s.action == "evict"]
+        moved = {(s.workload, s.task_index) for s in plan.steps if s.action in EVICTING}
+        leaving: dict[tuple[str | None, str], list[str]] = {}
+        for step in plan.steps:
+            if step.action not in EVICTING:
+                continue
+            pod = observed.pod(step.workload, step.task_index)
+            leaving.setdefault((step.beneficiary, step.node), []).append(pod.uid)
+        promises = [s for s in plan.steps if s.action == "nominate" and (s.workload, s.task_index) not in moved]
+
+        def nominate(step: PlanStep) -> None:
+            pod = observed.pod(step.workload, step.task_index)
+            nominated_tasks = Nomination(node=step.node, devices=step.devices, at=plan.now)
+            needs = leaving.get((step.workload, step.node), ())
+            self._patch(pod, patches.nomination(pod, nominated_tasks, needs=needs))
+            self.informers.pods.assume(pod, pod_records.nominated(pod, nominated_tasks))
+
+        before = len(outcome.failures)
+        self._all(nominate, promises, outcome)
+        broken = {f.workload for f in outcome.failures[before:]}
+        outcome.skipped += [s for s in evictions if s.beneficiary in broken]
+        return [s for s in evictions if s.beneficiary not in broken]
+
+    def _keep_promises(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
+        """Hand places on to the replacements of what was moved, and take back promises that cannot be kept."""
+        decided = {observed.pod(s.workload, s.task_index).uid for s in plan.steps}
+        due = [_Due(p) for p in observed.promises.broken if p.uid not in decided]
+        due += [_Due(p.pod, p) for p in observed.promises.landings if p.pod.uid not in decided]
+
+        def settle(due: _Due) -> None:
+            pod, landing = due.pod, due.landing
+            if landing is None:
+                self._patch(pod, patches.no_nomination(pod))
+                self.informers.pods.assume(pod, pod_records.nominated(pod, None))
+            else:
+                told = landing.nomination
+                self._patch(pod, patches.nomination(pod, told, replaces=landing.replaces))
+                self.informers.pods.assume(pod, pod_records.landed(pod, told, landing.replaces))
+
+        steps = [
+            PlanStep("promise", f"{d.pod.namespace}/{d.pod.group[1]}", d.pod.name, "", n, -1) for n, d in enumerate(due)
+        ]
+        self._all(lambda step: settle(due[step.task_index]), steps, outcome)
+
+    def _expire(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
+        again = {(s.workload, s.task_index) for s in plan.steps if s.action in ("nominate", "bind")}
+
+        def give_up(step: PlanStep) -> None:
+            pod = observed.pod(step.workload, step.task_index)
+            self._patch(pod, patches.no_nomination(pod))
+            self.informers.pods.assume(pod, pod_records.nominated(pod, None))
+
+        given_up = [PlanStep("expire", key, "", "", task, -1) for key, task in plan.expired if (key, task) not in again]
+        self._all(give_up, given_up, outcome)
+
+    def _mark_stale(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
+        marks = []
+        going = {(s.workload, s.task_index) for s in plan.steps if s.action in EVICTING}
+        for key, since in plan.stale.items():
+            for number, pod in enumerate(observed.pods[key]):
+                if (key, number) in going:
+                    continue  # it needs no mark, and its eviction is of the version that was seen
+                if (since is not None and pod.task.phase in ACTIVE and pod.stale_since is None) or (
+                    since is None and pod.stale_since is not None
+                ):
+                    marks.append(PlanStep("stale", key, pod.name, "", number, -1, leaves_at=since or 0))
+
+        def mark(step: PlanStep) -> None:
+            pod = observed.pod(step.workload, step.task_index)
+            value = format_time(step.leaves_at) if step.leaves_at else None
+            self._patch(pod, patches.annotation(pod, keys.STALE_SINCE, value))
+
+        self._all(mark, marks, outcome)
+
+    # -- evicting ---------------------------------------------------------------------------------------------------
+
+    def _announce(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
+        """Write notices, with where the pods are to land, and withdraw those that no longer pay."""
+        landings = {(s.workload, s.task_index): s for s in plan.steps if s.action == "nominate"}
+
+        def announce(step: PlanStep) -> None:
+            pod = observed.pod(step.workload, step.task_index)
+            if step.action == "withdraw":
+                self._patch(pod, patches.no_notice(pod))
+            else:
+                landing = landings.get((step.workload, step.task_index))
+                self._patch(pod, patches.notice(pod, step, landing, plan.now))
+
+        self._all(announce, [s for s in plan.steps if s.action in ("notice", "withdraw")], outcome)
+        withdrawn = {(s.workload, s.task) for s in plan.steps if s.action == "withdraw"}
+        if withdrawn:
+            self.logbook.forget(withdrawn)
+
+    def _rehearse(self, steps: list[PlanStep], observed: Observed, outcome: Outcome) -> list[PlanStep]:
+        """Ask of each eviction of a set whether it would be allowed: a set of which one is refused is left alone."""
+        sets: dict[str, list[PlanStep]] = {}
+        for step in steps:
+            sets.setdefault(step.beneficiary or f"\0{step.workload}", []).append(step)
+
+        before = len(outcome.failures)
+        self._all(
+            lambda step: self._try(step, observed), [s for s in steps if len(sets[_set_of(s)]) > 1], outcome, note=False
+        )
+        refused = {(f.workload, f.task) for f in outcome.failures[before:]}
+        broken = {name for name, members in sets.items() if any((s.workload, s.task) in refused for s in members)}
+        outcome.skipped += [s for s in steps if _set_of(s) in broken]
+        return [s for s in steps if _set_of(s) not in broken]
+
+    def _try(self, step: PlanStep, observed: Observed) -> None:
+        """Make an eviction without effect."""
+        pod = observed.pod(step.workload, step.task_index)
+        self.client.create(patches.pod_path(pod, "eviction"), patches.eviction(pod, pod.version, dry=True))
+
+    def _evict(
+        self, steps: list[PlanStep], plan: Plan, observed: Observed, workloads: dict[str, Workload], outcome: Outcome
+    ) -> None:
+        if not steps:
+            return
+        entries = [self._entry(step, plan, observed, workloads) for step in steps]
+        self.logbook.add(entries, plan.now, observed)
+
+        def evict(step: PlanStep) -> None:
+            pod = observed.pod(step.workload, step.task_index)
+            marked = self._patch(pod, patches.target(pod, step, plan.now))
+            self.client.create(patches.pod_path(pod, "eviction"), patches.eviction(pod, patches.version_of(marked)))
+            self.informers.pods.assume(pod, pod_records.evicted(pod, plan.now))
+            with suppress(ApiError):  # it goes, whether it still says why or not
+                self._patch(pod, patches.target_again(pod, step, plan.now))
+
+        before = len(outcome.failures)
+        self._all(evict, steps, outcome)
+        failed = outcome.failures[before:]
+        known = {(f.workload, f.task) for f in failed if f.error.is_refusal}
+        unknown = {(f.workload, f.task) for f in failed if not f.error.is_refusal}
+        self.logbook.doubt([e for e in entries if (e.workload, e.task) in unknown])
+        if known:
+            self.logbook.remove([e for e in entries if (e.workload, e.task) in known])
+
+    def _entry(
+        self, step: PlanStep, plan: Plan, observed: Observed, workloads: dict[str, Workload]
+    ) -> eviction_log.EvictionEntry:
+        pod = observed.pod(step.workload, step.task_index)
+        not_before = plan.requeue.not_before.get(step.workload)
+        uid = "" if pod.kept == pod_records.BARE else observed.uids[step.workload]
+        return eviction_log.entry_of(logged(step, workloads, plan.now), pod.uid, uid, not_before)
+
+    # -- all of them ------------------------------------------------------------------------------------------------
+
+    def _patch(self, pod: PodRecord, body: dict[str, Any]) -> bytes:
+        return self.client.patch(patches.pod_path(pod, "status"), body, STRATEGIC)
+
+    def _all(
+        self, write: Callable[[PlanStep], None], steps: Sequence[PlanStep], outcome: Outcome, *, note: bool = True
+    ) -> None:
+        """Make one write for each step, several at a time; what is refused is noted, and the others go on."""
+
+        def attempt(step: PlanStep) -> ApiError | None:
+            self.allowed()
+            try:
+                write(step)
+            except ApiError as error:
+                return error
+            return None
+
+        for step, error in zip(steps, self._in_parallel(attempt, steps), strict=True):
+            if error is not None:
+                outcome.failures.append(Failure(step.action, step.workload, step.task, error))
+            elif note:
+                outcome.done.append(step)
+
+    def _in_parallel(self, write: Callable[[PlanStep], T], steps: Sequence[PlanStep]) -> Iterable[T]:
+        return map(write, steps) if len(steps) == 1 else self._pool.map(write, steps)
+
+
+class _Due(NamedTuple):
+    pod: PodRecord
+    landing: ReplacementNomination | None = None
+
+
+def _with_pods(plan: Plan, observed: Observed) -> Plan:
+    """Leave out steps of tasks that only stand in for pods that are expected."""
+    steps = [s for s in plan.steps if observed.has_pod(s.workload, s.task_index)]
+    expired = [(key, task) for key, task in plan.expired if observed.has_pod(key, task)]
+    return (
+        plan
+        if len(steps) == len(plan.steps) and expired == plan.expired
+        else replace(plan, steps=steps, expired=expired)
+    )
+
+
+def _set_of(step: PlanStep) -> str:
+    return step.beneficiary or f"\0{step.workload}"

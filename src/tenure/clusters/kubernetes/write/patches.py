@@ -1,0 +1,156 @@
+"""The single writes that a plan is made of: paths and bodies, each with what must still hold for it to count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from tenure.clusters.kubernetes import keys
+from tenure.clusters.kubernetes.cache.pod_records import PodRecord
+from tenure.engine.plan import PlanStep
+from tenure.model.duration import format_time
+from tenure.model.workload import Nomination
+
+PREEMPTION: Final = "PreemptionByScheduler"
+"""Reason of the condition ``DisruptionTarget`` of what a scheduler evicts."""
+
+
+def pod_path(pod: PodRecord, subresource: str = "") -> str:
+    """Give the path of a pod, or of a subresource of it."""
+    path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+    return f"{path}/{subresource}" if subresource else path
+
+
+def binding(pod: PodRecord, step: PlanStep, started: int | None) -> dict[str, Any]:
+    """Give a binding: it counts for this pod alone, and carries when its workload started and which GPUs it has."""
+    annotations = {}
+    if started is not None:
+        annotations[keys.STARTED] = format_time(started)
+    if step.devices:
+        annotations[keys.DEVICES] = ",".join(map(str, step.devices))
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid, "annotations": annotations},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": step.node},
+    }
+
+
+def nomination(
+    pod: PodRecord, nominated_tasks: Nomination, *, replaces: str = "", needs: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Give the change by which a pod is promised a place.
+
+    ``replaces`` is the uid of the pod that it stands in for, ``needs`` are those of the pods that go for it.
+    """
+    node, devices, at = nominated_tasks.node, nominated_tasks.devices, nominated_tasks.at
+    note: dict[str, Any] = {"node": node, "at": format_time(at)}
+    if devices:
+        note["devices"] = list(devices)
+    if replaces:
+        note["replaces"] = replaces
+    if needs:
+        note["needs"] = list(needs)
+    return _status(pod, {keys.NOMINATION: _text(note)}, {"nominatedNodeName": node})
+
+
+def no_nomination(pod: PodRecord) -> dict[str, Any]:
+    """Give the change by which a promise is given up."""
+    return _status(pod, {keys.NOMINATION: None}, {"nominatedNodeName": None})
+
+
+def target(pod: PodRecord, step: PlanStep, now: int) -> dict[str, Any]:
+    """Give the change that marks a pod before its eviction: why, for whom, and where it lands."""
+    note = {
+        "cause": step.cause, "for": step.beneficiary, "at": format_time(now), "to": step.to, "reason": step.reason,
+    }  # fmt: skip
+    said = {key: value for key, value in note.items() if value is not None}
+    return _status(pod, {keys.EVICTION: _text(said), keys.NOTICE: None}, {"conditions": [_disrupted(step, now)]})
+
+
+def target_again(pod: PodRecord, step: PlanStep, now: int) -> dict[str, Any]:
+    """Give the change that restores the reason, which the Eviction API replaces by its own."""
+    return {"metadata": {"uid": pod.uid}, "status": {"conditions": [_disrupted(step, now)]}}
+
+
+def _disrupted(step: PlanStep, now: int) -> dict[str, Any]:
+    whom = f" for {step.beneficiary}" if step.beneficiary else ""
+    return {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": PREEMPTION,
+        "message": f"tenure: evicted{whom} ({step.cause})",
+        "lastTransitionTime": format_time(now // 1_000_000 * 1_000_000),
+    }
+
+
+def eviction(pod: PodRecord, version: str, *, dry: bool = False) -> dict[str, Any]:
+    """Give an eviction of this very pod, as it was when it was decided about."""
+    conditions = {"uid": pod.uid, "resourceVersion": version}
+    options: dict[str, Any] = {"preconditions": conditions}
+    if dry:
+        options["dryRun"] = ["All"]
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod.name, "namespace": pod.namespace},
+        "deleteOptions": options,
+    }
+
+
+def notice(pod: PodRecord, step: PlanStep, landing: PlanStep | None, now: int) -> dict[str, Any]:
+    """Give the change by which an eviction is announced; ``landing`` says where the pod is to go."""
+    note: dict[str, Any] = {
+        "deadline": format_time(step.deadline),
+        "cause": step.cause,
+        "at": format_time(step.notice_at if step.notice_at >= 0 else now),
+    }
+    if step.beneficiary is not None:
+        note["for"] = step.beneficiary
+    if landing is not None:
+        note |= {"to": landing.node, "devices": list(landing.devices)}
+    return _status(pod, {keys.NOTICE: _text(note)}, {})
+
+
+def no_notice(pod: PodRecord) -> dict[str, Any]:
+    """Give the change by which a notice is withdrawn."""
+    return _status(pod, {keys.NOTICE: None}, {})
+
+
+def annotation(pod: PodRecord, key: str, value: str | None) -> dict[str, Any]:
+    """Give the change of one annotation of a pod."""
+    return {"metadata": {"uid": pod.uid, "annotations": {key: value}}}
+
+
+def waiting(pod: PodRecord, reason: str, message: str, now: int) -> dict[str, Any]:
+    """Give the change that says why a pod waits."""
+    condition = {
+        "type": "PodScheduled", "status": "False", "reason": reason, "message": message,
+        "lastTransitionTime": format_time(now // 1_000_000 * 1_000_000),
+    }  # fmt: skip
+    return {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+
+
+def version_of(answer: bytes) -> str:
+    """Give the resourceVersion of the object in an answer."""
+    return msgspec.json.decode(answer, type=_Answer).metadata.resource_version
+
+
+class _AnswerMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Answer(msgspec.Struct):
+    metadata: _AnswerMeta
+
+
+def _status(pod: PodRecord, annotations: dict[str, str | None], status: dict[str, Any]) -> dict[str, Any]:
+    """Change annotations and status in one write; it counts for this very pod, as it was when it was decided about."""
+    metadata = {"uid": pod.uid, "resourceVersion": pod.version, "annotations": annotations}
+    return {"metadata": metadata, "status": status}
+
+
+def _text(note: dict[str, Any]) -> str:
+    return msgspec.json.encode(note).decode()

@@ -1,0 +1,249 @@
+"""What could be taken from a queue that is over its max, and what may not be, with the reason.
+
+A gang's surplus is taken task by task, everything else of a workload as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from operator import add
+
+from tenure.engine.cost import cost, rate
+from tenure.engine.queues import Amount
+from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
+from tenure.engine.workloads import BOUND, RUNNING, SUCCEEDED, TaskState, WorkloadState
+from tenure.ledger.entries import LinearBound
+from tenure.shields.min_runtime import resolve
+from tenure.shields.opt_out import last_resort
+from tenure.shields.plugins import EvictionPlugins
+from tenure.shields.policy import disabled
+from tenure.shields.preemptibility import preemptibility
+from tenure.victims.pieces import pieces_of, stage_two
+
+DAEMON_SET = "daemon-set"
+_NEVER: dict[str | None, str] = {"DaemonSet": "a DaemonSet", "Node": "its node"}
+"""Owners whose pods are never victims: they are bound to the node that they run on."""
+
+
+Tier = tuple[bool, int]
+
+
+@dataclass(slots=True, eq=False)
+class EvictionUnit:
+    """Tasks that go together. ``amount`` by row; ``last``: how many of them are a last resort.
+
+    ``compound``: it holds other choices of the same workload, its surplus or a subgroup; ``whole``: all that runs.
+    ``tier`` says what is considered first: work that has not opted out, then lower priority.
+    """
+
+    workload: WorkloadState
+    tasks: tuple[TaskState, ...]
+    amount: Amount
+    last: int
+    tier: Tier
+    whole: bool = True
+    compound: bool = False
+    rank: tuple[object, ...] = ()
+    cost: int = -1
+
+    @property
+    def age(self) -> tuple[int, int, int, str]:
+        """Say what comes first of two that are equal otherwise: the younger, then the last in the order of tasks."""
+        workload = self.workload
+        start = workload.created_at if workload.started_at is None else workload.started_at
+        return -start, -workload.created_at, -self.tasks[-1].index, workload.key
+
+
+@dataclass(slots=True)
+class UnitPool:
+    """All takes below one queue, and the workloads that are held back."""
+
+    takes: list[EvictionUnit] = field(default_factory=list)
+    refused: list[tuple[WorkloadState, Refusal]] = field(default_factory=list)
+
+
+class UnitCandidates:
+    """Makes pools; what is known of a workload is found once per cycle."""
+
+    def __init__(self, session: Session, plugins: EvictionPlugins, most: int | None = None) -> None:
+        self.session = session
+        self.plugins = plugins
+        self.most = most
+        self._protected: dict[int, int] = {}
+        self._rates: dict[int, float] = {}
+        self._closed: dict[int, Refusal | None] = {}
+        self._open: dict[int, bool] = {}
+        self._by_cost = session.settings.victims == "cost"
+        self._left_out: dict[tuple[TaskState, ...], Refusal] = {}
+        self._by_leaf: dict[int, list[WorkloadState]] = {}
+        for workload in session.workloads.values():
+            if workload.leaf >= 0:
+                self._by_leaf.setdefault(workload.leaf, []).append(workload)
+
+    def pool(self, leaves: Iterable[int], rows: Sequence[int]) -> UnitPool:
+        """Give what could be taken from these leaves that holds something of one of the rows."""
+        pool = UnitPool()
+        for leaf in leaves:
+            is_open = self._is_open(leaf)
+            for workload in self._by_leaf.get(leaf, ()):
+                if is_open and len(workload.tasks) == 1 and self._consider_alone(workload, rows, pool):
+                    continue
+                if workload.occupied():
+                    self._consider(workload, rows, pool)
+        for take in [t for t in pool.takes if t.tasks in self._left_out]:
+            pool.takes.remove(take)
+            pool.refused.append((take.workload, self._left_out[take.tasks]))
+        pool.refused.sort(key=lambda r: r[0].key)
+        return pool
+
+    def leave_out(self, take: EvictionUnit, refusal: Refusal) -> None:
+        """Let no later pool hold a take."""
+        self._left_out[take.tasks] = refusal
+
+    @property
+    def guarded(self) -> bool:
+        """Whether a set of takes has to be shown to plugins as a whole; what bounds it otherwise is known here."""
+        return bool(self.plugins.others) or any(self._protected.values())
+
+    def bounds(self, takes: Sequence[EvictionUnit]) -> tuple[list[TaskState], list[LinearBound]]:
+        """Give the tasks of takes, each once, and what disruption budgets say of them, by their number there."""
+        budgets = self.plugins.budgets
+        if not budgets.active:
+            return [], []
+        tasks = list(dict.fromkeys(t for take in takes for t in take.tasks))
+        return tasks, budgets.rows(self.session, "quota", None, tasks)
+
+    def price(self, take: EvictionUnit) -> int:
+        """Give what taking it costs, in millionths of a weighted resource-second."""
+        if take.cost < 0:
+            tasks = take.tasks
+            take.cost = self.price_of(tasks[0]) if len(tasks) == 1 else sum(map(self.price_of, tasks))
+        return take.cost
+
+    def price_of(self, task: TaskState) -> int:
+        """Give what evicting one task costs; what tasks that ask for the same cost in a second is found once."""
+        if task.cls.milli is not None:
+            return cost(self.session, task)
+        weight = self._rates.get(task.cls.id)
+        if weight is None:
+            weight = self._rates[task.cls.id] = rate(self.session, task)
+        return cost(self.session, task, weight)
+
+    def rank(self, take: EvictionUnit) -> tuple[object, ...]:
+        """Order takes of one leaf: lower priority, cheaper (or younger, as the settings say), cores last, younger."""
+        if not take.rank:
+            workload, price = take.workload, take.cost if take.cost >= 0 else self.price(take)
+            created = workload.created_at
+            age = -(created if workload.started_at is None else workload.started_at)
+            order = (price,) if self._by_cost else stage_two(self.session.settings, price, age)
+            number = len(take.tasks)
+            take.rank = (
+                workload.priority, *order, take.whole, number, age, -created, -take.tasks[-1].index, workload.key,
+            )  # fmt: skip
+        return take.rank
+
+    def protected_until(self, workload: WorkloadState) -> int:
+        """When the minimum runtime of a workload ends or ended, in µs since the epoch; -1 if it has none."""
+        if not self._minimum(workload.leaf):
+            return -1
+        return self.plugins.min_runtime.protected_until(self.session, "quota", -1, workload)
+
+    def _consider_alone(self, workload: WorkloadState, rows: Sequence[int], pool: UnitPool) -> bool:
+        """Do as `_consider` does for a single task about which nothing is special, in a fraction of the time.
+
+        Gives False where something is. To be asked only in leaves where nothing is refused.
+        """
+        model, root, task = workload.model, workload.root, workload.tasks[0]
+        if workload.fixed or model.owner_kind in _NEVER or root.minimum < 1 or root.children:
+            return False
+        if task.phase is RUNNING or task.phase is BOUND:
+            amount = task.cls.amount_at(task.node, self.session.nodes)
+            for row in rows:
+                if amount[row] > 0:
+                    last = last_resort(self.session, task)
+                    pool.takes.append(EvictionUnit(workload, (task,), amount, int(last), (last, workload.priority)))
+                    break
+        return True
+
+    def _consider(self, workload: WorkloadState, rows: Sequence[int], pool: UnitPool) -> None:
+        refusal = self._refuse(workload)
+        helpful = [t for t in self._takes(workload) if any(t.amount[row] > 0 for row in rows)]
+        if not helpful:
+            return
+        if refusal is not None:
+            pool.refused.append((workload, refusal))
+            if not refusal.core_only:
+                return
+            helpful = [t for t in helpful if not t.whole and not t.compound]
+        elif self.most is not None and any(len(t.tasks) > self.most for t in helpful):
+            text = f"{workload.key} has more tasks than may be evicted in one cycle ({self.most})"
+            pool.refused.append((workload, Refusal("max-evictions-per-cycle", text)))
+            helpful = [t for t in helpful if len(t.tasks) <= self.most]
+        pool.takes += helpful
+
+    def _refuse(self, workload: WorkloadState) -> Refusal | None:
+        owner = _NEVER.get(workload.model.owner_kind)
+        if owner is not None:
+            return Refusal(DAEMON_SET, f"{workload.key} belongs to {owner}, and is never evicted for a quota")
+        refusal = preemptibility(workload) or self._disabled(workload.leaf)
+        if refusal is None and self._minimum(workload.leaf):
+            refusal = self.plugins.min_runtime.filter(self.session, "quota", None, workload)
+        if refusal is None and self.plugins.others:
+            refusal = self.plugins.ask_others(self.session, "quota", None, workload)
+        return refusal
+
+    def _is_open(self, leaf: int) -> bool:
+        """Whether nothing in a leaf is refused that does not say so itself."""
+        found = self._open.get(leaf)
+        if found is None:
+            found = self._open[leaf] = not (self._disabled(leaf) or self._minimum(leaf) or self.plugins.others)
+        return found
+
+    def _disabled(self, leaf: int) -> Refusal | None:
+        """Refuse everything in a leaf from which nothing is taken."""
+        if leaf not in self._closed:
+            self._closed[leaf] = disabled(self.session.queues, leaf)
+        return self._closed[leaf]
+
+    def _minimum(self, leaf: int) -> int:
+        """Minimum runtime that holds in a leaf; mostly none does."""
+        if leaf not in self._protected:
+            self._protected[leaf] = resolve(self.session.settings, self.session.queues, "quota", -1, leaf)
+        return self._protected[leaf]
+
+    def _takes(self, workload: WorkloadState) -> list[EvictionUnit]:
+        root = workload.root
+        if not root.children and sum(t.active for t in root.tasks) <= root.minimum:
+            tasks = tuple(t for t in workload.tasks if t.node >= 0 and t.active and t.phase is not SUCCEEDED)
+            return [self._take(workload, tasks)]
+        pieces = pieces_of(self.session, workload, frozenset(), core=True)
+        several = len(pieces) > 1
+        return [
+            self._take(
+                workload,
+                tuple(t for t in p.tasks if t.active),
+                whole=p.whole,
+                compound=several and (p.whole or p.group),
+            )
+            for p in pieces
+        ]
+
+    def _take(
+        self, workload: WorkloadState, tasks: tuple[TaskState, ...], *, whole: bool = True, compound: bool = False
+    ) -> EvictionUnit:
+        session = self.session
+        last = sum(last_resort(session, task) for task in tasks)
+        return EvictionUnit(
+            workload, tasks, amount_of(session, tasks), last, (last > 0, workload.priority), whole, compound
+        )
+
+
+def amount_of(session: Session, tasks: Iterable[TaskState]) -> Amount:
+    """Give what placed tasks hold, by row."""
+    amount: Amount | None = None
+    for task in tasks:
+        own = task.cls.amount_at(task.node, session.nodes)
+        amount = own if amount is None else tuple(map(add, amount, own))
+    return amount if amount is not None else (0,) * len(session.queues.resources)

@@ -1,0 +1,26 @@
+"""Plays sets through, unless it is known beforehand that the candidates would have their places back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenure.engine.refusal import Refusal
+from tenure.engine.workloads import WorkloadState
+from tenure.requeue.known_returns import KnownReturns
+from tenure.victims.dry_run import NO_ROOM, AcceptedSet, DryRuns, in_stages
+from tenure.victims.pieces import Piece
+from tenure.victims.rules import CauseRules
+
+
+class RequeueDryRuns(DryRuns):
+    """As `DryRuns`; ``returns`` is what is known as long as nothing is committed, None where nothing is."""
+
+    returns: KnownReturns | None = None
+
+    def _play(self, contender: WorkloadState, pieces: Sequence[Piece], rules: CauseRules) -> AcceptedSet | Refusal:
+        if not pieces or self.returns is None or not self.returns.certain(contender, pieces):
+            return super()._play(contender, pieces, rules)
+        assert contender.step is not None
+        victims = list(dict.fromkeys(p.workload for p in pieces))
+        refusal = self._ask(in_stages(self.session, pieces, contender.step.amount), victims, rules, [])
+        return refusal or Refusal(NO_ROOM, "with these victims gone the room would go back to them")

@@ -1,0 +1,131 @@
+"""Several candidates together, for a contender whom no single one could help: growing beginnings of their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenure.engine.workloads import WorkloadState
+from tenure.requeue.attempts import RequeueAttempts
+from tenure.requeue.candidates import RequeueCandidate
+from tenure.requeue.classes import ContenderClass
+from tenure.requeue.memory import SearchPosition
+from tenure.requeue.prefilter import CandidatePrefilter
+from tenure.victims.dry_run import AcceptedSet
+from tenure.victims.pieces import Piece
+from tenure.victims.room_bounds import RoomDemand
+
+Gives = tuple[list[Piece], list[Piece]]
+"""What a candidate gives gently, and at most."""
+
+
+class MultiVictimSearch:
+    """The search for sets, as prospects are; ``most`` candidates go together at most."""
+
+    def __init__(self, attempts: RequeueAttempts, prospects: CandidatePrefilter) -> None:
+        self.attempts = attempts
+        self.session = attempts.session
+        self.prospects = prospects
+        self.most = attempts.session.settings.requeue.max_candidates
+
+    def run(self, cls: ContenderClass, start: SearchPosition | None) -> None:
+        """Requeue the first set that pays for the first of a class; ``start``: where to go on with it."""
+        candidates = self.prospects.together(cls, self.most) if self.most > 1 else []
+        contender = self.attempts.ready(cls, self.prospects.need(cls)) if candidates else None
+        if contender is not None:
+            self._try(cls, contender, candidates, start)
+
+    def _try(
+        self,
+        cls: ContenderClass,
+        contender: WorkloadState,
+        candidates: Sequence[RequeueCandidate],
+        start: SearchPosition | None,
+    ) -> None:
+        """Requeue the smallest beginning of the order that will do for a contender."""
+        need = self.prospects.need(cls)
+        chosen, gives = self._choose(contender, candidates)
+        if not need.met([p for _, whole in gives for p in whole]):
+            return
+        attempts = [(2 * size + which, size, which) for size in range(2, len(chosen) + 1) for which in (0, 1)]
+        for number, size, which in attempts:
+            if start is not None and number < start.size:
+                continue
+            pieces = [p for pair in gives[:size] for p in pair[which]]
+            if which and pieces == [p for pair in gives[:size] for p in pair[0]]:
+                continue
+            spared = start.spared if start is not None and number == start.size else ()
+            paying = self._paying(contender, need, pieces, SearchPosition(contender.key, size=number, spared=spared))
+            if paying is not None:
+                self.attempts.commit(cls, contender, chosen[:size], self._reprieved(contender, chosen[:size], paying))
+                return
+            if self.attempts.cut is not None:
+                return
+
+    def _choose(
+        self, contender: WorkloadState, candidates: Sequence[RequeueCandidate]
+    ) -> tuple[list[RequeueCandidate], list[Gives]]:
+        """Take the first candidates that give something to a contender."""
+        chosen: list[RequeueCandidate] = []
+        found: list[Gives] = []
+        for candidate in candidates:
+            gives = None if candidate.done else self._gives(contender, candidate)
+            if gives is not None:
+                chosen.append(candidate)
+                found.append(gives)
+                if len(chosen) == self.most:
+                    break
+        return chosen, found
+
+    def _gives(self, contender: WorkloadState, candidate: RequeueCandidate) -> Gives | None:
+        options = [o for o in candidate.options(self.session) if self.attempts.allowed(contender, candidate, o)]
+        if not options:
+            return None
+        surplus = [p for o in options if len(o) == 1 and not o[0].whole and not o[0].group for p in o]
+        return surplus or options[-1], options[-1]
+
+    def _paying(
+        self, contender: WorkloadState, need: RoomDemand, pieces: Sequence[Piece], position: SearchPosition
+    ) -> list[Piece] | None:
+        """Give what of a set pays, without those who would win their place back or are as deserving; or None."""
+        kept = [p for p in pieces if p.workload.key not in position.spared]
+        while kept and need.met(kept) and self.attempts.spend(position):
+            verdict = self.attempts.verdict(contender, kept)
+            if isinstance(verdict, AcceptedSet):
+                return kept
+            rest = [p for p in kept if p.workload.key != verdict.about]
+            if len(rest) == len(kept):
+                return None
+            kept = rest
+            position = position._replace(spared=(*position.spared, verdict.about))
+        return None
+
+    def _reprieved(
+        self, contender: WorkloadState, candidates: Sequence[RequeueCandidate], pieces: Sequence[Piece]
+    ) -> list[Piece]:
+        """Give back every candidate that is not needed, the last first, then every task of surplus."""
+        kept = self._spared(contender, candidates, pieces)
+        for candidate in candidates:
+            own = [p for p in kept if p.workload is candidate.workload]
+            others = [p for p in kept if p.workload is not candidate.workload]
+            for option in candidate.options(self.session) if own and own[0].whole else []:
+                gentler = [*others, *option]
+                allowed = not option[0].whole and self.attempts.allowed(contender, candidate, option)
+                if allowed and self.attempts.pays(contender, gentler):
+                    kept = gentler
+                    break
+        if any(not p.whole for p in kept):
+            kept = self.attempts.fewer(contender, kept)
+        return self._spared(contender, candidates, kept)
+
+    def _spared(
+        self, contender: WorkloadState, candidates: Sequence[RequeueCandidate], pieces: Sequence[Piece]
+    ) -> list[Piece]:
+        """Give candidates back until none can be: who goes last may have been what kept another from going free."""
+        kept, before = list(pieces), -1
+        while before != len(kept):
+            before = len(kept)
+            for candidate in reversed(candidates):
+                rest = [p for p in kept if p.workload is not candidate.workload]
+                if rest and len(rest) < len(kept) and self.attempts.pays(contender, rest):
+                    kept = rest
+        return kept

@@ -1,0 +1,1 @@
+"""Independent checkers of plans: they share no code with what makes plans."""

@@ -1,0 +1,1 @@
+"""Heuristic plans: beam search, local search and repair."""

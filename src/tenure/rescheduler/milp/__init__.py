@@ -1,0 +1,1 @@
+"""Exact plans: the mixed-integer program, its bounds and the solver's process."""

@@ -1,0 +1,325 @@
+"""A session as a problem of the planner: what may be moved, at which cost, and where everything may land."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+
+from tenure.engine.classes import TaskClass
+from tenure.engine.cost import MICRO, cost
+from tenure.engine.nodes import FREE_DEVICES
+from tenure.engine.session import Session
+from tenure.engine.workloads import RUNNING, SubgroupState, TaskState, WorkloadState
+from tenure.model.duration import format_time
+from tenure.rescheduler.memory import CAUSE, MoveMemory, moves_of
+from tenure.rescheduler.problem.cooldown import resting
+from tenure.rescheduler.problem.definition import Ints, Mask, MoveBound, MoveProblem, PendingMembers
+from tenure.rescheduler.problem.devices import Devices, by_device
+from tenure.rescheduler.problem.domains import gathered
+from tenure.rescheduler.problem.utilization import NodeUtilization, with_utilization
+from tenure.shields.opt_out import last_resort
+from tenure.shields.plugins import EvictionPlugins
+from tenure.shields.policy import disabled
+from tenure.shields.preemptibility import preemptibility
+from tenure.shields.recreated import DAEMON_SET
+from tenure.shields.short import below_core
+from tenure.victims.state import EvictionState
+
+Kind = tuple[TaskClass, bytes | None]
+"""What tasks of one class of a problem have in common: what they ask for, and the nodes that their group's topology
+leaves, if it requires any.
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProblemView:
+    """A problem, and what its numbers stand for.
+
+    ``asks`` has, for each entry of `Problem.asks`, the tasks that wait (none for a node to be emptied). ``relaxed``
+    says that parts of devices, or constraints between tasks, are not in the problem: its bound holds all the same,
+    but a plan has to be tried on the session. ``devices`` are those of each shape, where they are told apart.
+    """
+
+    problem: MoveProblem
+    tasks: tuple[TaskState, ...]
+    classes: tuple[TaskClass, ...]
+    asks: tuple[tuple[TaskState, ...], ...]
+    relaxed: bool
+    devices: Devices = ()
+
+
+class MovableTasks:
+    """The tasks that may be moved, for one pass of the action."""
+
+    def __init__(self, state: EvictionState, memory: MoveMemory) -> None:
+        self.state = state
+        self.session = state.session
+        now = self.session.now
+        self.rests = {k: at for k, at in resting(self.session, moves_of(self.session, memory)).items() if at > now}
+
+    def tasks(self, contenders: Sequence[WorkloadState], drained: int | None = None) -> list[TaskState]:
+        """Give all tasks that may be moved for all of these contenders, workload by workload.
+
+        ``drained``: the node that is to be emptied; on what is there only budgets that name the cause have a say.
+        """
+        found: list[TaskState] = []
+        for key in sorted(self.session.workloads):
+            workload = self.session.workloads[key]
+            if workload in contenders or not self._open(workload):
+                continue
+            found += self._allowed(workload, contenders, drained)
+        return found
+
+    def _open(self, workload: WorkloadState) -> bool:
+        state = self.state
+        return (
+            workload.leaf >= 0
+            and workload.occupied()
+            and workload.key not in state.evicted
+            and workload.model.owner_kind != DAEMON_SET
+            and preemptibility(workload) is None
+            and below_core(workload) is None
+            and disabled(self.session.queues, workload.leaf) is None
+        )
+
+    def _allowed(
+        self, workload: WorkloadState, contenders: Sequence[WorkloadState], drained: int | None
+    ) -> list[TaskState]:
+        plugins: EvictionPlugins = self.state.plugins
+        forced = [t for t in workload.tasks if t.node == drained]
+        running = [t for t in workload.tasks if t.phase is RUNNING and not t.fresh]
+        still = {t for t in running if (workload.key, t.name) in self.rests}
+        if any(last_resort(self.session, t) for t in running):
+            return []
+        surplus_only = False
+        for contender in contenders or (None,):
+            refusal = plugins.filter(self.session, CAUSE, contender, workload, forced=forced)
+            if refusal is not None and not refusal.core_only:
+                return []
+            surplus_only |= refusal is not None
+        beyond = surplus(workload)
+        surplus_only |= any(t not in beyond for t in still)  # of a core, one moves alone or all do
+        return [t for t in running if t not in still and (t in beyond or not surplus_only)]
+
+
+def why_still(movable: MovableTasks, task: TaskState, drained: int) -> str:
+    """Say why a task stays on a node that is to be emptied."""
+    workload, state = task.workload, movable.state
+    until = movable.rests.get((workload.key, task.name))
+    told = {
+        "it belongs to the node, by a DaemonSet": workload.model.owner_kind == DAEMON_SET,
+        "another scheduler has bound it": workload.leaf < 0,
+        "its workload has lost something else in this cycle": workload.key in state.evicted,
+        "it does not run yet": task.phase is not RUNNING,
+        f"it was moved lately, and rests until {format_time(until or 0)}": until is not None,
+    }
+    return next((why for why, holds in told.items() if holds), None) or _shielded(movable, workload, drained)
+
+
+def _shielded(movable: MovableTasks, workload: WorkloadState, drained: int) -> str:
+    """Say which shield keeps a workload that runs from being moved off a node that is to be emptied."""
+    state = movable.state
+    refusal = preemptibility(workload) or disabled(state.session.queues, workload.leaf) or below_core(workload)
+    if refusal is None and any(last_resort(state.session, t) for t in workload.tasks if t.phase is RUNNING):
+        return "its workload asked to be spared"
+    forced = [t for t in workload.tasks if t.node == drained]
+    refusal = refusal or state.plugins.filter(state.session, CAUSE, None, workload, forced=forced)
+    return "another task of its core rests" if refusal is None else refusal.message
+
+
+def held(movable: MovableTasks, contenders: Sequence[WorkloadState]) -> Counter[str]:
+    """Count the running tasks that may not be moved for these contenders, by what holds them."""
+    free, state = set(movable.tasks(contenders)), movable.state
+    found: Counter[str] = Counter()
+    for _, workload in sorted(state.session.workloads.items()):
+        if workload.leaf < 0 or workload in contenders:
+            continue
+        for task in workload.tasks:
+            if task.phase is RUNNING and task not in free:
+                found[_holder(movable, task, contenders)] += 1
+    return found
+
+
+def _holder(movable: MovableTasks, task: TaskState, contenders: Sequence[WorkloadState]) -> str:
+    """Give the name of what holds a task."""
+    workload, state = task.workload, movable.state
+    if workload.model.owner_kind == DAEMON_SET:
+        return DAEMON_SET
+    if any((workload.key, t.name) in movable.rests for t in workload.tasks):
+        return "settle"
+    refusal = preemptibility(workload) or disabled(state.session.queues, workload.leaf) or below_core(workload)
+    for contender in contenders:
+        refusal = refusal or state.plugins.filter(state.session, CAUSE, contender, workload)
+    return "opt-out" if refusal is None else refusal.shield
+
+
+def surplus(workload: WorkloadState) -> set[TaskState]:
+    """Give the tasks that a running workload has beyond its core: the last ones in their order."""
+    if workload.root.children:
+        return set()
+    active = [t for t in workload.tasks if t.active]
+    return set(active[workload.root.minimum :])
+
+
+def view(
+    state: EvictionState,
+    movable: Sequence[TaskState],
+    contenders: Sequence[WorkloadState],
+    emptied: Sequence[int] = (),
+    cooled: Mapping[int, int] | None = None,
+    *,
+    apart: bool = True,
+) -> ProblemView:
+    """Write a session as a problem.
+
+    Parameters
+    ----------
+    state
+        The session and its shields.
+    movable
+        Tasks that may be moved.
+    contenders
+        Workloads whose next steps are to be placed.
+    emptied
+        Nodes that all movable tasks have to leave.
+    cooled
+        Nodes that are hot, and the millicores by which they are to be cooled.
+    apart
+        Whether devices are told apart where some of them are in use by parts.
+    """
+    session, nodes = state.session, state.session.nodes
+    waiting = gathered(session, contenders)
+    forced = {t for t in movable if t.node in emptied}
+    own = [own_domain(session, t, t.node) for t in movable]
+    kinds = [(t.cls, None if d is None else d.tobytes()) for t, d in zip(movable, own, strict=True)]
+    domains = dict(zip(kinds, own, strict=True))
+    asked: list[Kind] = [(t.cls, None) for _, (t, *_) in waiting.members]
+    number = {kind: i for i, kind in enumerate(dict.fromkeys([*kinds, *asked]))}
+    classes = [cls for cls, _ in number]
+    parts = any(cls.milli is not None for cls in classes)
+    rows = [r for r in range(nodes.rows) if not (parts and nodes.resources[r] == FREE_DEVICES)]
+    ask = np.array([_takes(cls, rows, session) for cls in classes], np.int64).reshape(len(classes), len(rows))
+    free = nodes.room[nodes.rows :][rows].copy()
+    closed = (free < 0).any(axis=0)
+    np.maximum(free, 0, out=free)
+    allowed = np.array([cls.static for cls in classes], bool).reshape(len(classes), len(nodes)) & ~closed
+    draining = np.array([n.drain for n in nodes.nodes], bool)
+    draining[list(emptied)] = True
+    allowed &= ~draining
+    for kind, domain in domains.items():
+        if domain is not None:
+            allowed[number[kind]] &= domain
+    asks = [
+        PendingMembers(group=group, cls=number[same[0].cls, None], count=len(same)) for group, same in waiting.members
+    ]
+    places = list(waiting.domains)
+    where = np.array([t.node for t in movable], np.int64)
+    cls_of = np.array([number[kind] for kind in kinds], np.int64)
+    for node in emptied:
+        hole = free[:, node] + ask[cls_of[where == node]].sum(axis=0)
+        asks.append(PendingMembers(group=len(places), cls=len(ask), count=1))
+        places.append(np.zeros(len(nodes), np.int64))
+        ask = np.vstack([ask, hole])
+        allowed = np.vstack([allowed, np.arange(len(nodes)) == node])
+    real = free
+    free, ask, units = _reduced(free, ask, [np.bincount(cls_of, minlength=len(ask)), _asked(asks, len(ask))])
+    problem = MoveProblem(
+        free=free, ask=ask, allowed=allowed, shapes=tuple((c,) for c in range(len(ask))), cls=cls_of,
+        shape=cls_of.copy(), node=where,
+        cost=np.array([max(1, -(-cost(session, t) // MICRO)) for t in movable], np.int64),
+        unit=units_of(movable), asks=tuple(asks),
+        domain=np.array(places, np.int64).reshape(len(places), len(nodes)),
+        families=tuple(waiting.families), bounds=tuple(_bounds(state, movable, contenders, forced=forced)),
+        resources=tuple(nodes.resources[r] for r in rows), nodes=tuple(nodes.names), units=units, real=real,
+    )  # fmt: skip
+    utilization = NodeUtilization(session) if session.settings.rescheduler.hot_nodes.enabled else None
+    if utilization is not None and utilization.known:
+        problem, origin = with_utilization(problem, movable, utilization, cooled or {})
+        classes = [classes[c] for c in origin if c < len(classes)]
+    members = tuple(tuple(same) for _, same in waiting.members)
+    relaxed = parts or any(t.terms is not None for t in movable) or any(t.terms is not None for m in members for t in m)
+    told = by_device(session, problem, movable, classes) if parts and apart else None
+    problem, devices = told or (problem, ())
+    return ProblemView(problem, tuple(movable), tuple(classes), members, relaxed, devices)
+
+
+def own_domain(session: Session, task: TaskState, node: int) -> Mask | None:
+    """Nodes under the topology that a task's groups require, given that it is on ``node``; None where none do.
+
+    A task that moves stays with its group: the others would have to go along else.
+    """
+    group: SubgroupState | None = task.group
+    found: Mask | None = None
+    while group is not None:
+        required = group.topology.required if group.topology is not None else None
+        if required is not None:
+            numbers, _ = session.nodes.labels.domains(required)
+            mask = np.asarray(numbers == numbers[node], bool)
+            found = mask if found is None else found & mask
+        group = group.parent
+    return found
+
+
+def _takes(cls: TaskClass, rows: Sequence[int], session: Session) -> Ints:
+    """What one task takes; of a part of a GPU that differs by node, the least, so that the bound holds."""
+    takes = cls.ask.copy()
+    if cls.milli is not None:
+        parts = cls.milli[cls.milli > 0]
+        takes[session.nodes.gpu_row] += int(parts.min()) * cls.devices if len(parts) else 0
+    return takes[list(rows)]
+
+
+def _asked(asks: Sequence[PendingMembers], classes: int) -> Ints:
+    counts = np.zeros(classes, np.int64)
+    for ask in asks:
+        counts[ask.cls] += ask.count
+    return counts
+
+
+def _reduced(free: Ints, ask: Ints, counts: Sequence[Ints]) -> tuple[Ints, Ints, tuple[int, ...]]:
+    """Divide each resource by what all asks have in common, and cut off room that nobody could use.
+
+    The solver reckons in floating point: small whole numbers keep it exact.
+    """
+    units = [max(1, gcd(*[int(a) for a in ask[:, row]])) if len(ask) else 1 for row in range(ask.shape[1])]
+    scale = np.array(units, np.int64)
+    small = ask // scale
+    number = np.sum(counts, axis=0)
+    most = (small * number[:, None]).sum(axis=0) + small.max(axis=0, initial=0)
+    return np.minimum(free // scale[:, None], most[:, None]), small, tuple(units)
+
+
+def units_of(movable: Sequence[TaskState]) -> Ints:
+    """Number the cores: of each, one task moves alone or all do."""
+    numbers: dict[str, int] = {}
+    core = Counter(t.workload.key for t in movable if t not in surplus(t.workload))
+    found = []
+    for task in movable:
+        key = task.workload.key
+        alone = core[key] <= 1 or task in surplus(task.workload)
+        found.append(-1 if alone else numbers.setdefault(key, len(numbers)))
+    return np.array(found, np.int64)
+
+
+def _bounds(
+    state: EvictionState,
+    movable: Sequence[TaskState],
+    contenders: Sequence[WorkloadState],
+    *,
+    forced: Collection[TaskState],
+) -> list[MoveBound]:
+    """Budgets that hold for these tasks, whoever of the contenders they are moved for."""
+    budgets = state.plugins.budgets
+    rows = [
+        row
+        for contender in (contenders or (None,))
+        for row in budgets.rows(state.session, CAUSE, contender, movable, forced=forced)
+    ]
+    return [
+        MoveBound(name=r.rule, weights=r.weights, limit=r.bound, concurrent=r.concurrent, message=r.message)
+        for r in rows
+    ]

@@ -1,0 +1,99 @@
+"""Why no moves can make room: proofs that need no search, in a sentence (spec: plans)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tenure.rescheduler.milp.cover_bounds import NEVER, CoverBounds
+from tenure.rescheduler.problem.definition import Ints, MoveProblem
+from tenure.rescheduler.problem.utilization import NAME as HEAT
+
+
+def why_never(problem: MoveProblem, covers: Sequence[CoverBounds]) -> str:
+    """Give the reason why the asks can never all be placed by moves; empty if none was found."""
+    for cover in covers:
+        reason = _too_large(problem, cover)
+        if reason:
+            return reason
+    return _too_much(problem)
+
+
+def _too_large(problem: MoveProblem, cover: CoverBounds) -> str:
+    """Whether too few members fit even if everything that may be moved had left."""
+    if cover.total[-1] < NEVER:
+        return ""
+    fit = int(np.minimum(cover.most, cover.ask.count).sum())
+    where, amount, name = _largest_hole(problem, cover)
+    hole = f"the largest hole is {amount:g} {name} on {where}" if where else "no node that it may use has any room"
+    if cover.most.max(initial=0) > 0:
+        hole = f"{min(fit, cover.ask.count)} of {cover.ask.count} would fit at once; {hole}"
+    return f"even if every movable pod moved, {hole}"
+
+
+def _largest_hole(problem: MoveProblem, cover: CoverBounds) -> tuple[str, float, str]:
+    """The node with most room for a member, of the resource that is shortest."""
+    scale = _scale(problem)
+    emptied = _real(problem).copy()
+    np.add.at(emptied.T, problem.node, problem.takes() * scale)
+    shape = problem.shapes[cover.ask.cls][0]
+    usable = np.flatnonzero(problem.allowed[shape] & (problem.domain[cover.ask.group] >= 0))
+    if not len(usable):
+        return "", 0.0, ""
+    asked = problem.ask[shape] * scale
+    rows = np.flatnonzero(asked > 0)
+    parts = emptied[rows][:, usable] / asked[rows][:, None]
+    best = int(usable[parts.min(axis=0).argmax()])
+    scarce = int(rows[(emptied[rows, best] / asked[rows]).argmin()])
+    name = problem.resources[scarce] if problem.resources else f"resource {scarce}"
+    amount, unit = readable(name, int(emptied[scarce, best]))
+    return problem.nodes[best] if problem.nodes else str(best), amount, unit
+
+
+def _too_much(problem: MoveProblem) -> str:
+    """Whether all free room together is less than what is asked: moves make no room in all."""
+    wanted: Ints = np.zeros(problem.free.shape[0], np.int64)
+    for ask in problem.asks:
+        shapes = list(problem.shapes[ask.cls])
+        wanted += ask.count * problem.ask[shapes].min(axis=0)
+    free = np.maximum(problem.free, 0).sum(axis=1)
+    if any(len(shapes) > 1 for shapes in problem.shapes):  # a task that changes its shape changes what is free
+        return ""
+    for row in np.flatnonzero(wanted > free).tolist():
+        name = problem.resources[row] if problem.resources else f"resource {row}"
+        if name == "free devices":
+            continue
+        have = int(np.maximum(_real(problem)[row], 0).sum())
+        return too_little(name, have, int(wanted[row] * _scale(problem)[row]))
+    return ""
+
+
+def too_little(name: str, have: int, need: int) -> str:
+    """Say that all nodes together have less free of a resource than is asked; amounts in units of the node table."""
+    free, unit = readable(name, have)
+    asked, _ = readable(name, need)
+    return f"moving makes no room in all: {free:g} {unit} are free on all nodes together, and {asked:g} are asked"
+
+
+def _scale(problem: MoveProblem) -> Ints:
+    return np.array(problem.units or [1] * problem.free.shape[0], np.int64)
+
+
+def _real(problem: MoveProblem) -> Ints:
+    return problem.free if problem.real is None else problem.real
+
+
+def readable(name: str, amount: int) -> tuple[float, str]:
+    """Turn an amount of the node table into one for people: whole GPUs, cores, GiB."""
+    if name == "nvidia.com/gpu":
+        return amount / 1000, "GPUs"
+    if name == "free devices":
+        return float(amount), "GPUs"
+    if name == "cpu":
+        return amount / 1000, "CPUs"
+    if name == HEAT:
+        return amount / 1000, "CPUs of use below hot"
+    if name == "memory":
+        return round(amount / 2**30, 2), "GiB of memory"
+    return float(amount), name

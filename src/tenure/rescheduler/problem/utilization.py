@@ -1,0 +1,121 @@
+"""Nodes whose CPU is really in use, as one more resource of a problem: what lands must make no node hot (spec 7).
+
+What a node may take on is `hot` of its capacity less what is in use there by its last reading, and less what is on its
+way to it. What a task brings along is what it was last seen to use, else what it asks for. A node without a reading
+takes anything: it cannot become hot as far as anybody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tenure.engine.nodes import UNLIMITED
+from tenure.engine.session import Session
+from tenure.engine.workloads import BOUND, TaskState
+from tenure.model.resources import CPU
+from tenure.rescheduler.problem.definition import Ints, MoveProblem, PendingMembers
+
+NAME = "millicores below hot"
+PLENTY = UNLIMITED >> 20
+"""Room of a node without a reading; small enough for sums."""
+
+
+def used(task: TaskState) -> int:
+    """Millicores that a task uses where it runs, and will use where it goes on."""
+    usage = task.model.usage
+    if usage is not None and CPU in usage:
+        return usage[CPU]
+    return dict(task.cls.spec.requests).get(CPU, 0)
+
+
+class NodeUtilization:
+    """How far every node is from being hot.
+
+    ``limit`` is ``int64[nodes]`` in millicores: what it may take on before it is hot, negative where it is hot already,
+    `PLENTY` where nobody knows. ``known``: some node has a reading.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        nodes = session.nodes
+        share = session.settings.rescheduler.hot_nodes.hot
+        self.limit = np.full(len(nodes), PLENTY, np.int64)
+        for number, node in enumerate(nodes.nodes):
+            if node.usage is not None and CPU in node.usage:
+                most = int(share * node.allocatable.get(CPU, 0))
+                self.limit[number] = most - node.usage[CPU] - self._coming(number)
+        self.known = bool((self.limit < PLENTY).any())
+
+    def _coming(self, node: int) -> int:
+        """What is promised to a node, or bound and not running yet: the reading does not hold it."""
+        there = self.session.on_node[node]
+        return sum(used(t) for t in there if (t.nominated == node and t.leaving != node) or t.phase is BOUND)
+
+    def spares(self, task: TaskState) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Nodes that a task would not make hot: ``bool[nodes]``."""
+        return np.asarray(self.limit >= used(task), bool)
+
+    def move(self, task: TaskState, target: int) -> None:
+        """Note that a task goes to a node. What it leaves is no cooler before the next reading."""
+        if self.limit[target] < PLENTY:
+            self.limit[target] -= used(task)
+
+    def move_back(self, task: TaskState, target: int) -> None:
+        """Take back what `move` noted."""
+        if self.limit[target] < PLENTY:
+            self.limit[target] += used(task)
+
+
+def with_utilization(
+    problem: MoveProblem, tasks: Sequence[TaskState], utilization: NodeUtilization, cool: Mapping[int, int]
+) -> tuple[MoveProblem, list[int]]:
+    """Add heat to a problem as its last resource.
+
+    Parameters
+    ----------
+    problem
+        A problem in which every class has one shape.
+    tasks
+        The tasks of ``problem``, by number.
+    heat
+        The readings.
+    cool
+        Millicores by which nodes are to be cooled: a member for each has to find that much room there, and whatever
+        else could land there may not.
+
+    Returns
+    -------
+    The problem, and for each of its classes the one that it was made of (the classes of ``cool`` have none).
+    """
+    pairs: dict[tuple[int, int], int] = {}
+    for cls in range(len(problem.shapes)):
+        pairs[cls, -1] = len(pairs)  # as it is asked for by what waits: nobody knows yet what that will use
+    cls_of = np.zeros(problem.tasks, np.int64)
+    for number, task in enumerate(tasks):
+        pair = int(problem.cls[number]), used(task)
+        cls_of[number] = pairs.setdefault(pair, len(pairs))
+    origin = [cls for cls, _ in pairs]
+    own = np.array([max(0, utilization_of) for _, utilization_of in pairs], np.int64)
+    ask = np.column_stack([problem.ask[origin], own])
+    allowed = problem.allowed[origin].copy()
+    free = np.vstack([problem.free, np.maximum(utilization.limit, 0)])
+    asks, domain = list(problem.asks), problem.domain.reshape(-1, problem.size)
+    for node, excess in cool.items():
+        free[-1, node] = 0
+        allowed[:, node] = False
+        row: Ints = np.zeros(ask.shape[1], np.int64)
+        row[-1] = excess
+        ask = np.vstack([ask, row])
+        allowed = np.vstack([allowed, np.arange(problem.size) == node])
+        asks.append(PendingMembers(group=len(domain), cls=len(ask) - 1, count=1))
+        domain = np.vstack([domain, np.zeros((1, problem.size), np.int64)])
+    real = problem.free if problem.real is None else problem.real
+    made = replace(
+        problem, free=free, ask=ask, allowed=allowed, shapes=tuple((c,) for c in range(len(ask))), cls=cls_of,
+        shape=cls_of.copy(), asks=tuple(asks), domain=domain, resources=(*problem.resources, NAME),
+        units=(*(problem.units or (1,) * len(problem.free)), 1), real=np.vstack([real, free[-1:]]),
+    )  # fmt: skip
+    return made, origin

@@ -1,0 +1,89 @@
+"""EASY backfilling while a set is played through: whoever stands behind the first that does not fit must not delay it.
+
+The same rules as in the ordinary pass (`tenure.engine.backfill`), on a session on which the victims are gone: they end
+no more, and what they held is free for the reservation as for everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import itemgetter
+
+from tenure.engine.backfill import Backfill, Ending, ExpectedReleases
+from tenure.engine.notices import notice_of
+from tenure.engine.placement import Placer
+from tenure.engine.session import Session
+from tenure.engine.workloads import Demand, WorkloadState
+
+
+class ScenarioBackfill(Backfill):
+    """The backfilling of one play-through.
+
+    Parameters
+    ----------
+    session, placer
+        As they are once the victims are evicted.
+    contender
+        For whom they are: it starts when they have left.
+    victims
+        Workloads that run no longer, or hold less than they did.
+    endings
+        Running workloads by expected end, as before; None where nobody keeps them.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        placer: Placer,
+        contender: WorkloadState,
+        victims: Sequence[WorkloadState],
+        endings: ExpectedReleases | None,
+    ) -> None:
+        super().__init__(session, ExpectedReleases(), placer)
+        self.contender = contender
+        self.victims = victims
+        self._before = endings
+        self._started: list[WorkloadState] = []
+
+    def try_place(self, workload: WorkloadState, step: Demand) -> bool:
+        """Place a step; of one that does not fit and is the first, or could be, it is noted that it waits."""
+        if self.blocked:
+            return self.place(workload, step)
+        if self.placer.place(workload, step):
+            return True
+        self.block(workload)
+        return self._never_now(step)
+
+    def served(self, workload: WorkloadState) -> None:
+        """Note that a workload got a step: what was bound ends in its time."""
+        if self.reservation is None and workload.expected and workload.occupied():
+            self._started.append(workload)
+
+    def _reserve(self) -> bool:
+        if self._before is None:
+            kept, others = [], list(self.session.workloads.values())
+        else:
+            changed = {w.key for w in (*self.victims, *self._started)}
+            kept, others = [e for e in self._before.sorted if e[2] not in changed], list(self.victims)
+        found = [self._ending(w) for w in dict.fromkeys([*others, *self._started]) if w.expected and w.occupied()]
+        self.endings.sorted = sorted(kept + found, key=itemgetter(0, 1, 2))
+        return super()._reserve()
+
+    def _ending(self, workload: WorkloadState) -> Ending:
+        """Say when a workload that runs, or was bound just now, gives back what it holds."""
+        amount = tuple(map(sum, zip(*(t.cls.amount for t in workload.tasks if t.node >= 0), strict=True)))
+        return self._end_of(workload), amount, workload.key, workload
+
+    def _end_of(self, workload: WorkloadState) -> int:
+        """When a workload will end: the contender starts only when its victims have left."""
+        end = super()._end_of(workload)
+        if workload is not self.contender or workload.started_at is not None:
+            return end
+        session = self.session
+        waits = [
+            session.leaves_at(task) - session.now + notice_of(session, victim)
+            for victim in self.victims
+            for task in victim.tasks
+            if task.leaving >= 0
+        ]
+        return end + max(waits, default=0)

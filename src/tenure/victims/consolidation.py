@@ -1,0 +1,164 @@
+"""Consolidation: room for a contender by moving what runs, every moved task having a place to land (spec: consolidate).
+
+A move restarts what it moves, so it is refused where victims that reclaim or preempt may take come cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import ge
+
+from tenure.engine.cost import MICRO
+from tenure.engine.moves import MovePlan, MoveStep
+from tenure.engine.plan import Reason
+from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
+from tenure.engine.workloads import Demand, WorkloadState
+from tenure.model.settings import Cause
+from tenure.victims.candidates import VictimCandidates
+from tenure.victims.dry_run import NO_LANDING
+from tenure.victims.preemption_pass import PreemptionPass
+from tenure.victims.rules import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
+from tenure.victims.search import SearchBudget, SearchResult, VictimSearch
+from tenure.victims.state import EvictionState
+
+CHEAPER = "cheaper-victims"
+
+TOO_MANY = "max-moves"
+
+UNPROVEN = "found by the search that reclaim and preempt share, which proves no bound"
+
+
+class _Bounded(ConsolidateRules):
+    """Moves of so many workloads at most."""
+
+    def __init__(self, session: Session, contender: WorkloadState, most: int) -> None:
+        super().__init__(session, contender)
+        self.most = most
+
+    def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:
+        """Refuse more than may still move in this cycle; what was placed in it does not move."""
+        moved = sum(any(t.node >= 0 and not t.fresh for t in w.tasks) for w in victims)
+        if moved <= self.most:
+            return None
+        text = f"{moved} workloads would move, and maxConsolidatedWorkloads allows {self.most} more in this cycle"
+        return Refusal(TOO_MANY, text)
+
+
+class ConsolidationPass(PreemptionPass):
+    """Contenders take turns as with other causes; what is found may be refused, and is bounded in number."""
+
+    def __init__(self, state: EvictionState) -> None:
+        super().__init__(state, "consolidate", lambda contender, _: _Bounded(state.session, contender, self._left()))
+        self._free: tuple[int, list[int]] = (-1, [])
+
+    def _infeasible(self, contender: WorkloadState) -> bool:
+        """Whether nothing could be moved for it, from what is known now or was found out before."""
+        step = contender.step
+        assert step is not None
+        if not self._room_in_all(step) or self._is_over_max(contender, step):
+            return True
+        return self._was_without_target(self._alike(contender)) or super()._infeasible(contender)
+
+    def _turn(self, contender: WorkloadState, steps: int) -> bool:
+        """Look for moves only while there is room enough in all, of the cluster and of the contender's queues."""
+        step = contender.step
+        if step is None or not self._room_in_all(step) or self._is_over_max(contender, step):
+            return False
+        return super()._turn(contender, steps)
+
+    def _is_over_max(self, contender: WorkloadState, step: Demand) -> bool:
+        """Whether a queue may hold no more: what is moved stays in its queue."""
+        return self.session.queues.over_max(contender.leaf, step.amount) is not None
+
+    def _room_in_all(self, step: Demand) -> bool:
+        """Whether more may be moved, and there is room enough in all: a move frees none."""
+        session = self.session
+        if self._left() <= 0:
+            return False
+        if self._free[0] != session.epoch:
+            nodes = session.nodes
+            room = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready]
+            self._free = session.epoch, room.sum(axis=1).tolist()
+        return all(map(ge, self._free[1], step.amount))
+
+    def _left(self) -> int:
+        """How many workloads may still move in this cycle."""
+        return self.session.settings.max_consolidated_workloads - len(self.state.moved)
+
+    # -- across cycles ----------------------------------------------------------------------------------------------
+
+    def _was_without_target(self, alike: object) -> bool:
+        """Whether it was seen that nothing can land, and no node has lost anything since: what came only adds to it."""
+        known = self.state.memory.without_target.get(alike)
+        if known is None or not self._lasting():
+            return False
+        holdings = self.state.memory.holdings
+        holdings.catch_up()
+        departures, wake = known
+        return departures == holdings.departures and (wake is None or self.session.now < wake)
+
+    def _lasting(self) -> bool:
+        """Whether what was found out depends on nothing but what is held where, and on shields with an end."""
+        session, plugins = self.session, self.state.plugins
+        return not (plugins.others or session.settings.disruption.budgets or session.disruption_budgets)
+
+    def _found_nothing(self, alike: object, candidates: VictimCandidates, found: SearchResult) -> None:
+        """Remember it for later cycles, where landing was all that failed."""
+        super()._found_nothing(alike, candidates, found)
+        if found.pieces is None and all(r.shield == NO_LANDING for _, r in found.refusals):
+            wake = min((r.until for _, r in candidates.refused if r.until is not None), default=None)
+            holdings = self.state.memory.holdings
+            holdings.catch_up()
+            self.state.memory.without_target[alike] = holdings.departures, wake
+
+    # -- what is found ----------------------------------------------------------------------------------------------
+
+    def _accept(
+        self,
+        contender: WorkloadState,
+        candidates: VictimCandidates,  # noqa: ARG002  the same as for other causes
+        found: SearchResult,
+        budget: SearchBudget,
+    ) -> bool:
+        """Refuse what is dearer than what reclaim or preempt would take."""
+        pieces = found.pieces or []
+        cost = sum(p.cost for p in pieces)
+        off = {cause for cause, mode in self.session.settings.modes.items() if mode == "off"}
+        for rules in self._alternatives(contender, off):
+            if rules.contender_may() is not None:
+                continue
+            others = self.gatherer.gather(contender, rules)
+            other = VictimSearch(self.session, self.dry_runs, contender, rules, others).run(budget).pieces
+            if other is not None and sum(p.cost for p in other) < cost:
+                names = ", ".join(dict.fromkeys(p.workload.key for p in other))
+                text = f"moving others for it would cost more than {rules.cause} from {names}, so nothing is moved"
+                self.state.obstacle(contender.key, Reason("CheaperVictims", text, {"cause": self.cause}))
+                return False
+        return True
+
+    def _alternatives(self, contender: WorkloadState, off: set[Cause]) -> list[CauseRules]:
+        actions = set(self.session.settings.actions) - off
+        found: list[CauseRules] = []
+        if "reclaim" in actions:
+            found.append(ReclaimEligibility(self.session, self.shares, contender))
+        if "preempt" in actions:
+            found.append(PreemptRules(self.session, contender))
+        return found
+
+    def _carry_out(
+        self, contender: WorkloadState, rules: CauseRules, candidates: VictimCandidates, found: SearchResult
+    ) -> None:
+        """Carry the moves out, and list them among the plan's moves as well."""
+        plan, cost = self.state.plan, sum(p.cost for p in found.pieces or [])
+        before = len(plan.steps)
+        super()._carry_out(contender, rules, candidates, found)
+        moved = tuple(
+            MoveStep(s.workload, s.task, s.node, s.to, "evict-first")
+            for s in plan.steps[before:]
+            if s.cause == self.cause and s.to is not None
+        )
+        if moved:
+            plan.moves.append(
+                MovePlan((contender.key,), "pending", round(cost / MICRO), 0, None, "greedy", UNPROVEN, (moved,))
+            )

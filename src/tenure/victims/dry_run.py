@@ -1,0 +1,294 @@
+"""Plays a set of victims through to its end: rules, shields, the ordinary order, and who could take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import gt, mul
+
+from tenure.engine.backfill import ExpectedReleases
+from tenure.engine.evictions import evict
+from tenure.engine.order import Keys, QueueOrder
+from tenure.engine.placement import Placer
+from tenure.engine.queues import Amount
+from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
+from tenure.engine.transaction import Undone
+from tenure.engine.workloads import GROW, Demand, TaskState, WorkloadState
+from tenure.fairness.current import CurrentShares
+from tenure.fairness.reclaiming import Owed
+from tenure.model.settings import Cause
+from tenure.shields.plugins import EvictionPlugins
+from tenure.victims.allocation_pass import held_back, promise, serve
+from tenure.victims.pieces import Piece, held
+from tenure.victims.rules import CauseRules, PreemptRules, ReclaimEligibility
+
+Taken = tuple[Piece, Sequence[TaskState], bool]
+"""Part of a piece that goes at once, and whether it is a core."""
+
+NO_ROOM, TAKES_BACK, IN_VAIN, NO_LANDING = "no-room", "takes-back", "in-vain", "no-landing"
+
+
+@dataclass(slots=True)
+class AcceptedSet:
+    """A set that pays: who is evicted, whose placement is withdrawn, and who is placed, bound or nominated.
+
+    ``growth``: the contender's step is no more than another task of its surplus. ``undone`` is what it does on the
+    session, where that was undone.
+    """
+
+    pieces: list[Piece]
+    placed: list[TaskState]
+    growth: bool = False
+    evicted: list[TaskState] = field(default_factory=list)
+    withdrawn: list[TaskState] = field(default_factory=list)
+    undone: Undone | None = None
+
+
+def _nobody(_: WorkloadState, __: Demand) -> bool:
+    """Skip nobody."""
+    return False
+
+
+def in_stages(session: Session, pieces: Sequence[Piece], asked: Amount) -> list[Taken]:
+    """Give the parts of pieces in the order in which they are taken: surplus before cores, of each the smallest first.
+
+    A queue may be taken from as long as it is over its share before each part, so no other order allows more, and what
+    is allowed does not depend on what the pieces cost. Small is what is small of what is ``asked``.
+    """
+    stages: list[Taken] = [(p, tasks, core) for p in pieces for tasks, core in p.stages]
+    if len(stages) < 2:  # noqa: PLR2004  nothing to bring into order
+        return stages
+    weights = [1 / a if a else 0.0 for a in asked]
+
+    def key(stage: Taken) -> tuple[bool, float]:
+        piece, tasks, core = stage
+        amount = piece.amount if len(tasks) == len(piece.tasks) else held(session, tasks)
+        return core, sum(map(mul, amount, weights))
+
+    return sorted(stages, key=key)
+
+
+class DryRuns:
+    """Tries sets on a session, each inside a transaction and an epoch of its own; counts how many.
+
+    So what was found out about room in one is not believed in another, and after an undone trial everything that was
+    known before it holds again.
+
+    ``ahead``: tasks that others got before the contender, in the last set in which it got no place; ``back``: the
+    victims among these others, in their order. ``steady``: nothing changes on the session between two plays but by
+    what a play carried out, and in the leaves that are told to have ``changed``.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        placer: Placer,
+        shares: CurrentShares,
+        plugins: EvictionPlugins,
+        endings: ExpectedReleases | None = None,
+    ) -> None:
+        self.session = session
+        self.placer = placer
+        self.shares = shares
+        self.plugins = plugins
+        self.endings = endings
+        self.count = 0
+        self.steady = False
+        self.ahead = 0
+        self.back: list[WorkloadState] = []
+        self.changed: set[int] = set()
+        self._keys: Keys = {}
+        self._before: QueueOrder | None = None
+        self._tried = 0
+        off = {cause for cause, mode in session.settings.modes.items() if mode == "off"}
+        self._enabled = set(session.settings.actions) - off
+
+    def play(
+        self, contender: WorkloadState, pieces: Sequence[Piece], rules: CauseRules, *, keep: bool = False
+    ) -> AcceptedSet | Refusal:
+        """Play a set through. With ``keep``, a set that pays stays carried out on the session."""
+        session = self.session
+        self.count += 1
+        refusal = self._validate(contender, pieces, rules.cause)
+        if refusal is not None:
+            return refusal
+        before = session.epoch
+        mark = session.checkpoint()
+        session.new_epoch()
+        result = self._play(contender, pieces, rules)
+        if not isinstance(result, AcceptedSet):
+            session.rollback(mark, epoch=before)
+        elif keep:
+            session.commit()
+            self._kept(contender, result)
+        else:
+            result.undone = Undone([], [], [])
+            session.rollback(mark, epoch=before, undone=result.undone)
+        return result
+
+    def carry_out(self, contender: WorkloadState, played: AcceptedSet) -> None:
+        """Carry out what was played through on the state that is still there."""
+        assert played.undone is not None
+        self.session.repeat(played.undone)
+        self._kept(contender, played)
+
+    def _kept(self, contender: WorkloadState, played: AcceptedSet) -> None:
+        touched = (*played.placed, *played.evicted, *played.withdrawn)
+        self.changed.update((contender.leaf, *(t.workload.leaf for t in touched)))
+
+    def _validate(self, contender: WorkloadState, pieces: Sequence[Piece], cause: Cause) -> Refusal | None:
+        tasks = [t for piece in pieces if not piece.fresh for t in piece.tasks]
+        return self.plugins.validate(self.session, cause, contender, tasks) if tasks else None
+
+    def _play(self, contender: WorkloadState, pieces: Sequence[Piece], rules: CauseRules) -> AcceptedSet | Refusal:
+        assert contender.step is not None
+        result = AcceptedSet(list(pieces), [], growth=contender.step.kind == GROW)
+        owed: list[Owed] = []
+        victims = list(dict.fromkeys(p.workload for p in pieces))
+        step = contender.step
+        stages = in_stages(self.session, pieces, step.amount)
+        if stages and (refusal := self._ask(stages, victims, rules, owed)) is not None:
+            return refusal
+        barred = held_back(self.session, contender, step)
+        before = self._order_before() if self.steady else None
+        self._take(stages, victims, result)
+        if rules.cause == "consolidate" and not self._land(contender, victims, result):
+            return Refusal(NO_LANDING, "what would have to move finds no place to land")
+        placed, reached = serve(
+            self.session, self.placer, self.shares, contender, victims,
+            keys=self._keys, endings=self.endings, before=before,
+        )  # fmt: skip
+        if not reached:
+            self.ahead = len(placed)
+            self.back = list(dict.fromkeys(t.workload for t in placed if t.workload in victims))
+            return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do")
+        if pieces and any(map(gt, Demand(step.kind, step.tasks, None).amount, step.amount)):
+            self.ahead, self.back = 0, []
+            return Refusal(NO_ROOM, "room would only be there for subgroups that ask for more than its first ones")
+        result.placed += placed
+        if barred and result.evicted:  # there was room on the nodes, but not in its queues
+            promise(self.session, [t for t in placed if t.workload is contender])
+        return self._judge(contender, victims, rules, owed, result)
+
+    def _order_before(self) -> QueueOrder | None:
+        """Give the order of all that wait before anything is tried; None where it is not worth to make it.
+
+        It is, from the second set on.
+        """
+        session = self.session
+        if self.changed and self._before is not None:
+            self._before = None if session.noticed else self._before.again(_nobody, self.changed)
+        self.changed.clear()
+        self._tried += 1
+        if self._before is None and self._tried > 1:
+            self._before = QueueOrder(session, self.shares, _nobody, keys=self._keys)
+        return self._before
+
+    def _ask(
+        self, stages: Sequence[Taken], victims: Sequence[WorkloadState], rules: CauseRules, owed: list[Owed]
+    ) -> Refusal | None:
+        """Ask the rules about every piece in turn, surplus before cores, as the queues stand then.
+
+        Rules look at queues alone, so only these are changed here, which costs little: most sets end here.
+        """
+        session = self.session
+        mark, epoch, refusal = session.checkpoint(), session.epoch, None
+        for piece, tasks, core in stages:
+            workload, amount = piece.workload, held(session, tasks)
+            refusal = rules.may_take(workload, amount, core=core, owed=owed)
+            if refusal is not None:
+                refusal = refusal._replace(about=workload.key)
+                break
+            session.queues.release(workload.leaf, amount, fixed=workload.fixed)
+        if refusal is None:
+            refusal = rules.exchange(victims)
+        session.rollback(mark, epoch=epoch)
+        return refusal
+
+    def _take(self, stages: Sequence[Taken], victims: Sequence[WorkloadState], result: AcceptedSet) -> None:
+        """Take all pieces."""
+        session = self.session
+        for piece, tasks, _ in stages:
+            for task in tasks:
+                if piece.fresh:
+                    session.withdraw(task)
+                    result.withdrawn.append(task)
+                else:
+                    evict(session, task)
+                    result.evicted.append(task)
+        for workload in victims:
+            if not workload.occupied():
+                session.journal.set(workload, "started_at", None)
+            session.refresh(workload)
+
+    def _land(self, contender: WorkloadState, victims: Sequence[WorkloadState], result: AcceptedSet) -> bool:
+        """Place contender and moved tasks jointly, then take the contender away again: it is served in its turn."""
+        session, step = self.session, contender.step
+        assert step is not None
+        if not self.placer.place(contender, step):
+            return False
+        for victim in victims:
+            waiting = [t for t in (*result.evicted, *result.withdrawn) if t.workload is victim]
+            while waiting:
+                following = victim.step
+                if victim.root.satisfied() or following is None:
+                    following = Demand(GROW, [waiting[0]], None)
+                if not set(following.tasks) <= set(waiting) or not self.placer.place(victim, following):
+                    return False
+                waiting = [t for t in waiting if t not in following.tasks]
+                result.placed += following.tasks
+                session.refresh(victim)
+        for task in step.tasks:
+            session.withdraw(task)
+        session.refresh(contender)
+        return True
+
+    def _judge(
+        self,
+        contender: WorkloadState,
+        victims: Sequence[WorkloadState],
+        rules: CauseRules,
+        owed: Sequence[Owed],
+        result: AcceptedSet,
+    ) -> AcceptedSet | Refusal:
+        """Check what can only be seen in the state that results."""
+        got = [t for t in result.placed if t.workload is contender]
+        if result.evicted and all(t.node >= 0 for t in got):
+            return Refusal(IN_VAIN, "the contender fits without these victims")
+        for piece in result.pieces:
+            if not piece.fresh and all(t.nominated == t.leaving >= 0 for t in piece.tasks):
+                return Refusal(IN_VAIN, f"{piece.workload.key} would win its place back", about=piece.workload.key)
+        if not rules.repaid(owed):
+            return Refusal("guaranteed", "a queue would be left below its guaranteed")
+        for victim in victims:
+            if victim.step is not None and self._takes_back(victim, contender, got, result):
+                text = f"{victim.key} could take the place back from {contender.key}"
+                return Refusal(TAKES_BACK, text, about=victim.key)
+        return result
+
+    def _takes_back(
+        self, victim: WorkloadState, contender: WorkloadState, got: Sequence[TaskState], result: AcceptedSet
+    ) -> bool:
+        """Whether a victim could take room from the contender, delays and minimum runtimes aside."""
+        session = self.session
+        if victim.leaf == contender.leaf:
+            return "preempt" in self._enabled and PreemptRules(session, victim).eligible(contender) is None
+        if "reclaim" not in self._enabled:
+            return False
+        back = ReclaimEligibility(session, self.shares, victim)
+        if back.contender_may() is not None or back.eligible(contender) is not None:
+            return False
+        mark, epoch = session.checkpoint(), session.epoch
+        possible = back.may_take(contender, self._holding(got), core=not result.growth, owed=[]) is None
+        if possible:
+            for task in got:
+                session.withdraw(task)
+            possible = back.exchange([contender]) is None
+        session.rollback(mark, epoch=epoch)
+        return possible
+
+    def _holding(self, tasks: Sequence[TaskState]) -> Amount:
+        """What tasks hold where they are bound or nominated."""
+        places = ((t, t.node if t.node >= 0 else t.nominated) for t in tasks)
+        return tuple(map(sum, zip(*(t.cls.amount_at(node, self.session.nodes) for t, node in places), strict=True)))

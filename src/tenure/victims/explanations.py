@@ -1,0 +1,52 @@
+"""What is said of a search: what else was considered, and which shields stand between a contender and its room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenure.engine.cost import MICRO
+from tenure.engine.plan import Reason
+from tenure.engine.refusal import Refusal
+from tenure.model.duration import format_time
+from tenure.model.settings import Cause
+from tenure.victims.candidates import VictimCandidates
+from tenure.victims.pieces import Piece
+from tenure.victims.search import SearchResult
+
+NAMED = 3
+"""Others that were considered, or shielded, of which a reason gives the names."""
+
+
+def shielded(cause: Cause, refusals: Sequence[tuple[str, Refusal]]) -> Reason:
+    """One reason for all refusals of a cause: how many by which shield, and when the first of them ends."""
+    by_shield: dict[str, int] = {}
+    for _, refusal in refusals:
+        by_shield[refusal.shield] = by_shield.get(refusal.shield, 0) + 1
+    until = min((r.until for _, r in refusals if r.until is not None), default=None)
+    counts = ", ".join(f"{count} by {shield}" for shield, count in sorted(by_shield.items()))
+    ends = f"; the first of them ends {format_time(until)}" if until is not None else ""
+    text = f"nothing was evicted for it by {cause}: refused: {counts}{ends}. {refusals[0][1].message}"
+    shields = [
+        {"workload": key, "shield": r.shield, "until": None if r.until is None else format_time(r.until)}
+        for key, r in refusals[:20]
+    ]
+    return Reason("ShieldedVictims", text, {"cause": cause, "shields": shields})
+
+
+def considered_of(candidates: VictimCandidates, found: SearchResult, chosen: Sequence[Piece] | None) -> str:
+    """Say what else was considered; by name, where it is known what was chosen and somebody reads it."""
+    text = f"considered: {_count(candidates.count, 'candidate')} in {_count(found.tried, 'set')} of victims"
+    held = f"{_count(candidates.shielded, 'other')} {'was' if candidates.shielded == 1 else 'were'} shielded"
+    if chosen is None:
+        return f"{text}, {held}"
+    others = candidates.beginning(NAMED, {p.workload for p in chosen})
+    named = [f"{p.workload.key} (priority {p.workload.priority}) at {p.cost / MICRO:.1f}" for p in others]
+    until = [
+        f"{w.key} by {r.shield} until {format_time(r.until)}" for w, r in candidates.refused if r.until is not None
+    ]
+    text += f" (next {'were' if len(named) > 1 else 'was'} {', '.join(named)})" if named else ""
+    return f"{text}, {held}" + (f" ({', '.join(until[:NAMED])})" if until else "")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,239 @@
+"""What preemptible work holds on each node, by leaf queue and priority; kept from cycle to cycle.
+
+It is what could be given up at the very most, shields aside: the material of the necessary bounds. Only nodes that
+changed are looked at again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
+from operator import add, attrgetter, sub
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenure.engine.queues import Amount
+from tenure.engine.session import Session
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.shields.policy import DISABLED, FENCE, disabled, fence
+from tenure.victims.pieces import CachedPieces, costs_at_least
+from tenure.victims.usage_table import UsageEntries, UsageTable
+
+
+class TaskUsage(NamedTuple):
+    """What one task holds on a node: amounts as queues count them, and what the node would have again."""
+
+    workload: WorkloadState
+    amount: Amount
+    frees: Amount
+
+
+class PreemptibleUsage:
+    """The holdings of one session. ``version`` grows whenever they or the room of a node may have changed.
+
+    ``departures`` grows when a node has lost something that was there when it was last looked at: as long as it
+    stays the same, every node holds what it held then and perhaps more, so that what could not be moved to make room
+    cannot be moved now. ``pieces`` has what somebody has worked out of the pieces of a preemptible workload without
+    subgroups; it is dropped when what the workload holds changes.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.version = 0
+        self.departures = 0
+        count = len(session.nodes)
+        self._seen = -1
+        self._stamps = [-1] * count
+        self._room = np.full_like(session.nodes.room, -1)
+        self._shares: list[dict[TaskState, TaskUsage]] = [{} for _ in range(count)]
+        self._occupants: list[list[int]] = [[] for _ in range(count)]
+        self._totals: dict[int, dict[WorkloadState, Amount]] = {}
+        self._sizes: dict[int, Counter[Amount]] = defaultdict(Counter)
+        self._sums: dict[int, Amount] = {}
+        self._largest: dict[int, Amount] = {}
+        self._by_name: dict[int, list[WorkloadState]] = {}
+        self._least: dict[int, dict[WorkloadState, int | None]] = {}
+        self._priorities: dict[int, Counter[int]] = defaultdict(Counter)
+        self._as_of = session.now
+        self._tables: dict[int, UsageTable] = {}
+        self._movable = np.zeros((session.nodes.rows, count))
+        self.pieces: dict[WorkloadState, CachedPieces] = {}
+        self._open: dict[int, frozenset[int]] = {}
+        self._all = self._unguarded()
+        self._none: Amount = (0,) * len(session.queues.resources)
+
+    def catch_up(self) -> None:
+        """Look again at the nodes that changed since the last time."""
+        changed, stamps = self.session.nodes.changed, self.session.nodes.stamps
+        if self._seen == len(changed):
+            return
+        fresh = 0 <= self._seen <= len(changed)
+        recent = sorted(set(changed[self._seen :])) if fresh else range(len(self._shares))
+        self._seen = len(changed)
+        nodes = [n for n in recent if stamps[n] != self._stamps[n]]  # what was tried and undone differs in nothing
+        for node in nodes:
+            self._stamps[node] = stamps[node]
+        room = self.session.nodes.room[:, nodes]
+        differs = [self._look(node) for node in nodes]
+        if any(differs) or not np.array_equal(room, self._room[:, nodes]):
+            self._room[:, nodes] = room
+            self.version += 1
+
+    def _look(self, node: int) -> bool:
+        """Look at a node; whether it holds something else than when it was last looked at."""
+        on_node = self.session.on_node[node]
+        here = [t for t in on_node if node in (t.node, t.nominated) or (t.stuck and t.leaving == node)]
+        if self._has_lost(node, here):
+            self.departures += 1
+        before = self._shares[node]
+        found = {
+            t: before[t] if t in before and t.cls.milli is None else self._share(t, node)
+            for t in here
+            if t.node == node and t.active and t.workload.leaf >= 0 and not t.workload.fixed
+        }
+        if found == before:
+            return False
+        self._shares[node] = found
+        frees = zip(*(share.frees for share in found.values()), strict=True)
+        self._movable[:, node] = [sum(row) for row in frees] if found else 0
+        for shares, others, sign in ((before, found, -1), (found, before, 1)):
+            for task, share in shares.items():
+                if others.get(task) != share:
+                    self._count(node, share, sign)
+        return True
+
+    def _of(self, leaf: int) -> UsageTable:
+        table = self._tables.get(leaf)
+        if table is None:
+            table = self._tables[leaf] = UsageTable(self.session.nodes.rows)
+        return table
+
+    def _has_lost(self, node: int, here: list[TaskState]) -> bool:
+        """Whether something has gone for which nothing of the same class has come; parts of GPUs are never alike."""
+        before, now = self._occupants[node], sorted([t.cls.id for t in here])
+        self._occupants[node] = now
+        if before == now:
+            return False
+        left = list(now)
+        for number in before:
+            if number not in left:
+                return True
+            left.remove(number)
+        return any(t.cls.milli is not None for t in here)
+
+    def _share(self, task: TaskState, node: int) -> TaskUsage:
+        cls, nodes = task.cls, self.session.nodes
+        return TaskUsage(task.workload, cls.amount_at(node, nodes), cls.frees(node, task.devices, nodes))
+
+    def _count(self, node: int, share: TaskUsage, sign: int) -> None:
+        workload = share.workload
+        self.pieces.pop(workload, None)
+        self._of(workload.leaf).add((node, workload.priority), share.frees, sign)
+        if not any(share.amount):
+            return
+        leaf, reckon = workload.leaf, add if sign > 0 else sub
+        self._largest.pop(leaf, None)
+        self._by_name.pop(leaf, None)
+        totals, sizes = self._totals.setdefault(leaf, {}), self._sizes[leaf]
+        before = totals.get(workload, self._none)
+        after = tuple(map(reckon, before, share.amount))
+        self._sums[leaf] = tuple(map(reckon, self._sums.get(leaf, self._none), share.amount))
+        if any(before):
+            sizes[before] -= 1
+            if not sizes[before]:
+                del sizes[before]
+        else:
+            self._priorities[leaf][workload.priority] += 1
+        least = self._least.setdefault(leaf, {})
+        if any(after):
+            sizes[after] += 1
+            totals[workload], least[workload] = after, None
+        else:
+            del totals[workload], least[workload]
+            levels = self._priorities[leaf]
+            levels[workload.priority] -= 1
+            if not levels[workload.priority]:
+                del levels[workload.priority]
+
+    def largest(self, leaf: int) -> Amount:
+        """Give, for each row, the most that one workload of a leaf holds."""
+        found = self._largest.get(leaf)
+        if found is None:
+            sizes = self._sizes.get(leaf)
+            found = self._largest[leaf] = tuple(map(max, zip(*sizes, strict=True))) if sizes else self._none
+        return found
+
+    def sizes(self, leaf: int) -> Collection[Amount]:
+        """Give what the preemptible workloads of a leaf hold, each amount once."""
+        return self._sizes.get(leaf, ())
+
+    def of_one_priority(self, leaf: int) -> bool:
+        """Whether all preemptible workloads of a leaf that hold something have one priority."""
+        return len(self._priorities.get(leaf, ())) <= 1
+
+    def least(self, leaf: int) -> dict[WorkloadState, int]:
+        """Give what taking anything of each preemptible workload of a leaf costs at least, -1 if that is not known."""
+        if self.session.now < self._as_of:  # the clock was put back
+            self._least = {leaf: dict.fromkeys(least) for leaf, least in self._least.items()}
+        self._as_of = self.session.now
+        found = self._least.get(leaf, {})
+        if None in found.values():
+            for workload in [w for w, cost in found.items() if cost is None]:
+                found[workload] = costs_at_least(self.session, workload)
+        return cast("dict[WorkloadState, int]", found)
+
+    def held(self, leaf: int) -> Amount:
+        """Give what all preemptible workloads of a leaf hold."""
+        return self._sums.get(leaf, self._none)
+
+    def at_most(self, count: int, leaves: Iterable[int]) -> bool:
+        """Whether no more than ``count`` preemptible workloads of some leaves hold something."""
+        for leaf in leaves:
+            count -= len(self._totals.get(leaf, ()))
+            if count < 0:
+                return False
+        return True
+
+    def workloads(self, leaf: int) -> list[WorkloadState]:
+        """Give the preemptible workloads of a leaf that hold something, by name."""
+        found = self._by_name.get(leaf)
+        if found is None:
+            found = self._by_name[leaf] = sorted(self._totals.get(leaf, ()), key=attrgetter("key"))
+        return found
+
+    @property
+    def leaves(self) -> list[int]:
+        """Leaves in which something is held."""
+        return [leaf for leaf, totals in self._totals.items() if totals]
+
+    def open_to(self, contender: int) -> frozenset[int]:
+        """Give the leaves from which neither a fence nor their policy keeps a contender of this leaf."""
+        found = self._open.get(contender)
+        if found is None:
+            queues = self.session.queues
+            leaves = (q for q, leaf in enumerate(queues.leaf) if leaf)
+            found = (
+                self._all
+                if self._all is not None
+                else frozenset(q for q in leaves if not (fence(queues, contender, q) or disabled(queues, q)))
+            )
+            self._open[contender] = found
+        return found
+
+    def _unguarded(self) -> frozenset[int] | None:
+        """Give all leaves, if no queue has a policy."""
+        queues = self.session.queues
+        if any(q.preemption_policy in (FENCE, DISABLED) for q in queues.queues):
+            return None
+        return frozenset(q for q, leaf in enumerate(queues.leaf) if leaf)
+
+    def entries(self, leaf: int) -> UsageEntries:
+        """Give what is held below a leaf, node by node."""
+        return self._of(leaf).entries()
+
+    @property
+    def movable(self) -> NDArray[np.float64]:
+        """What all preemptible work holds on each node, ``float64[rows, nodes]``."""
+        return self._movable

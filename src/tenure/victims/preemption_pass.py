@@ -1,0 +1,368 @@
+"""Contenders take turns: each gets a few steps of the search, those that need more get them when all had theirs.
+
+So one that cannot be helped does not starve the others, and a bound that is hit is hit fairly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import cached_property, partial
+
+from tenure.engine.order import QueueOrder
+from tenure.engine.plan import Reason, Refused
+from tenure.engine.workloads import WorkloadState
+from tenure.fairness.current import CurrentShares
+from tenure.model.duration import format_time
+from tenure.model.settings import Cause
+from tenure.shields.delay import delay
+from tenure.victims.allocation_pass import held_back
+from tenure.victims.bounds import VictimBounds, VictimBranches
+from tenure.victims.candidates import CandidateGatherer, VictimCandidates
+from tenure.victims.dry_run import AcceptedSet, DryRuns
+from tenure.victims.earlier_contenders import EarlierContenders
+from tenure.victims.explanations import considered_of, shielded
+from tenure.victims.pieces import Piece
+from tenure.victims.recording import Price, prices, record
+from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.rules import CauseRules
+from tenure.victims.search import EXACT, SearchBudget, SearchResult, VictimSearch
+from tenure.victims.search_scope import ScopeBounds, SearchScope
+from tenure.victims.state import EvictionState, NoEffectPass
+
+FIRST_TURN = 64
+"""Sets that a contender may have tried in its first turn; each further turn gives four times as many."""
+
+EXHAUSTED = "search-exhausted"
+
+MOST_BEFORE = 8
+"""Others, served before a contender, for whom a search makes room as well; as many as it has tasks, if these are more.
+"""
+
+MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
+
+
+class PreemptionPass:
+    """One action's pass over all contenders."""
+
+    def __init__(self, state: EvictionState, cause: Cause, make_rules: MakeRules) -> None:
+        self.state = state
+        self.session = state.session
+        self.cause = cause
+        state.plugins.min_runtime.brief = not state.detailed
+        self.wave = 0 if cause == "consolidate" else None
+        self.make_rules = make_rules
+        self.shares = state.memory.shares()
+        self.bounds = VictimBounds(state.session, self.shares, state.memory.caps, cause)
+        self._prepared: tuple[dict[int, str], Price] = {}, {}
+        self.infeasible: dict[object, tuple[VictimCandidates | None, SearchResult]] = {}
+
+    @cached_property
+    def dry_runs(self) -> DryRuns:
+        """Plays sets through."""
+        dry_runs = DryRuns(self.session, self.state.placer, self.shares, self.state.plugins, self.state.endings)
+        dry_runs.steady = True
+        return dry_runs
+
+    def run(self) -> None:
+        """Help whom evictions of this cause can help."""
+        memory = NoEffectPass(self.session.epoch, self.shares.fair_without_history, self.state.plan.wake)
+        fresh = self._arrived() if self._nothing_changed(memory) else None
+        waiting = []
+        if self.state.detailed or self._anyone_may_be_helped(fresh):
+            order = self._in_order()
+            self.before = EarlierContenders(self.session, self.shares, order)
+            waiting = [w for w in order if (fresh is None or w in fresh) and self._may_contend(w)]
+        if waiting:
+            self.gatherer = self._gatherer()
+            waiting = self._take_turns(waiting)
+            self.gatherer.close()
+        for workload in waiting:
+            text = f"the search for victims by {self.cause} was cut off by search.maxScenarios and goes on next cycle"
+            self.state.obstacle(workload.key, Reason("SearchExhausted", text, {"cause": self.cause}))
+            self._exhausted(workload)
+        self._remember(memory, exhausted=bool(waiting))
+        known = set(self.state.plan.warnings)
+        self.state.plan.warnings += [c for c in self.state.plugins.complaints.values() if c not in known]
+
+    def _take_turns(self, waiting: list[WorkloadState]) -> list[WorkloadState]:
+        """Let contenders have their turns; gives those for whom there are none left."""
+        turn = FIRST_TURN
+        while waiting and self.state.budget.left > 0:
+            waiting = [w for w in waiting if self._turn(w, turn)]
+            turn *= 4
+        return waiting
+
+    def _gatherer(self) -> CandidateGatherer:
+        state = self.state
+        fresh, detailed = state.fresh(), state.detailed
+        return CandidateGatherer(
+            self.session, state.plugins, state.memory.holdings, fresh, state.moved, detailed=detailed
+        )
+
+    def _anyone_may_be_helped(self, fresh: set[WorkloadState] | None) -> bool:
+        """Whether, by the bounds, there is one for whom a search could find anything; one stands for all alike."""
+        seen: set[object] = set()
+        for entries in self.session.waiting.entries.values():
+            for entry in entries:
+                workload: WorkloadState = entry[-1]
+                if workload.entry is not entry or (fresh is not None and workload not in fresh):
+                    continue
+                alike = self._alike(workload)
+                if alike not in seen:
+                    seen.add(alike)
+                    if not self._infeasible(workload):
+                        return True
+        return False
+
+    def _infeasible(self, contender: WorkloadState) -> bool:
+        """Whether it is clear beforehand that nothing can be done for a contender now."""
+        assert contender.step is not None
+        return self.bounds.infeasible(contender, contender.step)
+
+    def _arrived(self) -> set[WorkloadState]:
+        return set(self.session.added)
+
+    def _nothing_changed(self, now: NoEffectPass) -> bool:
+        """Whether nobody who waited before can be helped by what has happened since: mere arrivals, that is.
+
+        Room, queues, shares and shields are as they were when nobody could be helped. With usage in the past the
+        order of queues drifts by itself, and with other plugins nobody knows.
+        """
+        before = self.state.memories.get(self.cause)
+        session = self.session
+        if before is None or self.state.plan.steps or self.state.plugins.others or session.nodes.waiting:
+            return False
+        if session.settings.disruption.budgets or session.disruption_budgets:
+            return False
+        same = before.epoch == now.epoch and before.fair == now.fair
+        return same and (before.wake is None or session.now < before.wake)
+
+    def _remember(self, memory: NoEffectPass, *, exhausted: bool) -> None:
+        """Remember a pass in which nobody was helped, and that looked at everybody to the end."""
+        memories, kept = self.state.memories, self.session.settings.fairness.history is None
+        if exhausted or self.session.epoch != memory.epoch or not kept:
+            memories.pop(self.cause, None)
+            return
+        wakes = [w for w in (self.state.plan.wake, memory.wake) if w is not None]
+        before = memories.get(self.cause)
+        if before is not None and before.epoch == memory.epoch and before.wake is not None:
+            wakes.append(before.wake)
+        memories[self.cause] = memory._replace(wake=min(wakes, default=None))
+
+    def _exhausted(self, contender: WorkloadState) -> None:
+        """Say that the bound was hit."""
+        text = f"{EXHAUSTED}: search.maxScenarios was reached by {self.cause}, for {contender.key} or before"
+        if not any(w.startswith(EXHAUSTED) for w in self.state.plan.warnings):
+            self.state.plan.warnings.append(text)
+
+    def _in_order(self) -> list[WorkloadState]:
+        """All that wait, in the order in which they would be served."""
+        order = QueueOrder(self.session, self.shares, lambda _, __: False)
+        found = []
+        while (workload := order.next()) is not None:
+            found.append(workload)
+            order.pass_over(workload)
+        return found
+
+    def _may_contend(self, workload: WorkloadState) -> bool:
+        """Whether evictions for a workload are allowed at all."""
+        state = self.state
+        if workload.key in state.evicted:
+            return False
+        refusal = delay(self.session, workload)
+        if refusal is not None:
+            numbers = {"until": format_time(refusal.until or 0)}
+            state.obstacle(workload.key, Reason("PreemptionDelay", refusal.message, numbers))
+            state.wake_at(refusal.until)
+            return False
+        return True
+
+    def _turn(self, contender: WorkloadState, steps: int) -> bool:
+        """Give a contender its turn; True if it wants another."""
+        if contender.step is None or contender.entry is None:
+            return False
+        alike = self._alike(contender)
+        if alike in self.infeasible:
+            if self.state.detailed:
+                self._explain(contender, *self.infeasible[alike])
+            return False
+        if not self.state.detailed and self._infeasible(contender):
+            self.infeasible[alike] = None, SearchResult()
+            return False
+        rules = self.make_rules(contender, self.shares)
+        if self._fits_as_it_is(contender, rules):
+            return contender.step is not None
+        refusal = rules.contender_may()
+        if refusal is not None:
+            self.state.obstacle(contender.key, Reason("NoRight", refusal.message, {"cause": self.cause}))
+        else:
+            return self._search(contender, rules, alike, steps)
+        return False
+
+    def _search(self, contender: WorkloadState, rules: CauseRules, alike: object, steps: int) -> bool:
+        """Look for victims; True if the contender wants another turn."""
+        state = self.state
+        if state.detailed and not (everybody := self.gatherer.gather(contender, rules)):
+            self._found_nothing(alike, everybody, SearchResult())
+            self._explain(contender, everybody, SearchResult())
+            return False
+        search = self._searching(contender, rules)
+        if state.detailed and contender.step is not None:  # else it has been asked already
+            search.infeasible = partial(self.bounds.infeasible, contender, contender.step)
+        candidates = search.candidates
+        granted = min(steps, state.budget.left)
+        budget = SearchBudget(granted)
+        found = search.run(budget)
+        state.budget.left -= granted - budget.left
+        if budget.hit and granted == steps and not found.carried_out:
+            return True
+        if budget.hit:
+            self._exhausted(contender)
+        if found.pieces is not None and self._accept(contender, candidates, found, state.budget):
+            self._carry_out(contender, rules, candidates, found)
+            return contender.step is not None
+        if budget.hit:
+            return True
+        self._give_up(contender, rules, alike, search)
+        return False
+
+    def _searching(self, contender: WorkloadState, rules: CauseRules) -> VictimSearch:
+        """Make the search for one contender, among those whom the bounds leave."""
+        prepare = None if self.wave is not None else lambda pieces: self._prepare(contender, rules, pieces)
+        if self.cause != "reclaim":
+            candidates = self.gatherer.gather(contender, rules)
+            return VictimSearch(self.session, self.dry_runs, contender, rules, candidates, prepare)
+        bounds, groups = self.bounds, self.bounds.open_to(contender)
+        leaves = groups.leaves
+        few = self.state.memory.holdings.at_most(EXACT, leaves)
+        reach = ScopeBounds(bounds.may_be_taken(contender, groups), partial(bounds.too_much, contender))
+        near = leaves
+        if not few:
+            reach.others, first = self._worth_it(contender, groups)
+            reach.opening = SearchScope(bounds, contender, groups, first)
+            near = reach.opening.leaves
+        candidates = self.gatherer.gather(contender, rules, near, set(leaves).difference(near))
+        return VictimSearch(self.session, self.dry_runs, contender, rules, candidates, prepare, reach)
+
+    def _worth_it(self, contender: WorkloadState, groups: VictimBranches) -> tuple[int, Collection[int]]:
+        """Give the sides from which something may be taken at once, but those whose room would go to too many others.
+
+        Beside them, how many others would be served before the contender at least.
+        """
+        assert contender.step is not None
+        most = max(len(contender.step.tasks), MOST_BEFORE)
+        count = self.before.count(contender, None if self.state.detailed else most)
+        direct = {side.queue: count[side.mine] for side in groups.sides if side.direct}
+        found = {queue: others for queue, others in direct.items() if others <= most}
+        if direct and not found:
+            others = min(direct.values())
+            text = f"evictions by {self.cause} would make room for {others} others that are served before it"
+            self.state.obstacle(contender.key, Reason("OthersFirst", text, {"cause": self.cause, "others": others}))
+        return min(found.values(), default=0), found.keys()
+
+    def _give_up(self, contender: WorkloadState, rules: CauseRules, alike: object, search: VictimSearch) -> None:
+        """Remember that a search found nothing, and say why where somebody reads it.
+
+        Those are asked as well whom the bounds exclude.
+        """
+        if self.state.detailed:
+            search.candidates = self.gatherer.gather(contender, rules)
+            if not search.found.refusals and not search.found.closed:
+                search.tell()
+        self._found_nothing(alike, search.candidates, search.found)
+        self._explain(contender, search.candidates, search.found)
+
+    def _found_nothing(self, alike: object, candidates: VictimCandidates, found: SearchResult) -> None:
+        """Remember that a search to its end found nothing for contenders that stand alike."""
+        self.infeasible[alike] = (candidates, found)
+
+    def _accept(
+        self, contender: WorkloadState, candidates: VictimCandidates, found: SearchResult, budget: SearchBudget
+    ) -> bool:  # noqa: ARG002
+        """Whether the best set is to be carried out; every set that pays is, unless a cause asks for more."""
+        return True
+
+    def _alike(self, contender: WorkloadState) -> object:
+        """What contenders have in common of which one cannot be helped if the other cannot."""
+        step = contender.step
+        assert step is not None
+        if step.shape is None or self.state.plugins.others:
+            return (contender.key, step.kind)
+        return (contender.leaf, id(step.shape), step.kind, contender.priority, contender.fixed)
+
+    def _fits_as_it_is(self, contender: WorkloadState, rules: CauseRules) -> bool:
+        """Serve a contender for which there is room by now; nothing is taken for it."""
+        session, step = self.session, contender.step
+        assert step is not None
+        shape = step.shape
+        if shape is not None and shape.failed == session.epoch:
+            return False
+        if session.settings.backfill == "easy" or held_back(session, contender, step):
+            return False
+        if not RoomDemand(session, step).met(()):
+            if shape is not None:
+                shape.failed = session.epoch
+            return False
+        played = self.dry_runs.play(contender, (), rules, keep=True)
+        if not isinstance(played, AcceptedSet):
+            return False
+        record(self.state, played, {}, self.cause, contender, lambda _, __: "")
+        self.gatherer.leave({t.workload for t in played.placed})
+        self.infeasible.clear()
+        return True
+
+    def _carry_out(
+        self, contender: WorkloadState, rules: CauseRules, candidates: VictimCandidates, found: SearchResult
+    ) -> None:
+        """Carry the best set out on the session, and write it into the plan."""
+        pieces = found.pieces or []
+        played = found.played
+        assert played is not None
+        if played.undone is not None:
+            self._prepare(contender, rules, pieces)
+            self.dry_runs.carry_out(contender, played)
+        why, price = self._prepared
+        considered = considered_of(candidates, found, pieces if self.state.detailed else None)
+
+        def reason(workload: WorkloadState, cost: float) -> str:
+            return (
+                f"{workload.key} gives way to {contender.key} ({self.cause}): {why[workload.leaf]}; "
+                f"the eviction costs {cost:.1f} weighted resource-seconds; {considered}"
+            )
+
+        record(self.state, played, price, self.cause, contender, reason, wave=self.wave)
+        if self.wave is not None:
+            self.state.moved.update(p.workload.key for p in pieces if not p.fresh)
+        self.gatherer.forget(p.workload for p in pieces)
+        self.gatherer.leave({t.workload for t in played.placed} - {p.workload for p in pieces})
+        self.infeasible.clear()
+        self.dry_runs.changed.update(self.session.waiting.compact())
+
+    def _prepare(self, contender: WorkloadState, rules: CauseRules, pieces: list[Piece]) -> None:
+        """Note, before a set is taken, what allows it and what it costs."""
+        victims: dict[int, WorkloadState] = {}
+        for piece in pieces:
+            victims.setdefault(piece.workload.leaf, piece.workload)
+        why = {leaf: rules.why(victim) for leaf, victim in victims.items()}
+        real = [p for p in pieces if not p.fresh]
+        self._prepared = why, prices(self.state, real, self.cause, contender)
+
+    def _explain(self, contender: WorkloadState, candidates: VictimCandidates | None, found: SearchResult) -> None:
+        """Say which shields stand between a contender and the room it asks for."""
+        state = self.state
+        if not state.detailed:
+            untils = {r.until for _, r in (*(candidates.refused if candidates is not None else ()), *found.refusals)}
+            for until in untils:
+                state.wake_at(until)
+            return
+        refusals = [(w.key, r) for w, r in candidates.refused] if candidates is not None else []
+        refusals += found.refusals
+        if found.cut:
+            text = f"the search for victims by {self.cause} gave up after {found.tried} sets in vain; there are others"
+            state.obstacle(contender.key, Reason("SearchGaveUp", text, {"cause": self.cause, "tried": found.tried}))
+        if not refusals:
+            return
+        state.refuse([Refused(w, self.cause, contender.key, r.shield, r.until, r.message) for w, r in refusals])
+        for _, refusal in refusals:
+            state.wake_at(refusal.until)
+        state.obstacle(contender.key, shielded(self.cause, refusals))

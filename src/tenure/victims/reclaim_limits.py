@@ -1,0 +1,144 @@
+"""The most that queues let go, whoever asks: kept for as long as nothing changes in them.
+
+A queue's ``allocated`` is a new object whenever anything below it changes, and the old one again once that is undone,
+so what was worked out holds as long as the object is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenure.engine.queues import Amount, QueueTree
+from tenure.victims.preemptible_usage import PreemptibleUsage
+
+Cap = tuple[float, ...]
+"""The most that may be taken from a queue, by row of amounts."""
+
+Rows = tuple[int, ...]
+
+Sides = dict[int, list["SiblingLimits"]]
+"""By a queue above a contender: the siblings of that queue, below which something is open to the contender."""
+
+
+@dataclass(slots=True, eq=False)
+class SiblingLimits:
+    """A queue, and the leaves below it that are open to some contenders; ``children`` are those with such leaves.
+
+    ``_known`` has by rows what they let go, and what the queue held when that was worked out.
+    """
+
+    queue: int
+    children: Sequence[SiblingLimits]
+    _known: dict[Rows, tuple[Amount, SubtreeLimits]] = field(default_factory=dict)
+
+    def below(self, caps: ReclaimLimits, rows: Rows) -> SubtreeLimits:
+        """Give what its leaves let go, whoever asks."""
+        allocated = caps.queues.allocated[self.queue]
+        known = self._known.get(rows)
+        if known is None or known[0] is not allocated:
+            known = self._known[rows] = allocated, self._below(caps, rows)
+        return known[1]
+
+    def _below(self, caps: ReclaimLimits, rows: Rows) -> SubtreeLimits:
+        """None of the queues from a leaf up to this one may lose what it is guaranteed."""
+        queue, none = self.queue, (0,) * len(caps.queues.resources)
+        cap = caps.of_queue(queue, caps.queues.guaranteed[queue], rows)
+        if cap is None:
+            return SubtreeLimits({}, none, none, ())
+        if caps.queues.leaf[queue]:
+            held = caps.holdings.held(queue)
+            return SubtreeLimits({queue: cap} if any(held) else {}, tuple(map(min, held, cap)), cap, ())
+        parts = [part for child in self.children if (part := child.below(caps, rows)).leaves]
+        leaves = {leaf: tuple(map(min, own, cap)) for part in parts for leaf, own in part.leaves.items()}
+        total = tuple(map(min, cap, map(sum, zip(none, *(part.total for part in parts), strict=True))))
+        return SubtreeLimits(leaves, total, cap, parts)
+
+
+@dataclass(slots=True, eq=False)
+class SubtreeLimits:
+    """What the leaves below a queue let go: each of them at most, all together, and the queue itself."""
+
+    leaves: dict[int, Cap]
+    total: Cap
+    cap: Cap
+    parts: Sequence[SubtreeLimits]
+    _on_nodes: dict[int, NDArray[np.float64]] = field(default_factory=dict)
+
+    def on_nodes(self, holdings: PreemptibleUsage, row: int, count: int) -> NDArray[np.float64]:
+        """Give what they let go of one resource on each of ``count`` nodes."""
+        found = self._on_nodes.get(row)
+        if found is None:
+            found = self._on_nodes[row] = np.minimum(self._sum(holdings, row, count), max(0.0, self.cap[row]))
+        return found
+
+    def _sum(self, holdings: PreemptibleUsage, row: int, count: int) -> NDArray[np.float64]:
+        found = np.zeros(count)
+        for part in self.parts:
+            if part.parts:
+                found += part.on_nodes(holdings, row, count)
+        single = [next(iter(part.leaves.items())) for part in self.parts or (self,) if part.leaves and not part.parts]
+        entries = [(holdings.entries(leaf), own[row]) for leaf, own in single]
+        if entries:
+            nodes = np.concatenate([held.node for held, _ in entries])
+            amounts = np.concatenate([np.minimum(held.frees[row], max(0.0, most)) for held, most in entries])
+            found += np.bincount(nodes, weights=amounts, minlength=count)
+        return found
+
+
+class ReclaimLimits:
+    """The caps of one session's queues."""
+
+    def __init__(self, queues: QueueTree, holdings: PreemptibleUsage) -> None:
+        self.queues = queues
+        self.holdings = holdings
+        self._largest: dict[int, tuple[Amount, Amount]] = {}
+        self._sides: dict[int, Sides] = {}
+        self._siblings: dict[tuple[int, frozenset[int]], SiblingLimits | None] = {}
+
+    def sides(self, contender: int) -> Sides:
+        """Where something is open to a contender of a leaf: neither a fence nor a policy keeps it from it."""
+        found = self._sides.get(contender)
+        if found is None:
+            queues, reach = self.queues, self.holdings.open_to(contender)
+            found = self._sides[contender] = {}
+            for mine in queues.path[contender]:
+                siblings = [self._sibling(q, reach) for q in queues.siblings(mine) if q != mine]
+                found[mine] = [s for s in siblings if s is not None]
+        return found
+
+    def _sibling(self, queue: int, reach: frozenset[int]) -> SiblingLimits | None:
+        """Give a queue with what is in reach below it, the same one for all who reach the same; None for nothing."""
+        key = queue, reach
+        if key not in self._siblings:
+            below = (self._sibling(child, reach) for child in self.queues.children[queue])
+            children = [s for s in below if s is not None]
+            self._siblings[key] = SiblingLimits(queue, children) if children or queue in reach else None
+        return self._siblings[key]
+
+    def of_queue(self, queue: int, limit: Sequence[int], rows: Rows) -> Cap | None:
+        """The most that can go while every piece is taken from more than ``limit``; None if nothing.
+
+        Where a single resource is beyond its limit, all but the last piece must fit into what is beyond.
+        """
+        allocated = self.queues.allocated[queue]
+        over = [row for row in rows if allocated[row] > max(0, limit[row])]
+        if not over:
+            return None
+        cap = [inf] * len(allocated)
+        if len(over) == 1:
+            row = over[0]
+            cap[row] = allocated[row] - max(0, limit[row]) - 1 + self._largest_below(queue)[row]
+        return tuple(cap)
+
+    def _largest_below(self, queue: int) -> Amount:
+        allocated = self.queues.allocated[queue]
+        known = self._largest.get(queue)
+        if known is None or known[0] is not allocated:
+            of_leaves = map(self.holdings.largest, self.queues.leaves[queue])
+            known = self._largest[queue] = allocated, tuple(map(max, zip(*of_leaves, strict=True)))
+        return known[1]

@@ -1,0 +1,130 @@
+"""Necessary bounds: how many tasks of a step could have room if some pieces were gone.
+
+Room alone is looked at, node by node; it costs a few sums, and no play-through where it says no.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from operator import add
+
+import numpy as np
+
+from tenure.engine.classes import TaskClass
+from tenure.engine.nodes import Ints, NodeTable
+from tenure.engine.placement import has_choice
+from tenure.engine.queues import Amount
+from tenure.engine.session import Session
+from tenure.engine.slots import fitting
+from tenure.engine.workloads import START, Demand
+from tenure.model.resources import MILLI
+from tenure.victims.pieces import Piece
+
+
+class RoomDemand:
+    """What a step needs, class by class: how many tasks, and for how many each node has room as things are.
+
+    ``exact``: fits are decided by room alone, so that the bound is no mere bound. Where other subgroups may do instead
+    of those that the step names, there is no bound at all: nothing is needed of any class.
+    """
+
+    def __init__(self, session: Session, step: Demand) -> None:
+        self.nodes = session.nodes
+        choice = (step.kind == START or len(step.tasks) > 1) and has_choice(step.tasks[0].workload.root)
+        counts = Counter(() if choice else (t.cls.id for t in step.tasks))
+        classes = {t.cls.id: t.cls for t in step.tasks}
+        self.parts = [_Part(session, classes[i], counts[i]) for i in sorted(counts)]
+        topology = step.tasks[0].workload.root
+        self.exact = (
+            len(self.parts) == 1
+            and classes[step.tasks[0].cls.id].milli is None
+            and topology.topology is None
+            and not topology.children
+            and all(t.terms is None for t in step.tasks)
+        )
+        self.tasks = len(step.tasks)
+
+    def ever(self) -> bool:
+        """Whether an empty cluster would have room."""
+        return all(part.ever() for part in self.parts)
+
+    def met(self, pieces: Iterable[Piece], others: int = 0) -> bool:
+        """Whether, by room alone, the step could fit with these pieces gone, and so many others of each class."""
+        freed = freed_by(pieces)
+        return all(part.count + part.gain(freed) >= part.needed + others for part in self.parts)
+
+    def met_by_all(self, freed: Ints) -> bool:
+        """Whether it could fit with ``freed`` (``int64[rows, nodes]``) gone."""
+        return all(part.capacity(freed) >= part.needed for part in self.parts)
+
+
+class _Part:
+    """The tasks of one class."""
+
+    def __init__(self, session: Session, cls: TaskClass, needed: int) -> None:
+        self.cls = cls
+        self.nodes: NodeTable = session.nodes
+        self.needed = needed
+        rows = self.nodes.rows
+        asks = list(cls.asks)
+        if cls.milli is not None:
+            smallest = int(cls.milli[cls.milli > 0].min(initial=MILLI))
+            asks.append((self.nodes.gpu_row, smallest * cls.devices))
+        self.asks = asks
+        plain = cls.milli is None
+        self.per_node = session.scorer.slots.of(cls) if plain else self._per_node(self.nodes.room[rows:])
+        self.count = int(self.per_node.sum())
+        self._columns: dict[int, list[tuple[int, int, int]]] = {}
+
+    def _per_node(self, room: Ints) -> Ints:
+        return fitting(room, self.asks, self.cls.static)
+
+    def ever(self) -> bool:
+        return int(self._per_node(self.nodes.capacity).sum()) >= self.needed
+
+    def scarce(self) -> list[int]:
+        """Give the rows of which a node may lack: less is free than all tasks ask for that it could hold by the others.
+
+        However much of the other rows goes, what goes of those helps nobody.
+        """
+        rows, nodes = self.nodes.rows, self.nodes
+        found = []
+        for row, amount in self.asks:
+            most = np.full(len(nodes), 1 << 40, np.int64)
+            for other, each in self.asks:
+                if other != row:
+                    np.minimum(most, nodes.capacity[other] // each, out=most)
+            if ((nodes.room[rows + row] // amount < most) & self.cls.static).any():
+                found.append(row)
+        return found
+
+    def capacity(self, freed: Ints) -> int:
+        rows = self.nodes.rows
+        return int(self._per_node(self.nodes.room[rows:] + freed).sum())
+
+    def slots(self, node: int, freed: Sequence[int]) -> int:
+        """How many tasks have room on a node once ``freed`` of it is."""
+        if not self.cls.static_list[node]:
+            return 0
+        column = self._columns.get(node)
+        if column is None:
+            rows, room = self.nodes.rows, self.nodes.room[:, node].tolist()
+            column = self._columns[node] = [(row, room[rows + row], amount) for row, amount in self.asks]
+        least = 1 << 40
+        for row, free, amount in column:
+            fits = (free + freed[row]) // amount
+            least = min(least, fits)
+        return max(0, least)
+
+    def gain(self, freed: dict[int, Amount]) -> int:
+        return sum(self.slots(node, amounts) - int(self.per_node[node]) for node, amounts in freed.items())
+
+
+def freed_by(pieces: Iterable[Piece]) -> dict[int, Amount]:
+    """What pieces free, by node."""
+    freed: dict[int, Amount] = {}
+    for piece in pieces:
+        for node, amounts in piece.frees:
+            freed[node] = tuple(map(add, freed[node], amounts)) if node in freed else amounts
+    return freed

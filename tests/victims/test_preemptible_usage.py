@@ -1,0 +1,129 @@
+"""What is held where is kept from one look to the next: it is always what a fresh look would find."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.properties.contention import contended
+
+from tenure.cycle import Scheduler
+from tenure.engine.evictions import evict
+from tenure.engine.snapshot import session_of
+from tenure.victims.pieces import pieces_of
+from tenure.victims.preemptible_usage import PreemptibleUsage
+from tenure.victims.reclaim_limits import ReclaimLimits
+
+
+def sums(holdings):
+    """Everything that is held, by node, leaf and priority, without places that hold nothing."""
+    found = {}
+    for leaf in (q for q, is_leaf in enumerate(holdings.session.queues.leaf) if is_leaf):
+        node, priority, frees = holdings.entries(leaf)
+        places = zip(node.tolist(), priority.tolist(), frees.T.tolist(), strict=True)
+        found.update({(n, leaf, p): tuple(amounts) for n, p, amounts in places if any(amounts)})
+    return found
+
+
+def what_goes(caps, contender, rows):
+    """What each sibling on the way up from a leaf lets go, as sums and on the nodes."""
+    found = []
+    for mine, siblings in caps.sides(contender).items():
+        for sibling in siblings:
+            below = sibling.below(caps, rows)
+            here = below.on_nodes(caps.holdings, rows[0], len(caps.holdings.session.nodes))
+            found.append((mine, sibling.queue, below.leaves, below.total, here.tolist()))
+    return found
+
+
+def running(session):
+    """All tasks that run and could be evicted."""
+    return [
+        t for _, w in sorted(session.workloads.items()) for t in w.tasks if t.node >= 0 and t.active and w.leaf >= 0
+    ]
+
+
+@given(st.integers(0, 1 << 32), st.lists(st.tuples(st.integers(0, 30), st.booleans()), max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_what_is_kept_is_what_a_fresh_look_finds(seed, choices):
+    session = session_of(contended(seed))
+    kept = PreemptibleUsage(session)
+    kept.catch_up()
+    caps = ReclaimLimits(session.queues, kept)
+    rows = tuple(range(len(session.queues.resources)))
+    for choice, undone in choices:
+        tasks = running(session)
+        if not tasks:
+            break
+        mark, epoch = session.checkpoint(), session.epoch
+        evict(session, tasks[choice % len(tasks)])
+        kept.catch_up()
+        if undone:
+            session.rollback(mark, epoch=epoch)
+        else:
+            session.commit()
+        kept.catch_up()
+        fresh = PreemptibleUsage(session)
+        fresh.catch_up()
+        assert sums(kept) == sums(fresh)
+        assert np.array_equal(kept.movable, fresh.movable)
+        anew = ReclaimLimits(session.queues, fresh)
+        for leaf in (q for q, is_leaf in enumerate(session.queues.leaf) if is_leaf):
+            assert [w.key for w in kept.workloads(leaf)] == [w.key for w in fresh.workloads(leaf)]
+            assert kept.held(leaf) == fresh.held(leaf)
+            assert what_goes(caps, leaf, rows) == what_goes(anew, leaf, rows)
+
+
+def test_a_trial_that_is_undone_is_no_change():
+    """Else every trial would make all that was found out about room worthless."""
+    session = session_of(contended(3))
+    holdings = PreemptibleUsage(session)
+    holdings.catch_up()
+    before = holdings.version
+    mark, epoch = session.checkpoint(), session.epoch
+    evict(session, running(session)[0])
+    session.rollback(mark, epoch=epoch)
+    holdings.catch_up()
+    assert holdings.version == before
+    evict(session, running(session)[0])
+    session.commit()
+    holdings.catch_up()
+    assert holdings.version > before
+    assert np.isfinite(holdings.movable).all()
+
+
+@given(
+    st.integers(0, 1 << 32),
+    st.lists(st.tuples(st.sampled_from(("end", "finish", "wait", "save", "back")), st.integers(0, 99))),
+)
+@settings(max_examples=60, deadline=None)
+def test_pieces_that_are_kept_are_those_that_would_be_worked_out(seed, events):
+    """Whatever happens between cycles, and within: what is kept of what still runs differs in its price alone."""
+    session = session_of(contended(seed))
+    scheduler = Scheduler(session)
+    for event, which in [("wait", 0), *events]:
+        tasks = running(session)
+        if tasks and event == "end":
+            session.remove_workload(tasks[which % len(tasks)].workload.key)
+        elif tasks and event == "finish":
+            task = tasks[which % len(tasks)]
+            session.finish(task)
+            session.refresh(task.workload)
+        elif tasks and event == "save":
+            tasks[which % len(tasks)].workload.saved_at = session.now
+        scheduler.cycle(session.now + (-which if event == "back" else which) * 60_000_000)
+        memory = scheduler.context.memory
+        if memory is None:
+            continue
+        memory.holdings.catch_up()
+        for workload, kept in memory.holdings.pieces.items():
+            found = kept.priced(session, workload)
+            anew = pieces_of(session, workload, frozenset(), core=True)
+            assert [astuple_of(p) for p in found] == [astuple_of(p) for p in anew]
+
+
+def astuple_of(piece):
+    """Everything that a piece says, by name."""
+    return tuple(getattr(piece, f.name) for f in fields(piece))
