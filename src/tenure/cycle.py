@@ -16,14 +16,15 @@ from tenure.actions.requeue import requeue
 from tenure.actions.reschedule import reschedule
 from tenure.actions.stale_gang import stale_gang
 from tenure.engine.backfill import ExpectedReleases
+from tenure.engine.cost import MICRO
 from tenure.engine.evictions import outstay
 from tenure.engine.placement import Placer
-from tenure.engine.plan import Plan
+from tenure.engine.plan import NextEviction, Plan
 from tenure.engine.session import Session
 from tenure.engine.workloads import TERMINATING
 from tenure.fairness.current import Fairness
 from tenure.model.collector import collector_paused, count_as_old
-from tenure.model.modes import mode_of, settings_for
+from tenure.model.modes import mode_of
 
 ACTIONS: dict[str, Callable[[Context], None]] = {
     "stale-gang": stale_gang,
@@ -61,10 +62,10 @@ class Scheduler:
         self.session = session
         self.endings = ExpectedReleases()
         self.cycles = 0
-        settings = self.settings = session.settings
+        settings = session.settings
         enabled = [name for name in settings.actions if name in ACTIONS and mode_of(settings, name) != "off"]
         self.actions = [ACTIONS[name] for name in enabled]
-        self.modes = [(mode_of(settings, name), settings_for(settings, name)) for name in enabled]
+        self.modes = [mode_of(settings, name) for name in enabled]
         self.shadow = Shadow(set() if recorded is None else recorded)
         self.context = Context(session, Placer(session), Fairness(session), self.endings, Plan(session.now))
         if session.settings.backfill == "easy":
@@ -92,15 +93,14 @@ class Scheduler:
         context.plan, context.cycle, context.paid = plan, self.cycles, frozenset(session.nominated)
         requeued = notices.begin(context)
         self._notice_stuck()
-        for run, (mode, settings) in zip(self.actions, self.modes, strict=True):
-            session.settings = settings
+        for run, mode in zip(self.actions, self.modes, strict=True):
             if mode == "shadow":
                 self.shadow.run(context, run)
             else:
                 run(context)
-        session.settings = self.settings
         if self.shadow.known:
             self.shadow.forget(context)
+        self._look_ahead(plan)
         notices.finish(context, requeued)
         if context.requeueing is not None:
             for key in plan.started:
@@ -109,6 +109,16 @@ class Scheduler:
         session.waiting.compact()
         self.cycles += 1
         return plan
+
+    def _look_ahead(self, plan: Plan) -> None:
+        """Say in a finished plan what enabled causes would do next for those that it evicts."""
+        state = self.context.evictions
+        if state is None or state.plan is not plan or state.aftermath is None or not state.evicted:
+            return
+        plan.follow_ups = [
+            NextEviction(f.of.key, f.cause, tuple((t.workload.key, t.name) for t in f.evict), f.cost / MICRO)
+            for f in state.aftermath.of_plan()
+        ]
 
     def pass_time(self, now: int) -> None:
         """Let time pass until ``now``. To be told before anything ends at that instant: it was held until then."""

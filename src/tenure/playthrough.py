@@ -9,7 +9,7 @@ from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.estimate import estimated_starts
 from tenure.engine.moves import MovePlan
-from tenure.engine.plan import Pending, Plan, PlanStep, Reason, Refused
+from tenure.engine.plan import NextEviction, Pending, Plan, PlanStep, Reason, Refused
 from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.reasons import why_pending
 from tenure.engine.requeued import RequeueOutcome
@@ -42,9 +42,10 @@ class QueueView:
 class PlayThrough:
     """What came out of playing cycles: all steps, and the state after the last one.
 
-    ``events`` has, for each event, the cycle in which it was first said. ``external`` is the plan of the last cycle for
-    the pods of `rescheduler.schedulers`, which other schedulers bind: what of them is moved, and why the rest waits. It
-    is not carried out in ``after``; its own ``after`` has both plans carried out.
+    ``follow_ups`` are those of each cycle's plan, with the number of the cycle. ``events`` has, for each event, the
+    cycle in which it was first said. ``external`` is the plan of the last cycle for the pods of `rescheduler.schedulers`,
+    which other schedulers bind: what of them is moved, and why the rest waits. It is not carried out in ``after``; its
+    own ``after`` has both plans carried out.
     """
 
     before: Cluster
@@ -60,6 +61,7 @@ class PlayThrough:
     quota_tracks: list[QuotaTrack] = field(default_factory=list)
     requeue: RequeueOutcome = field(default_factory=RequeueOutcome)
     shadow: list[PlanStep] = field(default_factory=list)
+    follow_ups: list[tuple[int, NextEviction]] = field(default_factory=list)
     counters: list[Sample] = field(default_factory=list)
     events: dict[CycleEvent, int] = field(default_factory=dict)
     external: PlayThrough | None = None
@@ -89,6 +91,7 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrou
         result.quota = plan.quota
         result.moves += plan.moves
         result.shadow += plan.shadow
+        result.follow_ups += [(number, follow_up) for follow_up in plan.follow_ups]
         result.quota_events += plan.quota_events
         quotas.note(session, plan)
         result.requeue.add(plan.requeue)

@@ -99,8 +99,8 @@ def test_a_simulation_goes_on_with_what_its_cluster_file_had_announced():
     notice = Notice(deadline=NOW + 3 * MINUTE, cause="reclaim", beneficiary="default/c", at=NOW)
     victim = workload("x", tasks=[task("x-0", spec(gpu=4), on="n0", devices=(0, 1, 2, 3), notice=notice)], queue="b",
                       running=600, expected_runtime=None)  # fmt: skip
-    contender = workload("c", tasks=[task("c-0", spec(gpu=4), nominated_to="n0", nominated_devices=(0, 1, 2, 3))], queue="a",
-                         age=60)  # fmt: skip
+    contender = workload("c", tasks=[task("c-0", spec(gpu=4), nominated_to="n0", nominated_devices=(0, 1, 2, 3))],
+                         queue="a", age=60)  # fmt: skip
     start = cluster([node("n0", cpu=64, gpu=4)], [victim, contender], eviction_notice=5 * MINUTE,
                     actions=("allocate", "reclaim"))  # fmt: skip
     start = replace(start, queues=(Queue(name="a", guaranteed={GPU: 4000}), Queue(name="b")))

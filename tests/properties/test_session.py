@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.properties.dump import state_of
@@ -127,6 +128,36 @@ def test_rollback_restores_everything(cluster, data):
     session.rollback(mark)
     assert state_of(session) == before
     assert session.journal._entries == []
+
+
+@given(clusters(), st.data())
+def test_a_scenario_is_undone_unless_it_is_kept(cluster, data):
+    """Nested or not, by an error as well; with its epoch, so that what was known before it holds again."""
+    session = begun(cluster)
+    operations = Operations(session, lambda options: data.draw(st.sampled_from(list(options))))
+    operations.some(3)
+    before, epoch = state_of(session), session.epoch
+
+    def kept_until_an_error():
+        with session.scenario() as outer:
+            with session.scenario():
+                operations.some(4)
+            assert (state_of(session) | {"open": 0}, session.epoch) == (before | {"open": 0}, epoch)
+            with session.scenario() as inner:
+                operations.some(4)
+                inner.keep()
+            outer.keep()
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        kept_until_an_error()
+    assert (state_of(session), session.epoch) == (before, epoch)
+    with session.scenario() as only:
+        only.keep()
+        operations.some(4)
+        after = state_of(session)
+    assert state_of(session) | {"open": 0} == after | {"open": 0}
+    assert session.journal.depth == 0
 
 
 @given(clusters(), st.data())

@@ -177,7 +177,7 @@ def held_against_the_play(patch):
             assert not found.about or found.shield != "no-room"
         return found
 
-    patch.setattr(module.ShortTrials, "_play", both)
+    patch.setattr(module.RequeueDryRuns, "_play", both)
     return seen
 
 

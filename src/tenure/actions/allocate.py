@@ -57,15 +57,14 @@ def _bind_together(context: Context, tasks: list[TaskState]) -> bool:
     session = context.session
     if session.queues.under_notice and any(_crowded(session, task) for task in tasks):
         return False
-    mark, epoch = session.checkpoint(), session.epoch
-    for task in tasks:
-        node, devices = task.nominated, task.nominated_devices
-        session.withdraw(task)
-        if not _room_now(context, task, node, devices):
-            session.rollback(mark, epoch=epoch)
-            return False
-        session.bind(task, node, devices)
-    session.commit()
+    with session.scenario() as together:
+        for task in tasks:
+            node, devices = task.nominated, task.nominated_devices
+            session.withdraw(task)
+            if not _room_now(context, task, node, devices):
+                return False
+            session.bind(task, node, devices)
+        together.keep()
     for task in tasks:
         context.record(task)
     return True

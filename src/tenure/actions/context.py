@@ -12,8 +12,11 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import Fairness
 from tenure.model.settings import Cause
 from tenure.requeue.memory import RequeueMemory
+from tenure.requeue.next_turn import RequeueNext
 from tenure.shields.plugins import EvictionPlugins
+from tenure.victims.aftermath import Aftermath, MakeRules
 from tenure.victims.preconditions import PriorityRange
+from tenure.victims.rules import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.search import SearchBudget
 from tenure.victims.state import EvictionState, NoEffectPass, VictimMemory
 
@@ -60,7 +63,18 @@ class Context:
                 self.session, self.placer, self.fairness, self.endings, self.plan, self.cycle, self.plugins,
                 self.paid, budget, self.memory, self.detailed, self.no_effect_passes,
             )  # fmt: skip
+            self.evictions.aftermath = Aftermath(self.evictions, self._causes())
         return self.evictions
+
+    def _causes(self) -> dict[Cause, MakeRules]:
+        """Give what makes the rules of each cause that may follow from an eviction."""
+        session = self.session
+        return {
+            "consolidate": lambda contender, _: ConsolidateRules(session, contender),
+            "reclaim": lambda contender, shares: ReclaimEligibility(session, shares, contender),
+            "preempt": lambda contender, _: PreemptRules(session, contender),
+            "requeue": lambda contender, shares: RequeueNext(session, shares, contender),
+        }
 
     def record(self, task: TaskState) -> None:
         """Add the step that places a task to the plan."""

@@ -1,8 +1,8 @@
 """How far each cause of evictions goes: ``enforce``, ``shadow`` or ``off`` (spec: on Kubernetes, modes).
 
-An action never asks for its mode. While it runs, the settings of its session say that causes other than its own are
-off unless they are enforced (`tenure.model.modes`), and one in shadow runs inside a transaction that is undone as a
-whole: what it would have evicted is kept as a record, and nothing that comes after it can tell that it ran.
+An action never asks for its mode; with which others it reckons is told by `tenure.model.modes`. One in shadow runs in a
+scenario that is undone as a whole: what it would have evicted is kept as a record, and nothing that comes after it can
+tell that it ran.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ class Shadow:
         thought.evictions = _in_thought(real, thought)
         ledger, sent = real.plugins.budgets.ledger, list(getattr(context.rescheduling, "sent", ()))
         charged = ledger.checkpoint()
-        mark, epoch = session.checkpoint(), session.epoch
-        action(thought)
-        session.rollback(mark, epoch=epoch)
+        with session.scenario():
+            action(thought)
         ledger.rollback(charged)
         if thought.rescheduling is not None:
             getattr(thought.rescheduling, "sent", [])[:] = sent

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 @cluster_options(live=True)
 def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
     file: str | None, form: str, actions: str | None, overrides: tuple[str, ...], additions: tuple[str, ...],
-    queues: str | None, cycles: int, every: str, report: str | None, output: str | None, live: bool, where: ClusterAddress,
+    queues: str | None, cycles: int, every: str, report: str | None, output: str | None, live: bool,
+    where: ClusterAddress,
 ) -> int:  # fmt: skip
     """Decide on the cluster in FILE, or a live one, and print what would be done and why; nothing is changed."""
     from tenure.cli.inputs import cluster_from, duration_of, warn  # noqa: PLC0415  loaded when it runs

@@ -299,15 +299,14 @@ class Backfill:
         """Place a workload into what is left beside the reservation, and use that up."""
         assert self.reservation is not None
         session, placer = self.session, self.placer
-        mark, epoch = session.checkpoint(), session.epoch
-        placer.remaining = self.reservation.extra
-        placed = placer.place(workload, step)
-        placer.remaining = None
+        with session.scenario() as scenario:
+            placer.remaining = self.reservation.extra
+            placed = placer.place(workload, step)
+            placer.remaining = None
+            if placed:
+                scenario.keep()
         if placed:
-            session.commit()
             self.reservation.used()
-        else:
-            session.rollback(mark, epoch=epoch)
         return placed
 
 

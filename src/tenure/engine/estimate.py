@@ -24,17 +24,16 @@ def estimated_starts(session: Session, workloads: Iterable[WorkloadState]) -> di
     found = {w.key: at for w in waiting if (at := _promised_start(session, w)) is not None}
     waiting = [w for w in waiting if w.step is not None]
     placer = Placer(session)
-    mark, epoch = session.checkpoint(), session.epoch
-    waiting = _fitting(session, placer, waiting, session.now, found)
-    for end, group in groupby(all_endings(session).sorted, key=itemgetter(0)):
-        if not waiting:
-            break
-        for *_, running in group:
-            for task in running.tasks:
-                if task.node >= 0 and task.active:
-                    session.withdraw(task)
-        waiting = _fitting(session, placer, waiting, max(end, session.now), found)
-    session.rollback(mark, epoch=epoch)
+    with session.scenario():
+        waiting = _fitting(session, placer, waiting, session.now, found)
+        for end, group in groupby(all_endings(session).sorted, key=itemgetter(0)):
+            if not waiting:
+                break
+            for *_, running in group:
+                for task in running.tasks:
+                    if task.node >= 0 and task.active:
+                        session.withdraw(task)
+            waiting = _fitting(session, placer, waiting, max(end, session.now), found)
     return found
 
 
@@ -50,9 +49,8 @@ def _fitting(
         fits = False
         if step.shape not in failed and session.queues.admits(workload.leaf, step.amount, fixed=workload.fixed):
             tasks = step.tasks
-            mark, epoch = session.checkpoint(), session.epoch
-            fits = placer.place(workload, step)
-            session.rollback(mark, epoch=epoch)
+            with session.scenario():
+                fits = placer.place(workload, step)
             step.tasks = tasks
             if not fits and step.shape is not None:
                 failed.add(step.shape)

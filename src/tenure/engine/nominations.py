@@ -87,16 +87,15 @@ def withdraw(session: Session, tasks: Iterable[TaskState]) -> list[TaskNominatio
 
 def renew(session: Session, placer: Placer, promises: list[TaskNomination]) -> bool:
     """Promise the same room again if it is still there; False: nothing was done."""
-    mark, epoch = session.checkpoint(), session.epoch
-    for task, node, devices, at in promises:
-        free = session.nodes.free_devices(node, bindable=False) if devices else []
-        milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])
-        if not placer.fits_later(task, node) or any(free[d] < milli for d in devices):
-            session.rollback(mark, epoch=epoch)
-            return False
-        session.nominate(task, node, devices)
-        session.journal.set(task, "nominated_at", at)
-    session.commit()
+    with session.scenario() as scenario:
+        for task, node, devices, at in promises:
+            free = session.nodes.free_devices(node, bindable=False) if devices else []
+            milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])
+            if not placer.fits_later(task, node) or any(free[d] < milli for d in devices):
+                return False
+            session.nominate(task, node, devices)
+            session.journal.set(task, "nominated_at", at)
+        scenario.keep()
     return True
 
 
@@ -136,8 +135,15 @@ class BeatableNominations:
         return lost
 
     def _beaten_by(self, contender: WorkloadState, step: Demand) -> list[TaskState]:
+        with self.session.scenario() as scenario:
+            lost = self._make_room(contender, step)
+            if lost:
+                scenario.keep()
+        return self._settled(lost)
+
+    def _make_room(self, contender: WorkloadState, step: Demand) -> list[list[TaskNomination]]:
+        """Withdraw nominations behind a contender until its step is placed; gives them, or none where it is not."""
         session = self.session
-        mark, epoch = session.checkpoint(), session.epoch
         lost: list[list[TaskNomination]] = []
         own: dict[int, Rank] = {}
         for rival in self.workloads:
@@ -149,9 +155,7 @@ class BeatableNominations:
             if session.queues.admits(contender.leaf, step.amount, fixed=contender.fixed) and self.placer.place(
                 contender, step
             ):
-                session.commit()
-                return self._settled(lost)
-        session.rollback(mark, epoch=epoch)
+                return lost
         return []
 
     def _may_take(self, contender: WorkloadState, rival: WorkloadState) -> bool:

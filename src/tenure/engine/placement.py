@@ -57,12 +57,11 @@ class Placer:
         session = self.session
         if not enough(self.scorer, step, allowed) and not has_choice(workload.root):
             return False
-        mark, epoch = session.checkpoint(), session.epoch
-        if not self._together(workload, step, allowed):
-            session.rollback(mark, epoch=epoch)
-            return False
-        self._all_nominated_if_any(step.tasks)
-        session.commit()
+        with session.scenario() as scenario:
+            if not self._together(workload, step, allowed):
+                return False
+            self._all_nominated_if_any(step.tasks)
+            scenario.keep()
         return True
 
     def _together(self, workload: WorkloadState, step: Demand, allowed: Mask | None) -> bool:
@@ -181,11 +180,10 @@ class Placer:
         below = set(_tasks_below(group))
         chosen = [t for t in tasks if t in below]
         for mask in self._domains(topology, chosen, allowed):
-            mark, epoch = self.session.checkpoint(), self.session.epoch
-            if self._members(group, chosen, mask):
-                self.session.commit()
-                return True
-            self.session.rollback(mark, epoch=epoch)
+            with self.session.scenario() as scenario:
+                if self._members(group, chosen, mask):
+                    scenario.keep()
+                    return True
         return False
 
     def _members(self, group: SubgroupState, chosen: list[TaskState], mask: Mask | None) -> bool:

@@ -21,8 +21,8 @@ class PlanStep(NamedTuple):
     ``beneficiary``, ``cost`` (weighted resource-seconds) and ``reason`` belong to evictions, and so do ``to`` (where
     the task lands), ``wave``, ``leaves_at`` (when it should be gone, µs since the epoch), ``lost`` (µs of its time)
     and ``protected_until`` (end of its minimum runtime, -1 if it had none). ``deadline`` (µs since the epoch) is when
-    the eviction that a notice announces takes place at the latest, and ``notice_at`` when it was announced first (-1: it was
-    not).
+    the eviction that a notice announces takes place at the latest, and ``notice_at`` when it was announced first (-1:
+    it was not).
     """
 
     action: str
@@ -68,6 +68,20 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class NextEviction:
+    """What a cause would do next for a workload that this plan evicts: a follow-up of the plan.
+
+    ``evict`` are the tasks that would go, by workload (namespace/name) and name; ``cost`` is in weighted
+    resource-seconds.
+    """
+
+    of: str
+    cause: str
+    evict: tuple[tuple[str, str], ...]
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
 class Pending:
     """A workload that waits: why, and when it would start (µs since the epoch) if that can be known."""
 
@@ -87,7 +101,8 @@ class Plan:
     epoch) at which a rule that refused something now will have ended. ``quota``: queues that are armed because they
     use more than their max; ``quota_events``: what happened to such queues in this cycle. ``requeue``: who could give
     way, and who does; its ``not_before`` is to be written before the steps are carried out. ``shadow``: evictions that
-    causes in shadow would have made, each victim once for a contender.
+    causes in shadow would have made, each victim once for a contender. ``follow_ups`` are what enabled causes would do
+    next for those that the plan evicts.
     """
 
     now: int
@@ -105,3 +120,4 @@ class Plan:
     quota_events: list[QuotaEvent] = field(default_factory=list)
     requeue: RequeueOutcome = field(default_factory=RequeueOutcome)
     shadow: list[PlanStep] = field(default_factory=list)
+    follow_ups: list[NextEviction] = field(default_factory=list)

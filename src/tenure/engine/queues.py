@@ -23,8 +23,8 @@ class QueueTree:
     For every queue: ``guaranteed`` (-1 where it guarantees none), ``maximum`` (`UNLIMITED` where it sets none),
     ``allocated`` (bound, running and nominated, without what terminates), ``fixed`` (the part of it that is not
     preemptible) and ``pending``, each an `Amount` that includes everything below. ``path`` leads from a queue up to
-    its top-level queue; ``leaves`` are those below a queue, of a leaf itself. ``under_notice`` is, by queue, what still runs of
-    those that were told that they have to go.
+    its top-level queue; ``leaves`` are those below a queue, of a leaf itself. ``under_notice`` is, by queue, what tasks
+    with an eviction notice still hold.
     """
 
     def __init__(self, queues: list[Queue], resources: list[str], journal: Journal) -> None:

@@ -118,9 +118,8 @@ def _together(session: Session, workload: WorkloadState, step: Demand) -> list[R
     """Each part of it would fit: does all of it?"""
     from tenure.engine.placement import Placer  # noqa: PLC0415  placement stands above reasons in this one place
 
-    mark, epoch = session.checkpoint(), session.epoch
-    fits = Placer(session).place(workload, step)
-    session.rollback(mark, epoch=epoch)
+    with session.scenario():
+        fits = Placer(session).place(workload, step)
     if fits:
         return []
     topology = workload.root.topology

@@ -20,7 +20,7 @@ from tenure.engine.restore import restore, restore_devices, restore_nominations
 from tenure.engine.score import FEW, Scorer
 from tenure.engine.steps import Steps
 from tenure.engine.terms import TermTable
-from tenure.engine.transaction import Mark, Undone
+from tenure.engine.transaction import Mark, Scenario, Undone
 from tenure.engine.waiting import WaitingLists
 from tenure.engine.workloads import (
     BOUND,
@@ -354,6 +354,10 @@ class Session:
             self.journal.set(state, "started_at", self.now)
 
     # -- transaction ----------------------------------------------------------------------------------------------
+
+    def scenario(self) -> Scenario:
+        """Give a block of changes that are undone at its end unless they are kept."""
+        return Scenario(self)
 
     def checkpoint(self) -> Mark:
         """Open a checkpoint."""

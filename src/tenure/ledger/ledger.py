@@ -1,8 +1,8 @@
 """The ledger: one account of disruptions for all causes (spec: disruption SLOs).
 
 An eviction is charged to every rule that it matches, or it does not take place. All rules come down to linear bounds
-on the set that is asked for (`LinearBound`), so that the question whether a finished set is allowed and the constraints that a
-planner has to obey are the same thing.
+on the set that is asked for (`LinearBound`), so that the question whether a finished set is allowed and the constraints
+that a planner has to obey are the same thing.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def is_number(value: Any) -> bool:
 
 
 class TextKind(ValueKind):
-    """Text. Numbers and booleans have to be quoted, as in Kubernetes."""
+    """A text value. Numbers and booleans have to be quoted, as in Kubernetes."""
 
     shape: ClassVar[Schema] = {"type": "string"}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
 
 from tenure.model.settings import Cause, Mode, Settings
@@ -13,12 +12,9 @@ def mode_of(settings: Settings, action: str) -> Mode:
     return settings.modes.get(cast("Cause", action), "enforce")
 
 
-def settings_for(settings: Settings, action: str) -> Settings:
-    """Give the settings under which an action decides: its own cause enforced, others as far as they are carried out.
+def enabled_for(settings: Settings, action: str) -> frozenset[str]:
+    """Give the actions with which one has to reckon: itself, and those that run and whose evictions are carried out.
 
     A cause in shadow takes nothing back from anybody, and makes no victims cheaper than a move.
     """
-    if not settings.modes:
-        return settings
-    modes: dict[Cause, Mode] = {c: "off" for c, mode in settings.modes.items() if mode != "enforce" and c != action}
-    return replace(settings, modes=modes)
+    return frozenset(a for a in settings.actions if a == action or mode_of(settings, a) == "enforce")

@@ -9,7 +9,7 @@ from tenure.engine.evictions import evict
 from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.workloads import SUCCEEDED, TaskState, WorkloadState
-from tenure.model.modes import mode_of, settings_for
+from tenure.model.modes import mode_of
 from tenure.notices.groups import NoticeGroup
 from tenure.quota.arming import delays
 from tenure.quota.units import amount_of
@@ -53,13 +53,6 @@ class NoticeJudge:
         """Give the tasks whose eviction still pays; they are evicted, and what they make room for is placed."""
         if mode_of(self.settings, group.cause) != "enforce" or group.cause not in self.settings.actions:
             return []
-        self.session.settings = settings_for(self.settings, group.cause)
-        try:
-            return self._judge(group)
-        finally:
-            self.session.settings = self.settings
-
-    def _judge(self, group: NoticeGroup) -> list[TaskState]:
         if group.cause == "stale-gang":
             return self._stale(group)
         if group.cause == "quota":
@@ -154,6 +147,7 @@ class NoticeJudge:
         """Play a set through for a group's contender."""
         assert group.contender is not None
         dry_runs = DryRuns(self.session, self.state.placer, self.shares, self.state.plugins, self.state.endings)
+        dry_runs.consequences = self.state.aftermath
         if group.cause == "requeue":
             return RequeueCommits(self.state, dry_runs, RequeueOutcome()).play(group.contender, pieces, keep=keep)
         return dry_runs.play(group.contender, pieces, self._rules(group, pieces), keep=keep)

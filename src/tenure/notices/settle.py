@@ -81,25 +81,24 @@ class _Settling:
     def _judged(self, groups: list[NoticeGroup]) -> dict[NoticeGroup, list[TaskState]]:
         """Give the tasks of each group that still have to go; nothing is changed."""
         session = self.session
-        mark, epoch = session.checkpoint(), session.epoch
-        moves = [g for g in groups if g.cause == "reschedule"]
-        others = [g for g in groups if g.cause != "reschedule"]
-        lift(session, self.placer, others)
-        self.state = self.begin()
-        ledger = self.state.plugins.budgets.ledger
-        charged = ledger.checkpoint()
-        judge = NoticeJudge(self.state, self.nominated)
-        found = {g: self._moving(g) for g in moves}
-        pending = others
-        while pending:  # what one group leaves may be what another needs: until nothing more is found to pay
-            before = len(found)
-            found |= {g: tasks for g in pending if (tasks := judge.paying(g))}
-            pending = [g for g in pending if g not in found]
-            if before == len(found):
-                break
-        found |= {g: [] for g in pending}
-        self.price |= judge.price
-        session.rollback(mark, epoch=epoch)
+        with session.scenario():
+            moves = [g for g in groups if g.cause == "reschedule"]
+            others = [g for g in groups if g.cause != "reschedule"]
+            lift(session, self.placer, others)
+            self.state = self.begin()
+            ledger = self.state.plugins.budgets.ledger
+            charged = ledger.checkpoint()
+            judge = NoticeJudge(self.state, self.nominated)
+            found = {g: self._moving(g) for g in moves}
+            pending = others
+            while pending:  # what one group leaves may be what another needs: until nothing more is found to pay
+                before = len(found)
+                found |= {g: tasks for g in pending if (tasks := judge.paying(g))}
+                pending = [g for g in pending if g not in found]
+                if before == len(found):
+                    break
+            found |= {g: [] for g in pending}
+            self.price |= judge.price
         ledger.rollback(charged)
         return found
 
@@ -116,14 +115,13 @@ class _Settling:
         if len(group.landings) < len(group.notices):
             return []
         places = [t.node if t.phase is TERMINATING else t.leaving for t in group.notices]
-        mark, epoch = session.checkpoint(), session.epoch
-        lift(session, self.state.placer, [group])
-        pays = all(self._movable(w, tasks, group) for w, tasks in group.by_workload().items())
-        if group.beneficiary is None:
-            pays = pays and all(session.nodes.nodes[node].drain for node in places)
-        else:
-            pays = pays and self._needs_room(group.contender)
-        session.rollback(mark, epoch=epoch)
+        with session.scenario():
+            lift(session, self.state.placer, [group])
+            pays = all(self._movable(w, tasks, group) for w, tasks in group.by_workload().items())
+            if group.beneficiary is None:
+                pays = pays and all(session.nodes.nodes[node].drain for node in places)
+            else:
+                pays = pays and self._needs_room(group.contender)
         return group.tasks if pays else []
 
     def _movable(self, workload: WorkloadState, tasks: list[TaskState], group: NoticeGroup) -> bool:

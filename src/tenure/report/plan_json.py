@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenure.engine.moves import NEVER, MovePlan
-from tenure.engine.plan import EVICTING, Pending, PlanStep, Reason, Refused
+from tenure.engine.plan import EVICTING, NextEviction, Pending, PlanStep, Reason, Refused
 from tenure.model.duration import format_time
 from tenure.model.resources import GPU, MILLI
 from tenure.playthrough import PlayThrough, QueueView
@@ -28,6 +28,7 @@ def plan_json(played: PlayThrough) -> dict[str, Any]:
         "quota": [quota_json(q, amounts) for q in played.quota],
         "quotaEvents": [quota_event_json(e) for e in played.quota_events],
         "moves": [_move(m) for m in played.moves],
+        "followUps": [_follow_up(number, f) for number, f in played.follow_ups],
         "queues": [_queue(q) for q in played.queues],
         "warnings": list(played.warnings),
         "counters": [{"name": s.name, "labels": dict(s.labels), "value": s.value} for s in played.counters],
@@ -74,6 +75,14 @@ def _step(step: PlanStep) -> dict[str, Any]:
     else:
         found["devices"] = list(step.devices)
     return found
+
+
+def _follow_up(cycle: int, follow_up: NextEviction) -> dict[str, Any]:
+    evict = [{"workload": workload, "task": task} for workload, task in follow_up.evict]
+    return {
+        "cycle": cycle, "of": follow_up.of, "cause": follow_up.cause, "for": follow_up.of, "evict": evict,
+        "cost": follow_up.cost,
+    }  # fmt: skip
 
 
 def _move(move: MovePlan) -> dict[str, Any]:

@@ -75,7 +75,17 @@ def all_moves(plan: Plan) -> list[Plan]:
 
 def all_rows(plan: Plan) -> list[Rows]:
     """Give all tables but that of the queues, in the order in which they are read; empty ones are left out."""
-    makers: Sequence[Callable[[Plan], Rows]] = (quota_events, steps, shadow, warnings, quota, pending, refused, requeue)
+    makers: Sequence[Callable[[Plan], Rows]] = (
+        quota_events,
+        steps,
+        follow_ups,
+        shadow,
+        warnings,
+        quota,
+        pending,
+        refused,
+        requeue,
+    )
     return [rows for rows in (*(make(plan) for make in makers), *external(plan)) if rows.rows]
 
 
@@ -87,6 +97,22 @@ def steps(plan: Plan) -> Rows:
 def shadow(plan: Plan) -> Rows:
     """Evictions of causes in shadow, which are recorded and not carried out."""
     return _step_rows("In shadow: would be evicted, is not", plan.get("shadow", ()))
+
+
+def follow_ups(plan: Plan) -> Rows:
+    """What the enabled causes would do next for those that the plan evicts."""
+    entries = plan.get("followUps", ())
+    several = any(entry.get("cycle") for entry in entries)
+    rows = []
+    for entry in entries:
+        names = ", ".join(dict.fromkeys(f"{e['workload']} ({e['task']})" for e in entry["evict"]))
+        cells = (entry["of"], entry["cause"], names, number(float(entry["cost"])))
+        rows.append((str(entry.get("cycle", 0)), *cells) if several else cells)
+    headings = ("for", "cause", "would be evicted next", "cost")
+    return Rows(
+        "What would follow", ("cycle", *headings) if several else headings, rows, numbers=("cycle", "cost"),
+        wide=("would be evicted next", "for"),
+    )  # fmt: skip
 
 
 def warnings(plan: Plan) -> Rows:

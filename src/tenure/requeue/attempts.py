@@ -37,6 +37,7 @@ class RequeueAttempts:
         self.session = state.session
         self.shares = shares
         self.dry_runs = RequeueDryRuns(state.session, state.placer, shares, state.plugins, state.endings)
+        self.dry_runs.consequences = state.aftermath
         self.commits = RequeueCommits(state, self.dry_runs, outcome)
         self.cut: SearchPosition | None = None
         self._refusals: dict[tuple[str, str], Refusal] = {}

@@ -37,14 +37,12 @@ class RequeueCommits:
         rules = RequeueRules(session, self.dry_runs.shares, contender, pieces)
         if session.settings.requeue.contenders != "any":
             return self.dry_runs.play(contender, pieces, rules, keep=keep)
-        mark = session.checkpoint()
-        for workload in dict.fromkeys(p.workload for p in pieces):
-            session.journal.set(workload, "queued_at", session.now)
-        played = self.dry_runs.play(contender, pieces, rules, keep=keep)
-        if keep and isinstance(played, AcceptedSet):
-            session.commit()
-        else:
-            session.rollback(mark, epoch=session.epoch)
+        with session.scenario() as turn:
+            for workload in dict.fromkeys(p.workload for p in pieces):
+                session.journal.set(workload, "queued_at", session.now)
+            played = self.dry_runs.play(contender, pieces, rules, keep=keep)
+            if keep and isinstance(played, AcceptedSet):
+                turn.keep()
         return played
 
     def place(self, played: AcceptedSet) -> None:

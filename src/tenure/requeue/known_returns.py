@@ -107,10 +107,9 @@ class KnownReturns:
             session, leaf, amount = self.session, workload.leaf, workload.tasks[0].cls.amount
             place = (-workload.priority, START, 0.0, workload.queued_at, workload.key)
             ahead = [line for line in self._lines.get(leaf, ()) if line.entries[0] < place]
-            mark, epoch = session.checkpoint(), session.epoch
-            self.queues.release(leaf, amount, fixed=False)
-            keys = [queue_key(session, self.shares, leaf, a) for a in {amount, *(x.step.amount for x in ahead)}]
-            session.rollback(mark, epoch=epoch)
+            with session.scenario():
+                self.queues.release(leaf, amount, fixed=False)
+                keys = [queue_key(session, self.shares, leaf, a) for a in {amount, *(x.step.amount for x in ahead)}]
             found = self._behind[workload] = ReturningCandidate(ahead, max(keys))
         return found
 

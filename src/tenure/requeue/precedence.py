@@ -75,11 +75,9 @@ class Precedence:
         if kind.held is None:
             keys = [queue_key(session, self.shares, q, kind.asks) for q in queues.path[kind.leaf]]
             return [(*key[:5], inf, inf, LAST_NAME) for key in keys]
-        mark, epoch = session.checkpoint(), session.epoch
-        queues.release(kind.leaf, kind.held, fixed=False)
-        keys = [queue_key(session, self.shares, q, kind.asks) for q in queues.path[kind.leaf]]
-        session.rollback(mark, epoch=epoch)
-        return keys
+        with session.scenario():
+            queues.release(kind.leaf, kind.held, fixed=False)
+            return [queue_key(session, self.shares, q, kind.asks) for q in queues.path[kind.leaf]]
 
     def beatable(self) -> Mask:
         """Kinds than which somebody who waits, at least, is more deserving."""

@@ -49,16 +49,25 @@ class RequeueRules:
 
     def eligible(self, victim: WorkloadState) -> Refusal | None:
         """Refuse what a shield holds whatever else goes, and in one leaf what is not less deserving."""
-        queues, until = self.session.queues, victim.not_before
-        if until is not None and self.session.now < until:
-            text = f"{victim.key} was requeued lately, and is not requeued again before {format_time(until)}"
-            return Refusal(COOLDOWN, text, until)
-        refusal = preemptibility(victim) or disabled(queues, victim.leaf)
+        queues = self.session.queues
+        refusal = self._cooling(victim) or preemptibility(victim) or disabled(queues, victim.leaf)
         if refusal is not None:
             return refusal
         if victim.leaf != self.contender.leaf:
             return fence(queues, self.contender.leaf, victim.leaf)
         return self._in_one_leaf(victim)
+
+    def _cooling(self, victim: WorkloadState) -> Refusal | None:
+        """Refuse what was requeued lately."""
+        until = victim.not_before
+        if until is None or self.session.now >= until:
+            return None
+        text = f"{victim.key} was requeued lately, and is not requeued again before {format_time(until)}"
+        return Refusal(COOLDOWN, text, until)
+
+    def _asks(self, victim: WorkloadState) -> Amount:
+        """Give what a candidate of the set asks for once it is gone."""
+        return self.asks[victim]
 
     def _in_one_leaf(self, victim: WorkloadState) -> Refusal | None:
         mine, theirs = self.contender.priority, victim.priority
@@ -84,7 +93,7 @@ class RequeueRules:
             return None
         mine, theirs = self.floor.meeting(victim.leaf)
         own = queue_key(self.session, self.shares, mine, self.amount)
-        if own < queue_key(self.session, self.shares, theirs, self.asks[victim]):
+        if own < queue_key(self.session, self.shares, theirs, self._asks(victim)):
             return None
         names = [self.session.queues.queues[q].name for q in (mine, theirs)]
         text = f"with {victim.key} gone, queue {names[0]} would not be ahead of queue {names[1]}"

@@ -40,25 +40,24 @@ def enact(
     Everything is nominated and nothing bound: it is when the room is there.
     """
     session = state.session
-    mark = session.checkpoint()
     moved = [WantedLanding(made.tasks[m.task], m.target, made.devices[m.shape] if made.devices else ()) for m in moves]
-    for task, _, _ in moved:
-        evict(session, task)
-    for workload in dict.fromkeys(w.task.workload for w in moved):
-        session.refresh(workload)
     waiting = [list(tasks) for tasks in made.asks]
     wanted = [
         WantedLanding(waiting[x.ask].pop(0), x.node, made.devices[x.shape] if made.devices else ())
         for x in landings
         if x.ask < len(waiting)
     ]
-    if land(state, [*wanted, *moved]):
-        session.rollback(mark)
-        return None
-    touched: list[WorkloadState] = list(dict.fromkeys(w.task.workload for w in (*wanted, *moved)))
-    for workload in touched:
-        session.refresh(workload)
-    session.commit()
+    with session.scenario() as scenario:
+        for task, _, _ in moved:
+            evict(session, task)
+        for workload in dict.fromkeys(w.task.workload for w in moved):
+            session.refresh(workload)
+        if land(state, [*wanted, *moved]):
+            return None
+        touched: list[WorkloadState] = list(dict.fromkeys(w.task.workload for w in (*wanted, *moved)))
+        for workload in touched:
+            session.refresh(workload)
+        scenario.keep()
     return EnactedPlan([w.task for w in moved], [w.task for w in (*wanted, *moved)])
 
 

@@ -86,8 +86,9 @@ class TriggerExecution:
         return found
 
     def report(
-        self, keys: Sequence[str], trigger: str, answer: MoveAnswer, waves: Sequence[Wave] = (), made: ProblemView | None = None,
-        worth: LayoutGain | None = None, nodes: Sequence[int] = (), leaving: int | None = None,
+        self, keys: Sequence[str], trigger: str, answer: MoveAnswer, waves: Sequence[Wave] = (),
+        made: ProblemView | None = None, worth: LayoutGain | None = None,
+        nodes: Sequence[int] = (), leaving: int | None = None,
     ) -> None:  # fmt: skip
         """Write what was planned into the plan of the cycle; ``nodes`` and ``leaving`` as in `MovePlan`."""
         c = answer.certificate

@@ -145,6 +145,14 @@ class MinRuntimeShield:
         return None
 
 
+class MinRuntimeOver(MinRuntimeShield):
+    """Minimum runtime where every one is taken to be over."""
+
+    def minimum(self, session: Session, cause: Cause, beneficiary: int, leaf: int) -> int:  # noqa: ARG002  the same for all
+        """Give none."""
+        return 0
+
+
 def _left_whole(victim: WorkloadState, gone: set[TaskState]) -> bool:
     """Whether no subgroup that loses tasks is left with fewer active ones than its minimum."""
     for group in victim.root.leaves():

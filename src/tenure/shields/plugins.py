@@ -17,6 +17,7 @@ name, and its answer counts as no.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from copy import copy
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -25,7 +26,7 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.budget import BudgetShield
-from tenure.shields.min_runtime import MinRuntimeShield
+from tenure.shields.min_runtime import MinRuntimeOver, MinRuntimeShield
 from tenure.shields.recreated import COMES_BACK, recreated
 
 GROUP = "tenure.plugins"
@@ -56,6 +57,12 @@ class EvictionPlugins:
             except Exception as error:  # noqa: BLE001  whatever a plugin does wrong, it is named
                 self._complain(point.name, f"could not be loaded ({_said(error)}), and is not asked")
         return found
+
+    def without_times(self) -> EvictionPlugins:
+        """Give the same, with every minimum runtime over."""
+        other = copy(self)
+        other.min_runtime = MinRuntimeOver()
+        return other
 
     def silent(self, session: Session, cause: Cause, contender: WorkloadState | None, leaf: int) -> bool:
         """Whether it is clear that nobody has anything to say about victims of a leaf."""

@@ -116,7 +116,7 @@ class EventLog:
         protected_until: int = -1,
         saved_at: int = -1,
     ) -> None:
-        """Record an eviction; `EvictionDetails` says what the keywords mean. No `end` follows for this run of the task."""
+        """Record an eviction; `EvictionDetails` describes the keywords. No `end` follows for this run of the task."""
         self._append(
             (EVICT, at, job, task, beneficiary, EvictionDetails(cause, leaves_at, lost, protected_until, saved_at))
         )

@@ -14,7 +14,7 @@ from tenure.engine.plan import Reason
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import Demand, WorkloadState
-from tenure.model.settings import Cause
+from tenure.model.modes import enabled_for
 from tenure.victims.candidates import VictimCandidates
 from tenure.victims.dry_run import NO_LANDING
 from tenure.victims.preemption_pass import PreemptionPass
@@ -124,21 +124,21 @@ class ConsolidationPass(PreemptionPass):
         """Refuse what is dearer than what reclaim or preempt would take."""
         pieces = found.pieces or []
         cost = sum(p.cost for p in pieces)
-        off = {cause for cause, mode in self.session.settings.modes.items() if mode == "off"}
-        for rules in self._alternatives(contender, off):
+        for rules in self._alternatives(contender):
             if rules.contender_may() is not None:
                 continue
             others = self.gatherer.gather(contender, rules)
-            other = VictimSearch(self.session, self.dry_runs, contender, rules, others).run(budget).pieces
-            if other is not None and sum(p.cost for p in other) < cost:
+            instead = VictimSearch(self.session, self.dry_runs, contender, rules, others).run(budget)
+            other = instead.pieces
+            if other is not None and sum(p.cost for p in other) + instead.followed < cost + found.followed:
                 names = ", ".join(dict.fromkeys(p.workload.key for p in other))
                 text = f"moving others for it would cost more than {rules.cause} from {names}, so nothing is moved"
                 self.state.obstacle(contender.key, Reason("CheaperVictims", text, {"cause": self.cause}))
                 return False
         return True
 
-    def _alternatives(self, contender: WorkloadState, off: set[Cause]) -> list[CauseRules]:
-        actions = set(self.session.settings.actions) - off
+    def _alternatives(self, contender: WorkloadState) -> list[CauseRules]:
+        actions = enabled_for(self.session.settings, self.cause)
         found: list[CauseRules] = []
         if "reclaim" in actions:
             found.append(ReclaimEligibility(self.session, self.shares, contender))

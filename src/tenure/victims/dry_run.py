@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import gt, mul
+from typing import NamedTuple, Protocol
 
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.evictions import evict
@@ -17,6 +18,7 @@ from tenure.engine.transaction import Undone
 from tenure.engine.workloads import GROW, Demand, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import Owed
+from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.allocation_pass import held_back, promise, serve
@@ -29,12 +31,35 @@ Taken = tuple[Piece, Sequence[TaskState], bool]
 NO_ROOM, TAKES_BACK, IN_VAIN, NO_LANDING = "no-room", "takes-back", "in-vain", "no-landing"
 
 
+class FollowUp(NamedTuple):
+    """What one cause would do next for a victim of a set: whom it would evict, in millionths of what that costs."""
+
+    of: WorkloadState
+    cause: Cause
+    evict: tuple[TaskState, ...]
+    cost: int
+
+
+class Consequences(Protocol):
+    """Judges what all enabled causes would do once a set has gone."""
+
+    def judge(
+        self,
+        contender: WorkloadState,
+        victims: Sequence[WorkloadState],
+        result: AcceptedSet,
+        rules: CauseRules,
+        shares: CurrentShares,
+    ) -> Refusal | None:
+        """Refuse a set that is carried out on the session; else note in ``result`` what follows from it."""
+
+
 @dataclass(slots=True)
 class AcceptedSet:
     """A set that pays: who is evicted, whose placement is withdrawn, and who is placed, bound or nominated.
 
     ``growth``: the contender's step is no more than another task of its surplus. ``undone`` is what it does on the
-    session, where that was undone.
+    session, where that was undone. ``follow_ups`` are what enabled causes would do next for its victims.
     """
 
     pieces: list[Piece]
@@ -43,6 +68,7 @@ class AcceptedSet:
     evicted: list[TaskState] = field(default_factory=list)
     withdrawn: list[TaskState] = field(default_factory=list)
     undone: Undone | None = None
+    follow_ups: tuple[FollowUp, ...] = ()
 
 
 def _nobody(_: WorkloadState, __: Demand) -> bool:
@@ -93,6 +119,7 @@ class DryRuns:
         self.shares = shares
         self.plugins = plugins
         self.endings = endings
+        self.consequences: Consequences | None = None
         self.count = 0
         self.steady = False
         self.ahead = 0
@@ -101,30 +128,39 @@ class DryRuns:
         self._keys: Keys = {}
         self._before: QueueOrder | None = None
         self._tried = 0
-        off = {cause for cause, mode in session.settings.modes.items() if mode == "off"}
-        self._enabled = set(session.settings.actions) - off
 
     def play(
-        self, contender: WorkloadState, pieces: Sequence[Piece], rules: CauseRules, *, keep: bool = False
+        self,
+        contender: WorkloadState,
+        pieces: Sequence[Piece],
+        rules: CauseRules,
+        *,
+        keep: bool = False,
+        keep_if_last: bool = False,
     ) -> AcceptedSet | Refusal:
-        """Play a set through. With ``keep``, a set that pays stays carried out on the session."""
+        """Play a set through.
+
+        With ``keep``, a set that pays stays carried out on the session; with ``keep_if_last`` if nothing follows it.
+        """
         session = self.session
         self.count += 1
         refusal = self._validate(contender, pieces, rules.cause)
         if refusal is not None:
             return refusal
-        before = session.epoch
-        mark = session.checkpoint()
-        session.new_epoch()
-        result = self._play(contender, pieces, rules)
-        if not isinstance(result, AcceptedSet):
-            session.rollback(mark, epoch=before)
-        elif keep:
-            session.commit()
+        with session.scenario() as scenario:
+            session.new_epoch()
+            result = self._play(contender, pieces, rules)
+            if isinstance(result, AcceptedSet) and result.evicted and self.consequences is not None:
+                victims = list(dict.fromkeys(t.workload for t in result.evicted))
+                result = self.consequences.judge(contender, victims, result, rules, self.shares) or result
+            if isinstance(result, AcceptedSet):
+                keep = keep or (keep_if_last and not result.follow_ups)
+                if keep:
+                    scenario.keep()
+                else:
+                    result.undone = scenario.remember()
+        if keep and isinstance(result, AcceptedSet):
             self._kept(contender, result)
-        else:
-            result.undone = Undone([], [], [])
-            session.rollback(mark, epoch=before, undone=result.undone)
         return result
 
     def carry_out(self, contender: WorkloadState, played: AcceptedSet) -> None:
@@ -193,18 +229,14 @@ class DryRuns:
         Rules look at queues alone, so only these are changed here, which costs little: most sets end here.
         """
         session = self.session
-        mark, epoch, refusal = session.checkpoint(), session.epoch, None
-        for piece, tasks, core in stages:
-            workload, amount = piece.workload, held(session, tasks)
-            refusal = rules.may_take(workload, amount, core=core, owed=owed)
-            if refusal is not None:
-                refusal = refusal._replace(about=workload.key)
-                break
-            session.queues.release(workload.leaf, amount, fixed=workload.fixed)
-        if refusal is None:
-            refusal = rules.exchange(victims)
-        session.rollback(mark, epoch=epoch)
-        return refusal
+        with session.scenario():
+            for piece, tasks, core in stages:
+                workload, amount = piece.workload, held(session, tasks)
+                refusal = rules.may_take(workload, amount, core=core, owed=owed)
+                if refusal is not None:
+                    return refusal._replace(about=workload.key)
+                session.queues.release(workload.leaf, amount, fixed=workload.fixed)
+            return rules.exchange(victims)
 
     def _take(self, stages: Sequence[Taken], victims: Sequence[WorkloadState], result: AcceptedSet) -> None:
         """Take all pieces."""
@@ -261,32 +293,36 @@ class DryRuns:
                 return Refusal(IN_VAIN, f"{piece.workload.key} would win its place back", about=piece.workload.key)
         if not rules.repaid(owed):
             return Refusal("guaranteed", "a queue would be left below its guaranteed")
+        enabled = enabled_for(self.session.settings, rules.cause)
         for victim in victims:
-            if victim.step is not None and self._takes_back(victim, contender, got, result):
+            if victim.step is not None and self._takes_back(victim, contender, got, result, enabled):
                 text = f"{victim.key} could take the place back from {contender.key}"
                 return Refusal(TAKES_BACK, text, about=victim.key)
         return result
 
     def _takes_back(
-        self, victim: WorkloadState, contender: WorkloadState, got: Sequence[TaskState], result: AcceptedSet
+        self,
+        victim: WorkloadState,
+        contender: WorkloadState,
+        got: Sequence[TaskState],
+        result: AcceptedSet,
+        enabled: frozenset[str],
     ) -> bool:
         """Whether a victim could take room from the contender, delays and minimum runtimes aside."""
         session = self.session
         if victim.leaf == contender.leaf:
-            return "preempt" in self._enabled and PreemptRules(session, victim).eligible(contender) is None
-        if "reclaim" not in self._enabled:
+            return "preempt" in enabled and PreemptRules(session, victim).eligible(contender) is None
+        if "reclaim" not in enabled:
             return False
         back = ReclaimEligibility(session, self.shares, victim)
         if back.contender_may() is not None or back.eligible(contender) is not None:
             return False
-        mark, epoch = session.checkpoint(), session.epoch
-        possible = back.may_take(contender, self._holding(got), core=not result.growth, owed=[]) is None
-        if possible:
+        with session.scenario():
+            if back.may_take(contender, self._holding(got), core=not result.growth, owed=[]) is not None:
+                return False
             for task in got:
                 session.withdraw(task)
-            possible = back.exchange([contender]) is None
-        session.rollback(mark, epoch=epoch)
-        return possible
+            return back.exchange([contender]) is None
 
     def _holding(self, tasks: Sequence[TaskState]) -> Amount:
         """What tasks hold where they are bound or nominated."""

@@ -99,7 +99,6 @@ class GreedySets:
 
     def run(self) -> list[Piece] | None:
         """Give a set by which there is room for the whole step, or None."""
-        session = self.session
         self.tally, self.barred = FreedRoom(self.need, self.others), set()
         self._known = set[int]()
         self._heap: list[tuple[Key, int, list[Piece]]] = []
@@ -107,11 +106,8 @@ class GreedySets:
         self._coming.add(self.pool.candidates.candidate_leaves)
         if self.opening is not None:
             self.opening.begin()
-        mark, epoch = session.checkpoint(), session.epoch
-        try:
+        with self.session.scenario():
             return self._fill()
-        finally:
-            session.rollback(mark, epoch=epoch)
 
     def also(self, tasks: int) -> bool:
         """Make room for others as well, who are served before the contender; False where they ask for more than it."""
@@ -217,31 +213,32 @@ class GreedySets:
 
     def _take(self, pieces: list[Piece]) -> None:
         """Choose pieces if the rules allow all of them now; the one that they do not allow is barred."""
-        session, done = self.session, []
-        mark = session.checkpoint()
-        refusal: Refusal | None = None
+        done: list[tuple[Piece, int]] = []
+        with self.session.scenario() as taken:
+            if self._allow(pieces, done):
+                taken.keep()
+                self._reopen(pieces)
+                return
+        for piece, sign in reversed(done):
+            self.tally.change(piece, -sign)
+
+    def _allow(self, pieces: list[Piece], done: list[tuple[Piece, int]]) -> bool:
+        """Take pieces one by one, as far as the rules allow; ``done`` gets what that changes in the tally."""
         for piece in pieces:
             refusal = self._ask(piece)
             if refusal is not None:
                 self._refused([piece], refusal)
-                break
+                return False
             for other in self.pool.of(piece.workload) if piece.whole or piece.group else ():
                 if other in self.tally.chosen and set(other.tasks) <= set(piece.tasks):
                     done.append((other, -1))
                     self.tally.change(other, -1)
             done.append((piece, 1))
             self.tally.change(piece, 1)
-        else:
-            refusal = self.rules.exchange(list(dict.fromkeys(p.workload for p in pieces)))
-            if refusal is not None:
-                self._refused([p for p in pieces if self._is_of(p, refusal)] or pieces, refusal)
-        if refusal is None:
-            session.commit()
-            self._reopen(pieces)
-            return
-        session.rollback(mark, epoch=session.epoch)
-        for piece, sign in reversed(done):
-            self.tally.change(piece, -sign)
+        refusal = self.rules.exchange(list(dict.fromkeys(p.workload for p in pieces)))
+        if refusal is not None:
+            self._refused([p for p in pieces if self._is_of(p, refusal)] or pieces, refusal)
+        return refusal is None
 
     def _is_of(self, piece: Piece, refusal: Refusal) -> bool:
         """Whether it was taken from the queue that a refusal is about."""

@@ -60,7 +60,7 @@ class PreemptionPass:
     def dry_runs(self) -> DryRuns:
         """Plays sets through."""
         dry_runs = DryRuns(self.session, self.state.placer, self.shares, self.state.plugins, self.state.endings)
-        dry_runs.steady = True
+        dry_runs.steady, dry_runs.consequences = True, self.state.aftermath
         return dry_runs
 
     def run(self) -> None:
@@ -277,8 +277,12 @@ class PreemptionPass:
         self.infeasible[alike] = (candidates, found)
 
     def _accept(
-        self, contender: WorkloadState, candidates: VictimCandidates, found: SearchResult, budget: SearchBudget
-    ) -> bool:  # noqa: ARG002
+        self,
+        contender: WorkloadState,  # noqa: ARG002
+        candidates: VictimCandidates,  # noqa: ARG002
+        found: SearchResult,  # noqa: ARG002
+        budget: SearchBudget,  # noqa: ARG002
+    ) -> bool:
         """Whether the best set is to be carried out; every set that pays is, unless a cause asks for more."""
         return True
 

@@ -25,7 +25,7 @@ from tenure.victims.returning_victims import ReturningVictims
 from tenure.victims.room_bounds import RoomDemand
 from tenure.victims.rules import CauseRules
 from tenure.victims.search_scope import ScopeBounds
-from tenure.victims.set_order import priorities, uses_lower
+from tenure.victims.set_order import Key, priorities, uses_lower
 from tenure.victims.subsets import PieceSubsets
 from tenure.victims.usable import UsablePieces
 
@@ -88,6 +88,11 @@ class SearchResult:
     refusals: list[tuple[str, Refusal]] = field(default_factory=list)
     closed: bool = False
     cut: bool = False
+
+    @property
+    def followed(self) -> int:
+        """What the follow-ups of the best set cost, in millionths of a weighted resource-second."""
+        return sum(f.cost for f in self.played.follow_ups) if self.played is not None else 0
 
     @property
     def carried_out(self) -> bool:
@@ -219,7 +224,8 @@ class VictimSearch:
         """One piece, if it will do."""
         if not self.usable.wanted(piece) or not self.need.met([piece]) or not budget.spend():
             return None
-        return [piece] if isinstance(self._play([piece], last=True), AcceptedSet) else None
+        verdict = self._play([piece], last=True)
+        return [piece] if isinstance(verdict, AcceptedSet) and not verdict.follow_ups else None
 
     def _core(self, best: list[Piece] | None) -> list[Piece]:
         """The pieces that are taken apart: all if they are few, else those of the set found and the first others."""
@@ -303,7 +309,7 @@ class VictimSearch:
             return best
         leaves = {p.workload.leaf for p in pieces}
         alone = leaves.pop() if len(leaves) == 1 else None
-        limit = self.subsets.key(best, alone) if best is not None else None
+        limit = self._key(best, alone)
         most = self.found.tried + (MOST_TRIED if not self.many else MOST_AROUND if best else MOST_WITHOUT)
         for key, subset in self.subsets.of(pieces, alone):
             if (limit is not None and key >= limit) or self._gives_up(most, best):
@@ -315,14 +321,26 @@ class VictimSearch:
             if not self._pays(subset, pieces):
                 continue
             better = self._lower_inside(pieces, subset, budget)
-            if better is None:
+            if better is not None:
+                best = best or better
+            elif not self._follows(subset):
                 return subset
-            best = best or better
+            else:
+                self.subsets.bar(frozenset(subset))  # only sets of which no part would do are compared
+                best, limit = min((best, limit), (subset, self._key(subset, alone)), key=_by_limit)
+        return self._last_word(pieces, best, budget)
+
+    def _last_word(self, pieces: list[Piece], best: list[Piece] | None, budget: SearchBudget) -> list[Piece] | None:
+        """Give the best set that was found, or one that refuses it; where there is none, ask once more to say why."""
         if best is not None:
             return self._lower_inside(pieces, best, budget) or best
         if self.subsets.beyond is not None and not self.found.refusals:
-            self._play(self.subsets.beyond)  # to say why
+            self._play(self.subsets.beyond)
         return None
+
+    def _key(self, pieces: list[Piece] | None, alone: int | None) -> Key | None:
+        """Give the order of a set that pays, with what follows from it."""
+        return None if pieces is None else self.subsets.key(pieces, alone, self._follows(pieces))
 
     def _may_do(self, subset: list[Piece]) -> bool:
         """Whether it frees enough; where there are many pieces, those are left aside that had their place back."""
@@ -371,9 +389,16 @@ class VictimSearch:
                     continue
                 if not budget.spend():
                     return None
-                if isinstance(self._play(candidate), AcceptedSet):
+                if isinstance(self._play(candidate), AcceptedSet) and not (
+                    self._follows(candidate) and not self._follows(chosen)
+                ):
                     return self._lower_inside(pieces, candidate, budget) or candidate
         return None
+
+    def _follows(self, pieces: list[Piece]) -> list[int]:
+        """Give the costs of the follow-ups of a set that pays."""
+        verdict = self._verdicts.get(frozenset(pieces))
+        return [f.cost for f in verdict.follow_ups] if isinstance(verdict, AcceptedSet) else []
 
     def _play(self, pieces: list[Piece], *, last: bool = False) -> AcceptedSet | Refusal:
         """Play a set through; what was found out about it is kept. ``last``: it is carried out if it pays."""
@@ -385,8 +410,8 @@ class VictimSearch:
             last = last and self.prepare is not None
             if last and self.prepare is not None:
                 self.prepare(pieces)
-            verdict = self.dry_runs.play(self.contender, pieces, self.rules, keep=last)
-            if last and isinstance(verdict, AcceptedSet):
+            verdict = self.dry_runs.play(self.contender, pieces, self.rules, keep_if_last=last)
+            if last and isinstance(verdict, AcceptedSet) and verdict.undone is None:
                 self.found.played = verdict
             if isinstance(verdict, Refusal) and verdict.shield == NO_ROOM and (back := self.dry_runs.back):
                 verdict = verdict._replace(about=back[0].key)
@@ -397,3 +422,8 @@ class VictimSearch:
                 self._without_effect += verdict.shield in (NO_ROOM, NO_LANDING)
                 self.found.refusals.append((", ".join(dict.fromkeys(p.workload.key for p in pieces)), verdict))
         return verdict
+
+
+def _by_limit(found: tuple[list[Piece] | None, Key | None]) -> tuple[bool, Key]:
+    """Order sets by their keys; no set comes last."""
+    return found[1] is None, found[1] or ()

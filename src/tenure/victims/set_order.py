@@ -16,15 +16,24 @@ from tenure.victims.pieces import Piece
 Key: TypeAlias = tuple[object, ...]
 
 
-def key_of(settings: Settings, pieces: Sequence[Piece]) -> Key:
-    """Order of a set; it never falls when a piece is added."""
+def key_of(settings: Settings, pieces: Sequence[Piece], follows: Sequence[int] = ()) -> Key:
+    """Order of a set; it never falls when a piece is added. ``follows``: the costs of its follow-ups."""
     if len(pieces) == 1 and settings.victims == "cost" and not pieces[0].fresh:
         piece = pieces[0]
         alone = ((piece.age, -piece.workload.created_at, -piece.tasks[-1].index),)
-        return piece.leaf_priority, piece.cost, int(piece.whole), len(piece.tasks), alone, 1, _names(pieces)
+        return (
+            piece.leaf_priority,
+            piece.cost + sum(follows),
+            bool(follows),
+            int(piece.whole),
+            len(piece.tasks),
+            alone,
+            1,
+            _names(pieces),
+        )
     real = [p for p in pieces if not p.fresh]
     level = max((p.leaf_priority for p in real), default=-(1 << 40))
-    cost = sum(p.cost for p in real)
+    cost = sum(p.cost for p in real) + sum(follows)
     ages = tuple(sorted((p.age for p in real), reverse=True))
     if settings.victims == "cost":
         second: tuple[object, ...] = (cost,)
@@ -35,7 +44,7 @@ def key_of(settings: Settings, pieces: Sequence[Piece]) -> Key:
     cores = sum(p.whole for p in real)
     tasks = sum(len(p.tasks) for p in real)
     youth = tuple(sorted(((p.age, -p.workload.created_at, -p.tasks[-1].index) for p in real), reverse=True))
-    return (level, *second, cores, tasks, youth, len(pieces), _names(pieces))
+    return (level, *second, bool(follows), cores, tasks, youth, len(pieces), _names(pieces))
 
 
 def _names(pieces: Sequence[Piece]) -> tuple[tuple[str, int], ...]:

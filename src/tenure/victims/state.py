@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.placement import Placer
@@ -17,6 +17,9 @@ from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.reclaim_limits import ReclaimLimits
 from tenure.victims.search import SearchBudget
+
+if TYPE_CHECKING:
+    from tenure.victims.aftermath import Aftermath
 
 MOST_REFUSED = 200
 """Refused candidates that are listed for one contender."""
@@ -41,8 +44,9 @@ class NoEffectPass(NamedTuple):
 class VictimMemory:
     """What is known from earlier cycles: what is held where, the shares, and for whom no move makes room.
 
-    ``without_target`` has, for contenders that stand alike, the `Holdings.departures` by which what would have to move for
-    them found no place to land, and when the first shield ends that kept something from being moved.
+    ``without_target`` has, for equivalent contenders, the `PreemptibleUsage.departures` at which what would have to
+    move for them found no place to land, and when the first shield ends that kept something from being moved.
+    ``thought`` is the same kind of knowledge of scenarios, for what is asked in them.
     """
 
     def __init__(self, session: Session, fairness: Fairness) -> None:
@@ -51,6 +55,7 @@ class VictimMemory:
         self.holdings = PreemptibleUsage(session)
         self.caps = ReclaimLimits(session.queues, self.holdings)
         self.without_target: dict[object, tuple[int, int | None]] = {}
+        self.thought: VictimMemory | None = None
         self._shares: CurrentShares | None = None
 
     def shares(self) -> CurrentShares:
@@ -72,7 +77,8 @@ class EvictionState:
     ``evicted`` are the workloads that lost something in this cycle, ``moved`` those of them that were moved.
     ``memories`` are the last passes of each cause that helped nobody; they outlive the cycle. ``before`` has the times
     of workloads as they were before anything was evicted, ``lapsed`` the notices that were withdrawn in this cycle.
-    ``memory`` outlives the cycle as well. ``detailed``: somebody reads why nobody was evicted for one that waits.
+    ``memory`` outlives the cycle as well. ``aftermath`` judges what follows from a set. ``detailed``: somebody reads
+    why nobody was evicted for one that waits.
     """
 
     session: Session
@@ -91,6 +97,7 @@ class EvictionState:
     lapsed: dict[TaskState, Notice] = field(default_factory=dict)
     evicted: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
+    aftermath: Aftermath | None = None
 
     def fresh(self) -> frozenset[TaskState]:
         """Tasks that this cycle placed, and that a later action may undo."""

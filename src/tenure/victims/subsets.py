@@ -28,9 +28,12 @@ class PieceSubsets:
         self.beyond: list[Piece] | None = None
         self._barred: list[frozenset[Piece]] = []
 
-    def key(self, pieces: list[Piece], alone: int | None) -> Key:
-        """Order sets. Inside one queue (``alone``) the highest priority that is used comes before everything else."""
-        key = key_of(self.settings, pieces)
+    def key(self, pieces: list[Piece], alone: int | None, follows: Sequence[int] = ()) -> Key:
+        """Order sets, ``follows`` being the costs of what follows.
+
+        Inside one queue (``alone``) the highest priority that is used comes before everything else.
+        """
+        key = key_of(self.settings, pieces, follows)
         return key if alone is None else (max(priorities(pieces, alone), default=LEAST), *key)
 
     def of(self, pieces: list[Piece], alone: int | None) -> Iterator[tuple[Key, list[Piece]]]:

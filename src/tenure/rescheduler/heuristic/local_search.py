@@ -74,15 +74,13 @@ class LocalSearch:
 
     def run(self) -> LocalSearchResult:
         """Search, and leave the session as it was."""
-        session = self.session
-        mark, epoch = session.checkpoint(), session.epoch
-        fits = fitting(self.state)
-        before = self._total()
-        while self._singles() | self._empties():
-            pass
-        gain = self._total() - before + self._liked()
-        blocks = [w for w in fits if w not in fitting(self.state, fits)]
-        session.rollback(mark, epoch=epoch)
+        with self.session.scenario():
+            fits = fitting(self.state)
+            before = self._total()
+            while self._singles() | self._empties():
+                pass
+            gain = self._total() - before + self._liked()
+            blocks = [w for w in fits if w not in fitting(self.state, fits)]
         total = sum(self.cost[m.task] for m in self.moves)
         if blocks or not self._pays(gain, total):
             return LocalSearchResult((), 0.0, 0, self.steps <= 0)
@@ -90,14 +88,12 @@ class LocalSearch:
 
     def trial(self, moves: Sequence[ImprovingMove]) -> LocalSearchResult | None:
         """Try moves that somebody else found, all together; None if they do not hold here."""
-        session = self.session
-        mark, epoch = session.checkpoint(), session.epoch
-        fits = fitting(self.state)
-        before = self._total()
-        holds = self._all_together(moves)
-        gain = self._total() - before + self._liked()
-        holds = holds and len(fitting(self.state, fits)) == len(fits)
-        session.rollback(mark, epoch=epoch)
+        with self.session.scenario():
+            fits = fitting(self.state)
+            before = self._total()
+            holds = self._all_together(moves)
+            gain = self._total() - before + self._liked()
+            holds = holds and len(fitting(self.state, fits)) == len(fits)
         total = sum(self.cost[m.task] for m in moves)
         return (
             LocalSearchResult(tuple(moves), gain, total, cut_off=False) if holds and self._pays(gain, total) else None
@@ -239,15 +235,14 @@ class LocalSearch:
         if task is None or self.steps <= 0:
             return 0.0, -1
         session, worth, origin = self.session, self.worth, task.node
-        mark, epoch = session.checkpoint(), session.epoch
-        before = worth.of(origin) - worth.scattered()
-        evict(session, task)
-        left = worth.of(origin) - worth.scattered() - before
-        target, arrived = self._best(task)
-        gain = left + arrived
-        if target >= 0 and (worth.terms.whole or worth.terms.scattered) and self._pays(gain, self.cost[task]):
-            gain += self._correction(task, target, arrived)  # what devices it takes is known once it is there
-        session.rollback(mark, epoch=epoch)
+        with session.scenario():
+            before = worth.of(origin) - worth.scattered()
+            evict(session, task)
+            left = worth.of(origin) - worth.scattered() - before
+            target, arrived = self._best(task)
+            gain = left + arrived
+            if target >= 0 and (worth.terms.whole or worth.terms.scattered) and self._pays(gain, self.cost[task]):
+                gain += self._correction(task, target, arrived)  # what devices it takes is known once it is there
         if target < 0 or not self._pays(gain, self.cost[task]):
             return 0.0, -1
         return gain / self.cost[task], target
@@ -297,14 +292,24 @@ class LocalSearch:
     def _empty(self, node: int, tasks: list[TaskState], settles: Floats) -> bool:
         if tasks != self._occupants(node) or not self._within(tasks) or self.steps <= 0:
             return False
-        session, worth = self.session, self.worth
-        mark, epoch = session.checkpoint(), session.epoch
+        with self.session.scenario() as emptied:
+            gain, places = self._empty_out(node, tasks, settles)
+            if len(places) < len(tasks) or not self._pays(gain, sum(self.cost[t] for t in tasks)):
+                return False
+            emptied.keep()
+        for task, target in zip(tasks, places, strict=True):
+            self._keep(task, target)
+        return True
+
+    def _empty_out(self, node: int, tasks: list[TaskState], settles: Floats) -> tuple[float, list[int]]:
+        """Move tasks off a node one by one; gives the gain, and where they went as far as there was a place."""
+        worth = self.worth
         idle = worth.idle().copy()
         idle[node] = True
         before = {node: worth.of(node)}
         scattered = worth.scattered()
         for task in tasks:
-            evict(session, task)
+            evict(self.session, task)
         places: list[int] = []
         for task in tasks:
             target, _ = self._best(task, idle, settles)
@@ -319,13 +324,7 @@ class LocalSearch:
         if self.utilization is not None:
             for task, target in zip(tasks, places, strict=False):
                 self.utilization.move_back(task, target)
-        if len(places) < len(tasks) or not self._pays(gain, sum(self.cost[t] for t in tasks)):
-            session.rollback(mark, epoch=epoch)
-            return False
-        session.commit()
-        for task, target in zip(tasks, places, strict=True):
-            self._keep(task, target)
-        return True
+        return gain, places
 
     def _all_together(self, moves: Sequence[ImprovingMove]) -> bool:
         if not self._within([m.task for m in moves]):

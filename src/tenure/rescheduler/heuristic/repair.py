@@ -76,18 +76,17 @@ def _closed(problem: MoveProblem, refused: set[tuple[int, int]]) -> MoveProblem:
 def misfits(state: EvictionState, made: ProblemView, answer: MoveAnswer) -> set[tuple[int, int]]:
     """Play a plan through on the session, and give what is refused: shapes and nodes. The session stays as it was."""
     session = state.session
-    mark, epoch = session.checkpoint(), session.epoch
     moved = [made.tasks[m.task] for m in answer.moves]
-    for task in moved:
-        evict(session, task)
-    for workload in dict.fromkeys(t.workload for t in moved):
-        session.refresh(workload)
     members = [list(tasks) for tasks in made.asks]
     landings = [x for x in answer.landings if x.ask < len(members)]
     tasks = [members[x.ask].pop(0) for x in landings] + moved
     shapes = [x.shape for x in landings] + [m.shape for m in answer.moves]
     nodes = [x.node for x in landings] + [m.target for m in answer.moves]
     devices = [made.devices[s] if made.devices else () for s in shapes]
-    left = land(state, list(map(WantedLanding, tasks, nodes, devices)))
-    session.rollback(mark, epoch=epoch)
+    with session.scenario():
+        for task in moved:
+            evict(session, task)
+        for workload in dict.fromkeys(t.workload for t in moved):
+            session.refresh(workload)
+        left = land(state, list(map(WantedLanding, tasks, nodes, devices)))
     return {(shapes[n], nodes[n]) for n in left}

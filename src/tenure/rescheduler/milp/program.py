@@ -242,8 +242,8 @@ def _capacity(
 
 
 def _landing(
-    problem: MoveProblem, matrix: _Matrix, removed: list[list[int]], outflow: Ints, inflows: list[Inflow], incoming: Ints,
-    *, placed: bool,
+    problem: MoveProblem, matrix: _Matrix, removed: list[list[int]], outflow: Ints, inflows: list[Inflow],
+    incoming: Ints, *, placed: bool,
 ) -> None:  # fmt: skip
     """Everything that leaves a node lands somewhere, and a group is placed whole."""
     classes = np.array([problem.cls[tasks[0]] for tasks in removed], np.int64)

@@ -1,7 +1,7 @@
 """The question how much a layout can be improved, as plain arrays: for bounds, the exact plan and the checker.
 
-`tenure.rescheduler.problem.layout` says what the terms mean; here they stand beside a `MoveProblem` without asks, which has all
-that may be moved.
+`tenure.rescheduler.problem.layout` says what the terms mean; here they stand beside a `MoveProblem` without pending
+members, which has all that may be moved.
 """
 
 from __future__ import annotations

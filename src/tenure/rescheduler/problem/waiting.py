@@ -21,8 +21,7 @@ def fitting(state: EvictionState, only: Sequence[WorkloadState] | None = None) -
     for workload in only:
         if workload.step is None:
             continue
-        mark, epoch = session.checkpoint(), session.epoch
-        if state.placer.place(workload, copy(workload.step)):
-            found.append(workload)
-        session.rollback(mark, epoch=epoch)
+        with session.scenario():
+            if state.placer.place(workload, copy(workload.step)):
+                found.append(workload)
     return found

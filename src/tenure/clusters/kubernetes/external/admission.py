@@ -1,8 +1,9 @@
 """The admission policy that keeps replacements of what was moved away from where it was.
 
 It is installed once and changes nothing by itself: what it does to pods of which controller stands in the ConfigMaps
-that `tenure.clusters.kubernetes.external.reservations` writes, and no right to change the policy is needed for that. It answers inside
-the API server, so there is no webhook that could fail; where it cannot be evaluated, pods are created as they are.
+that `tenure.clusters.kubernetes.external.reservations` writes, and no right to change the policy is needed for that.
+It answers inside the API server, so there is no webhook that could fail; where it cannot be evaluated, pods are created
+as they are.
 """
 
 from __future__ import annotations

@@ -1,0 +1,338 @@
+"""Causes add up: what all enabled causes would do once a set of victims has gone (spec: the cycle, "Causes add up").
+
+This is the one place where that is judged. A set is evicted and served in a scenario; here the scenario is taken one
+step further: what was evicted has left, what was nominated is bound, and minimum runtimes, delays and cooldowns are
+over. Then every enabled cause is asked
+
+* what it would evict or move for each victim that waits now: a *follow-up*. Its cost is added to that of the set;
+* whether it would take the contender's place for somebody who waits. Such a set is refused, unless the contender's
+  queue stays within its guaranteed.
+
+It goes one level deep: the searches made here do not ask what would follow from what they find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from operator import ge, sub
+from typing import NamedTuple
+
+from tenure.engine.evictions import depart, evict
+from tenure.engine.queues import Amount
+from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.fairness.current import CurrentShares
+from tenure.model.modes import enabled_for
+from tenure.model.settings import Cause
+from tenure.victims.allocation_pass import serve
+from tenure.victims.bounds import VictimBounds
+from tenure.victims.candidates import CandidateGatherer
+from tenure.victims.dry_run import AcceptedSet, DryRuns, FollowUp
+from tenure.victims.rules import CauseRules
+from tenure.victims.search import SearchBudget, SearchResult, VictimSearch
+from tenure.victims.state import EvictionState, VictimMemory
+
+TAKEN_AGAIN = "taken-again"
+
+STEPS = 32
+"""Sets that are tried for one workload and one cause."""
+
+MOST_HELPED = 16
+"""Victims of one set for whom something is searched, of those that do not stand alike."""
+
+MOST_RIVALS = 4
+"""Kinds of workloads of one leaf of which it is asked whether they would take the contender's place."""
+
+MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
+
+
+class Asked(NamedTuple):
+    """One workload for which one cause may be asked."""
+
+    workload: WorkloadState
+    rules: CauseRules
+
+
+class Aftermath:
+    """What follows from sets that are evicted in one cycle.
+
+    Parameters
+    ----------
+    state
+        The cycle's evictions.
+    causes
+        By cause that may follow, what makes its rules for a contender; in the order in which they are asked.
+    """
+
+    def __init__(self, state: EvictionState, causes: Mapping[Cause, MakeRules]) -> None:
+        self.state = state
+        self.session: Session = state.session
+        self.causes = causes
+        self.plugins = state.plugins.without_times()
+
+    # -- the questions ------------------------------------------------------------------------------------------------
+
+    def judge(
+        self,
+        contender: WorkloadState,
+        victims: Sequence[WorkloadState],
+        result: AcceptedSet,
+        rules: CauseRules,
+        shares: CurrentShares,
+    ) -> Refusal | None:
+        """Refuse a set that was carried out on the session; else note in ``result`` what follows from it."""
+        causes = self._enabled(rules.cause)
+        got = [t for t in result.placed if t.workload is contender]
+        helped = list(self._may_be_helped(victims, causes, shares))
+        rivals = list(self._rivals(contender, victims, got, result, causes, shares))
+        if not helped and not rivals:
+            return None
+        with self.session.scenario():
+            self.session.new_epoch()
+            settle(self.state, result.evicted, result.placed)
+            taker = self._taker(contender, rivals, shares)
+            if taker is None:
+                result.follow_ups = tuple(self._found(helped, shares))
+        if taker is None:
+            return None
+        text = f"{taker.workload.key} would take the place from {contender.key} again ({taker.rules.cause})"
+        return Refusal(TAKEN_AGAIN, text, about=taker.workload.key)
+
+    def of(self, cause: Cause, tasks: Sequence[TaskState]) -> tuple[FollowUp, ...]:
+        """Give the follow-ups of evicting tasks for nobody; nothing is evicted yet, and nothing is afterwards."""
+        session, causes, shares = self.session, self._enabled(cause), self.state.memory.shares()
+        victims = list(dict.fromkeys(t.workload for t in tasks))
+        with session.scenario():
+            session.new_epoch()
+            for task in tasks:
+                evict(session, task)
+            for victim in victims:
+                session.refresh(victim)
+            waiting = [v for v in victims if v.step is not None and v.entry is not None]
+            if not list(self._may_be_helped(waiting, causes, shares)):
+                return ()
+            for first in waiting:
+                if first.step is not None and first.entry is not None:
+                    serve(session, self.state.placer, shares, first, victims, endings=self.state.endings)
+            placed = [t for v in victims for t in v.tasks if t.nominated >= 0 or t.fresh]
+            settle(self.state, tasks, placed)
+            return tuple(self._found(list(self._may_be_helped(victims, causes, shares)), shares))
+
+    def of_plan(self) -> tuple[FollowUp, ...]:
+        """Give the follow-ups of a finished plan, whose evictions are made on the session."""
+        session, shares = self.session, self.state.memory.shares()
+        evicting = {s.workload for s in self.state.plan.steps if s.action == "evict"}
+        victims = [w for key in sorted(evicting) if (w := session.workloads.get(key)) is not None and w.leaf >= 0]
+        helped = list(self._may_be_helped(victims, self._enabled(""), shares))
+        if not helped:
+            return ()
+        with session.scenario():
+            session.new_epoch()
+            settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
+            return tuple(self._found(helped, shares))
+
+    # -- who is asked about -------------------------------------------------------------------------------------------
+
+    def _enabled(self, cause: str) -> dict[Cause, MakeRules]:
+        enabled = enabled_for(self.session.settings, cause)
+        return {name: make for name, make in self.causes.items() if name in enabled}
+
+    def _may_be_helped(
+        self, victims: Iterable[WorkloadState], causes: Mapping[Cause, MakeRules], shares: CurrentShares
+    ) -> Iterator[Asked]:
+        """Give victims that wait, with each cause that could do something for them by a cheap look."""
+        for victim in victims:
+            if victim.step is None or victim.entry is None:
+                continue
+            for cause, make in causes.items():
+                if self._could(cause, victim):
+                    rules = make(victim, shares)
+                    if rules.contender_may() is None:
+                        yield Asked(victim, rules)
+
+    def _could(self, cause: Cause, workload: WorkloadState) -> bool:
+        if cause == "preempt":
+            return self._lowest.get(workload.leaf, workload.priority) < workload.priority
+        if cause == "consolidate":
+            return self._room_in_all(workload)
+        return cause != "requeue" or self._anyone_overdue
+
+    @cached_property
+    def _lowest(self) -> dict[int, int]:
+        """By leaf, the lowest priority of all its workloads that may give way."""
+        found: dict[int, int] = {}
+        for workload in self.session.workloads.values():
+            if not workload.fixed and workload.priority < found.get(workload.leaf, 1 << 40):
+                found[workload.leaf] = workload.priority
+        return found
+
+    @cached_property
+    def _anyone_overdue(self) -> bool:
+        """Whether something runs past its expected runtime."""
+        return any(overdue(self.session, w) for w in self.session.workloads.values())
+
+    def _room_in_all(self, workload: WorkloadState) -> bool:
+        nodes = self.session.nodes
+        if len(nodes) < 2 or workload.step is None:  # noqa: PLR2004  a move needs two, or two devices of one
+            return False
+        room = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready].sum(axis=1).tolist()
+        return all(map(ge, room, workload.step.amount))
+
+    def _rivals(
+        self,
+        contender: WorkloadState,
+        victims: Sequence[WorkloadState],
+        got: Sequence[TaskState],
+        result: AcceptedSet,
+        causes: Mapping[Cause, MakeRules],
+        shares: CurrentShares,
+    ) -> Iterator[Asked]:
+        """Give those that wait and might take the contender's place, by the rules of queues alone."""
+        if contender.fixed or not got or self._within_guaranteed(contender.leaf, self._holding(got)):
+            return
+        for leaf, entries in self.session.waiting.entries.items():
+            cause: Cause = "preempt" if leaf == contender.leaf else "reclaim"
+            if cause not in causes:
+                continue
+            kinds: set[object] = set()
+            for entry in entries:
+                rival: WorkloadState = entry[-1]
+                if cause == "preempt" and rival.priority <= contender.priority:
+                    break  # entries stand in the order of priorities
+                if rival.entry is not entry or rival is contender or rival in victims or rival.step is None:
+                    continue
+                kind = rival.step.amount, rival.priority if cause == "preempt" else 0
+                if kind in kinds:
+                    continue
+                kinds.add(kind)
+                rules = causes[cause](rival, shares)
+                if self._may_take_from(rules, contender, got, result):
+                    yield Asked(rival, rules)
+                if len(kinds) == MOST_RIVALS:
+                    break
+
+    def _may_take_from(
+        self, rules: CauseRules, contender: WorkloadState, got: Sequence[TaskState], result: AcceptedSet
+    ) -> bool:
+        if rules.contender_may() is not None or rules.eligible(contender) is not None:
+            return False
+        return rules.may_take(contender, self._holding(got), core=not result.growth, owed=[]) is None
+
+    def _within_guaranteed(self, leaf: int, amount: Amount) -> bool:
+        queues = self.session.queues
+        return queues.within_guaranteed(leaf, amount, tuple(map(sub, queues.allocated[leaf], amount)))
+
+    def _holding(self, tasks: Sequence[TaskState]) -> Amount:
+        places = ((t, t.node if t.node >= 0 else t.nominated) for t in tasks)
+        return tuple(map(sum, zip(*(t.cls.amount_at(node, self.session.nodes) for t, node in places), strict=True)))
+
+    # -- what is found ------------------------------------------------------------------------------------------------
+
+    def _taker(self, contender: WorkloadState, rivals: Iterable[Asked], shares: CurrentShares) -> Asked | None:
+        """Give the first of those that wait for whom the best set of its cause holds something of the contender."""
+        for asked in rivals:
+            found = self._best_set(asked, shares)
+            if any(p.workload is contender for p in found.pieces or ()):
+                return asked
+        return None
+
+    def _found(self, helped: Sequence[Asked], shares: CurrentShares) -> Iterator[FollowUp]:
+        """Give what would be done for each victim by the first cause that finds something, the rest by its name.
+
+        Of those that stand alike nobody is helped if one is not.
+        """
+        by_victim: dict[WorkloadState, list[Asked]] = {}
+        for asked in helped:
+            by_victim.setdefault(asked.workload, []).append(asked)
+        without_effect: set[object] = set()
+        searched = 0
+        for victim, causes in by_victim.items():
+            if victim.step is None or victim.entry is None or searched == MOST_HELPED:
+                continue
+            kind = victim.leaf, victim.priority, victim.step.kind, id(victim.step.shape or victim)
+            if kind in without_effect:
+                continue
+            searched += 1
+            follow_up = self._first_of(victim, causes, shares)
+            if follow_up is None:
+                without_effect.add(kind)
+            else:
+                yield follow_up
+
+    def _first_of(self, victim: WorkloadState, causes: Sequence[Asked], shares: CurrentShares) -> FollowUp | None:
+        for asked in causes:
+            pieces = self._best_set(asked, shares).pieces
+            if pieces:
+                tasks = tuple(dict.fromkeys(t for p in pieces for t in p.tasks))
+                return FollowUp(victim, asked.rules.cause, tasks, sum(p.cost for p in pieces))
+        return None
+
+    def _best_set(self, asked: Asked, shares: CurrentShares) -> SearchResult:
+        """Search for the best set for one workload; the session stays as it is."""
+        workload, rules, memory = asked.workload, asked.rules, self._memory
+        assert workload.step is not None
+        bounded = rules.cause != "requeue"
+        if bounded and VictimBounds(self.session, shares, memory.caps, rules.cause).infeasible(workload, workload.step):
+            return SearchResult()
+        gatherer = CandidateGatherer(self.session, self.plugins, memory.holdings)
+        dry_runs = DryRuns(self.session, self.state.placer, shares, self.plugins, self.state.endings)
+        found = VictimSearch(self.session, dry_runs, workload, rules, gatherer.gather(workload, rules)).run(
+            SearchBudget(STEPS)
+        )
+        gatherer.close()
+        return found
+
+    @property
+    def _memory(self) -> VictimMemory:
+        """What is known of the session as these scenarios leave it; kept apart from what the actions know."""
+        known = self.state.memory
+        if known.thought is None:
+            known.thought = VictimMemory(self.session, self.state.fairness)
+        return known.thought
+
+
+def settle(state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[TaskState]) -> None:
+    """Let what was evicted leave, and what was nominated be bound where the room is there."""
+    session = state.session
+    touched: dict[WorkloadState, None] = {}
+    for task in evicted:
+        if task.leaving >= 0 and task.notice is None and not task.stuck:
+            depart(session, task)
+            touched[task.workload] = None
+    for task in placed:
+        if task.nominated >= 0 and task.leaving < 0:
+            node, devices = task.nominated, task.nominated_devices
+            session.withdraw(task)
+            if state.placer.fits_at(task, node):
+                session.bind(task, node, devices)
+            else:
+                session.nominate(task, node, devices)
+        touched[task.workload] = None
+    for workload in touched:
+        session.note_start(workload)
+        session.refresh(workload)
+
+
+def follow_ups(
+    state: EvictionState, cause: Cause, tasks: Sequence[TaskState], beneficiary: WorkloadState | None = None
+) -> Sequence[FollowUp]:
+    """Give what enabled causes would do for those that lose ``tasks``, which nobody else benefits from.
+
+    Nothing of it is evicted yet, and the session stays as it is.
+    """
+    assert beneficiary is None, "sets with a contender are judged where they are played through"
+    return () if state.aftermath is None else state.aftermath.of(cause, tasks)
+
+
+def overdue(session: Session, workload: WorkloadState) -> bool:
+    """Whether a workload runs past its expected runtime."""
+    started, expected = workload.started_at, workload.expected
+    if not expected or started is None or workload.fixed or workload.leaf < 0 or not workload.occupied():
+        return False
+    return session.now - started >= expected
+
+
+def _name(task: TaskState) -> tuple[str, int]:
+    return task.workload.key, task.index
