@@ -18,13 +18,13 @@ EXTRA = "tenure[console]"
 
 
 @click.command()
-@click.option("--file", "file", type=click.Path(), metavar="FILE", help="Look at a cluster file.")
+@click.option("--file", type=click.Path(), metavar="FILE", help="Look at a cluster file.")
 @click.option("--simulation", metavar="FILE", help="Look at what `tenure simulate --history` wrote.")
 @click.option("--history", metavar="FILE|URL", help="Look at a history: a file, or postgresql://…")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8765, show_default=True,
               help="Where to listen; 0 takes a free port.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True,
-              help="The address to listen on. Others than loopback only in a cluster, where viewers log in.")  # fmt: skip
+              help="The address to listen on; others than loopback only with --live, where viewers log in.")  # fmt: skip
 @click.option("--allow-host", "allowed", multiple=True, metavar="NAME",
               help="A name under which browsers ask for it, beside loopback's. Repeatable.")  # fmt: skip
 @cluster_options(live=True)
@@ -50,7 +50,7 @@ def console(
         told = f"{' and '.join(named)} are both named; leave one out" if named else "say what to look at"
         raise click.UsageError(f"{told}: --file FILE, --simulation FILE, --history FILE|URL or --live")
     if host not in LOOPBACK and not live:
-        raise click.UsageError(f"--host: {host} is not loopback, and without a cluster nobody can be asked who may look; "
+        raise click.UsageError(f"--host: {host} is not loopback, and without a cluster nobody says who may look; "
                                "leave it out")  # fmt: skip
     from tenure.web.app import application  # noqa: PLC0415
     from tenure.web.console import Console  # noqa: PLC0415

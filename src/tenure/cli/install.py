@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from tenure.clusters.kubernetes.console import console_objects
+from tenure.clusters.kubernetes.install.console import console_objects
 from tenure.clusters.kubernetes.install.manifests import DEFAULT_POOL, Installation, objects, write
 from tenure.clusters.kubernetes.install.rbac import Role
 from tenure.model.kinds import NameKind

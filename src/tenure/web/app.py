@@ -1,4 +1,4 @@
-"""The console as an application: routes to pages and to the API, what is kept of them, and what is told as it changes."""
+"""The console as an application: routes to pages and to the API, what is kept of them, what is told of changes."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class ConsoleApp:
         given = {**dict(request.query_params), "name": key}
         return self._shown(request, "/workloads", pages.workload, given, [])
 
-    def _shown(
+    def _shown(  # noqa: PLR0911  one for each way in which it ends
         self, request: Request, path: str, view: pages.View, given: dict[str, str], pairs: list[tuple[str, str]]
     ) -> Response:
         viewer = self.whose(request)
@@ -210,7 +210,7 @@ class ConsoleApp:
     # -- the API ------------------------------------------------------------------------------------------------------
 
     def _answering(self, made: api.Answer) -> Callable[[Request], Response]:
-        return lambda request: self._answered(request, lambda look, given: made(look, given))
+        return lambda request: self._answered(request, made)
 
     def _workload_answer(self, request: Request) -> Response:
         key = f"{request.path_params['namespace']}/{request.path_params['name']}"
@@ -231,7 +231,7 @@ class ConsoleApp:
             return _refused(503, str(error))
         return _refused(404, "there is nothing of that name") if found is None else JSONResponse(found)
 
-    async def _plan(self, request: Request) -> Response:
+    async def _plan(self, request: Request) -> Response:  # noqa: PLR0911  one for each way in which it ends
         viewer = await asyncio.to_thread(self.whose, request)
         if isinstance(viewer, Response):
             return viewer

@@ -98,7 +98,7 @@ def _sum(held: Iterable[Mapping[str, int]]) -> Held:
 
 
 def _balance(found: Sequence[Plain]) -> list[Plain]:
-    """Say of queues without parts which hold more than they are due of the main resource, and which hold less and want more."""
+    """Say which leaf queues hold more of the main resource than they are due, and which hold less and want more."""
     parents = {queue["parent"] for queue in found}
     rows = []
     for queue in found:
@@ -287,7 +287,7 @@ def _workload(line: WorkloadLine, now: int) -> Plain:
 
 
 def workload(look: Looked, key: str) -> Plain | None:
-    """One workload: where it stands, why, what it would take, its story and who took its room; None if there is none."""
+    """One workload: where it stands, why, what it would take, its story, who took its room; None if there is none."""
     source, viewer = look.console.source, look.viewer
     if not viewer.sees(key):
         return None
@@ -409,7 +409,8 @@ def node_state(line: NodeLine) -> str:
 def _node(line: NodeLine) -> Plain:
     return {
         "name": line.name, "state": node_state(line), "remark": line.remark, "used": round(line.share, 4),
-        "tasks": line.tasks, "allocatable": amounts(_without_pods(line.size)), "allocated": amounts(_without_pods(line.held)),
+        "tasks": line.tasks, "allocatable": amounts(_without_pods(line.size)),
+        "allocated": amounts(_without_pods(line.held)),
     }  # fmt: skip
 
 

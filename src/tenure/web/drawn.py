@@ -52,7 +52,7 @@ def _bar(queue: Plain, resource: str, top: int) -> dict[str, Any]:
         "held": held, "allocated": bare(held, resource), "fair": bare(values["fairShare"], resource),
         "guaranteed": bare(values["guaranteed"], resource), "most": bare(values["max"], resource),
         "asked": bare(asked, resource) if asked else "", "workloads": queue.get("workloads", {}),
-        "shown": bool(held or asked or any(values.values())),
+        "shown": bool(held or asked or any(value for value in values.values() if value is not None)),
         "over": values["fairShare"] is not None and held > (values["fairShare"] or 0),
     }  # fmt: skip
 
@@ -115,7 +115,7 @@ def drawn_waves(move: Plain) -> list[dict[str, Any]]:
 
 
 def difference(base: Plain, changed: Plain) -> dict[str, Any]:
-    """Say what a changed plan does otherwise: who starts, who is evicted, who waits that did not, and how queues stand."""
+    """Say what a changed plan does otherwise: who starts, is evicted or waits that did not, and how queues stand."""
     started, starts = _started(base), _started(changed)
     out, outs = _evicted(base), _evicted(changed)
     waits, waited = {p["workload"] for p in base["pending"]}, {p["workload"] for p in changed["pending"]}
@@ -125,7 +125,8 @@ def difference(base: Plain, changed: Plain) -> dict[str, Any]:
         "evicted": sorted(outs - out), "spared": sorted(out - outs),
         "waits": sorted(waited - waits), "waits_not": sorted(waits - waited),
         "counts": [(word, len(one), len(two)) for word, one, two in (
-            ("workloads start", started, starts), ("workloads are evicted", out, outs), ("workloads wait", waits, waited))],
+            ("workloads start", started, starts), ("workloads are evicted", out, outs),
+            ("workloads wait", waits, waited))],
         "queues": [
             {**queue, "depth": 0, "was": before.get(queue["name"], {}).get("allocated")} for queue in changed["queues"]
         ],

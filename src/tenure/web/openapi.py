@@ -116,30 +116,33 @@ def _list(items: Plain) -> Plain:
 
 
 def _schemas() -> Plain:
-    where = {"now": _TIME, "source": {"type": "string"}, "kind": {"type": "string"}, "live": {"type": "boolean"},
+    where: Plain = {"now": _TIME, "source": {"type": "string"}, "kind": {"type": "string"}, "live": {"type": "boolean"},
              "from": _TIME, "to": _TIME, "note": {"type": "string"}}  # fmt: skip
-    page = {**where, "total": _NUMBER, "limit": _NUMBER, "offset": _NUMBER}
+    page: Plain = {**where, "total": _NUMBER, "limit": _NUMBER, "offset": _NUMBER}
     queue = _object({"name": {"type": "string"}, "parent": _MAYBE_TEXT, "depth": _NUMBER, "allocated": _AMOUNTS,
                      "fairShare": {**_AMOUNTS, "type": ["object", "null"]}, "guaranteed": _AMOUNTS, "max": _AMOUNTS,
                      "asked": _AMOUNTS})  # fmt: skip
-    workload = {"workload": {"type": "string"}, "queue": {"type": "string"}, "state": {"type": "string"}}
-    counted = {"priority": _NUMBER, "tasks": _NUMBER, "running": _NUMBER, "waiting": _NUMBER,
+    workload: Plain = {"workload": {"type": "string"}, "queue": {"type": "string"}, "state": {"type": "string"}}
+    counted: Plain = {"priority": _NUMBER, "tasks": _NUMBER, "running": _NUMBER, "waiting": _NUMBER,
                "createdAt": _MAYBE_TIME, "startedAt": _MAYBE_TIME, "waited_s": {"type": ["number", "null"]},
                "allocated": _AMOUNTS, "asked": _AMOUNTS}  # fmt: skip
     node = _object({"name": {"type": "string"}, "state": _choice(NODE_STATES), "remark": {"type": "string"},
-                    "used": {"type": "number"}, "tasks": _NUMBER, "allocatable": _AMOUNTS, "allocated": _AMOUNTS})  # fmt: skip
+                    "used": {"type": "number"}, "tasks": _NUMBER, "allocatable": _AMOUNTS,
+                    "allocated": _AMOUNTS})  # fmt: skip
     eviction = _object({
         "at": _TIME, "workload": {"type": "string"}, "queue": {"type": "string"}, "task": _MAYBE_TEXT,
-        "cause": {"type": "string"}, "for": _MAYBE_TEXT, "forQueue": _MAYBE_TEXT, "node": _MAYBE_TEXT, "to": _MAYBE_TEXT,
+        "cause": {"type": "string"}, "for": _MAYBE_TEXT, "forQueue": _MAYBE_TEXT, "node": _MAYBE_TEXT,
+        "to": _MAYBE_TEXT,
         "cost": {"type": ["number", "null"]}, "lost": {**_SUMS, "type": ["object", "null"]},
         "gained": {**_SUMS, "type": ["object", "null"]}, "paid": {"type": ["boolean", "null"]},
         "how": _choice(HOW), "reason": {"type": "string"}})  # fmt: skip
     sums = _object({"cause": {"type": "string"}, "evictions": _NUMBER, "paid": _NUMBER, "unpaid": _NUMBER,
                     "lost": _SUMS, "gained": _SUMS})  # fmt: skip
-    anything = {"type": "object"}
+    anything: Plain = {"type": "object"}
     return {
         "Error": _object({"error": {"type": "string"}}, problems=_list({"type": "string"})),
-        "Overview": _object({**where, "workloads": _AMOUNTS, "nodes": {"type": ["object", "null"]}, "capacity": _AMOUNTS,
+        "Overview": _object({**where, "workloads": _AMOUNTS, "nodes": {"type": ["object", "null"]},
+                             "capacity": _AMOUNTS,
                              "allocated": _AMOUNTS, "waits": _list(anything), "evictions": anything,
                              "over": _list(anything), "under": _list(anything), "alerts": _list(anything)}),
         "Queues": _object({**page, "queues": _list(queue), "settled": {"type": "boolean"}}),

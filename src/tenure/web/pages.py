@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -14,6 +15,7 @@ from tenure.web import data
 from tenure.web.asked import Parameters
 from tenure.web.data import Looked
 from tenure.web.drawn import bars, colors_of, difference, drawn_waves, stack, utilization
+from tenure.web.picture import STATES, WAITING, shown_resources
 from tenure.web.player import WrongError
 from tenure.web.source import HOW, PAID, SORTS, EvictionQuery
 from tenure.web.whatif import Change, changes_of
@@ -78,8 +80,6 @@ def queues(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Cont
 
 def resources(look: Looked) -> list[str]:
     """Give the resources that nodes have, GPUs first."""
-    from tenure.web.picture import shown_resources  # noqa: PLC0415
-
     return shown_resources({name for line in look.picture.nodes.values() for name in line.size})
 
 
@@ -107,7 +107,7 @@ def workloads(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, C
     asked = Parameters(given, {"at", "state", "queue", "q", "sort", "offset"})
     query = workload_query(asked, 100)
     return "workloads.html", {
-        "found": data.workloads(look, query), "query": query, "states": data.STATES, "sorts": data.WORKLOAD_SORTS,
+        "found": data.workloads(look, query), "query": query, "states": STATES, "sorts": data.WORKLOAD_SORTS,
         "queues": [name for name, _, _ in data.tree(look.picture)][:_STEPS], "colors": colors_of(look.picture),
     }  # fmt: skip
 
@@ -115,7 +115,7 @@ def workloads(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, C
 def workload_query(asked: Parameters, limit: int) -> data.WorkloadQuery:
     """Read which workloads are asked for."""
     return data.WorkloadQuery(
-        state=asked.choice("state", data.STATES), queue=asked.text("queue"), text=asked.text("q"),
+        state=asked.choice("state", STATES), queue=asked.text("queue"), text=asked.text("q"),
         sort=asked.choice("sort", data.WORKLOAD_SORTS, "waited"), limit=limit,
         offset=asked.number("offset", 0, 10_000_000),
     )  # fmt: skip
@@ -164,7 +164,8 @@ def moves(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Conte
         return None
     plan = look.played("moves", drain)
     found = [] if plan is None else [
-        {"sentence": move_sentence(move), "move": move, "waves": drawn_waves(move)} for move in all_moves(plan)]  # fmt: skip
+        {"sentence": move_sentence(move), "move": move, "waves": drawn_waves(move)}
+        for move in all_moves(plan)]  # fmt: skip
     return "moves.html", {"found": data.moment(look), "drain": drain, "plan": plan, "moves": found,
                           "warnings": [] if plan is None else plan["warnings"]}  # fmt: skip
 
@@ -172,7 +173,8 @@ def moves(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Conte
 def evictions(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
     """A table of evictions, and what they come to by cause."""
     asked = Parameters(
-        given, {"at", "cause", "queue", "beneficiary", "workload", "paid", "how", "sort", "order", "since", "until", "offset"}
+        given,
+        {"at", "cause", "queue", "beneficiary", "workload", "paid", "how", "sort", "order", "since", "until", "offset"},
     )  # fmt: skip
     query = eviction_query(asked, 100)
     plan = None if look.console.source.kind == "history" else look.played("outlook")
@@ -213,12 +215,12 @@ def timeline(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Co
         "states": picture.states if look.viewer.sees_all else {}, "main": picture.main, "colors": colors,
         "stack": stack(picture, picture.main, colors), "queues": every,
         "squares": utilization(data.nodes(look, data.NodeQuery(limit=1000))["nodes"]),
-        "workloads": data.workloads(look, data.WorkloadQuery(state=data.WAITING, limit=10)),
+        "workloads": data.workloads(look, data.WorkloadQuery(state=WAITING, limit=10)),
         "evictions": data.evictions(look, EvictionQuery(until=picture.now + 1, limit=10)),
     }  # fmt: skip
 
 
-def whatif(look: Looked, given: Mapping[str, str], pairs: list[tuple[str, str]]) -> tuple[str, Context]:
+def whatif(look: Looked, _: object, pairs: list[tuple[str, str]]) -> tuple[str, Context]:
     """A changed copy of the cluster, played."""
     changes = changes_of(pairs)
     result, wrong, late = None, [], False
@@ -244,8 +246,6 @@ def whatif(look: Looked, given: Mapping[str, str], pairs: list[tuple[str, str]])
 
 def without(changes: list[Change], left: Change, at: str | None) -> str:
     """Give the address of the same page without one of the changes."""
-    from urllib.parse import urlencode  # noqa: PLC0415
-
     pairs = [(c.kind, c.written) for c in changes if c is not left] + ([("at", at)] if at else [])
     return "/whatif" + (f"?{urlencode(pairs)}" if pairs else "")
 

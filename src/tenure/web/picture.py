@@ -194,7 +194,7 @@ def _state(workload: Workload, running: int, waiting: int, leaving: int) -> str:
 
 
 def asked_by(spec: TaskSpec, gpu_memory: int | None) -> Held:
-    """Give what a task asks for, GPUs in milli-GPU; a part of a GPU by memory counts as a whole one where it is unknown."""
+    """Give what a task asks for, GPUs in milli-GPU; a part by memory counts as a whole one where that is unknown."""
     found = {name: amount * MILLI if name == GPU else amount for name, amount in spec.requests}
     share = spec.gpu_share
     if share is not None:

@@ -32,7 +32,8 @@ def serve(app: Starlette, taken: socket.socket, ready: Callable[[], None] = lamb
     """Serve until a signal ends it."""
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, date_header=False, lifespan="off",
-        timeout_keep_alive=30, timeout_graceful_shutdown=2, limit_concurrency=2000, h11_max_incomplete_event_size=65_536,
+        timeout_keep_alive=30, timeout_graceful_shutdown=2, limit_concurrency=2000,
+        h11_max_incomplete_event_size=65_536,
     )  # fmt: skip
     server = uvicorn.Server(config)
     taken.listen(1024)

@@ -37,9 +37,8 @@ class Change:
             return self.written
         asked = ", ".join(f"{amount} {name}" for name, amount in self.workload.get("requests", {}).items())
         tasks = self.workload.get("replicas", 1)
-        return (
-            f"add {self.workload.get('name', '')}: {tasks} × ({asked}) in queue {self.workload.get('queue', 'default')}"
-        )
+        queue = self.workload.get("queue", "default")
+        return f"add {self.workload.get('name', '')}: {tasks} of ({asked}) in queue {queue}"
 
 
 def changes_of(pairs: list[tuple[str, str]]) -> list[Change]:

@@ -65,7 +65,7 @@ def ago(text: str | None, now: str) -> str:
 
 
 def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC)
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def workload_path(key: str) -> str | None:

@@ -35,7 +35,7 @@ def console_objects(asked: Installation, hosts: tuple[str, ...] = ()) -> list[Ob
     """Give all objects of a console beside an installation. ``hosts``: names under which browsers ask for it."""
     cluster, own = console_rights()
     names = (NAME, f"{NAME}.{asked.namespace}", f"{NAME}.{asked.namespace}.svc", *hosts)
-    made = [
+    made: list[Object] = [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(asked)},
         {
             "apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": NAME, "labels": dict(_LABELS)},
