@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import click
 
+from tenure.cli.streams import reader_left, silence
+
 DONE: Final = 0
 WRONG_INPUT: Final = 1
 WRONG_USAGE: Final = 2
@@ -24,12 +26,15 @@ _NAMED_WRONGLY = (FileNotFoundError, IsADirectoryError, NotADirectoryError, Perm
 
 def run(command: Callable[[], Any]) -> int:
     """Run a command and give its exit code; whatever goes wrong is told in one line each, never by a traceback."""
+    code = _attempt(command)
+    written = _attempt(sys.stdout.flush)
+    return code or written
+
+
+def _attempt(command: Callable[[], Any]) -> int:
+    """Run something and give the exit code that it asks for."""
     try:
         outcome = command()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _silence_output()
-        return OUTSIDE_FAILED
     except click.exceptions.Exit as error:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
@@ -38,8 +43,28 @@ def run(command: Callable[[], Any]) -> int:
     except click.ClickException as error:
         return _tell_usage(error)
     except Exception as error:  # noqa: BLE001  the last place where it can be told in words
-        return _tell_failure(error)
+        return _tell_error(error)
     return outcome if isinstance(outcome, int) else DONE
+
+
+def _tell_error(error: Exception) -> int:
+    """Tell what failed, and give the exit code. A reader that stops early is no error."""
+    code = DONE
+    if not (isinstance(error, BrokenPipeError) and reader_left()):
+        code = _tell_missing(error) if isinstance(error, ModuleNotFoundError) else _tell_failure(error)
+    silence()
+    return code
+
+
+def _tell_missing(error: ModuleNotFoundError) -> int:
+    """Say which extra brings a module that is not installed; any other module that is missing is a fault of ours."""
+    from tenure.cli.extras import extra_with  # noqa: PLC0415  only needed where something is wrong
+
+    extra = extra_with(error.name or "")
+    if extra is None or os.environ.get(DEBUG):
+        return _tell_failure(error)
+    _tell(f"{error.name} is not installed, and this needs it; install it with: pip install 'tenure[{extra}]'")
+    return WRONG_USAGE
 
 
 def _tell_failure(error: Exception) -> int:
@@ -87,15 +112,4 @@ def _tell(line: str) -> None:
     try:
         click.echo(line, err=True)
     except OSError:
-        _silence_output()
-
-
-def _silence_output() -> None:
-    """Let nothing more be written: nobody reads it, and the interpreter's own last flush must not fail."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+        silence()

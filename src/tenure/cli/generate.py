@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from tenure.cli.streams import reader_may_leave
+
 if TYPE_CHECKING:
     from tenure.simulator.generate import GeneratorConfig
     from tenure.simulator.trace import Trace
@@ -54,9 +56,11 @@ def generate(  # noqa: PLR0913  one parameter per option
     (2003), as gangs of pods with GPUs. Of jobs, days and load any two decide the third. The same options and seed
     give the same trace: 'tenure simulate' replays it.
     """
+    from tenure.cli.targets import check_targets  # noqa: PLC0415
     from tenure.simulator.generate import DEFAULT_CAPACITY, GeneratorConfig, TooManyJobsError, cluster_for  # noqa: PLC0415  numpy is not needed for --help
     from tenure.simulator.generate import generate as make  # noqa: PLC0415
 
+    check_targets({"--out": out, "--cluster": cluster_file})
     if gpus is not None and processors is not None:
         raise click.UsageError("--gpus and --processors are given: a cluster here has one or the other")
     unit: Literal["gpu", "cpu"] = "gpu" if processors is None else "cpu"
@@ -80,7 +84,8 @@ def generate(  # noqa: PLR0913  one parameter per option
         trace = make(config, seed)
     except TooManyJobsError as error:
         raise click.UsageError(str(error)) from error
-    _write_trace(trace, out, form)
+    with reader_may_leave():
+        _write_trace(trace, out, form)
     if cluster_file is not None:
         _write_cluster(cluster_file, cluster_for(config))
     click.echo(_summary(trace, config, seed), err=True)

@@ -110,14 +110,12 @@ def connect(where: ClusterAddress, *, connections: int = 8) -> Client:
     ------
     InvalidInputError
         It is not known how to reach it.
-    UsageError
+    ModuleNotFoundError
         What is needed for that is not installed.
     """
-    try:
-        from tenure.clusters.kubernetes.client.access import find_access  # noqa: PLC0415  loaded when it runs
-        from tenure.clusters.kubernetes.client.requests import Client  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise click.UsageError(f"{error.name} is missing; install tenure[kubernetes]") from None
+    from tenure.clusters.kubernetes.client.access import find_access  # noqa: PLC0415  loaded when it runs
+    from tenure.clusters.kubernetes.client.requests import Client  # noqa: PLC0415
+
     return Client(find_access(where.kubeconfig, where.context), connections=connections)
 
 

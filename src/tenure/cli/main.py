@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from tenure.cli.errors import run
+from tenure.cli.streams import prepare_streams
 
 NAME: Final = "tenure"
 COMPLETION: Final = "_TENURE_COMPLETE"
@@ -109,9 +110,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run ``tenure`` and leave with its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 is no reason to fail
+    prepare_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     sys.exit(run(lambda: _invoke(given or ["--help"])))
 

@@ -39,9 +39,11 @@ def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
 ) -> int:  # fmt: skip
     """Decide on the cluster in FILE, or a live one, and print what would be done and why; nothing is changed."""
     from tenure.cli.inputs import cluster_from, duration_of, warn  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.targets import check_targets  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
     from tenure.report.plan_json import plan_json  # noqa: PLC0415
 
+    check_targets({"--report": report, "--output": output}, (file, queues, *additions, where.config, where.kubeconfig))
     cluster, warnings = cluster_from(file or "", overrides, additions, queues, asked_for(file, where, live=live))
     warn(warnings)
     if actions is not None:

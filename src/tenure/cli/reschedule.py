@@ -33,11 +33,13 @@ def reschedule(  # noqa: PLR0913, PLR0917  one parameter for each option
     from dataclasses import replace  # noqa: PLC0415  loaded when it runs
 
     from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415
+    from tenure.cli.targets import check_targets  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
     from tenure.report.plan_json import plan_json  # noqa: PLC0415
 
     if dry_run and output is not None:
         raise click.UsageError("--output writes what results, and --dry-run lets nothing result; leave one of them out")
+    check_targets({"--report": report, "--output": output}, (file, where.config, where.kubeconfig))
     cluster, warnings = cluster_from(file or "", overrides, live=asked_for(file, where, live=live))
     warn(warnings)
     cluster = replace(cluster, settings=replace(cluster.settings, actions=("reschedule",)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -12,8 +11,9 @@ import click
 from tenure.cli.errors import DONE, INTERRUPTED
 from tenure.cli.progress import ProgressLine, interruptible
 from tenure.cli.simulation_input import PreparedSimulation, SimulationOptions, prepare_input
+from tenure.cli.streams import reader_may_leave
+from tenure.cli.targets import check_targets
 from tenure.model.dump import settings_to_plain
-from tenure.model.problems import InputProblem, InvalidInputError
 from tenure.report.summary_text import summary_text
 from tenure.report.tables import terminal
 from tenure.report.words import duration
@@ -74,7 +74,8 @@ def simulate(jobs: str | None, report: str | None, form: str, **given: Any) -> i
     with 130.
     """
     source = SimulationOptions(**given)
-    _check_targets(jobs, report)
+    reads = (source.trace, source.cluster, source.nodes, source.scheduler)
+    check_targets({"--jobs": jobs, "--report": report}, reads)
     prepared = prepare_input(source)
     for warning in prepared.warnings:
         click.echo(f"warning: {warning}", err=True)
@@ -82,14 +83,19 @@ def simulate(jobs: str | None, report: str | None, form: str, **given: Any) -> i
     summary = _summary(run, prepared, source)
     if not run.result.complete:
         click.echo(f"interrupted at {duration(run.result.now / SECOND)}: this is what is known so far", err=True)
-    if form == "json":
-        click.echo(json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        click.echo(summary_text(summary, terminal()), nl=False)
-        for example in run.violations.examples:
-            click.echo(f"broken: {example}")
+    with reader_may_leave():
+        _print(summary, run.violations, form)
     _write_files(jobs, report, run, prepared, summary)
     return DONE if run.result.complete else INTERRUPTED
+
+
+def _print(summary: dict[str, Any], violations: Violations, form: str) -> None:
+    if form == "json":
+        click.echo(json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    click.echo(summary_text(summary, terminal()), nl=False)
+    for example in violations.examples:
+        click.echo(f"broken: {example}")
 
 
 class FinishedSimulation(NamedTuple):
@@ -99,18 +105,6 @@ class FinishedSimulation(NamedTuple):
     outcomes: Outcomes
     violations: Violations
     wall_s: float
-
-
-def _check_targets(jobs: str | None, report: str | None) -> None:
-    """Refuse files that could not be written before a long simulation rather than after it."""
-    for target in (jobs, report):
-        folder = None if target is None else Path(target).parent
-        if folder is not None and not folder.is_dir():
-            raise InvalidInputError([InputProblem(str(target), 0, "", f"there is no folder {folder}; make it first")])
-        if target is not None and Path(target).is_dir():
-            raise InvalidInputError([InputProblem(target, 0, "", "is a folder; name a file in it")])
-    if jobs is not None and report is not None and Path(jobs).resolve() == Path(report).resolve():
-        raise click.UsageError(f"--jobs and --report both name {jobs}")
 
 
 def _run(prepared: PreparedSimulation, *, arrivals_only: bool) -> FinishedSimulation:

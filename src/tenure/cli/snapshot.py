@@ -19,9 +19,11 @@ def snapshot(output: str | None, form: str | None, where: ClusterAddress) -> int
     from io import StringIO  # noqa: PLC0415  loaded when it runs
 
     from tenure.cli.live_cluster import look  # noqa: PLC0415
+    from tenure.cli.targets import check_targets  # noqa: PLC0415
     from tenure.model.dump import dump_cluster  # noqa: PLC0415
     from tenure.model.files import write_atomically  # noqa: PLC0415
 
+    check_targets({"--output": output}, (where.config, where.kubeconfig))
     cluster = look(where)
     if output is None:
         dump_cluster(cluster, sys.stdout, format="json" if form == "json" else "yaml")

@@ -44,3 +44,12 @@ GPU_MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
 
 MIRROR: Final = "kubernetes.io/config.mirror"
 """Annotation of the API server's image of a static pod."""
+
+HOLE_TAINT: Final = "tenure.dev/hole"
+"""Key of the taint on nodes that are kept free; its value is the record's id."""
+
+KEPT_OFF: Final = "tenure.dev/kept-off"
+"""Annotation by which the admission policy says which nodes it keeps a pod away from."""
+
+MOVES_LABEL: Final = "tenure.dev/moves"
+"""Label of the ConfigMaps that the admission policy reads."""

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tenure.clusters.kubernetes.external.reservations import KEPT_OFF, LABEL, TAINT
+from tenure.clusters.kubernetes.keys import HOLE_TAINT as TAINT
+from tenure.clusters.kubernetes.keys import KEPT_OFF
+from tenure.clusters.kubernetes.keys import MOVES_LABEL as LABEL
 
 NAME: Final = "tenure-moves"
 GROUP: Final = "admissionregistration.k8s.io"

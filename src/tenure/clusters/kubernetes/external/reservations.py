@@ -14,22 +14,16 @@ from typing import Any, Final
 
 import msgspec
 
-from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.model.node import Node
 from tenure.model.selectors import Toleration
 from tenure.model.workload import TaskSpec
 
-TAINT: Final = "tenure.dev/hole"
-"""Key of the taint on nodes that are kept free; its value is the record's id."""
-
-KEPT_OFF: Final = "tenure.dev/kept-off"
-"""Annotation by which the admission policy says which nodes it keeps a pod away from."""
-
-LABEL: Final = "tenure.dev/moves"
-"""Label of the ConfigMaps that the admission policy reads."""
-
+TAINT: Final = keys.HOLE_TAINT
+KEPT_OFF: Final = keys.KEPT_OFF
+LABEL: Final = keys.MOVES_LABEL
 RECORD: Final = "hole"
 _EFFECT: Final = "NoSchedule"
 

@@ -1,0 +1,161 @@
+"""Opening SQLite files and PostgreSQL servers, and what their errors mean in plain words."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.engine import URL, Connection, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+
+from tenure.history.errors import HistoryError
+from tenure.model.problems import InputProblem, InvalidInputError
+
+SERVERS: Final = ("postgresql", "postgres", "postgresql+psycopg")
+LOCKED_SECONDS: Final = 5.0
+"""For so long a write waits for another process that writes the same file."""
+
+_MEANINGS: Final = (
+    ("not a database", "is no SQLite file; name another file, or move this one away", False),
+    ("malformed", "is damaged; restore it from a copy, or save what can be read: sqlite3 FILE .recover", False),
+    ("disk is full", "the disk is full; make room, and what is waiting will be written", True),
+    ("disk i/o error", "the disk cannot be read or written; look at the system's log", True),
+    ("readonly", "may only be read here; give the right to write it and its folder", True),
+    ("locked", "is locked by another process; let that one finish", True),
+    ("unable to open", "cannot be opened; its folder has to be there, and may have to be written to", True),
+    ("authentication failed", "does not accept this user and password", False),
+    ("does not exist", "there is no such database or user; create it first", False),
+    ("permission denied", "this user may not do that; give it the right to create tables in this database", False),
+)
+
+
+def is_server(address: str) -> bool:
+    """Whether an address is that of a server rather than of a file."""
+    return address.partition("://")[0] in SERVERS and "://" in address
+
+
+def place_of(address: str) -> str:
+    """Give an address for messages: without a password."""
+    if not is_server(address):
+        return file_of(address)
+    try:
+        return make_url(address).render_as_string(hide_password=True)
+    except ArgumentError:
+        return "the history's address"
+
+
+def file_of(address: str) -> str:
+    """Give the file of an address: itself, or what stands behind ``sqlite:///``."""
+    return address.removeprefix("sqlite:///")
+
+
+def connect(address: str, *, write: bool) -> Engine:
+    """Make the engine of an address; nothing is asked of it yet.
+
+    Raises
+    ------
+    InvalidInputError
+        The address can be none, or names a file that is not there and is only to be read.
+    """
+    if not is_server(address):
+        return _file(file_of(address), write=write)
+    try:
+        url = make_url(address).set(drivername="postgresql+psycopg")
+    except (ArgumentError, ValueError):
+        problem = "is no address; write FILE or postgresql://USER@HOST/DATABASE"
+        raise InvalidInputError([InputProblem("history", 0, "", problem)]) from None
+    return _server(url, write=write)
+
+
+def _server(url: URL, *, write: bool) -> Engine:
+    options = {"connect_timeout": 5, "options": "-c statement_timeout=60000 -c lock_timeout=10000"}
+    try:
+        engine = create_engine(url, connect_args=options, pool_pre_ping=True, pool_size=4, max_overflow=4)
+    except ModuleNotFoundError as error:
+        raise HistoryError(str(url.host), f"needs the package {error.name}; pip install 'tenure[postgresql]'") from None
+    if not write:
+        engine = engine.execution_options(postgresql_readonly=True)
+    return engine
+
+
+def _file(path: str, *, write: bool) -> Engine:
+    problem = _wrong_file(path, write=write)
+    if problem:
+        raise InvalidInputError([InputProblem(path, 0, "", problem)])
+    uri = f"file:{quote(str(Path(path).absolute()))}?mode={'rwc' if write else 'ro'}"
+    if not write and not Path(f"{path}-wal").exists() and not _may_write(Path(path)):
+        uri += "&immutable=1"  # nobody can be writing it, and SQLite could not make the file it needs to find that out
+
+    def open_file() -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=LOCKED_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        if write:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("PRAGMA cache_size=-65536")
+        return connection
+
+    engine = create_engine("sqlite://", creator=open_file, poolclass=QueuePool)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("tenure_writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _wrong_file(path: str, *, write: bool) -> str:
+    file = Path(path)
+    if not path:
+        return "no file is named; write FILE or postgresql://USER@HOST/DATABASE"
+    if "://" in path:
+        return f"{path.partition('://')[0]} is no kind of store; write FILE or postgresql://USER@HOST/DATABASE"
+    if file.is_dir():
+        return "is a folder; name a file in it"
+    if write:
+        return "" if file.absolute().parent.is_dir() else f"there is no folder {file.parent}; make it first"
+    if not file.exists():
+        return "there is no such file; write one with --history, as in tenure simulate TRACE --history FILE"
+    return "" if file.stat().st_size else "is empty, so it holds no history"
+
+
+def _may_write(path: Path) -> bool:
+    import os  # noqa: PLC0415  one use
+
+    return os.access(path.absolute().parent, os.W_OK)
+
+
+@contextmanager
+def translated(place: str) -> Iterator[None]:
+    """Tell what goes wrong inside as a `HistoryError`."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise _translate(place, error.orig or error) from error
+    except sqlite3.Error as error:
+        raise _translate(place, error) from error
+    except SQLAlchemyError as error:
+        raise HistoryError(place, _line(error)) from error
+
+
+def _translate(place: str, error: BaseException) -> HistoryError:
+    text = _line(error)
+    lower = text.lower()
+    for sign, meaning, temporary in _MEANINGS:
+        if sign in lower:
+            return HistoryError(place, meaning, temporary=temporary)
+    if isinstance(error, sqlite3.Error):
+        return HistoryError(place, f"SQLite says: {text}")
+    return HistoryError(place, f"the server cannot be reached or refuses: {text}", temporary=True)
+
+
+def _line(error: Any) -> str:
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,75 @@
+"""Usage by the hour, made of the records of usage as they are written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from sqlalchemy import Connection, and_, bindparam, delete, insert, select
+
+from tenure.history.record import encode
+from tenure.history.schema import USAGE
+
+MINUTE: Final = 60_000_000
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
+
+SUMMED: Final = ("held", "within", "capacity")
+"""Fields of a record of usage that add up."""
+
+
+class Rollup:
+    """Sums of usage by source, hour and queue; a record that is longer than an hour stands for itself.
+
+    No record of usage crosses a midnight (UTC), so neither does a row of the sums.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[int, int, str], tuple[int, dict[str, Any]]] = {}
+
+    def add(self, source: int, at: int, queue: str, span: int, payload: str) -> None:
+        """Add one record of usage: from ``at`` on, for ``span`` µs."""
+        fields = json.loads(payload)
+        hour = at - at % HOUR
+        if at + span <= hour + HOUR:
+            self._sum((source, hour, queue), hour + HOUR, fields)
+        else:
+            # Begun inside an hour, it must not meet that hour's sum: it is told apart by its own time.
+            self._sum((source, at if at > hour else at + 1, queue), at + span, fields)
+
+    def _sum(self, key: tuple[int, int, str], until: int, fields: dict[str, Any]) -> None:
+        known = self.rows.get(key)
+        if known is None:
+            self.rows[key] = until, {name: dict(fields[name]) for name in SUMMED if fields.get(name)}
+            return
+        for name in SUMMED:
+            sums = known[1].setdefault(name, {}) if fields.get(name) else {}
+            for resource, amount in fields.get(name, {}).items():
+                sums[resource] = sums.get(resource, 0) + amount
+        self.rows[key] = max(until, known[0]), known[1]
+
+    def write(self, connection: Connection) -> None:
+        """Add the sums to those that are there; the caller holds the lock."""
+        if not self.rows:
+            return
+        columns = USAGE.c
+        first = min(since for _, since, _ in self.rows)
+        last = max(since for _, since, _ in self.rows)
+        query = select(columns.source, columns.since, columns.queue, columns.until, columns.payload)
+        there = connection.execute(query.where(and_(columns.since >= first, columns.since <= last))).all()
+        stale = []
+        for source, since, queue, until, payload in there:
+            if (source, since, queue) in self.rows:
+                self._sum((source, since, queue), until, json.loads(payload))
+                stale.append({"s": source, "t": since, "q": queue})
+        if stale:
+            gone = and_(
+                columns.source == bindparam("s"), columns.since == bindparam("t"), columns.queue == bindparam("q")
+            )
+            connection.execute(delete(USAGE).where(gone), stale)
+        rows = [
+            {"source": source, "since": since, "queue": queue, "until": until, "payload": encode(fields)}
+            for (source, since, queue), (until, fields) in sorted(self.rows.items())
+        ]
+        connection.execute(insert(USAGE), rows)
+        self.rows.clear()

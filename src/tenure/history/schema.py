@@ -1,0 +1,101 @@
+"""The tables of a history, one schema for SQLite and PostgreSQL.
+
+``tenure_records_YYYYMM`` hold the records of one month (UTC), append-only; a month past its retention is dropped whole. ``tenure_usage`` is made from the records of usage and can be made again from them: what each queue held by the
+hour, so that a statement over months reads hundreds of rows and not a million. ``tenure_sources`` numbers the clusters
+and node pools, ``tenure_months`` names the tables of records, and ``tenure_history`` has the version of the schema.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Final
+
+from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, SmallInteger, Table, Text
+
+SCHEMA: Final = 2
+"""The version of the schema that is written now; `tenure.history.migrations` leads here from every earlier one."""
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+METADATA: Final = MetaData()
+
+META: Final = Table("tenure_history", METADATA, Column("key", Text, primary_key=True), Column("value", Text))
+SOURCES: Final = Table(
+    "tenure_sources", METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("cluster", Text, nullable=False), Column("pool", Text, nullable=False),
+    Index("tenure_sources_names", "cluster", "pool", unique=True),
+)  # fmt: skip
+MONTHS: Final = Table(
+    "tenure_months", METADATA,
+    Column("month", Integer, primary_key=True, autoincrement=False),
+)  # fmt: skip
+USAGE: Final = Table(
+    "tenure_usage", METADATA,
+    Column("source", Integer, primary_key=True, autoincrement=False),
+    Column("since", BigInteger, primary_key=True, autoincrement=False),
+    Column("queue", Text, primary_key=True),
+    Column("until", BigInteger, nullable=False),
+    Column("payload", Text, nullable=False),
+)  # fmt: skip
+
+COLUMNS: Final = (
+    "key", "at", "source", "plan", "sequence", "version", "kind", "workload", "queue", "cause", "beneficiary", "value",
+    "payload",
+)  # fmt: skip
+
+
+@cache
+def records_table(month: int) -> Table:
+    """Give the table of a month, a number such as 202611."""
+    name = f"tenure_records_{month}"
+    metadata = MetaData()
+    return Table(
+        name, metadata,
+        Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+        Column("key", LargeBinary(16), nullable=False),
+        Column("at", BigInteger, nullable=False),
+        Column("source", Integer, nullable=False),
+        Column("plan", Text, nullable=False),
+        Column("sequence", BigInteger, nullable=False),
+        Column("version", SmallInteger, nullable=False),
+        Column("kind", Text, nullable=False),
+        Column("workload", Text),
+        Column("queue", Text),
+        Column("cause", Text),
+        Column("beneficiary", Text),
+        Column("value", BigInteger, nullable=False),
+        Column("payload", Text, nullable=False),
+    )  # fmt: skip
+
+
+def indexes_of(month: int) -> list[Index]:
+    """Give the indexes of a month: by key, by kind and time, by workload, and by whom it was done for."""
+    table = records_table(month)
+    if not table.indexes:
+        name, columns = table.name, table.c
+        Index(f"{name}_key", columns.key, unique=True)
+        Index(f"{name}_kind", columns.kind, columns.at)
+        has_workload, has_beneficiary = columns.workload.is_not(None), columns.beneficiary.is_not(None)
+        Index(f"{name}_workload", columns.workload, columns.at,
+              sqlite_where=has_workload, postgresql_where=has_workload)  # fmt: skip
+        Index(f"{name}_beneficiary", columns.beneficiary, columns.at,
+              sqlite_where=has_beneficiary, postgresql_where=has_beneficiary)  # fmt: skip
+    return sorted(table.indexes, key=lambda index: str(index.name))
+
+
+def month_of(at: int) -> int:
+    """Give the month that a time (µs since the epoch) falls in."""
+    day = EPOCH + timedelta(microseconds=at)
+    return day.year * 100 + day.month
+
+
+def month_start(month: int) -> int:
+    """Give when a month begins, in µs since the epoch."""
+    return (datetime(month // 100, month % 100, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+
+
+def next_month(month: int) -> int:
+    """Give the month after one."""
+    return month + 1 if month % 100 < 12 else month + 89  # noqa: PLR2004  December

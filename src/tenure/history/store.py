@@ -1,0 +1,334 @@
+"""A store of history: records are appended, each once, and read by what they are about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from types import TracebackType
+from typing import Any, Final, Self
+
+from sqlalchemy import Connection, Engine, Select, Table, case, func, insert, select
+
+from tenure.history import migrations
+from tenure.history.connect import connect, place_of, translated
+from tenure.history.errors import HistoryError
+from tenure.history.query import EVERYTHING, Page, Query, conditions, position, token
+from tenure.history.record import VERSION, Draft, HistoryRecord, Origin
+from tenure.history.rollup import Rollup
+from tenure.history.schema import COLUMNS, MONTHS, SCHEMA, SOURCES, indexes_of, month_of, month_start, records_table
+
+AT_ONCE: Final = 20_000
+"""Records that are written in one transaction."""
+
+ASKED: Final = 500
+"""Keys that are looked up in one question."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryInfo:
+    """What a store holds: the version of its schema, its first and last time (µs), how many records, whose."""
+
+    schema: int
+    since: int | None
+    until: int | None
+    records: int
+    origins: tuple[Origin, ...]
+
+
+class HistoryStore:
+    """An open store. Threads may share it; each question takes a connection of its own.
+
+    Every method raises `HistoryError` where the store cannot be read or written.
+    """
+
+    def __init__(self, engine: Engine, place: str, *, write: bool) -> None:
+        self.engine = engine
+        self.place = place
+        self.writes = write
+        self._sources: dict[Origin, int] = {}
+        self._months: set[int] = set()
+
+    def __enter__(self) -> Self:
+        """Use it in a ``with`` statement, which closes it."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Give all connections back."""
+        with translated(self.place):
+            self.engine.dispose()
+
+    # -- transactions -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Give a connection that sees one state of the store."""
+        with translated(self.place), self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Give a connection that alone writes, all or nothing."""
+        if not self.writes:
+            raise HistoryError(self.place, "was opened to be read")
+        with translated(self.place), self.engine.connect() as raw:
+            connection = raw.execution_options(tenure_writes=True)
+            with connection.begin():
+                migrations.lock(connection)
+                yield connection
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+
+    def append(self, origin: Origin, drafts: Sequence[Draft], *, fresh: bool = False) -> int:
+        """Append records; those whose key is there already are left out. Gives how many were new.
+
+        Parameters
+        ----------
+        origin
+            Whose history it is.
+        drafts
+            The records, in the order of time where that is possible.
+        fresh
+            No key of theirs can be there: nobody asks.
+        """
+        written = 0
+        for begin in range(0, len(drafts), AT_ONCE):
+            batch = drafts[begin : begin + AT_ONCE]
+            with self.writing() as connection:
+                written += self._append(connection, origin, batch, fresh=fresh)
+        return written
+
+    def _append(self, connection: Connection, origin: Origin, batch: Sequence[Draft], *, fresh: bool) -> int:
+        source = self._source(connection, origin)
+        rollup, written = Rollup(), 0
+        for month, group in groupby(batch, key=lambda draft: month_of(draft.at)):
+            table = self._month(connection, month)
+            drafts = list(group)
+            if not fresh:
+                drafts = _new(connection, table, drafts)
+            rows = [
+                (d.key, d.at, source, d.plan, d.sequence, VERSION, d.kind, d.workload, d.queue, d.cause, d.beneficiary,
+                 d.value, d.payload)
+                for d in drafts
+            ]  # fmt: skip
+            if rows:
+                connection.exec_driver_sql(_insert(table, connection), rows)
+            for draft in drafts:
+                if draft.kind == "usage":
+                    rollup.add(source, draft.at, draft.queue or "", draft.value, draft.payload)
+            written += len(rows)
+        rollup.write(connection)
+        return written
+
+    def _source(self, connection: Connection, origin: Origin) -> int:
+        columns = SOURCES.c
+        query = select(columns.id).where(columns.cluster == origin.cluster, columns.pool == origin.pool)
+        found = connection.execute(query).scalar()
+        if found is None:
+            connection.execute(insert(SOURCES).values(cluster=origin.cluster, pool=origin.pool))
+            found = connection.execute(query).scalar_one()
+        return int(found)
+
+    def _month(self, connection: Connection, month: int) -> Table:
+        table = records_table(month)
+        if connection.execute(select(MONTHS.c.month).where(MONTHS.c.month == month)).scalar() is None:
+            table.create(connection)
+            for index in indexes_of(month):
+                index.create(connection)
+            connection.execute(insert(MONTHS).values(month=month))
+        return table
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def info(self) -> HistoryInfo:
+        """Say what the store holds."""
+        with self.reading() as connection:
+            schema = migrations.version_of(connection) or 0
+            count, since, until = 0, None, None
+            for month in months_of(connection):
+                table = records_table(month)
+                number, first, last = connection.execute(
+                    select(func.count(), func.min(table.c.at), func.max(table.c.at + table.c.value * _is_usage(table)))
+                ).one()
+                if number:
+                    count += number
+                    since = first if since is None else min(since, first)
+                    until = last if until is None else max(until, last)
+            names = connection.execute(select(SOURCES.c.cluster, SOURCES.c.pool).order_by(SOURCES.c.id)).all()
+        return HistoryInfo(schema, since, until, count, tuple(Origin(*row) for row in names))
+
+    def span(self) -> tuple[int, int] | None:
+        """Give the first and the last time of the store in µs; None where it is empty."""
+        with self.reading() as connection:
+            months = months_of(connection)
+            first, last = None, None
+            for month in months:
+                first = connection.execute(_edge(month, newest=False)).scalar()
+                if first is not None:
+                    break
+            for month in reversed(months):
+                table = records_table(month)
+                last = connection.execute(_edge(month, newest=True)).scalar()
+                if last is not None:
+                    usage = select(table.c.at + table.c.value).where(table.c.kind == "usage")
+                    ends = connection.execute(usage.order_by(table.c.at.desc()).limit(1000)).scalars().all()
+                    last = max([last, *ends])
+                    break
+        return None if first is None or last is None else (first, last)
+
+    def records(
+        self,
+        query: Query = EVERYTHING,
+        *,
+        limit: int = 100,
+        after: str | None = None,
+        newest: bool = False,
+    ) -> Page:
+        """Give records in the order of time, at most ``limit``, from where the page before ended."""
+        with self.reading() as connection:
+            found = list(self.scan(connection, query, limit=limit + 1, after=after, newest=newest))
+        more = token(found[limit - 1]) if len(found) > limit else None
+        return Page([record for record, _ in found[:limit]], more)
+
+    def story(self, workload: str, *, limit: int = 10_000) -> list[HistoryRecord]:
+        """Give what happened to a workload and what was done for it, in order."""
+        with self.reading() as connection:
+            own = self.scan(connection, Query(workload=workload), limit=limit)
+            caused = self.scan(connection, Query(beneficiary=workload), limit=limit)
+            found = {number: record for record, number in (*own, *caused)}
+        return [found[number] for number in sorted(found)][:limit]
+
+    def scan(
+        self,
+        connection: Connection,
+        query: Query,
+        *,
+        limit: int | None = None,
+        after: str | None = None,
+        newest: bool = False,
+    ) -> Iterator[tuple[HistoryRecord, tuple[int, int]]]:
+        """Go through records, each with its place (time and number), in the order of time or from the newest on."""
+        origins = {row.id: (row.cluster, row.pool) for row in connection.execute(select(SOURCES))}
+        begin = None if after is None else position(after)
+        left = limit
+        for month in months_between(connection, query.since, query.until, newest=newest):
+            if begin is not None and (month > month_of(begin[0]) if newest else month < month_of(begin[0])):
+                continue
+            table = records_table(month)
+            statement = _ordered(select(table), table, newest=newest)
+            for condition in conditions(table, query, begin, newest=newest):
+                statement = statement.where(condition)
+            if left is not None:
+                statement = statement.limit(left)
+            for row in connection.execute(statement):
+                yield _record(row, origins), (row.at, row.id)
+                left = None if left is None else left - 1
+            if left == 0:
+                return
+
+
+def open_history(address: str, *, write: bool = False) -> HistoryStore:
+    """Open a store: ``FILE``, ``sqlite:///FILE`` or ``postgresql://USER@HOST/DATABASE``.
+
+    Where it is to be written, its tables are made, or brought to the present version.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such file, or the address can be none.
+    HistoryError
+        It cannot be reached, read or written, is no history, or was written by a later Tenure.
+    """
+    store = HistoryStore(connect(address, write=write), place_of(address), write=write)
+    try:
+        if write:
+            with store.writing() as connection:
+                migrations.prepare(connection, store.place)
+        else:
+            with store.reading() as connection:
+                _check_current(migrations.version_of(connection), store.place)
+    except BaseException:
+        store.engine.dispose()
+        raise
+    return store
+
+
+def _check_current(version: int | None, place: str) -> None:
+    migrations.check_version(version, place)
+    if version is not None and version < SCHEMA:
+        what = f"is of an earlier Tenure (schema {version}); bring it to the present one with: tenure history migrate"
+        raise HistoryError(place, what)
+
+
+def months_of(connection: Connection) -> list[int]:
+    """Give the months of which there are records, in order."""
+    return list(connection.execute(select(MONTHS.c.month).order_by(MONTHS.c.month)).scalars())
+
+
+def months_between(connection: Connection, since: int | None, until: int | None, *, newest: bool = False) -> list[int]:
+    """Give the months that a window (µs, the end left out) touches."""
+    first = None if since is None else month_of(since)
+    found = [
+        m for m in months_of(connection) if (first is None or m >= first) and (until is None or month_start(m) < until)
+    ]
+    return found[::-1] if newest else found
+
+
+def _is_usage(table: Table) -> Any:
+    return case((table.c.kind == "usage", 1), else_=0)
+
+
+def _edge(month: int, *, newest: bool) -> Select[Any]:
+    at = records_table(month).c.at
+    return select(func.max(at) if newest else func.min(at))
+
+
+def _ordered(statement: Select[Any], table: Table, *, newest: bool) -> Select[Any]:
+    if newest:
+        return statement.order_by(table.c.at.desc(), table.c.id.desc())
+    return statement.order_by(table.c.at, table.c.id)
+
+
+def _record(row: Any, origins: dict[int, tuple[str, str]]) -> HistoryRecord:
+    cluster, pool = origins.get(row.source, ("", ""))
+    return HistoryRecord(
+        row.at, row.kind, row.workload, row.queue, row.cause, row.beneficiary, row.value, json.loads(row.payload),
+        cluster, pool, row.plan, row.sequence, row.version, bytes(row.key),
+    )  # fmt: skip
+
+
+def _new(connection: Connection, table: Table, drafts: list[Draft]) -> list[Draft]:
+    """Leave out what is there already, and what is there twice among themselves."""
+    known: set[bytes] = set()
+    keys = [d.key for d in drafts]
+    for begin in range(0, len(keys), ASKED):
+        query = select(table.c.key).where(table.c.key.in_(keys[begin : begin + ASKED]))
+        known.update(bytes(key) for key in connection.execute(query).scalars())
+    found = []
+    for draft in drafts:
+        if draft.key not in known:
+            known.add(draft.key)
+            found.append(draft)
+    return found
+
+
+def _insert(table: Table, connection: Connection) -> str:
+    """Give the statement that inserts a row, as the driver takes it: rows by the ten thousand go past SQLAlchemy."""
+    mark = "%s" if connection.dialect.name == "postgresql" else "?"
+    return (
+        f"INSERT INTO {table.name} ({', '.join(COLUMNS)}) "  # noqa: S608  names from the schema, and no others
+        f"VALUES ({', '.join([mark] * len(COLUMNS))}) ON CONFLICT (key) DO NOTHING"
+    )
+
+
+def drafts_sorted(drafts: Iterable[Draft]) -> list[Draft]:
+    """Give records in the order of time; those of one time stay in theirs."""
+    return sorted(drafts, key=lambda draft: draft.at)

@@ -1,0 +1,114 @@
+"""Tenure as ``pip install`` leaves it, without any extra: what works, and which extra the rest asks for."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tenure.cli.extras import extra_with
+from tenure.cli.main import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+UV = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
+EXAMPLE = ROOT / "examples" / "cluster.yaml"
+LIVE = [
+    ["plan", "--live"], ["explain", "train", "--live"], ["reschedule", "--live"], ["snapshot"], ["queues"],
+    ["workloads"], ["scheduler"], ["pause", "--for", "1h"],
+]  # fmt: skip
+
+pytestmark = [
+    pytest.mark.skipif(not Path(UV).exists(), reason="needs uv, which make install brings"),
+    pytest.mark.xdist_group("plain"),
+]
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """Build the wheel, install it alone into an environment of its own, and give that environment's programs."""
+    folder = tmp_path_factory.mktemp("plain")
+    place = folder / "venv"
+    for command in (
+        [UV, "build", "--quiet", "--wheel", "--out-dir", folder, ROOT],
+        [UV, "venv", "--quiet", "--python", sys.executable, place],
+    ):
+        subprocess.run(command, check=True, timeout=300)
+    wheel = next(folder.glob("*.whl"))
+    subprocess.run([UV, "pip", "install", "--quiet", "--python", place / "bin" / "python", wheel], check=True,
+                   timeout=300)  # fmt: skip
+    return place / "bin"
+
+
+def run(*command, cwd=None):
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, timeout=120, cwd=cwd)
+    assert "Traceback" not in done.stderr
+    assert "internal error" not in done.stderr
+    return done
+
+
+def test_no_extra_is_there(plain):
+    for module in ("msgspec", "urllib3", "prometheus_client", "pyarrow", "distributed", "pytest"):
+        code = f"import importlib.util as u, sys; sys.exit(u.find_spec({module!r}) is not None)"
+        assert run(plain / "python", "-c", code).returncode == 0
+
+
+@pytest.mark.parametrize("command", list(COMMANDS))
+def test_help_of_every_command_works(command, plain):
+    done = run(plain / "tenure", command, "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith("Usage: ")
+
+
+@pytest.mark.parametrize("arguments", LIVE)
+def test_what_needs_an_extra_says_which(arguments, plain):
+    done = run(plain / "tenure", *arguments)
+    assert done.returncode == 2
+    assert re.fullmatch(
+        r"\w+ is not installed, and this needs it; install it with: pip install 'tenure\[kubernetes\]'\n", done.stderr
+    )
+
+
+def test_parquet_says_which_extra(plain, tmp_path):
+    done = run(plain / "tenure", "generate", "--jobs", "5", "--out", tmp_path / "t.parquet")
+    assert done.returncode == 2
+    assert "tenure[parquet]" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_install_needs_none(plain):
+    done = run(plain / "tenure", "install")
+    assert done.returncode == 0
+    assert "kind: CustomResourceDefinition" in done.stdout
+
+
+def test_files_and_traces_need_none(plain, tmp_path):
+    assert run(plain / "tenure", "validate", EXAMPLE).returncode == 0
+    assert run(plain / "tenure", "plan", EXAMPLE, "--report", tmp_path / "p.html").returncode == 0
+    assert run(plain / "tenure", "explain", EXAMPLE, "train-large").returncode == 0
+    made = run(plain / "tenure", "generate", "--jobs", "50", "--out", "t.csv", "--cluster", "c.yaml", cwd=tmp_path)
+    assert made.returncode == 0
+    done = run(plain / "tenure", "simulate", "t.csv", "--cluster", "c.yaml", "--report", "s.html", cwd=tmp_path)
+    assert done.returncode == 0
+
+
+def test_the_exact_planner_works(plain):
+    done = run(plain / "tenure", "reschedule", ROOT / "examples" / "rescheduler" / "make-room.yaml")
+    assert done.returncode == 0
+    assert "exact" in done.stdout
+
+
+def test_it_runs_as_a_module(plain):
+    done = run(plain / "python", "-m", "tenure", "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith("Usage: tenure ")
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [("msgspec", "kubernetes"), ("prometheus_client.core", "kubernetes"), ("pyarrow.parquet", "parquet"),
+     ("distributed", "dask"), ("pytest", None), ("tenure.gone", None), ("", None)],
+)  # fmt: skip
+def test_each_extra_is_known_by_its_modules(module, extra):
+    assert extra_with(module) == extra

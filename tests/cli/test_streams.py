@@ -1,0 +1,124 @@
+"""What goes to standard output is whole, or the exit code says that it is not; who stops reading is no error."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tenure.cli.streams import reader_left
+
+EXAMPLE = Path("examples/cluster.yaml").resolve()
+LARGE = ["generate", "--jobs", "3000", "--seed", "1"]
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+unbuffered = pytest.mark.parametrize("unbuffered", ["", "1"])
+
+
+def start(arguments, unbuffered="", **options):
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    return subprocess.Popen([sys.executable, "-m", "tenure", *arguments], env=environment, stderr=-1, **options)
+
+
+def ended(process):
+    errors = process.stderr.read().decode()
+    process.stderr.close()
+    return process.wait(timeout=120), errors
+
+
+COMMANDS = [
+    ["plan", EXAMPLE], ["plan", EXAMPLE, "--format", "json"], ["--help"], LARGE, ["completion", "bash"],
+    ["validate", EXAMPLE], ["validate", "--schema"], ["install"], ["explain", EXAMPLE, "train-large"],
+]  # fmt: skip
+
+
+@needs_full
+@unbuffered
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_a_full_disk_is_code_3_and_one_line(arguments, unbuffered):
+    with Path("/dev/full").open("w") as full:
+        code, errors = ended(start(arguments, unbuffered, stdout=full))
+    assert code == 3
+    assert "no space left on device" in errors
+    assert "Traceback" not in errors
+    assert "Exception ignored" not in errors
+
+
+@unbuffered
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_a_closed_output_is_code_3(arguments, unbuffered):
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "tenure", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(command, capture_output=True, env=environment, check=False, timeout=120)
+    assert done.returncode == 3
+    assert done.stderr.decode().strip().endswith("standard output is closed; let it go to a file or to /dev/null")
+
+
+def test_a_file_that_is_written_never_takes_the_place_of_a_closed_output(tmp_path):
+    page = tmp_path / "p.html"
+    command = [
+        "sh",
+        "-c",
+        'exec "$@" >&- 2>&-',
+        "sh",
+        sys.executable,
+        "-m",
+        "tenure",
+        "plan",
+        EXAMPLE,
+        "--report",
+        page,
+    ]
+    assert subprocess.run(command, check=False, timeout=120).returncode == 3
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert page.read_text().rstrip().endswith("</html>")
+
+
+@unbuffered
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_a_reader_that_stops_early_is_no_error(arguments, unbuffered):
+    process = start(arguments, unbuffered, stdout=subprocess.PIPE)
+    process.stdout.close()
+    code, errors = ended(process)
+    assert code == 0
+    assert "rror" not in errors
+
+
+def test_files_are_written_though_the_reader_has_left(tmp_path):
+    cluster, jobs, page = tmp_path / "c.yaml", tmp_path / "jobs.csv", tmp_path / "p.html"
+    process = start([*LARGE, "--cluster", cluster], stdout=subprocess.PIPE)
+    process.stdout.close()
+    assert ended(process)[0] == 0
+    trace = tmp_path / "t.csv"
+    assert ended(start([*LARGE, "--out", trace], stdout=subprocess.DEVNULL))[0] == 0
+    process = start(["simulate", trace, "--cluster", cluster, "--to", "2d", "--jobs", jobs, "--report", page],
+                    stdout=subprocess.PIPE)  # fmt: skip
+    process.stdout.close()
+    assert ended(process)[0] == 0
+    assert jobs.stat().st_size
+    assert page.stat().st_size
+
+
+@needs_full
+def test_a_full_disk_is_named_with_the_file():
+    code, errors = ended(start(["plan", EXAMPLE, "--report", "/dev/full"], stdout=subprocess.DEVNULL))
+    assert (code, errors) == (3, "/dev/full: no space left on device\n")
+
+
+def test_a_report_to_standard_output_by_name_stands_beside_the_text(tmp_path):
+    both = tmp_path / "both.txt"
+    with both.open("w") as stream:
+        code, _ = ended(start(["plan", EXAMPLE, "--report", "/dev/stdout"], stdout=stream))
+    assert code == 0
+    assert "<!DOCTYPE html>" in both.read_text()
+    assert "</html>" in both.read_text()
+    assert "QUEUES" in both.read_text()
+
+
+def test_a_pipe_is_known_to_be_read_or_not(monkeypatch):
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert not reader_left()
+        os.close(reading)
+        assert reader_left()

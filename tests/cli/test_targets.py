@@ -1,0 +1,99 @@
+"""Files that commands write: nothing of the user's is overwritten, and two outputs are two files."""
+
+import os
+
+import pytest
+
+from tenure.cli.main import main
+
+CLUSTER = "now: 2026-11-20T10:00:00Z\nnodes: [{name: n, allocatable: {cpu: '4'}}]\n"
+TRACE = "job,submit_s,runtime_s,pods,cpu_milli\n1,0,10,1,1000\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.yaml").write_text(CLUSTER)
+    (tmp_path / "t.csv").write_text(TRACE)
+    (tmp_path / "s.yaml").write_text("kind: SchedulerConfig\nscheduler: {}\n")
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "link.html").symlink_to("c.yaml")
+    (tmp_path / "other").symlink_to(".")
+    os.link(tmp_path / "c.yaml", tmp_path / "hard.yaml")
+    return tmp_path
+
+
+def tenure(capsys, *arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    captured = capsys.readouterr()
+    return caught.value.code, captured.out, captured.err
+
+
+def contents(folder):
+    return {p.name: (p.readlink() if p.is_symlink() else p.read_bytes()) for p in folder.iterdir() if not p.is_dir()}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "simulate t.csv --cluster c.yaml --jobs t.csv",
+        "simulate t.csv --cluster c.yaml --report c.yaml",
+        "simulate t.csv --cluster c.yaml --scheduler s.yaml --jobs s.yaml",
+        "simulate t.csv --cluster c.yaml --jobs other/t.csv",
+        "plan c.yaml --report c.yaml",
+        "plan c.yaml --output ./c.yaml",
+        "plan c.yaml --report link.html",
+        "plan c.yaml --output hard.yaml",
+        "plan c.yaml --output deep/../c.yaml",
+        "plan c.yaml --add s.yaml --output s.yaml",
+        "plan c.yaml --queues s.yaml --output s.yaml",
+        "reschedule c.yaml --report link.html",
+        "reschedule c.yaml --output c.yaml",
+    ],
+)
+def test_an_output_that_is_an_input_is_refused(words, folder, capsys):
+    before = contents(folder)
+    code, out, err = tenure(capsys, *words.split())
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "would overwrite" in err
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "simulate missing.csv --jobs a --report ./a",
+        "plan missing.yaml --report a --output other/a",
+        "reschedule missing.yaml --report a --output deep/../a",
+        "generate --jobs 3 --out a --cluster other/a",
+    ],
+)
+def test_two_outputs_that_are_one_are_refused_before_anything_is_read(words, folder, capsys):
+    before = contents(folder)
+    code, out, err = tenure(capsys, *words.split())
+    assert (code, out) == (2, "")
+    assert "both name" in err
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("plan missing.yaml --report nowhere/a", "nowhere/a: there is no folder nowhere; make it first"),
+        ("reschedule missing.yaml --output deep", "deep: is a folder; name a file in it"),
+        ("generate --jobs 3 --out nowhere/a", "nowhere/a: there is no folder nowhere; make it first"),
+        ("simulate missing.csv --jobs deep", "deep: is a folder; name a file in it"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_what_cannot_be_written_is_refused_before_anything_is_read(words, told, capsys):
+    code, out, err = tenure(capsys, *words.split())
+    assert (code, out, err) == (1, "", f"{told}\n")
+
+
+@pytest.mark.usefixtures("folder")
+def test_one_pipe_or_device_may_take_several_outputs(capsys):
+    code, _, err = tenure(capsys, "plan", "c.yaml", "--report", "/dev/null", "--output", "/dev/null")
+    assert (code, err) == (0, "")
