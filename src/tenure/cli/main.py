@@ -40,6 +40,12 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "console": CommandEntry(
         "tenure.cli.console", "console", "Serve a page and an API that show a cluster, a file or a history."
     ),
+    "report": CommandEntry(
+        "tenure.cli.report", "report", "Say what was used, lost to evictions and by whom, and if it paid."
+    ),
+    "story": CommandEntry("tenure.cli.story", "story", "Tell what happened to one workload, in order."),
+    "history": CommandEntry("tenure.cli.history", "history", "Export, import, prune or forget what a history holds."),
+    "replay": CommandEntry("tenure.cli.replay", "replay", "Play recorded days again under other settings."),
     "install": CommandEntry("tenure.cli.install", "install", "Print the manifests that install Tenure on a cluster."),
     "scheduler": CommandEntry("tenure.cli.scheduler", "scheduler", "Schedule a live cluster."),
     "snapshot": CommandEntry("tenure.cli.snapshot", "snapshot", "Write a live cluster as a cluster file."),

@@ -41,6 +41,11 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "disruption": "What an eviction costs, and how many there may be.",
         "rescheduler": "When running pods are moved, and how.",
         "nominators": "Who is nominated for requeue, beside what is past its expected runtime.",
+        "history": "Whose a workload is, where what happened is kept.",
+    },
+    "RecordingSettings": {
+        "teamLabel": "The label that names a workload's team; unset: the queue at the top of the tree is its team.",
+        "userLabel": "The label that names a workload's user; unset: no user is written into the history.",
     },
     "MinRuntimeSettings": {
         "method": "`lca`: reclaim looks from below the common ancestor upward; `queue`: from the victim's leaf.",

@@ -53,6 +53,19 @@ def load_cluster(path: str | FilePath, queues: YuniKornQueues | None = None) -> 
         return _cluster_of(read_document(path), queues)
 
 
+def cluster_of(plain: dict[str, Any], name: str) -> Cluster:
+    """Make a cluster of the plain values of a file that was read elsewhere; ``name`` says where.
+
+    Raises
+    ------
+    InvalidInputError
+        With all problems, each with its path.
+
+    """
+    with collector_paused():
+        return _cluster_of(Document(name, plain, lambda _: {})).cluster
+
+
 def load_settings(path: str | FilePath) -> Settings:
     """Load settings from the scheduler's own file (``kind: SchedulerConfig``), or those of a cluster file.
 

@@ -209,6 +209,17 @@ class NominatorSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingSettings:
+    """Whose a workload is, in the history: the labels that name its team and its user.
+
+    Without ``team_label`` the team is the queue at the top; without ``user_label`` no user is written.
+    """
+
+    team_label: str | None = None
+    user_label: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything under ``scheduler:``. ``placement`` is one policy, or weights by policy."""
 
@@ -237,3 +248,4 @@ class Settings:
     disruption: DisruptionSettings = field(default_factory=DisruptionSettings)
     rescheduler: ReschedulerSettings = field(default_factory=ReschedulerSettings)
     nominators: NominatorSettings = field(default_factory=NominatorSettings)
+    history: RecordingSettings = field(default_factory=RecordingSettings)

@@ -95,6 +95,7 @@ class Simulation:
         self.saves: list[tuple[int, int]] = []  # when, job
         self.done = 0
         self.now = 0
+        self.heard: Callable[[Plan], None] | None = None  # hears of each plan once it is carried out
         self._start_initial(cluster.workloads)
         if setup.whole_mix:
             self._fix_mix()
@@ -216,6 +217,8 @@ class Simulation:
         plan = self.scheduler.cycle(self.origin + now)
         if plan.steps:
             self._carry_out(plan, now)
+        if self.heard is not None:
+            self.heard(plan)
         if plan.wake is not None and plan.wake - self.origin not in self.wakes:
             heappush(self.wakes, plan.wake - self.origin)
         if self.setup.arrivals_only:
