@@ -24,7 +24,7 @@ EXTRA = "tenure[console]"
 @click.option("--port", type=click.IntRange(0, 65_535), default=8765, show_default=True,
               help="Where to listen; 0 takes a free port.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True,
-              help="The address to listen on; others than loopback only with --live, where viewers log in.")  # fmt: skip
+              help="The address to listen on; others than loopback only with --live, where viewers log in")  # fmt: skip
 @click.option("--allow-host", "allowed", multiple=True, metavar="NAME",
               help="A name under which browsers ask for it, beside loopback's. Repeatable.")  # fmt: skip
 @cluster_options(live=True)

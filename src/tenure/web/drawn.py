@@ -52,14 +52,15 @@ def _bar(queue: Plain, resource: str, top: int) -> dict[str, Any]:
         "held": held, "allocated": bare(held, resource), "fair": bare(values["fairShare"], resource),
         "guaranteed": bare(values["guaranteed"], resource), "most": bare(values["max"], resource),
         "asked": bare(asked, resource) if asked else "", "workloads": queue.get("workloads", {}),
-        "shown": bool(held or asked or any(value for value in values.values() if value is not None)),
+        "shown": bool(held or asked or sum(value or 0 for value in values.values())),
         "over": values["fairShare"] is not None and held > (values["fairShare"] or 0),
     }  # fmt: skip
 
 
 def colors_of(picture: Picture) -> dict[str, int]:
     """Give each queue that holds or wants something its colour; the last one is for all that are too many."""
-    names = sorted(set(picture.queues))
+    parents = {queue.parent for queue in picture.cluster.queues}
+    names = sorted({*picture.queues, *(q.name for q in picture.cluster.queues if q.name not in parents)})
     return {name: min(index, COLOR_COUNT - 1) for index, name in enumerate(names)}
 
 

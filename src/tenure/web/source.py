@@ -162,7 +162,10 @@ class ConsoleSource(Protocol):
     name: str
     kind: str
     is_live: bool
-    note: str
+
+    @property
+    def note(self) -> str:
+        """Say in a sentence what is known, and what is not."""
 
     @property
     def version(self) -> int:

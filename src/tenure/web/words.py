@@ -37,7 +37,7 @@ def spent(held: Mapping[str, float] | None) -> str:
     if held is None:
         return NOTHING
     parts = []
-    for name, unit in ((GPU, "GPU-h"), (CPU, "CPU-h")):
+    for name, unit in ((GPU, "GPU-h"), (CPU, "CPU-h"), ("weighted", "weighted h")):
         if held.get(name):
             hours = held[name] / 3600
             parts.append(f"{hours:,.0f} {unit}" if hours >= 100 else f"{hours:.3g} {unit}")  # noqa: PLR2004  three digits tell enough
