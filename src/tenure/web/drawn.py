@@ -52,7 +52,7 @@ def _bar(queue: Plain, resource: str, top: int) -> dict[str, Any]:
         "held": held, "allocated": bare(held, resource), "fair": bare(values["fairShare"], resource),
         "guaranteed": bare(values["guaranteed"], resource), "most": bare(values["max"], resource),
         "asked": bare(asked, resource) if asked else "", "workloads": queue.get("workloads", {}),
-        "shown": bool(held or asked or sum(value or 0 for value in values.values())),
+        "shown": bool(held or asked or any(values.values())),
         "over": values["fairShare"] is not None and held > (values["fairShare"] or 0),
     }  # fmt: skip
 
@@ -67,7 +67,8 @@ def colors_of(picture: Picture) -> dict[str, int]:
 def stack(picture: Picture, resource: str, colors: Mapping[str, int]) -> dict[str, Any]:
     """Give what is held of a resource as one bar, queue beside queue, in thousandths of what there is."""
     capacity = sum(line.size.get(resource, 0) for line in picture.nodes.values())
-    parts, at = [], 0
+    parts: list[dict[str, Any]] = []
+    at = 0
     for name in sorted(picture.queues):
         held = picture.queues[name].get(resource, 0)
         if held <= 0 or not capacity:
