@@ -58,6 +58,7 @@ WRITTEN: Final = {
     "tenure.dev/nomination": "since when, and for which GPUs, the node in `nominatedNodeName` is promised to it",
     "tenure.dev/eviction": "why it was evicted, for whom, and what that costs",
     "tenure.dev/eviction-notice": "that it will be evicted: deadline, cause, and for whom",
+    "tenure.dev/scheduled": "condition of a pod's status: what was decided about it, as it is believed",
     "tenure.dev/pause": "on the Lease of a pool: until when evictions are paused, and why",
     "tenure.dev/eviction-log": "label of the ConfigMaps that hold the log of evictions",
     "tenure.dev/hole": "taint of a node that is kept free for a pod of another scheduler, and that pod's toleration",

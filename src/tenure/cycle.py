@@ -47,7 +47,7 @@ MANY = 10_000
 
 
 class Scheduler:
-    """Decides, cycle by cycle, on a session that is kept in step with a cluster.
+    """The scheduler: it decides, cycle by cycle, on a session that is kept in step with a cluster.
 
     Parameters
     ----------

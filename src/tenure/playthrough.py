@@ -40,12 +40,12 @@ class QueueView:
 
 @dataclass(slots=True)
 class PlayThrough:
-    """What came out of playing cycles: all steps, and the state after the last one.
+    """The outcome of playing cycles: all steps, and the state after the last one.
 
     ``follow_ups`` are those of each cycle's plan, with the number of the cycle. ``events`` has, for each event, the
-    cycle in which it was first said. ``external`` is the plan of the last cycle for the pods of `rescheduler.schedulers`,
-    which other schedulers bind: what of them is moved, and why the rest waits. It is not carried out in ``after``; its
-    own ``after`` has both plans carried out.
+    cycle in which it was first said. ``external`` is the plan of the last cycle for the pods of
+    `rescheduler.schedulers`, which other schedulers bind: what of them is moved, and why the rest waits. It is not
+    carried out in ``after``; its own ``after`` has both plans carried out.
     """
 
     before: Cluster

@@ -234,7 +234,7 @@ def test_an_output_that_cannot_be_written_leaves_what_was_there(run, file, tmp_p
     target.mkdir()
     code, _, err = run("plan", file, "--output", target)
     assert code == 1
-    assert "is a directory" in err
+    assert "is a folder; name a file in it" in err
     assert list(target.iterdir()) == []
 
 

@@ -57,6 +57,7 @@ CHECKS = {
     "minimum": lambda _, low, value: value >= low,
     "maximum": lambda _, high, value: value <= high,
     "exclusiveMinimum": lambda _, low, value: value > low,
+    "maxLength": lambda _, length, value: len(value) <= length,
     "minLength": lambda _, length, value: len(value) >= length,
     "pattern": lambda _, pattern, value: not isinstance(value, str) or re.search(pattern, value) is not None,
     "maxProperties": lambda _, count, value: len(value) <= count,

@@ -103,17 +103,17 @@ nodes:
 def test_aliases_that_expand_without_end_are_refused_at_once(tmp_path):
     levels = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 12))
     path = written(tmp_path, "a0: &a0 [x, x, x, x]\n" + levels + "nodes: *a11\n")
-    start = time.perf_counter()
+    start = time.process_time()
     assert "aliases expand to more than" in message_of(path)[2]
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
 def test_nesting_without_end_is_refused_at_once(tmp_path, opening):
     path = written(tmp_path, "nodes: " * (opening != "- ") + opening * 1_000_000)
-    start = time.perf_counter()
+    start = time.process_time()
     assert "nested deeper than 100 levels" in message_of(path)[2]
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_packed_files_are_read_as_they_are(tmp_path):
@@ -171,13 +171,13 @@ def test_a_file_of_200_mb_is_refused_at_once(tmp_path):
     with path.open("wb") as stream:
         stream.write(b"nodes:\n")
         stream.truncate(200 * 1024 * 1024)
-    start = time.perf_counter()
+    start = time.process_time()
     message = message_of(path)[2]
     assert f"is larger than the {MAX_YAML >> 20} MiB of YAML that are read" in message
     assert f"JSON may have {MAX_JSON >> 20} MiB" in message
     path.write_bytes(b"{" + b" " * 200 * 1024 * 1024)
     assert f"is larger than the {MAX_JSON >> 20} MiB of JSON" in message_of(path)[2]
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_a_small_packed_file_of_gigabytes_is_refused(tmp_path):

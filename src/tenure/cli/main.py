@@ -20,7 +20,7 @@ COMPLETION: Final = "_TENURE_COMPLETE"
 
 
 class CommandEntry(NamedTuple):
-    """Where a command is, and what it does in one line."""
+    """An entry in the table of commands: where the command is, and what it does in one line."""
 
     module: str
     attribute: str

@@ -20,7 +20,7 @@ SECOND = 1_000_000
 
 
 class ProgressState(Protocol):
-    """How far a simulation is: jobs done, of how many, and the virtual time in µs."""
+    """The progress of a simulation: jobs done, of how many, and the virtual time in µs."""
 
     @property
     def done(self) -> int:
@@ -36,7 +36,7 @@ class ProgressState(Protocol):
 
 
 class ProgressLine:
-    """One line that is written over and over: jobs, rate, time left and virtual time.
+    """A line that is written over and over: jobs, rate, time left and virtual time.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def progress_text(done: int, jobs: int, now: int, elapsed: float) -> str:
 
 
 class Interruption:
-    """Whether Ctrl-C was pressed. `check` raises at a moment of the caller's choice."""
+    """The state of Ctrl-C: whether it was pressed. `check` raises at a moment of the caller's choice."""
 
     def __init__(self) -> None:
         self.wanted = False

@@ -68,7 +68,8 @@ def prepare_input(given: SimulationOptions) -> PreparedSimulation:
     begin, end, share = _check_options(given)
     warnings: list[str] = []
     cluster = _cluster(given, warnings)
-    trace = read_trace(given.trace, format=given.trace_format, processors=given.processors, nodes_file=given.nodes)
+    trace = read_trace(given.trace, format=given.trace_format, processors=given.processors, nodes_file=given.nodes,
+                       start_s=begin, end_s=end)  # fmt: skip
     _check_together(given, trace, cluster)
     trace = slice_trace(trace, begin, end)
     if given.load is not None:

@@ -46,7 +46,8 @@ def prepare_streams() -> None:
         sys.stdout = ClosedOutput()
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  as long as the program runs
-    sys.stdout = _buffered(sys.stdout)
+    if sys.stdout is sys.__stdout__:  # not what a program that calls `main` has put in its place
+        sys.stdout = _buffered(sys.stdout)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 is no reason to fail

@@ -42,7 +42,7 @@ class Term:
 
 @dataclass(slots=True)
 class TaskTerms:
-    """What a task's terms are, as rows. ``matches`` are the rows whose terms its own labels match.
+    """The terms of a task, as rows. ``matches`` are the rows whose terms its own labels match.
 
     ``eligible`` has for each spread constraint the nodes that it counts.
     """
@@ -63,7 +63,7 @@ class TaskTerms:
 
 
 class TermTable:
-    """All terms of a session and their counts.
+    """The table of all terms of a session, with their counts.
 
     ``match`` and ``hold`` are ``int64[2, terms, nodes]``: tasks that match the term, and tasks that have it as a
     required anti-affinity; ``port`` is ``int64[2, ports, nodes]``. ``leaving`` is the part of ``match`` that

@@ -15,7 +15,7 @@ Wish = tuple[str, str, str, str | None]
 
 
 class Confirmation:
-    """Holds evictions back until they were planned in two cycles; what is only placed is not held."""
+    """The second look: evictions are held back until two cycles planned them; placements are not held."""
 
     def __init__(self) -> None:
         self._before: frozenset[Wish] | None = None

@@ -59,7 +59,7 @@ class _Picture(NamedTuple):
 
 
 class Figures:
-    """Writes the figures of Tenure's own objects where they have changed."""
+    """The writer of the figures of Tenure's own objects, where they have changed."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ Answer = tuple[int, str, bytes]
 
 
 class Probes:
-    """Serves pages, each of which is made when it is asked for."""
+    """The server of probes and metrics; each page is made when it is asked for."""
 
     def __init__(self, address: tuple[str, int], pages: dict[str, Callable[[], Answer]]) -> None:
         class Handler(BaseHTTPRequestHandler):

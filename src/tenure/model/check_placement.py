@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tenure.model.check_workloads import PLACED
 from tenure.model.findings import ClusterFinding, Findings
 from tenure.model.node import Node
-from tenure.model.problems import nearest
+from tenure.model.problems import NearestNames
 from tenure.model.quantity import format_quantity
 from tenure.model.report import Path
 from tenure.model.resources import GPU, MEMORY, MILLI, PODS
@@ -29,24 +29,25 @@ def check_placement(nodes: Sequence[Node], workloads: Sequence[Workload]) -> Fin
     real clusters (a node that shrank, pods that others bound).
     """
     holdings = {node.name: _Holding(node) for node in nodes}
+    names = NearestNames(holdings)
     for w, workload in enumerate(workloads):
         for t, task in enumerate(workload.tasks):
             at: Path = ("workloads", w, "tasks", t)
             if task.nominated is not None and task.nominated.node not in holdings:
-                yield ClusterFinding((*at, "nominated", "node"), _unknown(task.nominated.node, holdings))
+                yield ClusterFinding((*at, "nominated", "node"), _unknown(task.nominated.node, names))
             if task.phase not in PLACED or task.node is None:
                 continue
             holding = holdings.get(task.node)
             if holding is None:
-                yield ClusterFinding((*at, "node"), _unknown(task.node, holdings))
+                yield ClusterFinding((*at, "node"), _unknown(task.node, names))
             else:
                 yield from holding.place(task, at)
     for index, node in enumerate(nodes):
         yield from holdings[node.name].check_capacity(index)
 
 
-def _unknown(name: str, known: dict[str, _Holding]) -> str:
-    return f"there is no node {name}{nearest(name, known) or '; add it to nodes'}"
+def _unknown(name: str, names: NearestNames) -> str:
+    return f"there is no node {name}{names.hint(name) or '; add it to nodes'}"
 
 
 class _Holding:

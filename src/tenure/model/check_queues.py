@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import dropwhile
 
 from tenure.model.findings import ClusterFinding, Findings
 from tenure.model.node import Node
-from tenure.model.problems import nearest
+from tenure.model.problems import NearestNames
 from tenure.model.quantity import format_queue_quantity
 from tenure.model.queue import Queue
 from tenure.model.resources import GPU, MILLI
+
+MAX_LEVELS = 64
+"""Levels of a tree of queues. Kubernetes knows no limit; organisations have fewer than ten levels."""
+
+MOST_OF_A_CYCLE = 8
+"""Queues of a cycle that a message names."""
 
 SHORT_DELAY = 60_000_000
 """µs; a shorter delay of quota preemption is odd (spec: quota preemption, settings)."""
@@ -21,6 +28,10 @@ def check_queues(queues: Sequence[Queue], nodes: Sequence[Node]) -> Findings:
     yield from tree.check_names()
     yield from tree.check_parents()
     if tree.cyclic:
+        return
+    too_deep = list(tree.check_depth())
+    yield from too_deep
+    if too_deep:
         return
     for index, queue in enumerate(queues):
         yield from tree.check_amounts(index, queue)
@@ -47,13 +58,13 @@ class _Tree:
         settled: set[str] = set()
         cyclic: set[str] = set()
         for queue in self._queues:
-            trail: list[str] = []
+            trail: dict[str, None] = {}
             name: str | None = queue.name
             while name is not None and name in self._places and name not in settled and name not in trail:
-                trail.append(name)
+                trail[name] = None
                 name = self._queues[self._places[name]].parent
             if name in trail:
-                cyclic.update(trail[trail.index(name) :])
+                cyclic.update(dropwhile(lambda passed, first=name: passed != first, trail))  # type: ignore[misc]
             settled.update(trail)
         return cyclic
 
@@ -65,6 +76,7 @@ class _Tree:
                 yield ClusterFinding(("queues", index, "name"), message)
 
     def check_parents(self) -> Findings:
+        names = NearestNames(self._places)
         for index, queue in enumerate(self._queues):
             if queue.parent is None:
                 continue
@@ -74,14 +86,38 @@ class _Tree:
                 )
                 yield ClusterFinding(("queues", index, "parent"), message)
             elif queue.parent not in self._places:
-                hint = nearest(queue.parent, self._places) or "; add it, or leave the parent out"
+                hint = names.hint(queue.parent) or "; add it, or leave the parent out"
                 yield ClusterFinding(("queues", index, "parent"), f"there is no queue {queue.parent}{hint}")
 
     def _cycle(self, start: str) -> str:
+        """Name the queues of a cycle from one of them on, the first few of a long one."""
         names = [start]
         while (name := self._queues[self._places[names[-1]]].parent) != start and name is not None:
             names.append(name)
+            if len(names) > MOST_OF_A_CYCLE:
+                return " < ".join([*names[:-1], "…", start])
         return " < ".join([*names, start])
+
+    def check_depth(self) -> Findings:
+        """Find the first queue of each branch that lies deeper than `MAX_LEVELS`; the tree must have no cycle."""
+        levels: dict[str, int] = {}
+        for queue in self._queues:
+            above: list[str] = []
+            name: str | None = queue.name
+            while name is not None and name in self._places and name not in levels:
+                above.append(name)
+                name = self._queues[self._places[name]].parent
+            level = levels.get(name or "", 0)
+            for found in reversed(above):
+                level += 1
+                levels[found] = level
+        for index, queue in enumerate(self._queues):
+            if levels[queue.name] == MAX_LEVELS + 1:
+                message = (
+                    f"queue {queue.name} lies more than {MAX_LEVELS} levels deep, which is as deep as a tree of queues "
+                    f"may be; give it a parent further up"
+                )
+                yield ClusterFinding(("queues", index, "parent"), message)
 
     def check_amounts(self, index: int, queue: Queue) -> Findings:
         for resource, amount in queue.guaranteed.items():

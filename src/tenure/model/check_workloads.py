@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from tenure.model.cluster import DEFAULT_QUEUE, DisruptionBudget
 from tenure.model.findings import ClusterFinding, Findings
-from tenure.model.problems import nearest
+from tenure.model.problems import NearestNames
 from tenure.model.queue import Queue
 from tenure.model.report import Path
 from tenure.model.workload import Phase, SubGroup, Task, Workload
 
 OWN_SCHEDULER = "tenure"
+MOST_LISTED = 8
 PLACED = frozenset({Phase.BOUND, Phase.RUNNING, Phase.TERMINATING})
 """Phases in which a task occupies its node."""
 
@@ -23,6 +25,7 @@ def check_workloads(workloads: Sequence[Workload], queues: Sequence[Queue]) -> F
     places: dict[str, int] = {}
     parents = {queue.parent for queue in queues}
     known = {queue.name: queue.name not in parents for queue in queues} or {DEFAULT_QUEUE: True}
+    leaves = NearestNames([name for name, leaf in known.items() if leaf])
     for index, workload in enumerate(workloads):
         at: Path = ("workloads", index)
         first = places.setdefault(workload.key, index)
@@ -30,7 +33,7 @@ def check_workloads(workloads: Sequence[Workload], queues: Sequence[Queue]) -> F
             message = f"workload {workload.key} is there twice, first as workloads[{first}]; give each its own name"
             yield ClusterFinding((*at, "name"), message)
         if workload.scheduler_name == OWN_SCHEDULER:
-            yield from _check_queue(workload, at, known, bool(queues))
+            yield from _check_queue(workload, at, known, leaves, configured=bool(queues))
         yield from _check_groups(workload, at)
         yield from _check_tasks(workload, at)
 
@@ -49,7 +52,9 @@ def check_budgets(budgets: Sequence[DisruptionBudget]) -> Findings:
             yield ClusterFinding(at, "needs one of minAvailable and maxUnavailable, and not both")
 
 
-def _check_queue(workload: Workload, at: Path, known: dict[str, bool], configured: bool) -> Findings:
+def _check_queue(
+    workload: Workload, at: Path, known: dict[str, bool], names: NearestNames, *, configured: bool
+) -> Findings:
     is_leaf = known.get(workload.queue)
     if is_leaf:
         return
@@ -57,9 +62,9 @@ def _check_queue(workload: Workload, at: Path, known: dict[str, bool], configure
         message = f"queue {workload.queue} has queues below it; workloads live in leaf queues only, name one of those"
     elif workload.queue == DEFAULT_QUEUE and configured:
         message = f"names no queue, and there is no leaf queue {DEFAULT_QUEUE}; name one of the leaf queues"
-        message += f": {', '.join([name for name, leaf in known.items() if leaf][:5])}"
+        message += f": {', '.join(islice((name for name, leaf in known.items() if leaf), 5))}"
     else:
-        hint = nearest(workload.queue, [name for name, leaf in known.items() if leaf])
+        hint = names.hint(workload.queue)
         message = f"there is no queue {workload.queue}{hint or '; add it to queues, or name another'}"
     yield ClusterFinding((*at, "queue"), message)
 
@@ -76,18 +81,26 @@ def _check_groups(workload: Workload, at: Path) -> Findings:
         yield from _check_group(group, group_at)
         if not group.sub_groups:
             leaves.add(group.name)
+    known, some = NearestNames(leaves), ""
     for index, task in enumerate(workload.tasks):
         if (task.sub_group is None and not names) or task.sub_group in leaves:
             continue
-        yield ClusterFinding((*at, "tasks", index, "subGroup"), _group_message(task, names, leaves))
+        some = some or _some(leaves)
+        yield ClusterFinding((*at, "tasks", index, "subGroup"), _group_message(task, names, known, some))
 
 
-def _group_message(task: Task, names: set[str], leaves: set[str]) -> str:
+def _group_message(task: Task, names: set[str], known: NearestNames, some: str) -> str:
     if task.sub_group is None:
-        return f"task {task.name} names no subGroup, but its workload has some; name one of {', '.join(sorted(leaves))}"
+        return f"task {task.name} names no subGroup, but its workload has some; name one of {some}"
     if task.sub_group in names:
-        return f"subgroup {task.sub_group} has subgroups itself; name one of {', '.join(sorted(leaves))}"
-    return f"there is no subgroup {task.sub_group}{nearest(task.sub_group, leaves) or '; add it to subGroups'}"
+        return f"subgroup {task.sub_group} has subgroups itself; name one of {some}"
+    return f"there is no subgroup {task.sub_group}{known.hint(task.sub_group) or '; add it to subGroups'}"
+
+
+def _some(names: set[str]) -> str:
+    """List names for a message, at most `MOST_LISTED` of them."""
+    listed = sorted(names)[:MOST_LISTED]
+    return ", ".join(listed) + (", …" if len(names) > MOST_LISTED else "")
 
 
 def _check_group(group: SubGroup, at: Path) -> Findings:

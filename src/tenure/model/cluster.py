@@ -34,7 +34,7 @@ class DisruptionBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """One line of the eviction log. ``at`` in µs since the epoch; workloads as namespace/name.
+    """A line of the eviction log. ``at`` in µs since the epoch; workloads as namespace/name.
 
     ``queue`` and ``beneficiary_queue`` are the leaf queues at that time, ``lost`` is in resource-µs by resource: what
     the ledger needs once the workloads have gone.
@@ -55,7 +55,7 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Everything that a decision depends on. ``now`` in µs since the epoch."""
+    """A cluster at one moment, with everything that a decision depends on. ``now`` in µs since the epoch."""
 
     now: Time
     settings: Settings = field(default_factory=Settings)

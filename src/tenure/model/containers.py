@@ -137,14 +137,20 @@ class ListKind(ValueKind):
         if not isinstance(value, list):
             report.add(at, f"is {describe(value)}, but a list is expected")
             return BAD  # type: ignore[no-any-return]
-        read = []
+        if self.distinct:
+            return self._decode_distinct(value, at, report)
+        read = (self.items.decode(inner, (at, index), report) for index, inner in enumerate(value))
+        return tuple([item for item in read if item is not BAD])
+
+    def _decode_distinct(self, value: list[Any], at: Trail, report: ProblemReport) -> tuple[Any, ...]:
+        read: dict[Any, None] = {}
         for index, inner in enumerate(value):
             item = self.items.decode(inner, (at, index), report)
             if item is BAD:
                 continue
-            if self.distinct and item in read:
-                report.add((at, index), f"{describe(inner)} is there twice; name it once")
-            read.append(item)
+            if item in read:
+                report.add((at, index), "" if report.full else f"{describe(inner)} is there twice; name it once")
+            read[item] = None
         return tuple(read)
 
     def encode(self, value: Sequence[Any]) -> list[Any]:
@@ -158,7 +164,7 @@ class ListKind(ValueKind):
 
 
 class OneOrMap(ValueKind):
-    """One value, or a mapping."""
+    """A single value, or a mapping."""
 
     def __init__(self, one: ValueKind, many: MapKind) -> None:
         self.one, self.many = one, many

@@ -145,6 +145,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "maxEvictionNotice": "The longest notice that its workloads may ask for.",
         "evictionNotice": "How long before an eviction it is announced on the pods.",
         "maxOptOut": "For how long after its start a workload may ask to be evicted last.",
+        "namespaceSelector": "The namespaces that may use it and the queues below it; unset: all.",
         "dynamic": "Made by a placement rule, not by the administrator.",
         "createdAt": "When it was created.",
         "status": "What the scheduler wrote.",

@@ -13,8 +13,8 @@ from tenure.model.report import ProblemReport, Trail
 from tenure.model.resources import GPU, MILLI
 from tenure.model.workload import GpuShare, Phase, Task, TaskSpec, Workload
 
-MAX_NODES = 1_000_000
-MAX_TASKS = 2_000_000
+MAX_NODES = 100_000
+MAX_TASKS = 500_000
 """So many nodes and tasks may come out of one file: a slip of the finger must not exhaust memory."""
 
 _SPEC_ATTRIBUTES = frozenset({entry.name for entry in fields(TaskSpec)} | set(SHARE_ATTRIBUTES)) - {"gpu_share"}
@@ -22,7 +22,7 @@ _SPEC_ATTRIBUTES = frozenset({entry.name for entry in fields(TaskSpec)} | set(SH
 
 @dataclass(slots=True)
 class Expanded:
-    """What entries became, and for each node and workload where it stood.
+    """The nodes, workloads and tasks that entries became, and for each node and workload where it stood.
 
     ``task_rows`` has, for workloads whose tasks were put in another order, the place at which each was listed.
     """
@@ -34,16 +34,26 @@ class Expanded:
     task_rows: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
 
-class Expander:
-    """Makes nodes and workloads. Equal specs become one object, so that equal tasks are recognised by identity."""
+@dataclass(slots=True)
+class TaskCount:
+    """How many tasks a file has made so far; its documents share one."""
 
-    def __init__(self, report: ProblemReport, now: int) -> None:
+    tasks: int = 0
+
+
+class Expander:
+    """The maker of nodes and workloads.
+
+    Equal specs become one object, so that equal tasks are recognised by identity.
+    """
+
+    def __init__(self, report: ProblemReport, now: int, made: TaskCount | None = None) -> None:
         self._report = report
         self._now = now
         self._specs: dict[TaskSpec, TaskSpec] = {}
         self._known: dict[tuple[frozenset[Any], frozenset[Any]], TaskSpec] = {}
         """What came out for what a workload and one of its tasks ask for, where nothing was wrong with that."""
-        self._task_count = 0
+        self._made = made or TaskCount()
         self.result = Expanded()
 
     def add_nodes(self, entries: Iterable[EntryValues]) -> None:
@@ -97,7 +107,7 @@ class Expander:
             if "phase" not in values:
                 values["phase"] = Phase.RUNNING if values.get("node") else phase
             tasks.append(Task(**values, spec=spec))
-        self._task_count += len(tasks)
+        self._made.tasks += len(tasks)
         return tasks
 
     def _replicas(
@@ -111,15 +121,20 @@ class Expander:
             )
         if missing <= 0:
             return []
-        self._task_count += missing
-        if self._task_count > MAX_TASKS:
-            self._report.add((at, "replicas"), f"makes more than {MAX_TASKS:,} tasks of this file; lower it")
-            self._task_count -= missing
+        if not self.takes(missing, (at, "replicas")):
             return []
         spec = self.spec(asked, at)
         taken = {task.name for task in listed}
         names = (made for i in range(replicas + len(listed)) if (made := f"{name}-{i}") not in taken)
         return [Task(name=made, spec=spec, phase=phase) for made, _ in zip(names, range(missing), strict=False)]
+
+    def takes(self, more: int, at: Trail) -> bool:
+        """Count tasks that an entry makes; it is told, and none is counted, where they would be too many."""
+        if self._made.tasks + more > MAX_TASKS:
+            self._report.add(at, f"makes more than {MAX_TASKS:,} tasks of this file; lower it")
+            return False
+        self._made.tasks += more
+        return True
 
     def spec(self, asked: dict[str, Any], at: Trail) -> TaskSpec:
         """Make a spec of what is asked for, or find the equal one that is there already."""

@@ -26,7 +26,7 @@ Definitions = dict[str, Schema]
 
 
 class ValueKind:
-    """How values of one kind are read (`decode`), written (`encode`) and described (`schema`)."""
+    """A kind of values: how they are read (`decode`), written (`encode`) and described (`schema`)."""
 
     shape: ClassVar[Schema] = {}
 
@@ -82,14 +82,20 @@ class TextKind(ValueKind):
         return value
 
 
-class NameKind(TextKind):
-    """A name: text that is not empty, without spaces, slashes and control characters."""
+LONGEST_NAME = 253
+"""Letters of a name: as many as Kubernetes takes of an object's."""
 
-    shape: ClassVar[Schema] = {"type": "string", "minLength": 1, "pattern": r"^[^\s/]+$"}
+
+class NameKind(TextKind):
+    """A name: text that is not empty, without spaces, slashes, control and bidirectional characters, not too long."""
+
+    shape: ClassVar[Schema] = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "pattern": r"^[^\s/]+$"}
 
     def parse(self, value: Any) -> str:
         """Take a name as it is."""
         name = super().parse(value)
+        if len(name) > LONGEST_NAME:
+            raise ValueError(f"is {shorten(name)}, {len(name)} letters long, but a name has {LONGEST_NAME} at most")
         if name.isalnum() or (name and name.isprintable() and " " not in name and "/" not in name):
             return name
         raise ValueError(f"is {shorten(name)}, but a name has at least one character, no spaces and no '/'")
@@ -163,10 +169,17 @@ def _range(low: float, high: float) -> str:
 
 
 class ChoiceKind(ValueKind):
-    """One of some words."""
+    """A value that is one of several words."""
 
     def __init__(self, words: Sequence[str], convert: Callable[[str], Any] = str) -> None:
         self.values = {str(word): convert(word) for word in words}
+
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> Any:
+        """Take one of the words; what was meant is not looked for where nobody will be told."""
+        if report.full and not (isinstance(value, str) and value in self.values):
+            report.add(at, "")
+            return BAD
+        return super().decode(value, at, report)
 
     def parse(self, value: Any) -> Any:
         """Take one of the words."""

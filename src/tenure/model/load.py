@@ -113,7 +113,7 @@ def _cluster_of(document: Document, queues: YuniKornQueues | None = None) -> Loa
     report = ProblemReport()
     cluster = _read_cluster(document.value, report, queues)
     document.require_clean(report)
-    return Loaded(cluster, document.problems(report.warnings))
+    return Loaded(cluster, document.warnings(report))
 
 
 def _settings_of(document: Document) -> Settings:
@@ -181,7 +181,7 @@ def _report_findings(cluster: Cluster, made: Expanded, trails: dict[str, list[Tr
         if path in unread or (finding.path[0] == "queues" and "queues" not in trails and len(path) > 1):
             continue
         if finding.is_warning:
-            report.warnings.append((path, finding.message))
+            report.warn(trail_of(path), finding.message)
         else:
             report.add(trail_of(path), finding.message)
 

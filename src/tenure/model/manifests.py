@@ -13,7 +13,7 @@ from tenure.model.check import check_cluster
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.containers import ListKind, MapKind
 from tenure.model.entries import API_VERSION, CLUSTER_KIND, EntryKind, EntryValues, workload_entry
-from tenure.model.expand import Expander
+from tenure.model.expand import Expander, TaskCount
 from tenure.model.kinds import BooleanKind, ChoiceKind, describe
 from tenure.model.pods import AnyKind, PodFields, metadata_entry, pod_entry, read_annotations, read_pod
 from tenure.model.priority_classes import PriorityClass, PriorityClasses
@@ -53,8 +53,8 @@ def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ..
 
     """
     documents = read_documents(path)
-    classes = PriorityClasses()
-    readers = [_Reader(document, cluster.now, classes) for document in documents]
+    classes, made = PriorityClasses(), TaskCount()
+    readers = [_Reader(document, cluster.now, classes, made) for document in documents]
     for reader in readers:
         reader.read_classes(reader.document.value, None)
     for reader in readers:
@@ -105,13 +105,14 @@ class _Reader:
     document: Document
     now: int
     classes: PriorityClasses
+    made: TaskCount
     report: ProblemReport = field(default_factory=ProblemReport)
     expander: Expander = field(init=False)
     added: list[_Added] = field(default_factory=list)
     pods: list[_Pod] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.expander = Expander(self.report, self.now)
+        self.expander = Expander(self.report, self.now, self.made)
 
     def read(self) -> None:
         """Read the document, whatever of the possible kinds it is."""
@@ -210,6 +211,8 @@ class _Reader:
         extra = read_annotations(inner, self.report)
         extra.pop("min_member", None)
         count = min(job.values.get("parallelism", 1), job.values.get("completions") or job.values.get("parallelism", 1))
+        if not self.expander.takes(count, ((at, "spec"), "parallelism")):
+            count = 0
         name, labels = self._name(metadata), metadata.values.get("labels", {})
         given = self._class_of(spec, (template_at, "spec"))
         first = self._task(f"{name}-0", spec, given, extra, inner.at, inner)
@@ -227,7 +230,8 @@ class _Reader:
             labels=labels,
             annotations=metadata.values.get("annotations", {}),
         )
-        self.added.append(_Added(workload, self, at, is_plain=False))
+        if workload.tasks:
+            self.added.append(_Added(workload, self, at, is_plain=False))
 
     def _metadata(self, value: dict[str, Any], at: Trail) -> EntryValues:
         trail = (at, "metadata")

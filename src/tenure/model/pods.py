@@ -126,7 +126,7 @@ def pod_entry() -> EntryKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodFields:
-    """What a pod's spec says for its task: attributes of a `TaskSpec`, and beside them what the task has itself.
+    """The fields of a pod's spec that matter to its task: attributes of a `TaskSpec`, and beside them the task's own.
 
     ``priority`` is None where the spec gives none, whatever its ``priority_class``.
     """

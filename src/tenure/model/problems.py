@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+LONGEST_MEANT = 64
+"""Letters of a word to which close ones are looked for."""
+
+MOST_MEANT = 2_000
+"""Known words among which a close one is looked for."""
+
+MOST_COMPARED = 20_000
+"""Comparisons of words, for all unknown names of one input."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class InputProblem:
-    """One thing that is wrong, where, and what would be right.
+    """A problem of an input: what is wrong, where, and what would be right.
 
     ``line`` counts from 1; 0 where there is none (a command-line value, a file that cannot be read).
     ``path`` leads to the value inside the file (``queues[2].max.cpu``); empty for the file as a whole.
@@ -45,9 +54,34 @@ def shorten(value: object, limit: int = 60) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Say what may have been meant: ``, did you mean X?``, or nothing where no known word is close."""
+    """Say what may have been meant: ``; did you mean X?``, or nothing where no known word is close.
+
+    Words longer than `LONGEST_MEANT`, and more than `MOST_MEANT` known ones, are only compared but for their case:
+    what is close to a long word, or to one of thousands, takes long to find.
+    """
     from difflib import get_close_matches  # noqa: PLC0415  only needed once something is wrong
 
     folded = {k.lower(): k for k in known}
-    close = get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
+    lower = word.lower()
+    if lower in folded:
+        return f"; did you mean {folded[lower]}?"
+    if len(word) > LONGEST_MEANT or len(folded) > MOST_MEANT:
+        return ""
+    close = get_close_matches(lower, [k for k in folded if len(k) <= LONGEST_MEANT], n=1, cutoff=0.6)
     return f"; did you mean {folded[close[0]]}?" if close else ""
+
+
+class NearestNames:
+    """Says what was meant by names that are not there, for as many of them as that can be found out quickly.
+
+    The effort for all names of one input together is bounded: `MOST_COMPARED` comparisons.
+    """
+
+    def __init__(self, known: Iterable[str]) -> None:
+        self._known = tuple(known)
+        self._left = MOST_COMPARED
+
+    def hint(self, word: str) -> str:
+        """Give `nearest`; nothing once the effort is spent."""
+        self._left -= len(self._known)
+        return nearest(word, self._known) if self._left >= 0 else ""

@@ -132,6 +132,9 @@ class RecordKind(ValueKind):
     def _unknown(self, key: str, at: Trail, report: ProblemReport) -> None:
         if self.lenient or key in self.ignored:
             return
+        if report.full:
+            report.add((at, key), "")
+            return
         hint = nearest(key, self.fields)
         if not hint:
             hint = f"; known here: {', '.join(self.fields)}" if len(self.fields) <= _FEW_KEYS else "; leave it out"

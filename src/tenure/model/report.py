@@ -27,12 +27,18 @@ BAD: Final[Any] = _Bad()
 class ProblemReport:
     """Problems and warnings of one document, each a path and a message."""
 
-    __slots__ = ("problems", "suppressed", "warnings")
+    __slots__ = ("problems", "suppressed", "suppressed_warnings", "warnings")
 
     def __init__(self) -> None:
         self.problems: list[tuple[Path, str]] = []
         self.warnings: list[tuple[Path, str]] = []
         self.suppressed = 0
+        self.suppressed_warnings = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether further problems are only counted, so that nobody needs to put them in words."""
+        return len(self.problems) >= MAX_PROBLEMS
 
     def add(self, trail: Trail, message: str) -> None:
         """Note that the value at the end of the trail is wrong."""
@@ -45,6 +51,8 @@ class ProblemReport:
         """Note that the value at the end of the trail is allowed but deserves a look."""
         if len(self.warnings) < MAX_PROBLEMS:
             self.warnings.append((unroll(trail), message))
+        else:
+            self.suppressed_warnings += 1
 
 
 def unroll(trail: Trail) -> Path:

@@ -24,7 +24,10 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """One expression over labels. ``Gt`` and ``Lt`` compare one integer and are for nodes only."""
+    """A requirement of a selector: one expression over labels.
+
+    ``Gt`` and ``Lt`` compare one integer and are for nodes only.
+    """
 
     key: str
     operator: Operator
@@ -33,7 +36,10 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelSelector:
-    """All of ``match_labels`` and all of ``match_expressions`` hold. An empty selector matches everything."""
+    """A selector of labels: all of ``match_labels`` and all of ``match_expressions`` hold.
+
+    An empty selector matches everything.
+    """
 
     match_labels: Annotated[Pairs, PairsKind()] = ()
     match_expressions: tuple[Requirement, ...] = ()
@@ -41,7 +47,10 @@ class LabelSelector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSelectorTerm:
-    """All expressions over a node's labels and fields (``metadata.name``) hold. An empty term matches nothing."""
+    """A term of a node selector: all expressions over labels and fields (``metadata.name``) hold.
+
+    An empty term matches nothing.
+    """
 
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()
@@ -147,7 +156,7 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
-    """All tasks under one value of a node label; both levels may be set."""
+    """A topology constraint: all tasks under one value of a node label; both levels may be set."""
 
     required: str | None = None
     preferred: str | None = None

@@ -51,7 +51,7 @@ DEFAULT_APPLIES_TO: tuple[Cause, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinRuntimeSettings:
-    """How minimum runtime is resolved, when its clock starts, and which causes respect it."""
+    """The settings of minimum runtime: how it is resolved, when its clock starts, and which causes respect it."""
 
     method: Literal["lca", "queue"] = "lca"
     starts_at: Literal["allocated", "running"] = "allocated"
@@ -60,7 +60,7 @@ class MinRuntimeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequeueSettings:
-    """Whom a requeue may serve, and how many candidates it may take together."""
+    """The settings of requeue: whom it may serve, and how many candidates it may take together."""
 
     contenders: Literal["more-deserving", "any"] = "more-deserving"
     max_candidates: Count = 8
@@ -68,7 +68,7 @@ class RequeueSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaPreemptionSettings:
-    """Whether and how a lowered maximum is enforced on running work."""
+    """The settings for whether and how a lowered maximum is enforced on running work."""
 
     enabled: bool = False
     inherit: bool = True
@@ -100,7 +100,7 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetRule:
-    """One disruption SLO; every key is optional but the name. Durations in µs; percentages stay text.
+    """A disruption budget (SLO); every key is optional but the name. Durations in µs; percentages stay text.
 
     ``max_lost`` is in resource-µs by resource.
     """
@@ -124,7 +124,7 @@ class BudgetRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisruptionSettings:
-    """What an eviction costs, and how many there may be.
+    """The settings for what an eviction costs, and for how many there may be.
 
     ``cost`` is by resource, per whole GPU, per core, else per unit, and second.
     """
@@ -171,7 +171,7 @@ class HotNodeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNodeSettings:
-    """How long a node counts as new."""
+    """The settings for how long a node counts as new."""
 
     enabled: bool = False
     within: Duration = HOUR
@@ -221,7 +221,7 @@ class RecordingSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything under ``scheduler:``. ``placement`` is one policy, or weights by policy."""
+    """The settings under ``scheduler:``. ``placement`` is one policy, or weights by policy."""
 
     actions: Annotated[tuple[Action, ...], ListKind(ChoiceKind(DEFAULT_ACTIONS), distinct=True)] = DEFAULT_ACTIONS
     placement: Annotated[

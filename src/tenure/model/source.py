@@ -33,7 +33,7 @@ Locate = Callable[[Iterable[Path]], Lines]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file. ``locate`` finds the lines of paths; it reads the text again, so ask once for all."""
+    """A document of a file. ``locate`` finds the lines of paths; it reads the text again, so ask once for all."""
 
     file: str
     value: Any
@@ -45,6 +45,13 @@ class Document:
         lines = self.locate({path for path, _ in listed}) if listed else {}
         made = [InputProblem(self.file, lines.get(path, 0), path_text(path), message) for path, message in listed]
         return tuple(sorted(made, key=lambda problem: problem.line))
+
+    def warnings(self, report: ProblemReport) -> tuple[InputProblem, ...]:
+        """Give what deserves a look, and how much more of it there is."""
+        told = self.problems(report.warnings)
+        if report.suppressed_warnings:
+            told += (InputProblem(self.file, 0, "", f"{report.suppressed_warnings} further warnings are not shown"),)
+        return told
 
     def require_clean(self, report: ProblemReport) -> None:
         """Raise what the report holds, if it holds problems."""

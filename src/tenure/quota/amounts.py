@@ -44,7 +44,7 @@ def holdings(rows: Sequence[int], takes: Sequence[EvictionUnit]) -> Holdings:
 
 
 class EnforceableAmounts:
-    """What could be taken below each queue, by row, without breaking a guarantee in that resource.
+    """The amounts that could be taken below each queue, by row, without breaking a guarantee in that resource.
 
     ``of[queue][row]``, for the queue at the top and all below it; only tiers up to ``tier`` count, if one is given.
     """

@@ -20,7 +20,7 @@ Binding = tuple[tuple[int, int], ...]
 
 
 class QuotaProblem:
-    """One queue that is over its max: ``need`` by row, and the bounds on what may be taken together.
+    """A queue that is over its max: ``need`` by row, and the bounds on what may be taken together.
 
     Bounds are guarantees, on the way from each leaf to the top, and disruption budgets. ``slack`` is, by number, what
     a queue holds above a guarantee, or what a budget allows; ``names`` are queue and row of the one, or the other.

@@ -19,7 +19,7 @@ from tenure.victims.state import EvictionState
 
 
 class RequeueCommits:
-    """Plays sets through, and commits them; ``number`` counts what was changed on the session."""
+    """The commits of requeue: sets that are played through and kept; ``number`` counts changes of the session."""
 
     def __init__(self, state: EvictionState, dry_runs: DryRuns, outcome: RequeueOutcome) -> None:
         self.state = state

@@ -36,7 +36,7 @@ AIMS = {
 
 @dataclass(frozen=True, slots=True)
 class LayoutGain:
-    """What moves gain for the layout, in weighted resources: see `tenure.engine.moves.MovePlan`."""
+    """The gain of moves for the layout, in weighted resources: see `tenure.engine.moves.MovePlan`."""
 
     gain: float
     net: float
@@ -44,7 +44,7 @@ class LayoutGain:
 
 
 class TriggerExecution:
-    """One pass of the action over a session."""
+    """The pass of the rescheduler over a session, as its triggers share it."""
 
     def __init__(self, state: EvictionState, memory: MoveMemory) -> None:
         self.state = state

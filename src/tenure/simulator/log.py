@@ -40,7 +40,7 @@ Event: TypeAlias = tuple[int, int, int, int, int, object]
 
 
 class EvictionDetails(NamedTuple):
-    """What an eviction carries beside job, task and beneficiary. Times and durations in µs, -1 for not given.
+    """The details of an eviction beside job, task and beneficiary. Times and durations in µs, -1 for not given.
 
     ``leaves_at`` is when the task stops occupying its node (-1: at once). ``lost`` is how much of the task's time
     the eviction destroyed, restart overhead included (-1: derived from the workload's checkpoints).

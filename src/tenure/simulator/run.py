@@ -27,7 +27,7 @@ NEVER = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class SimulationSetup:
-    """What a simulation starts from: the cluster, and what to do with jobs that do not fit at once.
+    """The start of a simulation: the cluster, and what to do with jobs that do not fit at once.
 
     ``arrivals_only``: a job that cannot start when it arrives is dropped, and none ever ends (the experiment of
     Weng et al., USENIX ATC 2023). ``whole_mix``: placement by fragmentation knows the trace's mix from the start.
@@ -40,7 +40,7 @@ class SimulationSetup:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a simulation is: jobs that have ended or were dropped, of how many, and the virtual time in µs."""
+    """The progress of a simulation: jobs that have ended or were dropped, of how many, and the virtual time in µs."""
 
     done: int
     jobs: int
@@ -49,7 +49,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """What a simulation leaves: the log, the cluster that it started from, and whether it came to its end."""
+    """The result of a simulation: the log, the cluster that it started from, and whether it came to its end."""
 
     log: EventLog
     setup: SimulationSetup
@@ -68,7 +68,7 @@ def prepare(cluster: Cluster, trace: Trace) -> Cluster:
 
 
 class Simulation:
-    """One replay. The times of a trace are moved so that its second 0 is the cluster's ``now``."""
+    """A replay of a trace. The times of a trace are moved so that its second 0 is the cluster's ``now``."""
 
     def __init__(self, setup: SimulationSetup, trace: Trace) -> None:
         cluster = setup.cluster

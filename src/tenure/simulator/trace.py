@@ -17,6 +17,8 @@ def read_trace(
     format: str | None = None,  # noqa: A002  the option's own name
     processors: int | None = None,
     nodes_file: str | Path | None = None,
+    start_s: float | None = None,
+    end_s: float | None = None,
 ) -> Trace:
     """Read a trace file, gzipped or not.
 
@@ -30,13 +32,20 @@ def read_trace(
         CPUs of the machine, instead of ``MaxProcs`` of an swf header.
     nodes_file
         openb's node list.
+    start_s, end_s
+        Jobs submitted before or from then on, in seconds of the trace's own time, need not be kept; `slice_trace` cuts.
 
     Raises
     ------
     InvalidInputError
         The file cannot be read, is of no known format, or has malformed lines; all are reported with their numbers.
     """
-    options = ReadOptions(processors=processors, nodes_file=None if nodes_file is None else Path(nodes_file))
+    options = ReadOptions(
+        processors=processors,
+        nodes_file=None if nodes_file is None else Path(nodes_file),
+        start=None if start_s is None else round(start_s * SECOND),
+        end=None if end_s is None else round(end_s * SECOND),
+    )
     return open_trace(Path(path), format, options)
 
 

@@ -22,7 +22,7 @@ from tenure.engine.evictions import depart, evict
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
@@ -36,7 +36,7 @@ from tenure.victims.state import EvictionState, VictimMemory
 
 TAKEN_AGAIN = "taken-again"
 
-STEPS = 32
+STEPS = 512
 """Sets that are tried for one workload and one cause."""
 
 MOST_HELPED = 16
@@ -44,6 +44,9 @@ MOST_HELPED = 16
 
 MOST_RIVALS = 4
 """Kinds of workloads of one leaf of which it is asked whether they would take the contender's place."""
+
+MOST_LOOKED_AT = 64
+"""Places of a leaf's order, from its beginning, in which such kinds are looked for."""
 
 MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
 
@@ -71,6 +74,7 @@ class Aftermath:
         self.session: Session = state.session
         self.causes = causes
         self.plugins = state.plugins.without_times()
+        self._known: dict[str, dict[Cause, MakeRules]] = {}
 
     # -- the questions ------------------------------------------------------------------------------------------------
 
@@ -86,12 +90,19 @@ class Aftermath:
         causes = self._enabled(rules.cause)
         got = [t for t in result.placed if t.workload is contender]
         helped = list(self._may_be_helped(victims, causes, shares))
-        rivals = list(self._rivals(contender, victims, got, result, causes, shares))
-        if not helped and not rivals:
+        at_risk = bool(got) and not contender.fixed and not self._within_guaranteed(contender.leaf, self._holding(got))
+        growing = at_risk and any(w is not contender and _will_grow(w) for w in self._nominated())
+        later = any(map(_will_grow, victims))
+        rivals = list(self._rivals(contender, victims, got, result, causes, shares)) if at_risk else []
+        if not (helped or rivals or growing or later):
             return None
         with self.session.scenario():
             self.session.new_epoch()
-            settle(self.state, result.evicted, result.placed)
+            self._settle(result, everything=growing)
+            if growing:
+                rivals = list(self._rivals(contender, victims, got, result, causes, shares))
+            if later:
+                helped = list(self._may_be_helped(victims, causes, shares))
             taker = self._taker(contender, rivals, shares)
             if taker is None:
                 result.follow_ups = tuple(self._found(helped, shares))
@@ -125,19 +136,32 @@ class Aftermath:
         session, shares = self.session, self.state.memory.shares()
         evicting = {s.workload for s in self.state.plan.steps if s.action == "evict"}
         victims = [w for key in sorted(evicting) if (w := session.workloads.get(key)) is not None and w.leaf >= 0]
-        helped = list(self._may_be_helped(victims, self._enabled(""), shares))
-        if not helped:
+        ask_later = any(_will_grow(w) or any(t.phase is TERMINATING for t in w.tasks) for w in victims)
+        if not (ask_later or any(self._may_be_helped(victims, self._enabled(""), shares))):
             return ()
         with session.scenario():
             session.new_epoch()
+            self._settle(AcceptedSet([], []), everything=True)
+            shares = self.state.fairness.now()  # what was under notice asks again only now
+            return tuple(self._found(list(self._may_be_helped(victims, self._enabled(""), shares)), shares))
+
+    def _settle(self, result: AcceptedSet, *, everything: bool) -> None:
+        """Let what a set changes come true; or all that the cycle has decided so far."""
+        session = self.session
+        if everything:
             settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
-            return tuple(self._found(helped, shares))
+        else:
+            settle(self.state, result.evicted, result.placed)
 
     # -- who is asked about -------------------------------------------------------------------------------------------
 
     def _enabled(self, cause: str) -> dict[Cause, MakeRules]:
-        enabled = enabled_for(self.session.settings, cause)
-        return {name: make for name, make in self.causes.items() if name in enabled}
+        """Give the causes that may follow from one, with their rules."""
+        found = self._known.get(cause)
+        if found is None:
+            enabled = enabled_for(self.session.settings, cause)
+            found = self._known[cause] = {name: make for name, make in self.causes.items() if name in enabled}
+        return found
 
     def _may_be_helped(
         self, victims: Iterable[WorkloadState], causes: Mapping[Cause, MakeRules], shares: CurrentShares
@@ -190,28 +214,43 @@ class Aftermath:
         shares: CurrentShares,
     ) -> Iterator[Asked]:
         """Give those that wait and might take the contender's place, by the rules of queues alone."""
-        if contender.fixed or not got or self._within_guaranteed(contender.leaf, self._holding(got)):
-            return
-        for leaf, entries in self.session.waiting.entries.items():
-            cause: Cause = "preempt" if leaf == contender.leaf else "reclaim"
+        taking: dict[Cause, Callable[[WorkloadState], bool]] = {
+            "preempt": lambda r: r.leaf == contender.leaf and r.priority > contender.priority,
+            "reclaim": lambda r: r.leaf != contender.leaf,
+            "consolidate": self._room_in_all,
+        }
+        for cause, may in taking.items():
             if cause not in causes:
                 continue
-            kinds: set[object] = set()
-            for entry in entries:
-                rival: WorkloadState = entry[-1]
-                if cause == "preempt" and rival.priority <= contender.priority:
-                    break  # entries stand in the order of priorities
-                if rival.entry is not entry or rival is contender or rival in victims or rival.step is None:
-                    continue
-                kind = rival.step.amount, rival.priority if cause == "preempt" else 0
-                if kind in kinds:
-                    continue
-                kinds.add(kind)
+            for rival in self._kinds(contender, victims, may):
                 rules = causes[cause](rival, shares)
                 if self._may_take_from(rules, contender, got, result):
                     yield Asked(rival, rules)
+
+    def _kinds(
+        self,
+        contender: WorkloadState,
+        victims: Sequence[WorkloadState],
+        may: Callable[[WorkloadState], bool],
+    ) -> Iterator[WorkloadState]:
+        """Give the first of each kind that waits and may take something, a few of each leaf."""
+        for entries in self.session.waiting.entries.values():
+            kinds: set[object] = set()
+            for entry in entries[:MOST_LOOKED_AT]:
+                rival: WorkloadState = entry[-1]
+                if rival.entry is not entry or rival is contender or rival in victims or rival.step is None:
+                    continue
+                if not may(rival):
+                    continue
+                kind = rival.step.amount, rival.priority
+                if kind not in kinds:
+                    kinds.add(kind)
+                    yield rival
                 if len(kinds) == MOST_RIVALS:
                     break
+
+    def _nominated(self) -> set[WorkloadState]:
+        return {t.workload for t in self.session.nominated}
 
     def _may_take_from(
         self, rules: CauseRules, contender: WorkloadState, got: Sequence[TaskState], result: AcceptedSet
@@ -298,8 +337,11 @@ def settle(state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[
     session = state.session
     touched: dict[WorkloadState, None] = {}
     for task in evicted:
-        if task.leaving >= 0 and task.notice is None and not task.stuck:
-            depart(session, task)
+        if task.notice is None and not task.stuck and (task.leaving >= 0 or task.phase is TERMINATING):
+            if task.leaving >= 0:
+                depart(session, task)
+            else:
+                session.withdraw(task)
             touched[task.workload] = None
     for task in placed:
         if task.nominated >= 0 and task.leaving < 0:
@@ -336,3 +378,9 @@ def overdue(session: Session, workload: WorkloadState) -> bool:
 
 def _name(task: TaskState) -> tuple[str, int]:
     return task.workload.key, task.index
+
+
+def _will_grow(workload: WorkloadState) -> bool:
+    """Whether a workload that is nominated will ask for more once that is bound; it asks for nothing until then."""
+    waiting = {t.nominated >= 0 for t in workload.tasks if t.phase is PENDING}
+    return len(waiting) > 1

@@ -42,7 +42,7 @@ MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
 
 
 class PreemptionPass:
-    """One action's pass over all contenders."""
+    """The pass of one action over all contenders."""
 
     def __init__(self, state: EvictionState, cause: Cause, make_rules: MakeRules) -> None:
         self.state = state
@@ -95,8 +95,9 @@ class PreemptionPass:
     def _gatherer(self) -> CandidateGatherer:
         state = self.state
         fresh, detailed = state.fresh(), state.detailed
+        holdings, paid = state.memory.holdings, state.settled()
         return CandidateGatherer(
-            self.session, state.plugins, state.memory.holdings, fresh, state.moved, detailed=detailed
+            self.session, state.plugins, holdings, fresh, state.moved, paid=paid, detailed=detailed
         )
 
     def _anyone_may_be_helped(self, fresh: set[WorkloadState] | None) -> bool:

@@ -45,7 +45,7 @@ class Meta(_Narrow):
 
 
 class Container(_Narrow, omit_defaults=True):
-    """What a container asks for."""
+    """The requests of a container."""
 
     name: str = ""
     resources: dict[str, Any] | None = None
@@ -54,7 +54,7 @@ class Container(_Narrow, omit_defaults=True):
 
 
 class ApiPodSpec(_Narrow, omit_defaults=True):
-    """What decides about a pod's placement."""
+    """The part of a pod's spec that decides about its placement."""
 
     containers: list[Container] = []
     init_containers: list[Container] | None = None
@@ -127,14 +127,14 @@ class ApiNode(_Narrow):
 
 
 class JobSpec(_Narrow):
-    """What says how many of a Job's pods run together."""
+    """The part of a Job's spec that says how many pods run together."""
 
     parallelism: int | None = None
     completions: int | None = None
 
 
 class JobStatus(_Narrow):
-    """How far a Job is."""
+    """The progress of a Job."""
 
     succeeded: int = 0
 
@@ -168,7 +168,7 @@ class ListMeta(_Narrow):
 
 
 class WatchError(_Narrow):
-    """What stands in a watch's error event."""
+    """The content of a watch's error event."""
 
     code: int = 0
     message: str = ""

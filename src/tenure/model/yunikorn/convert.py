@@ -28,7 +28,7 @@ _USED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YuniKornQueues:
-    """What a ``queues.yaml`` says.
+    """The queues of a ``queues.yaml``.
 
     ``queues`` are named by their full path (``root.prod.batch``). ``quota`` has the settings of quota preemption
     that the file sets, by attribute of `QuotaPreemptionSettings`.

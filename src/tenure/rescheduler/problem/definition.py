@@ -146,7 +146,7 @@ class MemberLanding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """How good a plan is, and how that is known.
+    """A statement of how good a plan is, and how that is known.
 
     ``cost`` is None where there is no plan. ``method`` is one of ``exact`` (proven by branch and bound), ``cover``
     (proven by the cover bound), ``greedy`` (not proven: ``gap`` says how far from the bound), ``decomposed`` (the
@@ -169,7 +169,7 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class MoveAnswer:
-    """Moves and landings, none where there is no plan, and the certificate."""
+    """The answer to a move problem: moves and landings, none where there is no plan, and the certificate."""
 
     moves: tuple[TaskMove, ...]
     landings: tuple[MemberLanding, ...]

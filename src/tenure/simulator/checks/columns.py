@@ -58,7 +58,7 @@ def _ints(values: Sequence[int]) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class TaskColumns:
-    """All tasks of all workloads, numbered through: task ``t`` of job ``j`` is ``first[j] + t``.
+    """The tasks of all workloads, numbered through: task ``t`` of job ``j`` is ``first[j] + t``.
 
     ``spec`` is the index of each task's spec in ``specs``; ``job`` is its job.
     """
@@ -88,7 +88,7 @@ def tasks_of(workloads: Sequence[Workload]) -> TaskColumns:
 
 @dataclass(frozen=True, slots=True)
 class TaskHoldings:
-    """Who held what, where and when: one entry per task that was bound, in the order of binding.
+    """The holdings of tasks, where and when: one entry per task that was bound, in the order of binding.
 
     ``task`` is the number of `TaskColumns`, ``since`` and ``until`` are µs (``until`` of one that still holds is -1),
     ``left`` is when it stopped counting for its queue (an evicted task occupies its node until ``until``, but its
@@ -167,7 +167,7 @@ def _devices(extra: object) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CheckedLog:
-    """Everything that the checks work on. Built once with `history_of`."""
+    """The event log with everything that the checks derive from it. Built once with `history_of`."""
 
     workloads: Sequence[Workload]
     columns: EventColumns

@@ -19,7 +19,7 @@ from tenure.simulator.traces.numbers import micros, whole
 from tenure.simulator.traces.records import SECOND, ReadOptions, Trace, TraceFormat, TraceJob
 from tenure.simulator.traces.source import ProblemList, TraceSource, open_source
 from tenure.simulator.traces.specs import MIB, MODEL_LABEL, PodRequest, SpecCache, models_of
-from tenure.simulator.traces.table import TableRow, UniqueNames, first_line, read_table
+from tenure.simulator.traces.table import TableRow, TaskLimit, UniqueNames, first_line, plain_name, read_table
 
 POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 MORE_COLUMNS = ("gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time")
@@ -47,11 +47,12 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
     """
     problems = ProblemList(source)
     names = UniqueNames()
-    specs = SpecCache()
+    specs, limit = SpecCache(), TaskLimit()
     dropped: Counter[str] = Counter()
     keyed: list[tuple[tuple[int, int], TraceJob]] = []
     records = 0
     for row in read_table(source, POD_COLUMNS, POD_COLUMNS + MORE_COLUMNS, problems):
+        limit.take(source, row.line, 1)
         job = _job(row, records, specs)
         names.check(row, "name", job.record)
         records += 1
@@ -72,7 +73,7 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
 
 
 def _job(row: TableRow, index: int, specs: SpecCache) -> TraceJob:
-    name = row.need("name", str, "")
+    name = row.need("name", plain_name, "")
     created = row.value("creation_time", micros, index * SECOND)
     deleted = row.value("deletion_time", micros, -1)
     known = bool(row.text("creation_time") and row.text("deletion_time"))
@@ -128,7 +129,7 @@ def _node(row: TableRow) -> Node:
     }
     model = row.text("model")
     return Node(
-        name=row.need("sn", str, ""),
+        name=row.need("sn", plain_name, ""),
         allocatable={name: amount for name, amount in allocatable.items() if amount},
         labels={MODEL_LABEL: model} if model else {},
     )

@@ -7,7 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from tenure.simulator.traces.source import TraceSource
+from tenure.simulator.traces.source import MAX_BYTES, TraceSource
+
+MAX_ROWS = 1_000_000
+MAX_COLUMNS = 100
+BATCH = 1_000
+"""Rows that are unpacked at a time: a file of a few bytes can stand for very many."""
 
 MISSING = "reading and writing Parquet needs pyarrow, which is not installed: pip install 'tenure[parquet]', or use CSV"
 
@@ -36,11 +41,20 @@ def read_parquet(source: TraceSource) -> Iterator[tuple[str, ...]]:
     except ParquetUnavailableError as error:
         raise source.fail(str(error)) from error
     try:
-        table = parquet.read_table(io.BytesIO(source.data))
+        file = parquet.ParquetFile(io.BytesIO(source.data))
+        if file.metadata.num_rows > MAX_ROWS or file.metadata.num_columns > MAX_COLUMNS:
+            raise source.fail(f"has more than {MAX_ROWS:,} rows or {MAX_COLUMNS} columns: cut it into parts")
+        rows = [tuple(map(str, file.schema_arrow.names))]
+        size = 0
+        for batch in file.iter_batches(batch_size=BATCH):
+            columns = [[_text(value) for value in column.to_pylist()] for column in batch.columns]
+            size += sum(len(text) for column in columns for text in column)
+            if size > MAX_BYTES:
+                raise source.fail(f"holds more than {MAX_BYTES >> 20} MiB of text: cut it into parts")
+            rows += zip(*columns, strict=True)
     except (arrow.ArrowException, OSError) as error:
         raise source.fail(f"no valid Parquet file: {error}") from error
-    columns = [[_text(value) for value in column.to_pylist()] for column in table.columns]
-    return iter([tuple(table.column_names), *zip(*columns, strict=True)])
+    return iter(rows)
 
 
 def _text(value: object) -> str:

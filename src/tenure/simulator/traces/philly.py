@@ -15,7 +15,7 @@ from tenure.simulator.traces.numbers import micros, whole
 from tenure.simulator.traces.records import ReadOptions, Trace, TraceFormat, TraceJob
 from tenure.simulator.traces.source import ProblemList, TraceSource
 from tenure.simulator.traces.specs import PodRequest, SpecCache
-from tenure.simulator.traces.table import TableRow, UniqueNames, first_line, read_table
+from tenure.simulator.traces.table import TableRow, TaskLimit, UniqueNames, first_line, plain_name, read_table
 from tenure.simulator.traces.template import Template
 
 REQUIRED = ("job_id", "submit_s", "runtime_s", "pods", "gpus_per_pod")
@@ -33,7 +33,7 @@ _amount = partial(whole, low=0, high=10**12)
 _pods = partial(whole, low=1, high=MAX_PODS)
 
 
-def read(source: TraceSource, _options: ReadOptions) -> Trace:
+def read(source: TraceSource, options: ReadOptions) -> Trace:
     """Read a table of gangs: ``pods`` pods of ``gpus_per_pod`` GPUs, all or nothing, queue = virtual cluster.
 
     A pod of more than eight GPUs is split into pods of eight and one of the rest, with its CPU and memory in
@@ -47,14 +47,19 @@ def read(source: TraceSource, _options: ReadOptions) -> Trace:
     """
     problems = ProblemList(source)
     names = UniqueNames()
-    gangs = _Gangs()
+    gangs, limit = _Gangs(), TaskLimit()
     dropped: Counter[str] = Counter()
     keyed: list[tuple[tuple[int, int], TraceJob]] = []
     records = 0
     for row in read_table(source, REQUIRED, REQUIRED + MORE, problems):
         records += 1
+        submitted = row.need("submit_s", micros, 0)
+        if row.ok and not options.holds(submitted):
+            continue
         runtime = row.need("runtime_s", micros, 0)
-        job = _job(row, runtime, gangs)
+        specs = gangs.specs(row)
+        limit.take(source, row.line, len(specs))
+        job = _job(row, submitted, runtime, specs)
         names.check(row, "job_id", job.record)
         if runtime < 0:
             dropped[NO_RUNTIME] += 1
@@ -98,14 +103,14 @@ class _Gangs:
         return [self._cache.spec(PodRequest(cpu * part // gpus, memory * part // gpus, part)) for part in parts] * pods
 
 
-def _job(row: TableRow, runtime: int, gangs: _Gangs) -> TraceJob:
-    name = row.need("job_id", str, "")
+def _job(row: TableRow, submitted: int, runtime: int, specs: list[TaskSpec]) -> TraceJob:
+    name = row.need("job_id", plain_name, "")
     requested = row.value("req_time_s", micros, -1)
     workload = WORKLOAD.make(
         name,
-        row.text("queue") or DEFAULT_QUEUE,
-        tuple(TASK.make(f"{name}-{index}", spec) for index, spec in enumerate(gangs.specs(row))),
-        row.need("submit_s", micros, 0),
+        row.value("queue", plain_name, DEFAULT_QUEUE),
+        tuple(TASK.make(f"{name}-{index}", spec) for index, spec in enumerate(specs)),
+        submitted,
         max(requested, runtime) if requested >= 0 else None,
         {key: value for key in ("user", "group") if (value := row.text(key))},
     )

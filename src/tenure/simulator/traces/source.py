@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, cast
 
 from tenure.model.problems import InputProblem, InvalidInputError
 
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
+MAX_BYTES = 160 << 20
+"""Bytes of a trace that are read, after unpacking; larger ones are cut into parts."""
+
+PIECE = 1 << 20
+MAX_COUNTED = 100_000
+"""Malformed lines after which reading stops."""
+
 MAX_PROBLEMS = 100
 """Malformed lines that are reported one by one; a file of another kind would otherwise fill the screen."""
 
@@ -46,6 +56,11 @@ class TraceSource:
             line = self.data.count(b"\n", 0, error.start) + 1
             raise InvalidInputError([self.problem(line, "not text: a trace is a UTF-8 text file")]) from error
 
+    def lines(self) -> Iterator[str]:
+        """Give the lines of `text` one after the other, each with its end, without a second copy of all of it."""
+        self.text()
+        return iter(io.TextIOWrapper(io.BytesIO(self.data), encoding="utf-8-sig", newline="\n"))
+
     def problem(self, line: int, message: str, path: str = "") -> InputProblem:
         """Make a problem of this file."""
         return InputProblem(self.name, line, path, message)
@@ -64,17 +79,32 @@ def open_source(path: Path) -> TraceSource:
         The file is missing, a directory, not readable, empty, or a gzip that is cut or damaged.
     """
     try:
-        data = path.read_bytes()
-    except OSError as error:
+        with path.open("rb") as stream:
+            data = _read(path, stream)
+        if data.startswith(GZIP_MAGIC):
+            data = _decompress(path, data)
+    except (OSError, ValueError) as error:
         raise InvalidInputError([InputProblem(str(path), 0, "", _os_message(path, error))]) from error
-    if data.startswith(GZIP_MAGIC):
-        data = _decompress(path, data)
     if not data.strip():
         raise InvalidInputError([InputProblem(str(path), 0, "", "the file is empty: a trace has at least one record")])
     return TraceSource(path, data)
 
 
-def _os_message(path: Path, error: OSError) -> str:
+def _read(path: Path, stream: IO[bytes]) -> bytes:
+    """Read a stream to its end, piece by piece, and no further than `MAX_BYTES`."""
+    pieces, size = [], 0
+    while piece := stream.read(PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_BYTES:
+            message = f"is larger than the {MAX_BYTES >> 20} MiB of a trace that are read, unpacked: cut it into parts"
+            raise InvalidInputError([InputProblem(str(path), 0, "", message)])
+    return b"".join(pieces)
+
+
+def _os_message(path: Path, error: OSError | ValueError) -> str:
+    if isinstance(error, ValueError):
+        return f"is no name of a file: {error}"
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
     if isinstance(error, IsADirectoryError) or path.is_dir():
@@ -86,7 +116,8 @@ def _os_message(path: Path, error: OSError) -> str:
 
 def _decompress(path: Path, data: bytes) -> bytes:
     try:
-        return gzip.decompress(data)
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacked:
+            return _read(path, cast("IO[bytes]", unpacked))
     except EOFError as error:
         message = "the gzip file ends too early: it was cut, fetch it again"
         raise InvalidInputError([InputProblem(str(path), 0, "", message)]) from error
@@ -109,6 +140,9 @@ class ProblemList:
             self.problems.append(self.source.problem(line, message, path))
         else:
             self.more += 1
+            if self.more >= MAX_COUNTED:
+                self.problems.append(self.source.problem(line, "so many lines are wrong that reading stopped here"))
+                self.raise_if_any()
 
     def raise_if_any(self) -> None:
         """Raise `InvalidInputError` with all of them, if there are any."""

@@ -17,6 +17,7 @@ from tenure.model.workload import Task, TaskSpec, Workload
 from tenure.simulator.traces.numbers import micros, whole
 from tenure.simulator.traces.records import SECOND, ReadOptions, Trace, TraceFormat, TraceJob
 from tenure.simulator.traces.source import ProblemList, TraceSource
+from tenure.simulator.traces.table import TaskLimit
 from tenure.simulator.traces.template import Template
 
 FIELDS = 18
@@ -112,10 +113,9 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
     InvalidInputError
         A line has too few or too many fields, a field is no number, or a job number stands twice.
     """
-    text = source.text()
-    machine = options.processors if options.processors is not None else _max_processors(text)
+    machine = options.processors if options.processors is not None else _max_processors(source.text())
     reader = _Reader(machine)
-    keyed, records = _read_lines(source, text, reader)
+    keyed, records = _read_lines(source, options, reader)
     keyed.sort(key=lambda pair: pair[0])
     nodes = () if machine is None else (Node(name="machine", allocatable={CPU: machine * MILLICORES}),)
     return Trace(
@@ -128,19 +128,20 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
     )
 
 
-def _read_lines(source: TraceSource, text: str, reader: _Reader) -> tuple[list[tuple[_Key, TraceJob]], int]:
-    problems = ProblemList(source)
+def _read_lines(source: TraceSource, options: ReadOptions, reader: _Reader) -> tuple[list[tuple[_Key, TraceJob]], int]:
+    problems, limit = ProblemList(source), TaskLimit()
     keyed: list[tuple[_Key, TraceJob]] = []
     seen: dict[int, int] = {}
     records = 0
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(source.lines(), 1):
         fields = line.split()
         if not fields or fields[0].startswith(";"):
             continue
         records += 1
         numbers = _plain(line, fields) or _numbers(number, fields, problems)
-        if numbers is None:
+        if numbers is None or not options.holds(numbers[1]):
             continue
+        limit.take(source, number, 1)
         job = reader.job(numbers, fields)
         if job is None:
             continue

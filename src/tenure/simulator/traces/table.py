@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+from tenure.model.kinds import LONGEST_NAME
+from tenure.model.problems import shorten
 from tenure.simulator.traces.source import ProblemList, TraceSource
 
 V = TypeVar("V")
 
+MAX_TASKS = 500_000
+"""Tasks of a trace that are simulated, about a KiB of memory each; those outside of --from and --to do not count."""
+
 
 class TableRow:
-    """One line of a table. A cell that cannot be read is reported and makes the row not `ok`; reading goes on."""
+    """A line of a table. A cell that cannot be read is reported and makes the row not `ok`; reading goes on."""
 
     __slots__ = ("_cells", "_columns", "_problems", "line", "ok")
 
@@ -63,7 +67,7 @@ def read_table(
     InvalidInputError
         A required column is missing, a column is unknown, or one stands twice.
     """
-    lines = csv.reader(io.StringIO(source.text()), strict=True)
+    lines = csv.reader(source.lines(), strict=True)
     try:
         header = [name.strip() for name in next(lines)]
         columns = _columns(source, header, required, known)
@@ -100,8 +104,45 @@ def first_line(head: str) -> list[str]:
     return [name.strip() for name in head.split("\n", 1)[0].split(",")]
 
 
+def plain_name(text: str) -> str:
+    """Take a name as it is.
+
+    Raises
+    ------
+    ValueError
+        It is longer than Kubernetes takes, or holds what cannot be printed, such as bidirectional controls.
+    """
+    if len(text) > LONGEST_NAME:
+        raise ValueError(f"{shorten(text)} has {len(text)} letters: a name has {LONGEST_NAME} at most")
+    if not text.isprintable():
+        raise ValueError(f"{shorten(text)} holds characters that cannot be printed: leave them out")
+    return text
+
+
+class TaskLimit:
+    """Counts the tasks of a trace, so that one too large to be simulated is refused before it fills the memory."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = MAX_TASKS
+
+    def take(self, source: TraceSource, line: int, tasks: int) -> None:
+        """Count some more.
+
+        Raises
+        ------
+        InvalidInputError
+            They are too many.
+        """
+        self._left -= tasks
+        if self._left < 0:
+            message = f"more than {MAX_TASKS:,} tasks up to here: take a part of the trace with --from and --to"
+            raise source.fail(message, line)
+
+
 class UniqueNames:
-    """Watches that each job's name stands once."""
+    """The check that each job's name stands once."""
 
     __slots__ = ("_seen",)
 

@@ -41,7 +41,7 @@ from tenure.simulator.traces.parquet import read_parquet
 from tenure.simulator.traces.records import ReadOptions, Trace, TraceFormat, TraceJob
 from tenure.simulator.traces.source import ProblemList, TraceSource
 from tenure.simulator.traces.specs import PodRequest, SpecCache, models_of
-from tenure.simulator.traces.table import TableRow, UniqueNames, first_line, read_table
+from tenure.simulator.traces.table import TableRow, TaskLimit, UniqueNames, first_line, plain_name, read_table
 
 REQUIRED = ("job", "submit_s")
 COLUMNS = (
@@ -60,7 +60,7 @@ _milli = partial(whole, low=1, high=MILLI)
 _priority = partial(whole, low=-(2**31), high=2**31 - 1)
 
 
-def read(source: TraceSource, _options: ReadOptions) -> Trace:
+def read(source: TraceSource, options: ReadOptions) -> Trace:
     """Read a trace of Tenure's own format. Jobs with a negative run time are dropped and counted.
 
     Raises
@@ -72,12 +72,16 @@ def read(source: TraceSource, _options: ReadOptions) -> Trace:
         source = TraceSource(source.path, _as_csv(read_parquet(source)))
     problems = ProblemList(source)
     names = UniqueNames()
-    specs = SpecCache()
+    specs, limit = SpecCache(), TaskLimit()
     keyed: list[tuple[tuple[int, int], TraceJob]] = []
     dropped = records = 0
     for row in read_table(source, REQUIRED, COLUMNS, problems):
         records += 1
-        job = _job(row, specs)
+        submitted, pods = row.need("submit_s", micros, 0), row.value("pods", _count, 1)
+        if row.ok and not options.holds(submitted):
+            continue
+        limit.take(source, row.line, pods)
+        job = _job(row, specs, submitted, pods)
         names.check(row, "job", job.workload.key)
         if job.runtime is not None and job.runtime < 0:
             dropped += 1
@@ -96,19 +100,18 @@ def _as_csv(rows: Iterator[tuple[str, ...]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _job(row: TableRow, specs: SpecCache) -> TraceJob:
-    name = row.need("job", str, "")
-    pods = row.value("pods", _count, 1)
+def _job(row: TableRow, specs: SpecCache, submitted: int, pods: int) -> TraceJob:
+    name = row.need("job", plain_name, "")
     spec = specs.spec(_ask(row))
     workload = Workload(
         name=name,
-        namespace=row.text("namespace") or "default",
-        queue=row.text("queue") or DEFAULT_QUEUE,
+        namespace=row.value("namespace", plain_name, "default"),
+        queue=row.value("queue", plain_name, DEFAULT_QUEUE),
         priority=row.value("priority", _priority, 0),
         preemptible=row.value("preemptible", _boolean, None),
         min_member=_min_member(row, pods),
         tasks=tuple(Task(name=f"{name}-{index}", spec=spec) for index in range(pods)),
-        created_at=row.need("submit_s", micros, 0),
+        created_at=submitted,
         expected_runtime=row.value("expected_runtime_s", _duration, None),
         checkpoint=_checkpoint(row),
         labels=row.value("labels", labels_of, {}),

@@ -36,7 +36,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """What to install. ``config`` is what stands under ``scheduler:``, as plain values.
+    """The choices of an installation. ``config`` is what stands under ``scheduler:``, as plain values.
 
     ``yunikorn`` is namespace and name of the ConfigMap that YuniKorn's queues are read from; ``schedulers`` are names
     of schedulers whose pods count as Tenure's.

@@ -18,7 +18,7 @@ API: Final = "rbac.authorization.k8s.io/v1"
 
 
 class Role(StrEnum):
-    """What an installation is for."""
+    """The role of an installation: what it is for."""
 
     SCHEDULER = "scheduler"
     READ_ONLY = "read-only"
@@ -48,6 +48,7 @@ _OWN: Final = tuple(resource.plural for resource in RESOURCES)
 
 CLUSTER_RIGHTS: Final = (
     Right("", ("nodes", "pods"), _OBSERVE, "what there is, and what runs on it"),
+    Right("", ("namespaces",), _OBSERVE, "their labels: which of them may use which queue"),
     Right("scheduling.k8s.io", ("priorityclasses",), _OBSERVE, "priorities of workloads"),
     Right("policy", ("poddisruptionbudgets",), _OBSERVE, "budgets that evictions have to keep"),
     Right("batch", ("jobs",), _OBSERVE, "how many pods of a Job start together"),
