@@ -47,6 +47,8 @@ ON_PODS: Final = {
     "tenure.dev/eviction-ack": "written by the workload: it has seen the notice and may be evicted now",
     "yunikorn.apache.org/allow-preemption": "`false`, on the pod or its PriorityClass: it is evicted last",
     "tenure.dev/drain": "`true`, on a node: the rescheduler empties it",
+    "tenure.dev/tenant": "`true`, on a namespace: its PodDisruptionBudgets have to allow an eviction at some time",
+    "tenure.dev/reads-metrics": "`true`, on a namespace: metrics may be read from there",
 }
 """What users write, and means something to Tenure."""
 

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
+import threading
+from contextlib import suppress
+
+from tools.controlplane.client import ApiError
 
 from tenure.clusters.kubernetes import keys
 
@@ -226,3 +231,84 @@ class Tenant:
         """Give so many objects: the name of the watch that shows each, and the object."""
         makes = [self.pod] * 4 + [self.group, self.owner]
         return [self.random.choice(makes)() for _ in range(count)]
+
+
+class LiveTenant:
+    """A tenant on a real control plane who writes something hostile all the time, with the rights of its namespace.
+
+    Its queue may hold a few cores and nothing else, so that whatever it does takes nothing from anybody by right.
+    """
+
+    def __init__(self, plane, seed=1, pause=0.1):
+        self.plane, self.random, self.pause = plane, random.Random(seed), pause
+        admin = plane.client()
+        if not admin.exists(f"/api/v1/namespaces/{NAMESPACE}"):
+            plane.add_namespace(NAMESPACE)
+            plane.kubectl("-n", NAMESPACE, "create", "serviceaccount", "tenant")
+            account = f"--serviceaccount={NAMESPACE}:tenant"
+            plane.kubectl("-n", NAMESPACE, "create", "rolebinding", "tenant", "--clusterrole=edit", account)
+        queue = {"apiVersion": "tenure.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "evil"},
+                 "spec": {"max": {"cpu": 2, GPU: 0, "example.com/seat": 0, "example.com/token": 0}}}  # fmt: skip
+        plane.apply(queue)
+        self.token = plane.token_of("tenant", NAMESPACE)
+        self.written = self.refused = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hostile tenant", daemon=True)
+
+    def start(self):
+        """Begin."""
+        self._thread.start()
+        return self
+
+    def stop(self):
+        """End, and leave nothing."""
+        self._ended.set()
+        self._thread.join(60)
+        client = self.plane.client()
+        for item in client.get(self._path())["items"]:
+            with suppress(ApiError):
+                client.delete(f"{self._path()}/{item['metadata']['name']}", {"gracePeriodSeconds": 0})
+
+    def _run(self):
+        number = 0
+        while not self._ended.wait(self.pause):
+            number += 1
+            try:
+                self._act(self.plane.client(self.token), number)
+                self.written += 1
+            except ApiError:
+                self.refused += 1
+            except OSError:
+                continue  # the server is away for a moment
+
+    def _act(self, client, number):
+        """Make a pod or a group, change one that is there, or let one go."""
+        pods = [p["metadata"]["name"] for p in client.get(self._path())["items"]]
+        chance = self.random.random()
+        if chance < 0.3 and len(pods) < 40:
+            client.create(self._path(), self._pod(f"evil-{number}"))
+        elif chance < 0.4:
+            group = {"apiVersion": "tenure.dev/v1alpha1", "kind": "PodGroup", "spec": {"queue": "evil"},
+                     "metadata": {"name": f"g-{number % 5}", "annotations": self._annotations()}}  # fmt: skip
+            client.create(self._path("podgroups", "/apis/tenure.dev/v1alpha1"), group)
+        elif pods and chance < 0.85:
+            metadata = {"annotations": self._annotations()}
+            if self.random.random() < 0.3:
+                metadata["labels"] = {keys.POD_GROUP: f"g-{self.random.randrange(5)}"}
+            client.patch(f"{self._path()}/{self.random.choice(pods)}", {"metadata": metadata})
+        elif pods:
+            client.delete(f"{self._path()}/{self.random.choice(pods)}", {"gracePeriodSeconds": 0})
+
+    def _annotations(self):
+        return {self.random.choice(ANNOTATIONS): self.random.choice(TEXTS) for _ in range(self.random.randint(1, 3))}
+
+    def _pod(self, name):
+        resources = {"requests": {"cpu": self.random.choice(["1m", "100m", "3"])}}
+        return {
+            "metadata": {"name": name, "labels": {"tenure.dev/queue": "evil"}, "annotations": self._annotations()},
+            "spec": {"schedulerName": "tenure", "containers": [{"name": "c", "image": "x", "resources": resources}],
+                     "terminationGracePeriodSeconds": self.random.choice([0, 1, 2**40])},
+        }  # fmt: skip
+
+    def _path(self, plural="pods", group="/api/v1"):
+        return f"{group}/namespaces/{NAMESPACE}/{plural}"

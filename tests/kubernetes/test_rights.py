@@ -142,7 +142,7 @@ def cluster(start_plane):
 
 def test_a_scheduler_uses_all_of_its_rights_and_asks_for_no_other(cluster, tmp_path):
     """While it places, reclaims and reports, no request is refused, and each right of the table is used."""
-    cluster.install_tenure(Installation(image="tenure:test", role=Role.SCHEDULER))
+    cluster.install_tenure(Installation(image="tenure:test", role=Role.SCHEDULER, config=HOT))
     cluster.apply(*THEIRS, job("their-own", "theirs", 4))
     scheduler = Scheduler(cluster, tmp_path)
     client = cluster.client()
@@ -155,7 +155,7 @@ def test_a_scheduler_uses_all_of_its_rights_and_asks_for_no_other(cluster, tmp_p
     for name in ("lender-1", "lender-2"):
         cluster.apply(job(name, "lender", 4))
         wait_for(lambda name=name: running(client, name), f"{name} to have what it is guaranteed", 60)
-    expected = set(granted(Role.SCHEDULER))
+    expected = set(granted(Role.SCHEDULER, measures=True))
     deadline = time.monotonic() + 60
     while not expected <= {call[:3] for call in calls(cluster)} and time.monotonic() < deadline:
         time.sleep(0.5)
@@ -170,7 +170,7 @@ def test_read_only_it_says_what_it_would_do_and_does_nothing(cluster, tmp_path):
 
     Whatever the settings say: no request is refused, no right is left over, and nothing but events is new.
     """
-    cluster.install_tenure(Installation(image="tenure:test", role=Role.READ_ONLY))
+    cluster.install_tenure(Installation(image="tenure:test", role=Role.READ_ONLY, config=HOT))
     enforced = {"modes": {"reclaim": "enforce"}, **HOT}
     cluster.apply(
         own("NodePool", "default", {"scheduler": enforced}),
@@ -187,7 +187,7 @@ def test_read_only_it_says_what_it_would_do_and_does_nothing(cluster, tmp_path):
     before = versions(client)
     scheduler = Scheduler(cluster, tmp_path, "--read-only", "--scheduler-name=default-scheduler")
     wait_for(lambda: would_be_evicted(client), "the scheduler to say what it would do", 60)
-    expected = set(granted(Role.READ_ONLY))
+    expected = set(granted(Role.READ_ONLY, measures=True))
     deadline = time.monotonic() + 30
     while not expected <= {call[:3] for call in calls(cluster)} and time.monotonic() < deadline:
         time.sleep(0.5)

@@ -83,6 +83,8 @@ class TaskClass:
         labels, affinity = nodes.labels, self.spec.affinity
         mask = nodes.ready & labels.tolerated(self.spec.tolerations) & labels.selected(self.spec.node_selector)
         mask &= labels.affine(affinity.node if affinity else None)
+        for feature in self.spec.features:
+            mask &= labels.declaring(feature)
         for constraint in self.spec.spread:
             if constraint.when_unsatisfiable == "DoNotSchedule":
                 mask &= labels.having(constraint.topology_key)

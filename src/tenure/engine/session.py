@@ -6,7 +6,7 @@ decided comes out as a plan. It never reads a clock: ``now`` is told to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tenure.engine import expectation
 from tenure.engine.classes import ClassTable
@@ -34,6 +34,7 @@ from tenure.engine.workloads import (
 from tenure.model.cluster import DEFAULT_QUEUE, DisruptionBudget, Eviction
 from tenure.model.node import Node
 from tenure.model.queue import Queue
+from tenure.model.resources import Labels
 from tenure.model.settings import Settings
 from tenure.model.workload import DEFAULT_GRACE_PERIOD, Workload
 
@@ -49,7 +50,13 @@ class Session:
     """
 
     def __init__(
-        self, nodes: Iterable[Node], queues: Iterable[Queue], settings: Settings, *, extra: Iterable[str] = ()
+        self,
+        nodes: Iterable[Node],
+        queues: Iterable[Queue],
+        settings: Settings,
+        *,
+        extra: Iterable[str] = (),
+        namespaces: Mapping[str, Labels] | None = None,
     ) -> None:
         node_list, queue_list = list(nodes), list(queues)
         self.settings = settings
@@ -61,7 +68,7 @@ class Session:
         self.classes = ClassTable(self.nodes)
         self.mix = Fragmentation(self.nodes)
         self.scorer = Scorer(self.nodes, settings.placement, self.mix)
-        self.terms = TermTable(self.nodes, self.journal)
+        self.terms = TermTable(self.nodes, self.journal, namespaces)
         self.steps = Steps()
         self.workloads: dict[str, WorkloadState] = {}
         self.on_node: list[set[TaskState]] = [set() for _ in node_list]
@@ -140,7 +147,8 @@ class Session:
     def leaves_at(self, task: TaskState) -> int:
         """When a terminating task should be gone: after that it is stuck."""
         grace = task.model.grace_period
-        return task.terminating_since + (DEFAULT_GRACE_PERIOD if grace is None else grace)
+        grace = DEFAULT_GRACE_PERIOD if grace is None else grace
+        return task.terminating_since + min(grace, self.settings.disruption.max_grace_period)
 
     def above(self, leaf: int) -> list[Queue]:
         """Give a leaf queue and all above it, upward; none for pods of other schedulers."""

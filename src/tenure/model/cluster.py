@@ -54,6 +54,17 @@ class Eviction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Namespace:
+    """The labels of a namespace, for terms that choose namespaces by their labels.
+
+    Every namespace has its name as ``kubernetes.io/metadata.name``, whether it is listed or not.
+    """
+
+    name: NameText
+    labels: Labels = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """A cluster at one moment, with everything that a decision depends on. ``now`` in µs since the epoch."""
 
@@ -64,3 +75,4 @@ class Cluster:
     workloads: tuple[Workload, ...] = ()
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     evictions: tuple[Eviction, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()

@@ -72,6 +72,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "cost": "What a second of lost work costs, by resource, for a whole GPU, a core, else a unit.",
         "assumedCheckpoint": "What reports no checkpoint is costed as if it saved so often; unset: as if never.",
         "maxRestartOverhead": "The most that a workload's own restart overhead counts.",
+        "maxGracePeriod": "The most that a pod's own grace period counts: what is still there then is stuck.",
         "budgets": "Rules that bound evictions; all have to allow one. A `DisruptionBudget` is one as an object.",
     },
     "BudgetRule": {

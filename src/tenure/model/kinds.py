@@ -306,21 +306,3 @@ class ConstantKind(ValueKind):
     def schema(self, definitions: Definitions) -> Schema:  # noqa: ARG002
         """Give the word."""
         return {"const": self.word}
-
-
-class EmptyMapping(ValueKind):
-    """A boolean that files write as an empty mapping: a selector of everything."""
-
-    shape: ClassVar[Schema] = {"type": "object", "maxProperties": 0}
-
-    def parse(self, value: Any) -> bool:
-        """Take the empty mapping for true."""
-        if value == {}:
-            return True
-        raise ValueError(
-            f"is {describe(value)}, but only {{}} (all of them) can be evaluated; name the namespaces instead"
-        )
-
-    def encode(self, value: Any) -> dict[str, Any]:  # noqa: ARG002  only true is ever written
-        """Write the empty mapping."""
-        return {}

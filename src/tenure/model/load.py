@@ -153,6 +153,7 @@ def _read_cluster(value: Any, report: ProblemReport, replacing: YuniKornQueues |
         workloads=tuple(made.workloads),
         disruption_budgets=tuple(DisruptionBudget(**read.values) for read in budgets),
         evictions=values.get("evictions", ()),
+        namespaces=values.get("namespaces", ()),
     )
     if replacing is not None:
         settings = replace(cluster.settings, quota_preemption=replacing.settings(cluster.settings.quota_preemption))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from tenure.model.containers import PairsKind
-from tenure.model.kinds import EmptyMapping, IntegerKind
+from tenure.model.kinds import IntegerKind
 from tenure.model.resources import Pairs
 from tenure.model.vocabulary import Count, FieldKey, Wrapped
 
@@ -76,15 +76,17 @@ class NodeAffinity:
 class PodAffinityTerm:
     """Tasks that match ``selector``, in one value of the node label ``topology_key``.
 
-    Without ``namespaces`` and ``all_namespaces`` the term looks at the namespace of the task that has it.
-    ``selector`` ``None`` matches no task. ``match_label_keys`` are the task's own labels added to the selector.
+    It looks at ``namespaces`` and at those whose labels ``namespace_selector`` matches; without both at the namespace
+    of the task that has it. ``selector`` ``None`` matches no task. ``match_label_keys`` are labels in which a task has
+    to be like the one that has the term, ``mismatch_label_keys`` those in which it has to differ.
     """
 
     topology_key: str
     selector: Annotated[LabelSelector | None, FieldKey("labelSelector")] = None
     namespaces: tuple[str, ...] = ()
-    all_namespaces: Annotated[bool, FieldKey("namespaceSelector"), EmptyMapping()] = False
+    namespace_selector: LabelSelector | None = None
     match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -132,6 +132,7 @@ class DisruptionSettings:
     cost: dict[str, Weight] = field(default_factory=lambda: {"nvidia.com/gpu": 1.0, "cpu": 0.05})
     assumed_checkpoint: PositiveDuration | None = None
     max_restart_overhead: Duration = 10 * MINUTE
+    max_grace_period: PositiveDuration = 60 * MINUTE
     budgets: tuple[BudgetRule, ...] = ()
 
 

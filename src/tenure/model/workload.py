@@ -64,7 +64,8 @@ class TaskSpec:
     """The requests and constraints of a task. Tasks with equal specs are interchangeable.
 
     ``requests`` holds whole GPUs; a part of a GPU stands in ``gpu_share`` instead. ``unsupported`` names
-    constraints that are not evaluated (volumes, resource claims): such a task is never placed.
+    constraints that are not evaluated (volumes, resource claims): such a task is never placed. ``features`` are what
+    the kubelet of its node has to declare.
     """
 
     requests: Annotated[Amounts, AmountsKind(pairs=True)] = ()
@@ -76,6 +77,7 @@ class TaskSpec:
     spread: Annotated[tuple[SpreadConstraint, ...], FieldKey("topologySpreadConstraints")] = ()
     host_ports: tuple[HostPort, ...] = ()
     unsupported: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

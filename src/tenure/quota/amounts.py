@@ -70,7 +70,9 @@ class EnforceableAmounts:
             for row, amount in self._sum(child, held).items():
                 total[row] += amount
         for row in self.rows:
-            total[row] = max(0, min(total[row], queues.allocated[queue][row] - max(0, queues.guaranteed[queue][row])))
+            above = queues.allocated[queue][row] - max(0, queues.guaranteed[queue][row])
+            if above >= 0:  # a guarantee that was not reached before binds nothing
+                total[row] = min(total[row], above)
         self.of[queue] = total
         return total
 

@@ -51,7 +51,7 @@ class NodeView:
 
 def views_of(cluster: Cluster) -> dict[str, NodeView]:
     """Give all nodes by name. Tasks with unknown whole GPUs get the lowest that are free."""
-    views = {node.name: _empty(node) for node in cluster.nodes}
+    views = {node.name: _empty(node) for node in cluster.nodes if not node.outside}
     memory = {node.name: node.gpu_memory for node in cluster.nodes}
     for workload, task, place in sorted(_placed(cluster), key=_turn):
         if (view := views.get(place.node)) is not None:

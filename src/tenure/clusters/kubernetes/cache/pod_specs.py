@@ -96,12 +96,48 @@ def _deciding(pod: ApiPod) -> dict[str, Any]:
     volumes = [v for v in spec.volumes or () if not _LOCAL.issuperset(v)]
     if volumes:
         plain["volumes"] = [dict.fromkeys(v, "") | {"name": v.get("name", "")} for v in volumes]
+    if pod.spec.host_users is False and pod.spec.host_network:
+        plain["host_users"] = False
+    resized = _resized(pod)
+    if resized:
+        plain["status"] = resized
     annotations = pod.metadata.annotations
     if annotations:
         stated = {key: annotations[key] for key in _ASKED if key in annotations}
         if stated:
             plain["annotations"] = stated
     return plain
+
+
+def _resized(pod: ApiPod) -> dict[str, Any]:
+    """Give what of a status decides about what a pod counts for: nothing where all of it has what it asks for."""
+    status, spec = pod.status, pod.spec
+    asked = {c.name: (c.resources or {}).get("requests", {}) for c in (*spec.containers, *(spec.init_containers or ()))}
+    found: dict[str, Any] = {}
+    for name, statuses in (
+        ("containerStatuses", status.container_statuses),
+        ("initContainerStatuses", status.init_container_statuses),
+    ):
+        differ = [c for c in statuses or () if _differs(c.allocated_resources, c.resources, asked.get(c.name))]
+        if differ:
+            found[name] = differ
+    whole = (spec.resources or {}).get("requests")
+    if _differs(status.allocated_resources, status.resources, whole):
+        found["allocatedResources"], found["resources"] = status.allocated_resources, status.resources
+    if found:
+        found["conditions"] = [
+            {"type": c.type, "reason": c.reason} for c in status.conditions or () if c.type == _RESIZE_PENDING
+        ]
+    return {key: value for key, value in found.items() if value}
+
+
+_RESIZE_PENDING = "PodResizePending"
+
+
+def _differs(allocated: dict[str, Any] | None, actual: dict[str, Any] | None, asked: dict[str, Any] | None) -> bool:
+    """Whether what a container or pod has differs, at least in writing, from what it asks for."""
+    has = (actual or {}).get("requests")
+    return (allocated is not None and allocated != asked) or (has is not None and has != asked)
 
 
 _SPEC_FIELDS = (

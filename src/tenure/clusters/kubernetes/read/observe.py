@@ -16,6 +16,7 @@ from tenure.clusters.kubernetes.read import budgets, eviction_log, groups
 from tenure.clusters.kubernetes.read.groups import GroupDeclaration, said
 from tenure.clusters.kubernetes.read.namespaces import Namespaces
 from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_promises
+from tenure.clusters.kubernetes.read.outside import Outside
 from tenure.clusters.kubernetes.read.queues import config_map, kai_queue_of, queue_of, sound, stored_status
 from tenure.clusters.kubernetes.read.workloads import (
     EvictionHistory,
@@ -31,7 +32,7 @@ from tenure.clusters.kubernetes.read.yunikorn import YuniKorn
 from tenure.clusters.kubernetes.write.events import Subject
 from tenure.model.check_placement import check_placement
 from tenure.model.check_workloads import check_workloads
-from tenure.model.cluster import DEFAULT_QUEUE, Cluster
+from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Namespace
 from tenure.model.findings import ClusterFinding
 from tenure.model.node import Node
 from tenure.model.queue import Queue, QueueStatus
@@ -103,6 +104,9 @@ class Observer:
         self._settings = settings or Settings()
         self._queue_kinds: dict[str, str] = {}
         self._left_out: list[LeftOut] = []
+        self._outside = Outside()
+        self._pools: dict[str, str] = {}
+        self._homes = 0
         self._described: dict[tuple[str, str, str], GroupDeclaration] = {}
         self._retry = _Retries()
         self._namespaces = Namespaces((), {})
@@ -121,15 +125,17 @@ class Observer:
             known = {node.name: node for node in nodes}
             found = informers.usage.of_workloads(self._named(known), now)
             nodes = informers.usage.of_nodes(nodes, now)
+            beyond = self._outside.nodes(informers.nodes.nodes.copy(), known)
         found = self._sound(found, nodes)
         found, promises = with_promises(found, log, announced, nodes, now, self._settings.nomination_timeout)
-        workloads = tuple(made.workload for made in found)
+        workloads = (*(made.workload for made in found), *self._outside.workloads(beyond))
         cluster = Cluster(
             now=now,
             settings=self._settings,
-            nodes=nodes,
+            nodes=(*nodes, *beyond),
             queues=self._with_unknown(workloads),
             workloads=workloads,
+            namespaces=self._labelled_namespaces(),
             disruption_budgets=self._budgets(),
             evictions=tuple(sorted(map(eviction_log.eviction_of, log), key=lambda e: (e.at, e.workload, e.task))),
         )
@@ -255,7 +261,11 @@ class Observer:
         """Make anew the workloads whose pods changed, all of them where something beside the pods did."""
         pods = self.informers.pods
         movable = self._settings.rescheduler.schedulers
-        external = (*(self._objects(name).version for name in _SAYING), pasts, movable)
+        nodes = self.informers.nodes.nodes.copy()
+        pools = {name: node.labels.get(keys.POOL, DEFAULT_POOL) for name, node in nodes.items()}
+        if pools != self._pools:
+            self._pools, self._homes = pools, self._homes + 1
+        external = (*(self._objects(name).version for name in _SAYING), pasts, movable, self._homes)
         again: Iterable[GroupKey] = pods.dirty
         if external != self._beside:
             self._beside, again = external, (*pods.groups, *self._made.keys())
@@ -266,7 +276,9 @@ class Observer:
         history = _Pasts(pasts)
         for group in sorted({*again, *self._retry.due(now)}):
             members = pods.groups.get(group)
-            records = [r for r in map(pods.seen, sorted(members or ())) if self._is_ours(r)]
+            seen = [pods.seen(member) for member in sorted(members or ())]
+            records = [r for r in seen if self._is_ours(r)]
+            self._outside.take(group, records, [r for r in seen if self._is_beyond(r)])
             if not records:
                 self._made.pop(group, None)
                 self._retry.forget(group)
@@ -289,6 +301,14 @@ class Observer:
             node = self.informers.nodes.nodes.get(record.task.node)
             return node is not None and node.labels.get(keys.POOL, DEFAULT_POOL) == pool
         return (record.pool or DEFAULT_POOL) == pool
+
+    def _is_beyond(self, record: PodRecord) -> bool:
+        """Whether a pod is on a node of another pool."""
+        return self._pools.get(record.task.node or "", self.informers.options.pool) != self.informers.options.pool
+
+    def _labelled_namespaces(self) -> tuple[Namespace, ...]:
+        items = self._objects("namespaces").sorted()
+        return tuple(Namespace(name=item.metadata.name, labels=item.metadata.labels or {}) for item in items)
 
     def _said(self, group: GroupKey) -> GroupDeclaration | None:
         namespace, kind, name, _, uid = group
