@@ -102,7 +102,6 @@ def serve(nodes: int, pods: int) -> None:
     from tenure.web.server import listen  # noqa: PLC0415
     from tenure.web.server import serve as run  # noqa: PLC0415
     from tenure.web.still import StillSource  # noqa: PLC0415
-    from tenure.web.viewer import EVERYTHING  # noqa: PLC0415
 
     class Moving(StillSource):
         """A cluster that changes."""
@@ -142,7 +141,7 @@ def serve(nodes: int, pods: int) -> None:
             if word == "move":
                 threading.Thread(target=move, daemon=True).start()
             elif word == "page":
-                page["body"] = made.pages.get(("/", "", console.version, EVERYTHING))[0]
+                page["body"] = next(body for key, (body, _) in made.pages._kept.items() if key[0] == "/")  # noqa: SLF001
             elif word == "told":
                 player = console.player._process  # noqa: SLF001
                 print(json.dumps({"renewed": renewed, "player": player.pid if player else None}), flush=True)

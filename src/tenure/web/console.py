@@ -18,7 +18,12 @@ KEPT: Final = 64
 """Answers that are kept."""
 
 RENEWED: Final = 5.0
-"""Seconds after which what is played of a live cluster is played anew."""
+"""Seconds after which what is played of a live cluster is played anew, at least."""
+
+MANY: Final = 5_000
+"""Workloads from which on no page waits for what is played, and that is played anew after a minute only."""
+
+RENEWED_MANY: Final = 60.0
 
 PATIENCE: Final = 2.0
 """Seconds that a page waits for what is played; where it takes longer, the page says so and is renewed."""
@@ -30,10 +35,11 @@ class Console:
     def __init__(self, source: ConsoleSource, player: Player | None = None) -> None:
         self.source = source
         self.player = Player() if player is None else player
+        self.shares_player = Player()
         self.played = 0
-        self._answers: OrderedDict[tuple[Any, ...], tuple[Cluster, Future[Any]]] = OrderedDict()
+        self._answers: OrderedDict[tuple[Any, ...], tuple[Cluster, Future[Any], float]] = OrderedDict()
         self._lock = threading.Lock()
-        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="console-plays")
+        self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="console-plays")
         self._deep: tuple[float, Cluster] | None = None
         self._pictures: OrderedDict[int, Picture] = OrderedDict()
 
@@ -62,43 +68,49 @@ class Console:
             return picture.cluster
         with self._lock:
             now = time.monotonic()
-            if self._deep is None or now - self._deep[0] > RENEWED:
+            renewed = RENEWED_MANY if len(picture.workloads) > MANY else RENEWED
+            if self._deep is None or now - self._deep[0] > renewed:
                 self._deep = now, picture.cluster
             return self._deep[1]
 
     def ask(self, picture: Picture, task: str, *arguments: Any, wait: float = PATIENCE) -> Any | None:
-        """Give what is played of a cluster, or None where that takes longer than ``wait`` seconds.
+        """Give what is played of a cluster, or None where that takes longer than ``wait`` seconds, or too long at all.
 
         Raises
         ------
-        BusyError, WrongError
+        BusyError
+            Too many ask at once.
+        WrongError
             As `Player.ask` does.
         """
         cluster = self.deep(picture)
         future = self._future(cluster, task, arguments)
+        if wait == PATIENCE and len(picture.workloads) > MANY:
+            wait = 0.0
         try:
             return future.result(timeout=wait)
-        except NotYetError:
+        except (NotYetError, BusyError):
             return None
 
     def _future(self, cluster: Cluster, task: str, arguments: tuple[Any, ...]) -> Future[Any]:
         key = (id(cluster), task, repr(arguments))
         with self._lock:
             known = self._answers.get(key)
-            if known is not None and not _failed(known[1]):
+            if known is not None and not (_failed(known[1]) and time.monotonic() - known[2] > RENEWED_MANY):
                 self._answers.move_to_end(key)
                 return known[1]
-            if sum(not future.done() for _, future in self._answers.values()) > KEPT:
+            if sum(not future.done() for _, future, _ in self._answers.values()) >= KEPT // 2:
                 raise BusyError("too many plans are being played; try again in a moment")
-            future = self._threads.submit(self.player.ask, cluster, task, *arguments)
-            self._answers[key] = cluster, future
+            player = self.shares_player if task == "shares" else self.player
+            future = self._threads.submit(player.ask, cluster, task, *arguments)
+            self._answers[key] = cluster, future, time.monotonic()
             while len(self._answers) > KEPT:
                 self._drop_oldest()
         future.add_done_callback(self._note)
         return future
 
     def _drop_oldest(self) -> None:
-        for key, (_, future) in self._answers.items():
+        for key, (_, future, _) in self._answers.items():
             if future.done():
                 del self._answers[key]
                 return
@@ -111,6 +123,7 @@ class Console:
         """End what is being played, and let go of the source."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.player.close()
+        self.shares_player.close()
         self.source.close()
 
 

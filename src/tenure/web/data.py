@@ -10,9 +10,11 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import Any, Final
 
 from tenure.model.duration import format_time
+from tenure.model.queue import Queue
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 from tenure.report.plan_json import amounts
 from tenure.web.console import PATIENCE, Console
@@ -59,8 +61,9 @@ def moment(look: Looked) -> Plain:
 def overview(look: Looked) -> Plain:
     """What runs, what waits, who is over and under, evictions of the last day, and what somebody should look at."""
     picture, viewer = look.picture, look.viewer
-    lines = [line for line in picture.lines.values() if viewer.sees(line.key)]
-    states = picture.states if viewer.sees_all else Counter(line.state for line in lines)
+    states = picture.states
+    if not viewer.sees_all:
+        states = Counter(line.state for line in picture.lines.values() if viewer.sees(line.key))
     since, until = picture.now - DAY, picture.now + 1
     day = look.console.source.evictions(EvictionQuery(since=since, until=until, how="done", limit=5), viewer)
     found = queues(look, limit=MOST_PER_PAGE)
@@ -130,11 +133,7 @@ def alerts(look: Looked) -> list[Plain]:
     found = (
         [{"mood": t.mood, "message": t.message} for t in look.console.source.troubles()] if look.viewer.sees_all else []
     )
-    unknown = [
-        line.key for line in picture.lines.values()
-        if line.running and line.started_at is None and look.viewer.sees(line.key) and line.state != FOREIGN
-        and not any(task.started_at for task in picture.workloads[line.key].tasks)
-    ]  # fmt: skip
+    unknown = [key for key in picture.unknown if look.viewer.sees(key)]
     if unknown:
         text = f"nobody knows since when {_some(sorted(unknown))} runs, so no minimum runtime protects it"
         found.append({"mood": "odd", "message": text})
@@ -179,12 +178,10 @@ def queues(look: Looked, *, limit: int, offset: int = 0) -> Plain:
     picture = look.picture
     shares = look.played("shares")
     due = {} if shares is None else {entry["name"]: entry for entry in shares["queues"]}
-    counts: dict[str, Counter[str]] = {}
-    for line in picture.lines.values():
-        counts.setdefault(line.queue, Counter())[line.state] += 1
     ordered = tree(picture, due)
+    models = {queue.name: queue for queue in picture.cluster.queues}
     rows = [
-        _queue(picture, name, depth, due.get(name), counts.get(name, Counter()), parent)
+        _queue(picture, models.get(name), name, depth, due.get(name), parent)
         for name, depth, parent in ordered[offset : offset + limit]
     ]
     return {**moment(look), "queues": rows, "total": len(ordered), "limit": limit, "offset": offset,
@@ -209,9 +206,9 @@ def tree(picture: Picture, due: Iterable[str] = ()) -> list[tuple[str, int, str 
 
 
 def _queue(
-    picture: Picture, name: str, depth: int, due: Plain | None, counts: Counter[str], parent: str | None
+    picture: Picture, model: Queue | None, name: str, depth: int, due: Plain | None, parent: str | None
 ) -> Plain:
-    model = next((queue for queue in picture.cluster.queues if queue.name == name), None)
+    counts = picture.counts.get(name, Counter())
     held = amounts({k: v for k, v in picture.queues.get(name, {}).items() if v and k != "pods"})
     return {
         "name": name, "parent": parent, "depth": depth,
@@ -252,7 +249,7 @@ def workloads(look: Looked, query: WorkloadQuery) -> Plain:
     found = [
         line for line in look.picture.lines.values()
         if query.state in ("", line.state) and query.queue in ("", line.queue)
-        and look.viewer.sees(line.key) and text in folded(line.key)
+        and look.viewer.sees(line.key) and (not text or text in folded(line.key))
     ]  # fmt: skip
     main, now = look.picture.main, look.picture.now
     keys: dict[str, Any] = {
@@ -262,8 +259,8 @@ def workloads(look: Looked, query: WorkloadQuery) -> Plain:
         "queue": lambda line: (line.queue, line.key),
         "size": lambda line: (-line.held.get(main, 0) - line.asked.get(main, 0), line.key),
     }
-    found.sort(key=keys.get(query.sort, keys["waited"]))
-    page = found[query.offset : query.offset + query.limit]
+    last, key = query.offset + query.limit, keys.get(query.sort, keys["waited"])
+    page = (nsmallest(last, found, key=key) if last < len(found) // 10 else sorted(found, key=key))[query.offset : last]
     return {**moment(look), "workloads": [_workload(line, now) for line in page], "total": len(found),
             "limit": query.limit, "offset": query.offset}  # fmt: skip
 
@@ -368,34 +365,16 @@ class NodeQuery:
 def nodes(look: Looked, query: NodeQuery) -> Plain:
     """Nodes with what they have and what of it is held."""
     text = folded(query.text)
-    every = look.picture.nodes.values() if look.viewer.nodes else ()
-    found = [line for line in every if text in folded(line.name)]
+    there = look.picture.nodes
+    every = (there[name] for name in look.picture.node_names) if look.viewer.nodes else ()
+    found = [line for line in every if not text or text in folded(line.name)]
     counts = Counter(node_state(line) for line in found)
     found = [line for line in found if query.state in ("", node_state(line))]
-    found.sort(key=lambda line: natural(line.name))
     if query.sort == "used":
         found.sort(key=lambda line: -line.share)
     page = found[query.offset : query.offset + query.limit]
     return {**moment(look), "nodes": [_node(line) for line in page], "total": len(found), "limit": query.limit,
             "offset": query.offset, "states": {state: counts[state] for state in NODE_STATES}}  # fmt: skip
-
-
-def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
-    """Give what names are sorted by, so that node-10 comes after node-9."""
-    parts: list[tuple[bool, int, str]] = []
-    word = ""
-    for letter in name:
-        digit = letter.isascii() and letter.isdigit()
-        if word and digit is not (word[-1].isascii() and word[-1].isdigit()):
-            parts.append(_part(word))
-            word = ""
-        word += letter
-    return (*parts, _part(word))
-
-
-def _part(word: str) -> tuple[bool, int, str]:
-    number = bool(word) and word.isascii() and word.isdigit()
-    return not number, int(word[:18]) if number else 0, word
 
 
 def node_state(line: NodeLine) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
@@ -19,6 +20,7 @@ ENDED: Final = "ended"
 FOREIGN: Final = "of another scheduler"
 STATES: Final = (RUNNING, PARTLY, WAITING, LEAVING, ENDED, FOREIGN)
 
+_PARTS = re.compile(r"[0-9]+|[^0-9]+", re.ASCII)
 _HOLDS = frozenset({Phase.BOUND, Phase.RUNNING, Phase.TERMINATING})
 _RUNS = frozenset({Phase.BOUND, Phase.RUNNING})
 _WAITS = frozenset({Phase.PENDING, Phase.GATED})
@@ -81,8 +83,18 @@ class Picture:
         self.queues: dict[str, Held] = {}
         self.asked: dict[str, Held] = {}
         self.states: Counter[str] = Counter()
+        self.counts: dict[str, Counter[str]] = {}
+        self.unknown: set[str] = set()
         self.nodes: dict[str, NodeLine] = {}
         self._models: dict[str, Node] = {}
+        self._sorted: list[str] | None = None
+
+    @property
+    def node_names(self) -> list[str]:
+        """The names of all nodes as people sort them: node-10 after node-9."""
+        if self._sorted is None:
+            self._sorted = sorted(self.nodes, key=natural)
+        return self._sorted
 
     @classmethod
     def of(cls, cluster: Cluster) -> Picture:
@@ -97,7 +109,11 @@ class Picture:
         new.queues = {name: dict(held) for name, held in self.queues.items()}
         new.asked = {name: dict(held) for name, held in self.asked.items()}
         new.states, new._models = self.states.copy(), dict(self._models)
+        new.counts = {name: counts.copy() for name, counts in self.counts.items()}
+        new.unknown = set(self.unknown)
         new._renew()
+        if self._sorted is not None and self.nodes.keys() == new.nodes.keys():
+            new._sorted = self._sorted
         return new
 
     @property
@@ -143,6 +159,8 @@ class Picture:
     def _leave(self, workload: Workload, off: dict[str, set[str]]) -> None:
         line = self.lines[workload.key]
         self.states[line.state] -= 1
+        self.counts[line.queue][line.state] -= 1
+        self.unknown.discard(workload.key)
         _add(self.queues.setdefault(line.queue, {}), line.held, -1)
         _add(self.asked.setdefault(line.queue, {}), line.asked, -1)
         for task in workload.tasks:
@@ -153,6 +171,10 @@ class Picture:
         line = self._line(workload)
         self.workloads[workload.key], self.lines[workload.key] = workload, line
         self.states[line.state] += 1
+        self.counts.setdefault(line.queue, Counter())[line.state] += 1
+        known = line.started_at is not None or any(task.started_at for task in workload.tasks)
+        if line.running and line.state != FOREIGN and not known:
+            self.unknown.add(workload.key)
         _add(self.queues.setdefault(line.queue, {}), line.held, 1)
         _add(self.asked.setdefault(line.queue, {}), line.asked, 1)
         for task in workload.tasks:
@@ -220,6 +242,11 @@ def _node_line(node: Node, placed: Iterable[Placed]) -> NodeLine:
 def _add(sums: Held, amounts: Mapping[str, int], sign: int) -> None:
     for name, amount in amounts.items():
         sums[name] = sums.get(name, 0) + sign * amount
+
+
+def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
+    """Give what names are sorted by, so that node-10 comes after node-9."""
+    return tuple((not part.isdigit(), int(part[:18]) if part.isdigit() else 0, part) for part in _PARTS.findall(name))
 
 
 def shown_resources(held: Iterable[str]) -> list[str]:

@@ -18,6 +18,8 @@ from dataclasses import replace
 from typing import IO, Any, Final
 
 from tenure.engine.order import QueueOrder
+from tenure.engine.plan import Pending
+from tenure.engine.reasons import why_pending
 from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
 from tenure.explain import explain_workload
@@ -26,11 +28,15 @@ from tenure.model.cluster import Cluster
 from tenure.model.manifests import load_additions
 from tenure.model.override import apply_overrides
 from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.workload import Phase, Workload
 from tenure.playthrough import PlayThrough, play, queue_views
 from tenure.report.plan_json import amounts, plan_json
 
 HEADER: Final = struct.Struct(">Q")
 """The length of what follows, in bytes."""
+
+MANY: Final = 10_000
+"""Workloads from which on one is explained without playing a cycle."""
 
 MOST_IN_ORDER: Final = 200_000
 """Places in the order that are worked out."""
@@ -42,10 +48,22 @@ class Playing:
     def __init__(self) -> None:
         self.cluster = Cluster(now=0)
         self._played: PlayThrough | None = None
+        self._session: Session | None = None
+        self._coming: list[Workload] = []
 
     def keep(self, cluster: Cluster) -> None:
-        """Take another cluster."""
-        self.cluster, self._played = cluster, None
+        """Take another cluster, to which workloads may still come."""
+        self.cluster, self._played, self._session = cluster, None, None
+        self._coming = list(cluster.workloads)
+
+    def add(self, workloads: Sequence[Workload]) -> None:
+        """Take further workloads of it."""
+        self._coming += workloads
+
+    def settle(self) -> None:
+        """Take it as it is: all of its workloads have come."""
+        self.cluster = replace(self.cluster, workloads=tuple(self._coming))
+        self._coming.clear()
 
     @property
     def played(self) -> PlayThrough:
@@ -74,10 +92,22 @@ class Playing:
         workload = next((w for w in self.cluster.workloads if w.key == key), None)
         if workload is None:
             return None
+        if len(self.cluster.workloads) > MANY:
+            return explain_workload(self._alone(workload), workload).plain()
         played = self.played
         if played.external is not None and workload.scheduler_name in self.cluster.settings.rescheduler.schedulers:
             played = played.external
         return explain_workload(played, workload).plain()
+
+    def _alone(self, workload: Workload) -> PlayThrough:
+        """Say why one workload waits, without a cycle: in a very large cluster that takes too long."""
+        if self._session is None:
+            self._session = session_of(self.cluster)
+        state = self._session.workloads.get(workload.key)
+        pending = []
+        if state is not None and any(task.phase in (Phase.PENDING, Phase.GATED) for task in workload.tasks):
+            pending = [Pending(workload.key, why_pending(self._session, state))]
+        return PlayThrough(before=self.cluster, after=self.cluster, pending=pending)
 
     def plan(self, overrides: Sequence[str], additions: Sequence[Any]) -> dict[str, Any]:
         """Play one cycle of a changed copy."""
@@ -140,7 +170,7 @@ def _elsewhere(problem: InputProblem) -> InputProblem:
 def answer(playing: Playing, task: str, arguments: Sequence[Any]) -> tuple[str, Any]:
     """Do what was asked for."""
     does: dict[str, Callable[..., Any]] = {
-        "keep": playing.keep, "shares": playing.shares, "outlook": playing.outlook, "explain": playing.explain,
+        "keep": playing.keep, "add": playing.add, "settle": playing.settle, "shares": playing.shares, "outlook": playing.outlook, "explain": playing.explain,
         "plan": playing.plan, "moves": playing.moves,
     }  # fmt: skip
     try:

@@ -6,6 +6,8 @@ import contextlib
 import subprocess
 import sys
 import threading
+import time
+from dataclasses import replace
 from typing import Any, Final
 
 from tenure.model.cluster import Cluster
@@ -13,6 +15,12 @@ from tenure.web.played import read, write
 
 LIMIT: Final = 60.0
 """Seconds that a question may take; then the process is ended, and another one begins with the next question."""
+
+PIECE: Final = 500
+"""Workloads that are handed over at a time."""
+
+BREATH: Final = 0.002
+"""Seconds between two pieces."""
 
 MOST_WAITING: Final = 8
 """Questions that may wait for their turn."""
@@ -64,7 +72,7 @@ class Player:
         ended.start()
         try:
             if self._kept is not cluster:
-                self._exchange(process, "keep", (cluster,))
+                self._hand_over(process, cluster)
                 self._kept = cluster
             kind, value = self._exchange(process, task, arguments)
         except (OSError, EOFError):
@@ -75,6 +83,14 @@ class Player:
         if kind == "wrong":
             raise WrongError(value)
         return value
+
+    def _hand_over(self, process: subprocess.Popen[bytes], cluster: Cluster) -> None:
+        """Give the process a cluster piece by piece: whoever asks for a page meanwhile need not wait for all of it."""
+        self._exchange(process, "keep", (replace(cluster, workloads=()),))
+        for first in range(0, len(cluster.workloads), PIECE):
+            self._exchange(process, "add", (cluster.workloads[first : first + PIECE],))
+            time.sleep(BREATH)
+        self._exchange(process, "settle", ())
 
     def _exchange(self, process: subprocess.Popen[bytes], task: str, arguments: tuple[Any, ...]) -> Any:
         assert process.stdin is not None

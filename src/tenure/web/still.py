@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from heapq import nsmallest
 
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Eviction
 from tenure.model.resources import CPU, GPU
@@ -101,17 +102,14 @@ class StillSource:
     def waits(self, viewer: Viewer, limit: int) -> list[WaitLine]:
         """Give those that wait or waited longest for their start."""
         now = self._picture.now
-        found = []
-        for line in self._picture.lines.values():
-            if not viewer.sees(line.key) or not line.created_at:
-                continue
-            if line.state == WAITING:
-                found.append(WaitLine(line.key, line.queue, line.created_at, None, max(0, now - line.created_at)))
-            elif line.state in (RUNNING, PARTLY) and line.started_at is not None:
-                waited = max(0, line.started_at - line.created_at)
-                found.append(WaitLine(line.key, line.queue, line.created_at, line.started_at, waited))
-        found.sort(key=lambda wait: (-wait.waited, wait.workload))
-        return found[:limit]
+        lines = (line for line in self._picture.lines.values() if line.created_at and viewer.sees(line.key))
+        found = nsmallest(limit, ((-_waited(line, now), line.key) for line in lines if line.state in _WAITED))
+        known = self._picture.lines
+        return [
+            WaitLine(key, known[key].queue, known[key].created_at,
+                     None if known[key].state == WAITING else known[key].started_at, -waited)
+            for waited, key in found
+        ]  # fmt: skip
 
     def series(self, points: int) -> UseSeries | None:
         """Give what those that run now have held since they started; what ended before is not known."""
@@ -139,6 +137,15 @@ class StillSource:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+_WAITED = frozenset({RUNNING, PARTLY, WAITING})
+
+
+def _waited(line: WorkloadLine, now: int) -> int:
+    """Give for how long a workload waited or has waited, in µs; nothing where nobody knows when it started."""
+    end = now if line.state == WAITING else line.started_at or line.created_at
+    return max(0, end - line.created_at)
 
 
 def seen(line: EvictionLine, viewer: Viewer) -> bool:

@@ -6,7 +6,14 @@ from typing import Any, Final
 
 from tenure.clusters.kubernetes.install.manifests import DEFAULT_POOL, PORT, Installation
 from tenure.clusters.kubernetes.install.rbac import API as RBAC
-from tenure.clusters.kubernetes.install.rbac import CLUSTER_RIGHTS, OWN_NAMESPACE_RIGHTS, Right, Role, rules
+from tenure.clusters.kubernetes.install.rbac import (
+    CLUSTER_RIGHTS,
+    MEASURING_RIGHTS,
+    Right,
+    Role,
+    own_namespace_rights,
+    rules,
+)
 
 NAME: Final = "tenure-console"
 _READS: Final = frozenset({"get", "list", "watch"})
@@ -20,12 +27,13 @@ REVIEWS: Final = (
 Object = dict[str, Any]
 
 
-def console_rights() -> tuple[tuple[Right, ...], tuple[Right, ...]]:
+def console_rights(pool: str) -> tuple[tuple[Right, ...], tuple[Right, ...]]:
     """Give its rights in the whole cluster and in its namespace: what the scheduler reads, and the two reviews."""
-    reading = tuple(right for right in CLUSTER_RIGHTS if _READS.issuperset(right.verbs))
+    known = (*CLUSTER_RIGHTS, *MEASURING_RIGHTS)
+    reading = tuple(right for right in known if _READS.issuperset(right.verbs))
     own = tuple(
         Right(right.group, right.resources, ("list", "watch"), right.why)
-        for right in OWN_NAMESPACE_RIGHTS
+        for right in own_namespace_rights(pool)
         if "watch" in right.verbs
     )
     return (*reading, *REVIEWS), own
@@ -33,7 +41,7 @@ def console_rights() -> tuple[tuple[Right, ...], tuple[Right, ...]]:
 
 def console_objects(asked: Installation, hosts: tuple[str, ...] = ()) -> list[Object]:
     """Give all objects of a console beside an installation. ``hosts``: names under which browsers ask for it."""
-    cluster, own = console_rights()
+    cluster, own = console_rights(asked.pool)
     names = (NAME, f"{NAME}.{asked.namespace}", f"{NAME}.{asked.namespace}.svc", *hosts)
     made: list[Object] = [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(asked)},
