@@ -88,6 +88,7 @@ def of_some(plan: Plan, keys: Collection[str], queues: Collection[str]) -> Plan:
             **requeue,
             **{name: [e for e in requeue.get(name, ()) if about(e)] for name in ("nominations", "skipped")},
         },
+        "followUps": [entry for entry in plan.get("followUps", ()) if _follows_some(entry, keys)],
         "quota": [entry for entry in plan.get("quota", ()) if entry["queue"] in queues],
         "quotaEvents": [entry for entry in plan.get("quotaEvents", ()) if entry["queue"] in queues],
         "moves": [move for move in plan.get("moves", ()) if _moves_some(move, keys)],
@@ -97,6 +98,11 @@ def of_some(plan: Plan, keys: Collection[str], queues: Collection[str]) -> Plan:
         inner = {"queues": (), **plan["beside"]}
         found["beside"] = of_some(inner, keys, queues)
     return found
+
+
+def _follows_some(entry: Mapping[str, Any], keys: Collection[str]) -> bool:
+    named = {entry.get("of"), entry.get("for"), *(victim["workload"] for victim in entry.get("evict", ()))}
+    return not named.isdisjoint(keys)
 
 
 def _moves_some(move: Plan, keys: Collection[str]) -> bool:

@@ -170,8 +170,8 @@ def _elsewhere(problem: InputProblem) -> InputProblem:
 def answer(playing: Playing, task: str, arguments: Sequence[Any]) -> tuple[str, Any]:
     """Do what was asked for."""
     does: dict[str, Callable[..., Any]] = {
-        "keep": playing.keep, "add": playing.add, "settle": playing.settle, "shares": playing.shares, "outlook": playing.outlook, "explain": playing.explain,
-        "plan": playing.plan, "moves": playing.moves,
+        "keep": playing.keep, "add": playing.add, "settle": playing.settle, "shares": playing.shares,
+        "outlook": playing.outlook, "explain": playing.explain, "plan": playing.plan, "moves": playing.moves,
     }  # fmt: skip
     try:
         return "done", does[task](*arguments)
