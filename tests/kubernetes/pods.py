@@ -43,7 +43,10 @@ def sealed(*conditions, **fields):
 
 def node(name, cpu="8", **amounts):
     """Give a node that is ready."""
-    status = {"allocatable": {"cpu": cpu, **amounts}, "conditions": [{"type": "Ready", "status": "True"}]}
+    status = {
+        "allocatable": {"cpu": cpu, "pods": "110", **amounts},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
     return decoded({"metadata": {"name": name}, "status": status}, api.ApiNode)
 
 

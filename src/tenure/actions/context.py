@@ -14,8 +14,9 @@ from tenure.model.settings import Cause
 from tenure.requeue.memory import RequeueMemory
 from tenure.requeue.next_turn import RequeueNext
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.aftermath import Aftermath, MakeRules
+from tenure.victims.aftermath import Aftermath
 from tenure.victims.preconditions import PriorityRange
+from tenure.victims.preemption_pass import MakeRules
 from tenure.victims.rules import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.search import SearchBudget
 from tenure.victims.state import EvictionState, NoEffectPass, VictimMemory

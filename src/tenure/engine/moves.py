@@ -33,8 +33,8 @@ class MovePlan:
 
     beneficiaries: tuple[str, ...]
     trigger: str
-    cost: int | None
-    lower_bound: int
+    cost: float | None
+    lower_bound: float
     gap: float | None
     method: str
     reason: str

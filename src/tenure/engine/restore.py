@@ -7,18 +7,15 @@ does not depend on the input's.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from tenure.engine import kernels
 from tenure.engine.nodes import NOW
+from tenure.engine.state import SessionState
 from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.model.resources import MILLI
 
-if TYPE_CHECKING:
-    from tenure.engine.session import Session
 
-
-def restore(session: Session, task: TaskState) -> None:
+def restore(session: SessionState, task: TaskState) -> None:
     """A task that is bound, runs or terminates takes its place."""
     model, state = task.model, task.workload
     assert model.node is not None
@@ -45,7 +42,7 @@ def restore(session: Session, task: TaskState) -> None:
         session.queues.allocate(state.leaf, amount, fixed=state.fixed)
 
 
-def restore_devices(session: Session, workloads: Iterable[WorkloadState]) -> None:
+def restore_devices(session: SessionState, workloads: Iterable[WorkloadState]) -> None:
     """Choose the whole GPUs whose numbers nobody told: free ones, now and then as far as there are such.
 
     Those that stay hold what nobody is promised, those that go hold what is, as far as that is possible.
@@ -63,7 +60,7 @@ def restore_devices(session: Session, workloads: Iterable[WorkloadState]) -> Non
         nodes.occupy_devices(task.node, task.devices, MILLI, now=True, then=stays)
 
 
-def _nominated_devices(session: Session, workloads: Iterable[WorkloadState]) -> dict[int, set[int]]:
+def _nominated_devices(session: SessionState, workloads: Iterable[WorkloadState]) -> dict[int, set[int]]:
     """Give the devices that nominations name, by node."""
     found: dict[int, set[int]] = {}
     for workload in workloads:
@@ -74,7 +71,7 @@ def _nominated_devices(session: Session, workloads: Iterable[WorkloadState]) -> 
     return found
 
 
-def restore_nominations(session: Session, workloads: Iterable[WorkloadState]) -> None:
+def restore_nominations(session: SessionState, workloads: Iterable[WorkloadState]) -> None:
     """Promise again what was promised, those first that say which devices.
 
     A nomination whose node is gone, or that does not say which devices and finds none, counts for nothing. One whose

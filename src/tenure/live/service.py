@@ -8,6 +8,7 @@ import time
 from tenure.clusters.kubernetes.cache.informers import Options
 from tenure.clusters.kubernetes.client.leader import Election, NotLeaderError, lease_name
 from tenure.clusters.kubernetes.client.requests import Client
+from tenure.clusters.kubernetes.client.reviews import ReaderReview
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.read_only import NoReservations, ReadOnlyCluster
@@ -18,7 +19,7 @@ from tenure.live.isolation import Fault
 from tenure.live.log import Log
 from tenure.live.loop import CycleOutcome, Loop, Pace
 from tenure.live.metrics import LiveMetrics
-from tenure.live.probes import Answer, Probes, plain
+from tenure.live.probes import Admits, Answer, Probes, plain
 from tenure.live.tables import WARNINGS
 from tenure.model.settings import Settings
 from tenure.telemetry.events import records_of
@@ -44,6 +45,7 @@ class Service:
         pace: Pace | None = None,
         read_only: bool = False,
     ) -> None:
+        self.client = client
         self.log = log
         self.election = Election(client, options.namespace, lease_name(options.pool), identity)
         self.cluster = (ReadOnlyCluster if read_only else KubernetesCluster)(
@@ -79,9 +81,14 @@ class Service:
         self._without_usage = False
         self._broken: list[str] = []
 
-    def run(self, address: tuple[str, int]) -> bool:
-        """Serve until `stop` is called; False where it could not go on."""
-        probes = Probes(address, {"/healthz": self._alive, "/readyz": self._ready, "/metrics": self._metrics})
+    def run(self, address: tuple[str, int], *, guards_metrics: bool = False) -> bool:
+        """Serve until `stop` is called; False where it could not go on.
+
+        ``guards_metrics``: they are for whom the API server lets get that path.
+        """
+        guards: dict[str, Admits] = {"/metrics": ReaderReview(self.client).status} if guards_metrics else {}
+        pages = {"/healthz": self._alive, "/readyz": self._ready, "/metrics": self._metrics}
+        probes = Probes(address, pages, guards)
         probes.start()
         self.log.info("scheduler starts", pool=self.cluster.informers.options.pool, port=probes.port,
                       identity=self.election.identity)  # fmt: skip

@@ -10,6 +10,7 @@ from tenure.model import rules as _rules  # noqa: F401  registers the checks of 
 from tenure.model.check import check_cluster
 from tenure.model.cluster import Cluster, DisruptionBudget
 from tenure.model.collector import collector_paused
+from tenure.model.document import Document
 from tenure.model.entries import CLUSTER_KIND, SETTINGS_KIND, file_entry, settings_entry
 from tenure.model.expand import Expanded, Expander
 from tenure.model.problems import InputProblem
@@ -17,7 +18,7 @@ from tenure.model.queue import Queue
 from tenure.model.records import record_of
 from tenure.model.report import BAD, Path, ProblemReport, Trail, trail_of, unroll
 from tenure.model.settings import Settings
-from tenure.model.source import Document, read_document
+from tenure.model.source import read_document
 
 if TYPE_CHECKING:
     from tenure.model.yunikorn.convert import YuniKornQueues

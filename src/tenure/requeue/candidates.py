@@ -28,7 +28,7 @@ class CandidateKind(NamedTuple):
     asks: Amount
 
 
-class ThisCycle(NamedTuple):
+class PlacedThisCycle(NamedTuple):
     """What was placed in this cycle: ``fresh`` may be undone, ``paid`` was bound on a nomination and stays."""
 
     fresh: frozenset[TaskState]
@@ -46,7 +46,7 @@ class RequeueCandidate:
     nominated: Nominated
     over: float
     done: bool = False
-    _options: tuple[ThisCycle, list[list[Piece]]] | None = None
+    _options: tuple[PlacedThisCycle, list[list[Piece]]] | None = None
     _kind: CandidateKind | None = None
 
     @property
@@ -74,7 +74,7 @@ class RequeueCandidate:
         again: Sequence[TaskState] = core_of(workload) or held
         return CandidateKind(workload.leaf, workload.priority, goes, _sum([t.cls.amount for t in again]))
 
-    def options(self, session: Session, placed: ThisCycle) -> list[list[Piece]]:
+    def options(self, session: Session, placed: PlacedThisCycle) -> list[list[Piece]]:
         """Give what it can give, the gentlest first: one task of surplus, all of it, the whole with its core.
 
         They hold for as long as ``placed`` is the same.
@@ -83,7 +83,7 @@ class RequeueCandidate:
             self._options = placed, self._find_options(session, placed)
         return self._options[1]
 
-    def _find_options(self, session: Session, placed: ThisCycle) -> list[list[Piece]]:
+    def _find_options(self, session: Session, placed: PlacedThisCycle) -> list[list[Piece]]:
         pieces = pieces_of(session, self.workload, placed.fresh, core=True, paid=placed.paid)
         surplus = sorted((p for p in pieces if not p.whole and not p.group), key=lambda p: p.rank)
         found = [[p] for p in surplus]

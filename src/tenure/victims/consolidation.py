@@ -160,5 +160,5 @@ class ConsolidationPass(PreemptionPass):
         )
         if moved:
             plan.moves.append(
-                MovePlan((contender.key,), "pending", round(cost / MICRO), 0, None, "greedy", UNPROVEN, (moved,))
+                MovePlan((contender.key,), "pending", cost / MICRO, 0, None, "greedy", UNPROVEN, (moved,))
             )

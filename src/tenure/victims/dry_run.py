@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from operator import gt, mul
 from typing import NamedTuple, Protocol
 
+from tenure.engine.allocation import AllocationOutcome, held_back, promise, serve
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.evictions import evict
 from tenure.engine.order import Keys, QueueOrder
@@ -21,8 +22,7 @@ from tenure.fairness.reclaiming import Owed
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.allocation_pass import AllocationOutcome, held_back, promise, serve
-from tenure.victims.landing import Landing
+from tenure.victims.joint_placement import JointPlacement
 from tenure.victims.pieces import Piece, held
 from tenure.victims.rules import CauseRules, PreemptRules, ReclaimEligibility
 
@@ -49,10 +49,16 @@ class Consequences(Protocol):
         contender: WorkloadState,
         victims: Sequence[WorkloadState],
         result: AcceptedSet,
-        rules: CauseRules,
+        cause: Cause,
         shares: CurrentShares,
     ) -> Refusal | None:
         """Refuse a set that is carried out on the session; else note in ``result`` what follows from it."""
+
+    def of(self, cause: Cause, tasks: Sequence[TaskState]) -> tuple[FollowUp, ...]:
+        """Give the follow-ups of evicting tasks for nobody; nothing is evicted yet, and nothing is afterwards."""
+
+    def of_plan(self) -> tuple[FollowUp, ...]:
+        """Give the follow-ups of a finished plan, whose evictions are made on the session."""
 
 
 @dataclass(slots=True)
@@ -186,7 +192,7 @@ class DryRuns:
         """Judge what a set leads to, and keep it, or remember it; gives the verdict, and whether it was kept."""
         if isinstance(result, AcceptedSet) and result.evicted and self.consequences is not None:
             victims = list(dict.fromkeys(t.workload for t in result.evicted))
-            result = self.consequences.judge(contender, victims, result, rules, self.shares) or result
+            result = self.consequences.judge(contender, victims, result, rules.cause, self.shares) or result
         if isinstance(result, AcceptedSet):
             keep = keep or (keep_if_last and not result.follow_ups)
             if keep:
@@ -321,7 +327,7 @@ class DryRuns:
 
     def _land(self, contender: WorkloadState, victims: Sequence[WorkloadState], result: AcceptedSet) -> bool:
         """Find every moved task a place beside the contender's, which is served in its turn afterwards."""
-        landing = Landing(self.session, self.placer, contender, victims, [*result.evicted, *result.withdrawn])
+        landing = JointPlacement(self.session, self.placer, contender, victims, [*result.evicted, *result.withdrawn])
         landed = landing.find()
         result.placed += landed or ()
         return landed is not None

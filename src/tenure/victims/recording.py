@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tenure.engine.allocation import promise
 from tenure.engine.cost import MICRO, cost, lost_time
 from tenure.engine.notices import announce, count_told, expire, notice_of, over
 from tenure.engine.plan import PlanStep
@@ -11,7 +12,6 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
-from tenure.victims.allocation_pass import promise
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import Piece
 from tenure.victims.state import EvictionState

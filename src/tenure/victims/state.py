@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.placement import Placer
@@ -14,13 +14,11 @@ from tenure.fairness.current import CurrentShares, Fairness
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
 from tenure.shields.plugins import EvictionPlugins
+from tenure.victims.dry_run import Consequences
 from tenure.victims.pieces import core_of
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.reclaim_limits import ReclaimLimits
 from tenure.victims.search import SearchBudget
-
-if TYPE_CHECKING:
-    from tenure.victims.aftermath import Aftermath
 
 MOST_REFUSED = 200
 """Refused candidates that are listed for one contender."""
@@ -100,7 +98,7 @@ class EvictionState:
     lapsed: dict[TaskState, Notice] = field(default_factory=dict)
     evicted: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
-    aftermath: Aftermath | None = None
+    aftermath: Consequences | None = None
 
     def fresh(self) -> frozenset[TaskState]:
         """Tasks that this cycle placed, and that a later action may undo."""

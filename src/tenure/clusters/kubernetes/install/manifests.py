@@ -201,12 +201,17 @@ def _subjects(asked: Installation) -> list[Object]:
 
 
 def _tenants_rights() -> Iterator[Object]:
-    """Let whoever may edit a namespace edit its pod groups, and whoever may view it view them."""
+    """Let whoever may edit a namespace edit its pod groups, and whoever may view it view them.
+
+    Who is bound to the role for metrics may read them.
+    """
     for word, verbs in (("view", ["get", "list", "watch"]), ("edit", ["create", "update", "patch", "delete"])):
         metadata = _metadata(f"{NAME}-{word}")
         metadata["labels"][f"rbac.authorization.k8s.io/aggregate-to-{word}"] = "true"
         granted = [{"apiGroups": [GROUP], "resources": ["podgroups"], "verbs": verbs}]
         yield {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": metadata, "rules": granted}
+    pages = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    yield {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": _metadata(f"{NAME}-metrics"), "rules": pages}
 
 
 def _config(asked: Installation) -> Object:
@@ -313,7 +318,7 @@ def _container(asked: Installation) -> Object:
 
 def arguments(asked: Installation) -> list[str]:
     """Give the arguments of ``tenure`` in the container."""
-    given = ["scheduler", f"--config={CONFIG_FOLDER}/{CONFIG_FILE}", f"--listen=:{PORT}"]
+    given = ["scheduler", f"--config={CONFIG_FOLDER}/{CONFIG_FILE}", f"--listen=:{PORT}", "--metrics-access=authorized"]
     if asked.pool != DEFAULT_POOL:
         given.append(f"--pool={asked.pool}")
     if asked.role is Role.READ_ONLY:
@@ -340,9 +345,11 @@ def _service(asked: Installation) -> Object:
 
 
 def _service_monitor(asked: Installation) -> Object:
+    token = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  where Prometheus has its own
+    endpoint = {"port": "http", "interval": "30s", "bearerTokenFile": token}
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",
         "metadata": _of_pool(asked),
-        "spec": {"selector": {"matchLabels": asked.pods}, "endpoints": [{"port": "http", "interval": "30s"}]},
+        "spec": {"selector": {"matchLabels": asked.pods}, "endpoints": [endpoint]},
     }

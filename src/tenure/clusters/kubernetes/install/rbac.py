@@ -61,6 +61,8 @@ CLUSTER_RIGHTS: Final = (
     Right("scheduling.run.ai", ("queues", "podgroups"), _OBSERVE, "KAI's queues and groups"),
     Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what it says of them"),
     Right("events.k8s.io", ("events",), ("create",), "what it did, and why something waits"),
+    Right("authentication.k8s.io", ("tokenreviews",), ("create",), "who asks for its metrics"),
+    Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",), "whether they may have them"),
     Right("", ("pods/binding",), ("create",), "starting pods", ACTING),
     Right("", ("pods/eviction",), ("create",), "evicting pods, within PodDisruptionBudgets", ACTING),
     Right("", ("pods/status",), ("patch",), "conditions, nominatedNodeName, and the annotations beside them", ACTING),

@@ -14,7 +14,7 @@ MOST_TRIED = 128
 """Places that are tried for moved tasks before one set of moves is given up."""
 
 
-class Landing:
+class JointPlacement:
     """The search for places for evicted tasks, none of them where it stood, that leave the contender room.
 
     The contender in its best place comes first, and the others as they then fit. Where that fails, the moved ones are
