@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from tenure.model.duration import format_time
 from tenure.report.plan_json import amounts
 from tenure.web import data, pages
-from tenure.web.asked import AskedError, Parameters
+from tenure.web.asked import AskedError, RequestParameters
 from tenure.web.data import Looked, narrowed
 
 PATIENCE: Final = 30.0
@@ -43,37 +43,37 @@ class WrongKindError(Exception):
 
 def overview(look: Looked, given: Mapping[str, str]) -> Any:
     """Everything at a glance."""
-    Parameters(given, {"at"})
+    RequestParameters(given, {"at"})
     return data.overview(look)
 
 
 def queues(look: Looked, given: Mapping[str, str]) -> Any:
     """Queues."""
-    asked = Parameters(given, {"at", "limit", "offset"})
+    asked = RequestParameters(given, {"at", "limit", "offset"})
     return data.queues(look, limit=_limit(asked), offset=_offset(asked))
 
 
 def workloads(look: Looked, given: Mapping[str, str]) -> Any:
     """Workloads."""
-    asked = Parameters(given, {"at", "limit", "offset", "state", "queue", "q", "sort"})
+    asked = RequestParameters(given, {"at", "limit", "offset", "state", "queue", "q", "sort"})
     return data.workloads(look, pages.workload_query(asked, _limit(asked)))
 
 
 def workload(look: Looked, given: Mapping[str, str], key: str) -> Any:
     """One workload; None where there is none of that name."""
-    Parameters(given, {"at"})
+    RequestParameters(given, {"at"})
     return data.workload(look, key)
 
 
 def nodes(look: Looked, given: Mapping[str, str]) -> Any:
     """Nodes."""
-    asked = Parameters(given, {"at", "limit", "offset", "state", "q", "sort"})
+    asked = RequestParameters(given, {"at", "limit", "offset", "state", "q", "sort"})
     return data.nodes(look, pages.node_query(asked, _limit(asked)))
 
 
 def evictions(look: Looked, given: Mapping[str, str]) -> Any:
     """Evictions."""
-    asked = Parameters(
+    asked = RequestParameters(
         given,
         {"at", "limit", "offset", "cause", "queue", "beneficiary", "workload", "paid", "how", "sort", "order", "since",
          "until"},
@@ -83,7 +83,7 @@ def evictions(look: Looked, given: Mapping[str, str]) -> Any:
 
 def series(look: Looked, given: Mapping[str, str]) -> Any:
     """Use over time, by queue."""
-    asked = Parameters(given, {"at", "points"})
+    asked = RequestParameters(given, {"at", "points"})
     found = look.console.source.series(asked.number("points", 500, MOST_POINTS, 2))
     if found is None:
         return {**data.moment(look), "resource": look.picture.main, "capacity": {}, "moments": [], "queues": {},
@@ -102,11 +102,11 @@ ANSWERS: Final[dict[str, Answer]] = {
 }  # fmt: skip
 
 
-def _limit(asked: Parameters) -> int:
+def _limit(asked: RequestParameters) -> int:
     return asked.number("limit", 100, data.MOST_PER_PAGE, 1)
 
 
-def _offset(asked: Parameters) -> int:
+def _offset(asked: RequestParameters) -> int:
     return asked.number("offset", 0, 10_000_000)
 
 

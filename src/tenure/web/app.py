@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Route
 
 from tenure.report.theme import style_sheet
 from tenure.web import api, pages
-from tenure.web.asked import AskedError, Parameters
+from tenure.web.asked import AskedError, RequestParameters
 from tenure.web.console import Console
 from tenure.web.data import Looked, moment
 from tenure.web.guard import LOOPBACK, Guard
@@ -177,7 +177,7 @@ class ConsoleApp:
             return kept
 
     def _look(self, given: Mapping[str, str], viewer: Viewer, wait: float | None = None) -> Looked:
-        at = Parameters({"at": given.get("at", "")}, {"at"}).time("at")
+        at = RequestParameters({"at": given.get("at", "")}, {"at"}).time("at")
         picture = self.console.picture(at)
         look = Looked(self.console, picture, viewer, at)
         return look if wait is None else Looked(self.console, picture, viewer, at, wait)
@@ -312,7 +312,7 @@ def application(console: Console, *, hosts: tuple[str, ...] = LOOPBACK, whose: W
                 more: Callable[[ConsoleApp], list[BaseRoute]] | None = None) -> Starlette:  # fmt: skip
     """Make the application that a server serves.
 
-    Parameters
+    RequestParameters
     ----------
     console
         What is shown.

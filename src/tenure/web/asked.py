@@ -16,7 +16,7 @@ class AskedError(Exception):
     """Something in a request does not do; the sentence names it and says what would."""
 
 
-class Parameters:
+class RequestParameters:
     """The parameters of a request, each of which may stand there once."""
 
     def __init__(self, given: Mapping[str, str], known: Collection[str]) -> None:

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from tenure.model.resources import CPU, GPU
 from tenure.report.plan_rows import all_moves, headline, move_sentence
 from tenure.web import data
-from tenure.web.asked import Parameters
+from tenure.web.asked import RequestParameters
 from tenure.web.data import Looked
 from tenure.web.drawn import bars, colors_of, difference, drawn_waves, stack, utilization
 from tenure.web.picture import STATES, WAITING, shown_resources
@@ -47,7 +47,7 @@ NAVIGATION: Final = (
 
 def overview(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
     """Everything at a glance."""
-    Parameters(given, {"at"})
+    RequestParameters(given, {"at"})
     found = data.overview(look)
     picture = look.picture
     main = picture.main
@@ -65,7 +65,7 @@ def _settled(queues: list[Any]) -> bool:
 
 def queues(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
     """The tree of queues, and what happens next."""
-    asked = Parameters(given, {"at", "resource", "offset"})
+    asked = RequestParameters(given, {"at", "resource", "offset"})
     picture = look.picture
     main = asked.choice("resource", resources(look), picture.main)
     offset = asked.number("offset", 0, 10_000_000)
@@ -85,7 +85,7 @@ def resources(look: Looked) -> list[str]:
 
 def queue(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context] | None:
     """One queue."""
-    asked = Parameters(given, {"at", "name"})
+    asked = RequestParameters(given, {"at", "name"})
     name = asked.text("name")
     found = data.queues(look, limit=data.MOST_PER_PAGE * 10)
     mine = next((one for one in found["queues"] if one["name"] == name), None)
@@ -104,7 +104,7 @@ def queue(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Conte
 
 def workloads(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
     """A table of workloads."""
-    asked = Parameters(given, {"at", "state", "queue", "q", "sort", "offset"})
+    asked = RequestParameters(given, {"at", "state", "queue", "q", "sort", "offset"})
     query = workload_query(asked, 100)
     return "workloads.html", {
         "found": data.workloads(look, query), "query": query, "states": STATES, "sorts": data.WORKLOAD_SORTS,
@@ -112,7 +112,7 @@ def workloads(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, C
     }  # fmt: skip
 
 
-def workload_query(asked: Parameters, limit: int) -> data.WorkloadQuery:
+def workload_query(asked: RequestParameters, limit: int) -> data.WorkloadQuery:
     """Read which workloads are asked for."""
     return data.WorkloadQuery(
         state=asked.choice("state", STATES), queue=asked.text("queue"), text=asked.text("q"),
@@ -123,7 +123,7 @@ def workload_query(asked: Parameters, limit: int) -> data.WorkloadQuery:
 
 def workload(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context] | None:
     """One workload."""
-    asked = Parameters(given, {"at", "name"})
+    asked = RequestParameters(given, {"at", "name"})
     found = data.workload(look, asked.text("name"))
     if found is None:
         return None
@@ -132,14 +132,14 @@ def workload(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Co
 
 def nodes(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
     """A heat map of nodes."""
-    asked = Parameters(given, {"at", "q", "state", "sort", "offset"})
+    asked = RequestParameters(given, {"at", "q", "state", "sort", "offset"})
     query = node_query(asked, 1000)
     found = data.nodes(look, query)
     return "nodes.html", {"found": found, "query": query, "states": data.NODE_STATES, "sorts": data.NODE_SORTS,
                           "squares": utilization(found["nodes"]), "main": look.picture.main}  # fmt: skip
 
 
-def node_query(asked: Parameters, limit: int) -> data.NodeQuery:
+def node_query(asked: RequestParameters, limit: int) -> data.NodeQuery:
     """Read which nodes are asked for."""
     return data.NodeQuery(
         text=asked.text("q"), state=asked.choice("state", data.NODE_STATES),
@@ -149,7 +149,7 @@ def node_query(asked: Parameters, limit: int) -> data.NodeQuery:
 
 def node(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context] | None:
     """One node."""
-    asked = Parameters(given, {"at", "name"})
+    asked = RequestParameters(given, {"at", "name"})
     found = data.node(look, asked.text("name"))
     if found is None:
         return None
@@ -158,7 +158,7 @@ def node(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Contex
 
 def moves(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context] | None:
     """What emptying a node, or making room, would move."""
-    asked = Parameters(given, {"at", "drain"})
+    asked = RequestParameters(given, {"at", "drain"})
     drain = asked.text("drain") or None
     if not look.viewer.sees_all or (drain is not None and drain not in look.picture.nodes):
         return None
@@ -172,7 +172,7 @@ def moves(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Conte
 
 def evictions(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
     """A table of evictions, and what they come to by cause."""
-    asked = Parameters(
+    asked = RequestParameters(
         given,
         {"at", "cause", "queue", "beneficiary", "workload", "paid", "how", "sort", "order", "since", "until", "offset"},
     )  # fmt: skip
@@ -190,7 +190,7 @@ def evictions(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, C
 CAUSES: Final = ("reclaim", "preempt", "consolidate", "requeue", "reschedule", "quota", "stale-gang")
 
 
-def eviction_query(asked: Parameters, limit: int) -> EvictionQuery:
+def eviction_query(asked: RequestParameters, limit: int) -> EvictionQuery:
     """Read which evictions are asked for."""
     sort = asked.choice("sort", SORTS, "at")
     return EvictionQuery(
@@ -204,7 +204,7 @@ def eviction_query(asked: Parameters, limit: int) -> EvictionQuery:
 
 def timeline(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
     """Use over time, and the cluster at a moment of it."""
-    Parameters(given, {"at"})
+    RequestParameters(given, {"at"})
     picture = look.picture
     colors = colors_of(picture)
     begin, end = look.console.source.span()

@@ -37,6 +37,7 @@ class StillSource:
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.name = name
         self._picture = Picture.of(cluster)
+        self._begin: int | None = None
 
     @property
     def version(self) -> int:
@@ -52,11 +53,16 @@ class StillSource:
 
     def span(self) -> tuple[int, int]:
         """Give the first moment of which anything is told, and the cluster's own."""
+        if self._begin is None:
+            self._begin = self._first()
+        return self._begin, self._picture.now
+
+    def _first(self) -> int:
         cluster = self._picture.cluster
         told = [w.created_at for w in cluster.workloads] + [e.at for e in cluster.evictions]
         told += [w.started_at for w in cluster.workloads if w.started_at is not None]
         known = [at for at in told if 0 < at <= cluster.now]
-        return min(known, default=cluster.now - _HOUR), cluster.now
+        return min(known, default=cluster.now - _HOUR)
 
     def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
         """Give evictions of the log."""
@@ -89,15 +95,16 @@ class StillSource:
         if line is None:
             return []
         evicted = {e.beneficiary: e.cause for e in picture.cluster.evictions if e.workload == key and e.beneficiary}
-        others = [other for other in picture.lines.values() if other.key != key and other.held]
         wants = line.asked or line.held
-        found = [_taker(line, other, wants, evicted) for other in others]
-        found += [_gone(whom, cause) for whom, cause in evicted.items() if whom not in picture.lines]
-        ranks = {"evicted": 0, "overtook": 1, "started": 2, "holds": 3}
         main = GPU if wants.get(GPU) else CPU
-        found = [taker for taker in found if taker.how == "evicted" or taker.held.get(main)]
-        found.sort(key=lambda taker: (ranks[taker.how], -taker.held.get(main, 0), taker.workload))
-        return found[:limit]
+        first = nsmallest(limit, (
+            (_RANKS[_how(line, other, evicted)], -other.held.get(main, 0), other.key)
+            for other in picture.lines.values()
+            if other.key != key and (other.held.get(main) or other.key in evicted)
+        ))  # fmt: skip
+        gone = [_gone(whom, cause) for whom, cause in evicted.items() if whom not in picture.lines]
+        found = [_taker(line, picture.lines[other], wants, evicted) for *_, other in first]
+        return [*gone, *found][:limit]
 
     def waits(self, viewer: Viewer, limit: int) -> list[WaitLine]:
         """Give those that wait or waited longest for their start."""
@@ -202,15 +209,21 @@ def _own(workload: Workload) -> Iterable[StoryLine]:
             )
 
 
+_RANKS = {"evicted": 0, "overtook": 1, "started": 2, "holds": 3}
+
+
+def _how(line: WorkloadLine, other: WorkloadLine, evicted: dict[str, str]) -> str:
+    """Say how another workload had to do with the wait of one."""
+    if other.key in evicted:
+        return "evicted"
+    if other.started_at is not None and line.created_at and other.started_at > line.created_at:
+        return "overtook" if other.created_at > line.created_at else "started"
+    return "holds"
+
+
 def _taker(line: WorkloadLine, other: WorkloadLine, wants: Held, evicted: dict[str, str]) -> Taker:
     held = {name: amount for name, amount in other.held.items() if name in wants and amount}
-    if other.key in evicted:
-        how = "evicted"
-    elif other.started_at is not None and line.created_at and other.started_at > line.created_at:
-        how = "overtook" if other.created_at > line.created_at else "started"
-    else:
-        how = "holds"
-    return Taker(other.key, other.queue, how, other.created_at, other.started_at, None, held,
+    return Taker(other.key, other.queue, _how(line, other, evicted), other.created_at, other.started_at, None, held,
                  evicted.get(other.key, ""))  # fmt: skip
 
 
