@@ -302,6 +302,8 @@ class Aftermath:
         Who asks for several steps, one after the other, is looked at for some of them.
         """
         for asked in rivals:
+            if asked.workload.step is None or asked.workload.entry is None:  # served since it was asked for
+                continue
             with self.session.scenario():
                 if self._takes(asked, contender):
                     return asked
