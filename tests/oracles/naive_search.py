@@ -79,14 +79,12 @@ def cost(cluster, task):
 
 
 def verdict(cluster, fair, contender, cause, gone):
-    """Play a set through: whether it pays."""
+    """Play a set through: whether it pays. Without it the contender has no place, or its queue may hold no more."""
     played = Playing(cluster, gone)
     played.run()
     wanted = range(core(contender))
     if any((contender.key, i) not in played.places for i in wanted):
         return False
-    if gone and all(NOW in played.places[contender.key, i][2] for i in wanted):
-        return False  # it fits without them
     if any(played.places.get(t, (None,))[0] == node for t, (node, _) in played.left.items()):
         return False  # somebody wins his place back: a smaller set would do, or none
     names = {w.key: w for w in cluster.workloads}
