@@ -33,6 +33,9 @@ STALLED_SECONDS = 120.0
 
 FAILED_PAUSE = 1.0
 
+DROPS_SECONDS = 60.0
+"""So often at most the log says that events were not written."""
+
 
 class Service:
     """A replica of the scheduler."""
@@ -93,6 +96,7 @@ class Service:
         )
         self._stopped = threading.Event()
         self._without_usage = False
+        self._dropped, self._dropped_at = 0, -DROPS_SECONDS
         self._broken: list[str] = []
 
     def run(self, address: tuple[str, int], *, guards_metrics: bool = False) -> bool:
@@ -174,6 +178,7 @@ class Service:
             self._record(self.drain, cycle)
         self.metrics.aside.set(self.loop.isolation.quarantine.count(cluster.now))
         self._tell_of_usage()
+        self._tell_of_drops()
         self._tell_of_watches()
         self._log(cycle.outcome, cycle)
         if cycle.external is not None:
@@ -215,6 +220,13 @@ class Service:
         if outcome.done or outcome.failures or outcome.skipped:
             self.log.info("cycle", done=len(outcome.done), refused=len(outcome.failures), skipped=len(outcome.skipped),
                           seconds=round(cycle.seconds, 4), deciding=round(cycle.deciding, 4))  # fmt: skip
+
+    def _tell_of_drops(self) -> None:
+        """Say, at most once a minute, that events were not written."""
+        dropped, now = self.cluster.events.dropped, time.monotonic()
+        if dropped > self._dropped and now - self._dropped_at >= DROPS_SECONDS:
+            self.log.warning("events were not written: too many, or refused", events=dropped - self._dropped)
+            self._dropped, self._dropped_at = dropped, now
 
     def _tell_of_usage(self) -> None:
         """Say once that a setting needs to know what is in use, and why that is not known."""
