@@ -23,7 +23,7 @@ from tenure.live.drain import HistoryDrain
 from tenure.model.problems import InvalidInputError
 
 PAUSES = (0.05,)
-TURNS = 100 if os.environ.get("TENURE_EXAMPLES") == "thorough" else 6
+TURNS = 100 if os.environ.get("TENURE_EXAMPLES") == "thorough" else 3
 
 
 def until(condition, what, seconds=30):
