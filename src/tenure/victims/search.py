@@ -389,14 +389,12 @@ class VictimSearch:
             level = self.subsets.usage(chosen, leaf)
             for _, subset in self.subsets.of(own, leaf):
                 if self.subsets.usage(subset, leaf) >= level:
+                    if any(p.spared for p in own):
+                        continue  # sets that spare fewer come later, whatever they use
                     break
                 candidate = [*outside, *subset]
-<<<<<<< HEAD
                 spares = sum(p.spared for p in candidate) <= sum(p.spared for p in chosen)
-                if not (spares and uses_lower(lower, level)) or not self.need.met(candidate):
-=======
-                if not self.need.met(candidate):
->>>>>>> origin/main
+                if not spares or not self.need.met(candidate):
                     continue
                 if not budget.spend():
                     return None

@@ -38,17 +38,10 @@ class PieceSubsets:
     def key(self, pieces: list[Piece], alone: int | None, follows: Sequence[int] = ()) -> Key:
         """Order sets, ``follows`` being the costs of what follows.
 
-<<<<<<< HEAD
-        Inside one queue (``alone``) the highest priority that is used comes before everything else but what is spared.
+        Inside one queue (``alone``) what is taken of which priority comes before everything else but what is spared.
         """
         key = key_of(self.settings, pieces, follows)
-        return key if alone is None else (key[0], max(priorities(pieces, alone), default=LEAST), *key[1:])
-=======
-        Inside one queue (``alone``) what is taken of which priority comes before everything else.
-        """
-        key = key_of(self.settings, pieces, follows)
-        return key if alone is None else (self.usage(pieces, alone), *key)
->>>>>>> origin/main
+        return key if alone is None else (key[0], self.usage(pieces, alone), *key[1:])
 
     def of(self, pieces: list[Piece], alone: int | None) -> Iterator[tuple[Key, list[Piece]]]:
         """Give all subsets in their order."""
