@@ -90,7 +90,7 @@ def cluster_then(store: HistoryStore, at: int) -> Cluster | None:
     if origin is None:
         return None
     cluster = cluster_of({**origin, "now": format_time(at)}, store.place)
-    return replace(cluster, workloads=tuple(_workload(stay) for _, stay in sorted(stays.items())))
+    return replace(cluster, workloads=tuple(workload_of(stay) for _, stay in sorted(stays.items())))
 
 
 def _origin(store: HistoryStore, connection: Connection, at: int) -> dict[str, Any] | None:
@@ -132,7 +132,8 @@ def _live(found: dict[str, Stay], record: HistoryRecord) -> None:
             stay.tasks[name] = node, tuple(devices)
 
 
-def _workload(stay: Stay) -> Workload:
+def workload_of(stay: Stay) -> Workload:
+    """Make the workload of a stay."""
     namespace, _, name = stay.key.partition("/")
     specs = [spec for number, *rest in stay.fields.get("specs", ()) for spec in [_spec(*rest)] * number]
     names = list(stay.tasks) + [made for i in range(len(specs)) if (made := f"{name}-{i}") not in stay.tasks]

@@ -31,8 +31,7 @@ class Piece:
     ``ran`` are those of its tasks that were not. ``amount`` is what it holds as queues count it, ``ran_amount`` what of
     it ran before this cycle. ``frees`` lists node and amounts by row of the node table. ``rank`` orders pieces of one
     queue, the best to take first; its first item is the workload's priority. ``floor`` comes before the key of every
-    set that holds it. ``spared``: how many of its tasks asked to be spared. ``bill`` is what its
-    cost depends on.
+    set that holds it. ``spared``: how many of its tasks asked to be spared. ``bill`` is what its cost depends on.
     """
 
     workload: WorkloadState
@@ -173,9 +172,9 @@ def _piece(
     age = _age(workload)
     rank = _rank(session, workload, tasks, price, age, whole=whole, ran=len(ran))
     level = session.queues.queues[workload.leaf].priority
-    asked = count_spared(session, ran) if workload.sparing else 0
     amount = held(session, tasks)
     ran_amount = amount if len(ran) == len(tasks) or not ran else held(session, ran)
+    asked = count_spared(session, ran) if workload.sparing else 0
     floor = _floor(session, level, rank, asked)
     if is_fresh:
         floor = (0, -(1 << 40), 0 if session.settings.victims == "cost" else ())

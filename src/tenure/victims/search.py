@@ -389,12 +389,13 @@ class VictimSearch:
             level = self.subsets.usage(chosen, leaf)
             for _, subset in self.subsets.of(own, leaf):
                 if self.subsets.usage(subset, leaf) >= level:
-                    if any(p.spared for p in own):
-                        continue  # sets that spare fewer come later, whatever they use
+                    if any(p.spared for p in own):  # else they come by what is used of which priority
+                        continue
                     break
                 candidate = [*outside, *subset]
-                spares = sum(p.spared for p in candidate) <= sum(p.spared for p in chosen)
-                if not spares or not self.need.met(candidate):
+                if sum(p.spared for p in candidate) > sum(p.spared for p in chosen):
+                    break
+                if not self.need.met(candidate):
                     continue
                 if not budget.spend():
                     return None

@@ -110,6 +110,8 @@ class PodReader:
         if known is not None and (seal is None or not seal.is_bound):
             seal = known
         kept = self._kept(pod, owner, annotations)
+        if kept == MIRROR:  # it stands for itself, whatever group it names
+            group = "Pod", meta.name
         task = self._task(pod, phase, asked.spec, said, scheduled, seal)
         return PodRecord(
             namespace=intern(meta.namespace),
