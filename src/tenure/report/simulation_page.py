@@ -24,7 +24,7 @@ from tenure.report.figure import figure
 from tenure.report.gantt import caption, gantt
 from tenure.report.page import Cell, Tile, details, html_table, listed, page, section, tiles
 from tenure.report.series import Floats, SimulationSeries
-from tenure.report.words import NOTHING, count, duration, number, percent, resource_label
+from tenure.report.words import NOTHING, count, duration, number, percent, resource_hours, resource_label
 from tenure.simulator.checks.findings import Violations
 from tenure.simulator.metrics import TAU_S, slowdowns
 from tenure.simulator.outcomes import FINISHED, Outcomes
@@ -171,7 +171,7 @@ def _evictions(history: SimulationSeries, summary: dict[str, Any]) -> str:
     series = history.evictions()
     if series is None:
         return ""
-    lost = ", ".join(f"{value:,.0f} {resource_label(name)}-seconds" for name, value in summary["lost"].items() if value)
+    lost = ", ".join(resource_hours(name, value) for name, value in summary["lost"].items() if value)
     told = f"Evicted tasks by cause. Lost to them: {lost or 'nothing'}."
     return section("Evictions", told, figure(evictions_plot(series)), name="evictions")
 
@@ -181,7 +181,9 @@ def _violations(violations: Violations) -> str:
     if not violations.total:
         told = (
             "None. A checker that shares no code with the scheduler went through all that happened: no node, device or "
-            "queue over its limit, no gang running below its core, no eviction without a beneficiary that then ran."
+            "queue over its limit, no gang running below its core, no eviction without a beneficiary that then ran for "
+            "some time, nothing bound and evicted in one plan, no victim back in its place on an unchanged cluster; "
+            "and every job ended once, waits, or was dropped with a reason."
         )
         return section(title, told, name="violations")
     told = ", ".join(f"{kind}: {number:,}" for kind, number in violations.by_kind.items())

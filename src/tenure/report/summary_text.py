@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tenure.report.tables import TableColumn, Terminal, table
-from tenure.report.words import NOTHING, duration, number, percent, resource_label, seconds
+from tenure.report.words import NOTHING, duration, number, percent, resource_hours, resource_label, seconds
 
 MAX_QUEUES = 24
 """Queues that are listed; the rest is summed up in a line."""
@@ -79,11 +79,11 @@ def _resources(summary: dict[str, Any], where: Terminal) -> str:
             percent(summary["utilization"][name], 2),
             percent(summary["goodput"].get(name), 2),
             percent(held.get(name), 2),
-            number(float(summary["lost"].get(name, 0.0)), 0),
+            resource_hours(name, float(summary["lost"].get(name, 0.0))),
         )
         for name in names
     ]
-    headings = ("resource", "utilization", "goodput", "held at the end", "lost (resource-seconds)")
+    headings = ("resource", "utilization", "goodput", "held at the end", "lost to evictions")
     columns = [TableColumn(heading, right=index > 0) for index, heading in enumerate(headings)]
     return table(columns, rows, where) if rows else ""
 

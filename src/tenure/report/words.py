@@ -13,6 +13,9 @@ NOTHING = "—"
 SECOND: Final = 1_000_000
 """µs."""
 
+HOUR: Final = 3600
+"""Seconds."""
+
 MILLI_GPU: Final = "milliGpu"
 """What JSON calls parts of GPUs."""
 
@@ -91,6 +94,15 @@ def bare_amount(resource: str, value: float, *, milli_gpu: bool = False) -> str:
     if resource == MEMORY:
         return byte_size(value)
     return amount(resource, value, milli_gpu=milli_gpu).split(_NO_BREAK)[0]
+
+
+def resource_hours(resource: str, resource_seconds: float) -> str:
+    """Write resource-seconds as they stand in a summary for people: ``13.5 GPU-hours``, ``2 core-hours``."""
+    if resource == MEMORY:
+        return f"{byte_size(resource_seconds / HOUR)}-hours"
+    name = {CPU: "core", GPU: "GPU"}.get(resource, resource)
+    hours = resource_seconds / HOUR
+    return f"{hours:,.1f}{_NO_BREAK}{name}-hours" if hours >= 0.1 else f"{_plain(hours)}{_NO_BREAK}{name}-hours"  # noqa: PLR2004
 
 
 def byte_size(value: float) -> str:

@@ -389,7 +389,9 @@ class VictimSearch:
             level = self.subsets.usage(chosen, leaf)
             for _, subset in self.subsets.of(own, leaf):
                 if self.subsets.usage(subset, leaf) >= level:
-                    continue
+                    if any(p.spared for p in own):  # else they come by what is used of which priority
+                        continue
+                    break
                 candidate = [*outside, *subset]
                 if sum(p.spared for p in candidate) > sum(p.spared for p in chosen):
                     break

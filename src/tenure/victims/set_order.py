@@ -2,10 +2,9 @@
 
 In this order: fewer tasks that asked to be spared; queues of lower priority (of a set, its highest leaf's); cost, or
 age where the settings say so; cores of workloads; tasks; younger first, by start, creation and place among the tasks;
-name. Apart from that, a set is
-refused where another one pays that differs from it inside one queue only, spares no fewer, and uses lower priorities
-there: of the highest priority of either less is taken, in weighted resources, or as much and less of the next, and so
-on.
+name. Apart from that, a set is refused where another one pays that differs from it inside one queue only, spares no
+fewer, and uses lower priorities there: of the highest priority of either less is taken, in weighted resources, or as
+much and less of the next, and so on.
 """
 
 from __future__ import annotations
