@@ -27,6 +27,7 @@ from tenure.clusters.kubernetes.read.workloads import (
     make,
     salvaged,
     unreadable,
+    without_resources,
     without_waiting,
 )
 from tenure.clusters.kubernetes.read.yunikorn import YuniKorn
@@ -80,6 +81,7 @@ class Observed:
     promises: NominationUpdates = field(default_factory=NominationUpdates)
     wake: int | None = None
     left_out: tuple[LeftOut, ...] = ()
+    announced: tuple[eviction_log.EvictionEntry, ...] = ()
 
     @property
     def identities(self) -> dict[tuple[str, int], str]:
@@ -155,6 +157,7 @@ class Observer:
             promises,
             self._settling.wake(now),
             tuple(self._left_out),
+            tuple(announced),
         )
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
@@ -369,7 +372,26 @@ class Observer:
             found = [self._mended(made, wrong[n]) if n in wrong else made for n, made in enumerate(found)]
             still = self._wrong(found, nodes)
             found = [held(made, still[n].message) if n in still else made for n, made in enumerate(found)]
+        found = self._without_unknown_resources(found, nodes)
         return [made for made in found if any(t.phase is not Phase.FAILED for t in made.workload.tasks)]
+
+    def _without_unknown_resources(
+        self, found: list[ObservedWorkload], nodes: tuple[Node, ...]
+    ) -> list[ObservedWorkload]:
+        """Bound how many resources that nobody has are asked for in a namespace: each costs a row of every table."""
+        known = {name for node in nodes for name in node.allocatable}
+        known |= {name for queue in self._queues for name in (*queue.guaranteed, *queue.max)}
+        heard: dict[str, set[str]] = {}
+        kept = []
+        for made in found:
+            unheard = {n for t in made.workload.tasks for n, _ in t.spec.requests if n not in known}
+            if unheard:
+                names = heard.setdefault(made.workload.namespace, set())
+                names.update(sorted(unheard - names)[: max(0, MOST_UNKNOWN - len(names))])
+                if not unheard <= names:
+                    made = without_resources(made, unheard - names)  # noqa: PLW2901
+            kept.append(made)
+        return kept
 
     def _wrong(self, found: list[ObservedWorkload], nodes: tuple[Node, ...]) -> dict[int, ClusterFinding]:
         """Give by number what is wrong with workloads; of several things the first."""
@@ -523,6 +545,9 @@ class _Retries:
         """One could be made, or is gone."""
         self._until.pop(group, None)
 
+
+MOST_UNKNOWN = 16
+"""Resources that no node and no queue has, of which each namespace may ask for so many."""
 
 _MOST_BUDGETS = 100
 _FIRST_PAUSE = 1_000_000

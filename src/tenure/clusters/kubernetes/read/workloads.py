@@ -14,7 +14,7 @@ from tenure.clusters.kubernetes.cache.pod_records import BARE, DAEMON, MIRROR, O
 from tenure.clusters.kubernetes.read.groups import NOTHING_SAID, GroupDeclaration
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.resources import GPU
-from tenure.model.workload import Checkpoint, Phase, Task, TaskSpec, Workload
+from tenure.model.workload import NEVER, Checkpoint, Phase, Task, TaskSpec, Workload
 
 HELD = "tenure-held"
 """Scheduler of pods that are Tenure's and must not be touched: they hold room and belong to no queue."""
@@ -98,6 +98,8 @@ def make(
         values["min_member"] = _min_member(kind, about, pods, problems, settled=settled)
     if any(_says_no(classes.get(p.priority_class)) for p in pods):
         values.setdefault("allow_preemption", False)
+    if any(p.evicts_never or _evicts_never(classes.get(p.priority_class)) for p in pods):
+        values["preemption_policy"] = NEVER
     made = Workload(
         **{**values, "checkpoint": _checkpoint(values.get("checkpoint"), annotations, pods, now, problems)},
         name=name,
@@ -114,6 +116,22 @@ def make(
         annotations={k: v for k, v in annotations.items() if "/" in k and k not in keys.WRITTEN},
     )
     return ObservedWorkload(_with_succeeded(made, about), tuple(pods), tuple(problems))
+
+
+def without_resources(made: ObservedWorkload, names: Collection[str]) -> ObservedWorkload:
+    """Give a workload whose tasks ask for some resources no longer, and are not placed for having asked for them."""
+    tasks = tuple(
+        replace(task, spec=_without(task.spec, names)) if any(n in names for n, _ in task.spec.requests) else task
+        for task in made.workload.tasks
+    )
+    return replace(made, workload=replace(made.workload, tasks=tasks))
+
+
+def _without(spec: TaskSpec, names: Collection[str]) -> TaskSpec:
+    asked = [name for name, _ in spec.requests if name in names]
+    kept = tuple((name, amount) for name, amount in spec.requests if name not in names)
+    told = f"{asked[0]}, one of {len(asked)} resources that no node has"
+    return replace(spec, requests=kept, unsupported=(*spec.unsupported, told))
 
 
 def without_waiting(made: ObservedWorkload) -> ObservedWorkload:
@@ -279,6 +297,10 @@ def _min_member(
         going = (Phase.TERMINATING, Phase.FAILED)
         return max(1, sum(p.task.phase not in going for p in pods)) if owned else None
     return 1
+
+
+def _evicts_never(priority_class: Any) -> bool:
+    return priority_class is not None and priority_class.preemption_policy == NEVER
 
 
 def _says_no(priority_class: Any) -> bool:
