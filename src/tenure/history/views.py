@@ -135,7 +135,7 @@ def live_on(found: dict[str, Stay], record: HistoryRecord) -> None:
 
 
 def workload_of(stay: Stay) -> Workload:
-    """Make a workload of what is known of one that is there."""
+    """Make the workload of a stay."""
     namespace, _, name = stay.key.partition("/")
     specs = [spec for number, *rest in stay.fields.get("specs", ()) for spec in [_spec(*rest)] * number]
     names = list(stay.tasks) + [made for i in range(len(specs)) if (made := f"{name}-{i}") not in stay.tasks]

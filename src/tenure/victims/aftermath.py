@@ -31,6 +31,7 @@ from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadSta
 from tenure.fairness.current import CurrentShares
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
+from tenure.shields.delay import evicts_never
 from tenure.victims.dry_run import AcceptedSet, FollowUp
 from tenure.victims.preemption_pass import MakeRules, PreemptionPass
 from tenure.victims.rules import CauseRules
@@ -108,10 +109,9 @@ class Aftermath:
             return None
         with self._ahead():
             self._settle(result, everything=growing)
-            if growing:
+            if at_risk:
                 rivals = list(islice(self._rivals(contender, victims, got, result, causes, shares), MOST_ASKED))
-            if later:
-                helped = list(self._may_be_helped(victims, causes, shares))
+            helped = list(self._may_be_helped(victims, causes, shares))
             taker = self._taker(contender, rivals)
             if taker is None:
                 result.follow_ups = tuple(self._found(helped))
@@ -195,7 +195,7 @@ class Aftermath:
     ) -> Iterator[Asked]:
         """Give victims that wait, with each cause that could do something for them by a cheap look."""
         for victim in victims:
-            if victim.step is None or victim.entry is None:
+            if victim.step is None or victim.entry is None or evicts_never(victim):
                 continue
             for cause, make in causes.items():
                 if self._could(cause, victim):
@@ -266,6 +266,8 @@ class Aftermath:
             for entry in entries[:MOST_LOOKED_AT]:
                 rival: WorkloadState = entry[-1]
                 if rival.entry is not entry or rival is contender or rival in victims or rival.step is None:
+                    continue
+                if evicts_never(rival):
                     continue
                 if not may(rival):
                     continue
@@ -343,8 +345,9 @@ class Aftermath:
         without_effect: set[object] = set()
         searched = 0
         for victim, causes in by_victim.items():
-            if victim.step is None or victim.entry is None or searched == MOST_HELPED:
-                continue
+            if searched == MOST_HELPED:
+                break
+            assert victim.step is not None
             kind = victim.leaf, victim.priority, victim.step.kind, id(victim.step.shape or victim)
             if kind in without_effect:
                 continue
