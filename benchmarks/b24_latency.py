@@ -1,11 +1,11 @@
-"""B18: how long pods that arrive one by one wait for their binding on a cluster that is in use, beside kube-scheduler.
+"""B24: how long pods that arrive one by one wait for their binding on a cluster that is in use, beside kube-scheduler.
 
 Pods run on 1,000 simulated nodes of a real control plane; others are created at a steady rate, come what may.
 What is measured is from the request that creates a pod to the moment at which a watch shows it bound. Both schedulers
 meet the same API server and the same nodes, one after the other. Wanted: median and p99 not above kube-scheduler's in
 the same run by more than half. Needs what ``make controlplane`` builds.
 
-    python benchmarks/b18_latency.py [--nodes 1000] [--running 5000] [--rate 20 100] [--seconds 20] [--terms 0]
+    python benchmarks/b24_latency.py [--nodes 1000] [--running 5000] [--rate 20 100] [--seconds 20] [--terms 0]
 
 ``--terms N``: 500 of the pods that run have so many anti-affinity terms each, as a tenant's might.
 """
