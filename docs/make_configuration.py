@@ -47,6 +47,8 @@ ON_PODS: Final = {
     "tenure.dev/eviction-ack": "written by the workload: it has seen the notice and may be evicted now",
     "yunikorn.apache.org/allow-preemption": "`false`, on the pod or its PriorityClass: it is evicted last",
     "tenure.dev/drain": "`true`, on a node: the rescheduler empties it",
+    "tenure.dev/tenant": "`true`, on a namespace: its PodDisruptionBudgets have to allow an eviction at some time",
+    "tenure.dev/reads-metrics": "`true`, on a namespace: metrics may be read from there",
 }
 """What users write, and means something to Tenure."""
 
@@ -58,6 +60,7 @@ WRITTEN: Final = {
     "tenure.dev/nomination": "since when, and for which GPUs, the node in `nominatedNodeName` is promised to it",
     "tenure.dev/eviction": "why it was evicted, for whom, and what that costs",
     "tenure.dev/eviction-notice": "that it will be evicted: deadline, cause, and for whom",
+    "tenure.dev/scheduled": "condition of a pod's status: what was decided about it, as it is believed",
     "tenure.dev/pause": "on the Lease of a pool: until when evictions are paused, and why",
     "tenure.dev/eviction-log": "label of the ConfigMaps that hold the log of evictions",
     "tenure.dev/hole": "taint of a node that is kept free for a pod of another scheduler, and that pod's toleration",

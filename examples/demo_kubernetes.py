@@ -1,4 +1,4 @@
-"""Tenure on a real Kubernetes, live in the terminal: a minimum runtime, a requeue, and room made by a move.
+"""Tenure on a real Kubernetes, live in the terminal: a minimum runtime, a requeue, a move, and a tenant who tries.
 
 A control plane is started on loopback (API server, etcd, controllers; KWOK plays two nodes of 8 GPUs each), Tenure is
 installed by the manifests that it prints, and runs with the rights of its service account and no others.
@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from demo_view import GPU, View
 from tools.controlplane.build import NoGoError
+from tools.controlplane.client import ApiError
 from tools.controlplane.plane import ControlPlane
 from tools.controlplane.process import wait_for
 
@@ -28,13 +29,13 @@ Pods = list[dict[str, Any]]
 
 
 def main() -> int:
-    """Run the three scenes; each says whether what it announced has happened."""
+    """Run the four scenes; each says whether what it announced has happened."""
     folder = Path(tempfile.mkdtemp(prefix="tenure-demo-"))
     print("Starting a control plane, and installing Tenure on it …", flush=True)
     try:
         with ControlPlane(folder) as plane, _installed(plane, folder) as scheduler:
             view = View(plane.client(), TEAM, goes_on=lambda: scheduler.poll() is None)
-            scenes: tuple[Callable[[ControlPlane, View], bool], ...] = (minimum_runtime, requeue, made_room)
+            scenes: tuple[Callable[[ControlPlane, View], bool], ...] = (minimum_runtime, requeue, made_room, tenant)
             for scene in scenes:
                 if not scene(plane, view):
                     last = (folder / "tenure.log").read_text().splitlines()[-5:]
@@ -113,6 +114,75 @@ def made_room(plane: ControlPlane, view: View) -> bool:
     happened = view.watch(_runs("whole-node", "notebook-1", "notebook-2"), 90)
     view.linger(2)
     return happened
+
+
+def tenant(plane: ControlPlane, view: View) -> bool:
+    """Somebody with the rights of one namespace tries to keep what is another's; the owner gets it all the same."""
+    view.title(
+        "4. A tenant who tries",
+        "vision runs on all 16 GPUs, of which research is guaranteed 16. Its owner may write pods, Jobs and PodGroups",
+        "of one namespace, and tries to keep them: on what runs, and with new objects.",
+    )
+    plane.apply(_queue("research", guaranteed={GPU: 16}, namespaceSelector={"matchLabels": {"research": "true"}}))
+    plane.apply(
+        _queue("vision"), _job("vision-a", "vision", pods=2, gpus=4), _job("vision-b", "vision", pods=2, gpus=4)
+    )
+    if not view.watch(_runs("vision-a", "vision-b"), 30):
+        return False
+    plane.kubectl("-n", TEAM, "create", "serviceaccount", "tenant")
+    plane.kubectl(
+        "-n", TEAM, "create", "rolebinding", "tenant", "--clusterrole=edit", f"--serviceaccount={TEAM}:tenant"
+    )
+    client = plane.client(plane.token_of("tenant", TEAM))
+    pods = f"/api/v1/namespaces/{TEAM}/pods"
+    victim = f"{pods}/{client.get(pods)['items'][0]['metadata']['name']}"
+    print()
+    refused = 0
+    for what, change in _FORGERIES.items():
+        refused += _tries(what, lambda: client.patch(victim, {"metadata": change}))  # noqa: B023
+    intruder = _job("intruder", "research", gpus=1)["spec"]["template"]
+    intruder["metadata"]["name"] = "intruder"
+    refused += _tries("a pod in research's queue", lambda: client.create(pods, intruder))
+    deep = _job("deep", "vision", gpus=1)["spec"]["template"]
+    deep["metadata"] |= {
+        "name": "deep",
+        "annotations": {"tenure.dev/min-member": "9" * 5000, "pod-group-name": "[" * 100_000},
+    }
+    _tries("numbers and text without end", lambda: client.create(pods, deep))
+    view.linger(2)
+    print("\n  Now research wants what it is guaranteed:\n")
+    plane.kubectl("label", "namespace", TEAM, "research=true")
+    plane.apply(_job("training", "research", pods=4, gpus=4))
+    happened = view.watch(_runs("training"), 60)
+    view.linger(2)
+    if happened:
+        print(
+            f"\n  {refused} tries were refused as they were made, and the rest was not believed: research has its GPUs."
+        )
+    return happened and refused > len(_FORGERIES)
+
+
+def _tries(what: str, act: Callable[[], object]) -> int:
+    """Let the tenant try something, and show the answer; 1 where it was refused."""
+    try:
+        act()
+    except ApiError as error:
+        said = str(error).partition("denied request: ")[2] or str(error)
+        print(f"  {what:32} refused: {said.strip()[:84]}")
+        return 1
+    print(f"  {what:32} taken, and not believed")
+    return 0
+
+
+_FORGERIES: dict[str, dict[str, Any]] = {
+    "another queue": {"labels": {"tenure.dev/queue": "research"}},
+    "not preemptible": {"annotations": {"tenure.dev/preemptible": "false"}},
+    "a start that moves on": {"annotations": {"tenure.dev/last-start-timestamp": "2999-01-01T00:00:00Z"}},
+    "an eviction notice of its own": {
+        "annotations": {"tenure.dev/eviction-notice": '{"deadline": "2999-01-01T00:00:00Z"}'}
+    },
+    "devices that are not there": {"annotations": {"tenure.dev/devices": "17,99"}},
+}
 
 
 @contextmanager

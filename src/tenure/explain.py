@@ -22,7 +22,7 @@ PLACED = (Phase.BOUND, Phase.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What is told of a workload: a headline, obstacles, what would help, and what happened to it lately."""
+    """The story of a workload: a headline, obstacles, what would help, and what happened to it lately."""
 
     workload: str
     state: str

@@ -40,12 +40,12 @@ class QueueView:
 
 @dataclass(slots=True)
 class PlayThrough:
-    """What came out of playing cycles: all steps, and the state after the last one.
+    """The outcome of playing cycles: all steps, and the state after the last one.
 
     ``follow_ups`` are those of each cycle's plan, with the number of the cycle. ``events`` has, for each event, the
-    cycle in which it was first said. ``external`` is the plan of the last cycle for the pods of `rescheduler.schedulers`,
-    which other schedulers bind: what of them is moved, and why the rest waits. It is not carried out in ``after``; its
-    own ``after`` has both plans carried out.
+    cycle in which it was first said. ``external`` is the plan of the last cycle for the pods of
+    `rescheduler.schedulers`, which other schedulers bind: what of them is moved, and why the rest waits. It is not
+    carried out in ``after``; its own ``after`` has both plans carried out.
     """
 
     before: Cluster
@@ -67,10 +67,11 @@ class PlayThrough:
     external: PlayThrough | None = None
 
 
-def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrough:
+def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND, about: str | None = None) -> PlayThrough:
     """Play ``cycles`` cycles, ``every`` µs apart. ``before`` and ``after`` are the cluster at both ends.
 
-    Each cycle decides on what the one before it left in the cluster, and on nothing else.
+    Each cycle decides on what the one before it left in the cluster, and on nothing else. ``about``: the workload
+    (namespace/name) that is asked about; if it waits, no moves are sought for others.
     """
     embedded, quotas = EmbeddedCluster(cluster), QuotaHistory()
     result = PlayThrough(before=cluster, after=cluster)
@@ -83,7 +84,7 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrou
             embedded.advance(cluster.now + number * every)
         seen = embedded.observe()
         session = session_of(seen)
-        scheduler = Scheduler(session, recorded)
+        scheduler = Scheduler(session, recorded, about)
         scheduler.cycles = number
         plan = scheduler.cycle(seen.now)
         result.steps += plan.steps

@@ -130,12 +130,25 @@ def test_what_consolidation_moves_stands_among_the_moves_as_well():
     assert move["certificate"]["cost"] == pytest.approx(evicted["cost"], abs=1)
 
 
-def test_nothing_moves_where_a_cheaper_victim_may_be_taken():
+def cheaper_victim_beside_a_move():
+    """A workload of one minute on a node of its own, and two of ten hours of which one could move."""
     running = [runs("x", "a", ["n0"], gpus=2, minutes=600), runs("y", "a", ["n1"], gpus=2, minutes=600),
                runs("z", "a", ["n2"], gpus=4, minutes=1)]  # fmt: skip
-    state = cluster([queue("a")], [*running, waits("contender", "a", gpus=4, priority=5)], nodes=3)
-    found = play(state)
+    return cluster([queue("a")], [*running, waits("contender", "a", gpus=4, priority=5)], nodes=3)
+
+
+def test_nothing_moves_where_a_cheaper_victim_may_be_taken():
+    state = cheaper_victim_beside_a_move()
+    nodes = tuple(replace(n, labels={"name": n.name}) for n in state.nodes)
+    (z,) = (w for w in state.workloads if w.name == "z")
+    only = tuple(replace(t, spec=replace(t.spec, node_selector=(("name", "n2"),))) for t in z.tasks)
+    found = play(changed(replace(state, nodes=nodes), "z", tasks=only))
     assert [(s.workload, s.cause) for s in found.steps if s.action == "evict"] == [("default/z", "preempt")]
+
+
+def test_a_cheaper_victim_is_not_cheaper_where_the_same_move_would_follow_for_it():
+    found = play(cheaper_victim_beside_a_move(), cycles=5)
+    assert [(s.workload, s.cause) for s in found.steps if s.action == "evict"] == [("default/x", "consolidate")]
 
 
 def test_the_number_of_moved_workloads_is_bounded():

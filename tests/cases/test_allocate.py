@@ -1,9 +1,10 @@
 """Cluster files with what has to come out: each case's name is the sentence that it shows.
 
 Beside ``NAME.yaml`` stands ``NAME.expected.yaml``: ``steps`` as ``ACTION TASK NODE [DEVICES]``, ``pending`` with the
-codes of the reasons by workload, ``estimatedStart`` by workload where a case is about that, ``refused`` the shields
-that kept a victim, ``cycles`` and ``every``. ``without`` is the difference to a file in which one rule is taken away,
-entries of lists by name, null for nothing; ``evicted`` are the tasks that go then: so this rule alone kept them.
+codes of the reasons by workload, ``estimatedStart`` by workload where a case is about that, ``moves`` the certificates
+where one is about those, ``refused`` the shields that kept a victim, ``cycles`` and ``every``. ``without`` is the
+difference to a file in which one rule is taken away, entries of lists by name, null for nothing; ``evicted`` are the
+tasks that go then: so this rule alone kept them.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ def test_case(path):
     assert [written(step) for step in played.steps] == expected.get("steps", [])
     assert {short(p.workload): [r.code for r in p.reasons] for p in played.pending} == expected.get("pending", {})
     assert sorted({r.shield for r in played.refused}) == expected.get("refused", [])
+    if "moves" in expected:
+        assert [{"cost": m.cost, "lowerBound": m.lower_bound} for m in played.moves] == expected["moves"]
     starts = {short(p.workload): p.estimated_start for p in played.pending}
     for name, time in expected.get("estimatedStart", {}).items():
         assert (starts[name] and format_time(starts[name])) == time

@@ -53,7 +53,8 @@ def test_every_label_and_annotation_is_listed():
 def test_every_event_and_metric_is_listed():
     """Each event and metric is on this page, or on that about what a plan tells of itself."""
     external = (ROOT / "docs" / "metrics-and-events.md").read_text(encoding="utf-8")
-    text = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
+    files = [path for path in SOURCE.rglob("*.py") if "history" not in path.parts]  # its tables have such names as well
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
     found = set(re.findall(r'"(tenure_[a-z_]+)"', text)) | set(METRICS)
     page = MADE.generate() + external
     assert [name for name in sorted(found | ALL_EVENTS) if f"`{name}`" not in page] == []

@@ -7,6 +7,7 @@ import msgspec
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
 from tenure.clusters.kubernetes.read.observe import Observer
+from tenure.clusters.kubernetes.seals import Seal, condition_of
 
 NOW = 1_795_168_800_000_000
 """2026-11-20T10:00:00Z"""
@@ -35,9 +36,17 @@ def pod(name, *, labels=None, annotations=None, owner=None, node=None, phase=Non
     return decoded({"metadata": meta, "spec": body, "status": status}, api.ApiPod)
 
 
+def sealed(*conditions, **fields):
+    """Give the conditions of a pod with what the scheduler recorded on it."""
+    return {"conditions": [condition_of(Seal(**fields), NOW), *conditions]}
+
+
 def node(name, cpu="8", **amounts):
     """Give a node that is ready."""
-    status = {"allocatable": {"cpu": cpu, **amounts}, "conditions": [{"type": "Ready", "status": "True"}]}
+    status = {
+        "allocatable": {"cpu": cpu, "pods": "110", **amounts},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
     return decoded({"metadata": {"name": name}, "status": status}, api.ApiNode)
 
 

@@ -6,7 +6,6 @@ replacements. So what happens when is up to the test.
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from dataclasses import replace
@@ -15,6 +14,8 @@ from tools.controlplane.client import ApiError
 
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.read import eviction_log
+from tenure.clusters.kubernetes.seals import NominationNote, Seal, condition_of
+from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.duration import format_time
 from tenure.model.queue import Queue
 from tenure.model.records import fields_of, record_of, write_field
@@ -150,12 +151,6 @@ class Stage:
         annotations = {**task.annotations, keys.TASK_ORDER: str(ordered)}
         if task.role:
             annotations[keys.ROLE] = task.role
-        if workload.stale_since is not None and task.phase in PLACED:
-            annotations[keys.STALE_SINCE] = format_time(workload.stale_since)
-        if task.nominated is not None:
-            note = {"node": task.nominated.node, "devices": list(task.nominated.devices),
-                    "at": format_time(task.nominated.at)}  # fmt: skip
-            annotations[keys.NOMINATION] = json.dumps(note)
         annotations |= share_annotations(task.spec)
         labels = {**dict(task.spec.labels), keys.POD_GROUP: workload.name}
         if task.sub_group:
@@ -182,7 +177,11 @@ class Stage:
         """Let become of a pod what its task says."""
         path = f"/api/v1/namespaces/{workload.namespace}/pods/{task.name}"
         if task.nominated is not None:
-            self.client.patch(f"{path}/status", {"status": {"nominatedNodeName": task.nominated.node}})
+            promised = task.nominated
+            note = NominationNote(promised.node, format_time(promised.at), promised.devices)
+            known = [condition_of(Seal(nomination=note), workload.created_at)]
+            status = {"nominatedNodeName": promised.node, "conditions": known}
+            self.client.patch(f"{path}/status", {"status": status}, "strategic")
         if task.phase in PLACED:
             annotations = {}
             if workload.started_at is not None:
@@ -191,6 +190,8 @@ class Stage:
                 annotations[keys.DEVICES] = ",".join(map(str, task.devices))
             meta = {"name": task.name, "annotations": annotations}
             self.client.create(f"{path}/binding", {"metadata": meta, "target": {"kind": "Node", "name": task.node}})
+            conditions = [condition_of(sealed_as(workload, task), workload.created_at)]
+            self.client.patch(f"{path}/status", {"status": {"conditions": conditions}}, "strategic")
         if task.phase in (Phase.RUNNING, Phase.TERMINATING):
             self.run(workload.namespace, task.name)
         if task.phase in (Phase.SUCCEEDED, Phase.FAILED):
@@ -274,6 +275,17 @@ class Stage:
                     self.client.delete(path, {"gracePeriodSeconds": 0})
                     back = replace(task, phase=Phase.PENDING, node=None, devices=(), nominated=None)
                     self.add_pod(workload, number, back)
+
+
+def sealed_as(workload, task):
+    """Give what the scheduler would have recorded on a pod when it bound it."""
+    return Seal(
+        queue=workload.queue or DEFAULT_QUEUE,
+        started="" if workload.started_at is None else format_time(workload.started_at),
+        devices=task.devices,
+        fixed=not workload.is_preemptible,
+        stale="" if workload.stale_since is None else format_time(workload.stale_since),
+    )
 
 
 def share_annotations(spec):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 
+from tests.kubernetes.hostile import LiveTenant
 from tests.kubernetes.invariants import History
 from tests.kubernetes.running import JOBS, PODS, SETS, TENURE, bound, clear, gang, job, pods_of, queue
 from tests.kubernetes.stage import wait_until
@@ -42,6 +44,7 @@ class Teams:
         client.create(f"{TENURE}/queues", queue("shared", expectedRuntime="1s"))
         client.create(f"{TENURE}/queues", queue("metered", max={TOKEN: 2}, quotaPreemptionDelay="3s"))
         self.rounds = 0
+        self.tenant = LiveTenant(plane).start() if os.environ.get("TENURE_TENANT") == "hostile" else None
 
     def ask(self):
         """Let those who hold everything ask for it."""
@@ -92,6 +95,9 @@ class Teams:
 
     def end(self):
         """Wait until the same runs as ever, when nobody asks for more."""
+        if self.tenant is not None:
+            self.tenant.stop()
+            assert self.tenant.written, "the hostile tenant never wrote anything"
         self.everything_runs()
         wait_until(lambda: sum(bound(self.client, n) for n in ("turn-1", "turn-2")) == 1, "nobody has the turn", 60)
 
@@ -116,5 +122,6 @@ class Teams:
             for event in self.plane.audit("system:serviceaccount:tenure-system:tenure")
             if event["requestReceivedTimestamp"] > self.since
             and event.get("objectRef", {}).get("subresource") == "eviction"
+            and event["objectRef"]["namespace"] == "default"
             and event["responseStatus"]["code"] == CREATED
         }

@@ -10,7 +10,7 @@ from tools.controlplane.plane import ControlPlane, Options
 from tools.controlplane.process import wait_for
 
 from tenure.cli.scheduler import scheduler
-from tenure.clusters.kubernetes.install.rbac import OWN_NAMESPACE_RIGHTS, Role, granted
+from tenure.clusters.kubernetes.install.rbac import Role, granted, own_namespace_rights
 from tenure.model.load import load_file
 from tenure.model.settings import Settings
 
@@ -125,16 +125,34 @@ def test_the_namespace_refuses_pods_that_are_not_restricted(plane):
 def test_the_account_may_do_what_is_listed_and_nothing_else(plane, role):
     """The service account may do what the table of rights lists for the installation, and no other verb on it."""
     plane.kubectl("apply", "-f", "-", given=printed(*OPTIONS[role]))
+    plane.kubectl("-n", "tenure-system", "delete", "role", "tenure-gpu", "--ignore-not-found")  # of another pool
     rights = set(granted(role))
-    namespaced = {(right.group, resource) for right in OWN_NAMESPACE_RIGHTS for resource in right.resources}
+    own = [
+        (r.group, resource, verb, r.names)
+        for r in own_namespace_rights("default")
+        for resource in r.resources
+        for verb in r.verbs
+    ]
+    namespaced = {(group, resource) for group, resource, _, _ in own}
+    named = {(group, resource, verb): names[-1] for group, resource, verb, names in own if names}
     client = plane.client(plane.token_of("tenure", "tenure-system"))
     allowed = {
         (group, resource, verb)
         for group, resource in {(group, resource) for known in Role for group, resource, _ in granted(known)}
         for verb in ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
-        if may(client, group, resource, verb, "tenure-system" if (group, resource) in namespaced else None)
+        if may(
+            client,
+            group,
+            resource,
+            verb,
+            "tenure-system" if (group, resource) in namespaced else None,
+            named.get((group, resource, verb), ""),
+        )
     }
     assert allowed == rights
+    for group, resource, verb in set(named) & rights:  # on its own objects, and on no other beside them
+        assert not may(client, group, resource, verb, "tenure-system", "another")
+        assert not may(client, group, resource, verb, "tenure-system")
     for other in (
         ("", "secrets", "list"),
         ("", "configmaps", "list"),
@@ -144,9 +162,12 @@ def test_the_account_may_do_what_is_listed_and_nothing_else(plane, role):
     assert not may(client, "coordination.k8s.io", "leases", "update", "kube-system")
 
 
-def may(client, group, resource, verb, namespace):
+def may(client, group, resource, verb, namespace, named=""):
     name, _, subresource = resource.partition("/")
-    attributes = {"group": group, "resource": name, "subresource": subresource, "verb": verb, "namespace": namespace}
+    attributes = {
+        "group": group, "resource": name, "subresource": subresource, "verb": verb, "namespace": namespace,
+        "name": named,
+    }  # fmt: skip
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",

@@ -14,6 +14,9 @@ from tests.kubernetes.running import Scheduler
 from tests.kubernetes.teams import WATCHED, Teams
 from tests.kubernetes.witness import Witness
 
+WRITES = 30 if os.environ.get("TENURE_TENANT") != "hostile" else 120
+"""Writes within which it is killed; beside a tenant who is told of what is wrong with its objects there are more."""
+
 KILLS = 200 if os.environ.get("TENURE_EXAMPLES") == "thorough" else 25
 
 
@@ -36,7 +39,7 @@ class Kubelet:
             self.ended.wait(0.05)
 
     def arm(self):
-        at = self.proxy.writes + self.chance.randint(1, 30)
+        at = self.proxy.writes + self.chance.randint(1, WRITES)
         when = self.chance.choice([self.proxy.before_write, self.proxy.after_write])
         when(at, self.kill)
 

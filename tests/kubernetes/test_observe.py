@@ -7,10 +7,11 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kubernetes.pods import NOW, node, observed, pod, thing, watching
+from tests.kubernetes.pods import NOW, node, observed, pod, sealed, thing, watching
 
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.read import eviction_log
+from tenure.clusters.kubernetes.seals import NominationNote
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Eviction
 from tenure.model.dump import dump_cluster
@@ -95,13 +96,13 @@ def test_a_pod_for_a_queue_that_is_not_there_waits_and_others_do_not():
     ]
 
 
-def test_a_running_pod_for_a_queue_that_is_not_there_holds_its_room():
-    """What runs and cannot be decided about is taken for another scheduler's."""
+def test_a_running_pod_for_a_queue_that_is_not_there_is_charged_and_evictable():
+    """What runs without a queue that is there is charged to the default queue, and nothing spares it."""
     found = observed(
         node("n"), pod("lost", labels={"tenure.dev/queue": "none"}, node="n"), queues=[thing("default", spec={})]
     )
     workload = by_name(found)["lost"]
-    assert workload.scheduler_name != "tenure"
+    assert (workload.scheduler_name, workload.queue, workload.preemptible) == ("tenure", "default", True)
     assert [t.node for t in workload.tasks] == ["n"]
 
 
@@ -138,7 +139,7 @@ def test_mirror_pods_daemons_and_other_schedulers_pods_are_never_victims():
     """Static pods and other schedulers' pods only hold room; a DaemonSet's pods are not preemptible."""
     found = observed(
         node("n"),
-        pod("static", node="n", annotations={keys.MIRROR: "x"}, owner=("Node", "n")),
+        pod("static", node="n", annotations={keys.MIRROR: "x"}, owner=("Node", "n"), schedulerName="default-scheduler"),
         pod("other", node="n", schedulerName="default-scheduler"),
         pod("daemon", node="n", owner=("DaemonSet", "d")),
     )
@@ -164,14 +165,17 @@ def test_the_oldest_checkpoint_of_a_gang_counts_and_one_that_lies_ahead_does_not
     assert by_name(observed(node("n"), *pods))["g"].checkpoint.last_at == NOW - 1_200_000_000
 
 
-def test_a_nomination_counts_where_note_and_status_agree():
-    """A promise is what the status names and the note is about; another scheduler's is none."""
-    note = json.dumps({"node": "n", "at": "2026-11-20T09:59:00Z", "devices": [1]})
-    ours = pod("a", annotations={keys.NOMINATION: note}, status={"nominatedNodeName": "n"})
-    moved = pod("b", annotations={keys.NOMINATION: note}, status={"nominatedNodeName": "m"})
-    seen = by_name(observed(node("n"), node("m"), ours, moved))
+def test_a_nomination_counts_where_record_and_status_agree():
+    """A promise is what the status names and the record is about; what a tenant says is none."""
+    note = NominationNote(node="n", at="2026-11-20T09:59:00Z", devices=(1,))
+    ours = pod("a", status={**sealed(nomination=note), "nominatedNodeName": "n"})
+    moved = pod("b", status={**sealed(nomination=note), "nominatedNodeName": "m"})
+    said = {keys.NOMINATION: json.dumps({"node": "n", "at": "2026-11-20T09:59:00Z"})}
+    forged = pod("c", annotations=said, status={"nominatedNodeName": "n"})
+    seen = by_name(observed(node("n", **{"nvidia.com/gpu": "2"}), node("m"), ours, moved, forged))
     assert (seen["a"].tasks[0].nominated.node, seen["a"].tasks[0].nominated.devices) == ("n", (1,))
     assert seen["b"].tasks[0].nominated is None
+    assert seen["c"].tasks[0].nominated is None
 
 
 def log(*entries):
@@ -212,7 +216,9 @@ def test_an_eviction_on_record_whose_pod_still_runs_is_under_notice():
 def test_a_cooldown_is_not_handed_to_another_job_of_the_same_name():
     """The record names the owner's identity: a new Job of an old name begins without a cooldown."""
     made = [thing("w", namespace="default", kind=api.Job, metadata={"uid": "another"}, spec={})]
-    found = observed(node("n"), pod("w-1", owner=("Job", "w"), node="n"), eviction_log=log(ENTRY), jobs=made)
+    new = pod("w-1", owner=("Job", "w"), node="n")
+    new.metadata.owner_references[0].uid = "another"
+    found = observed(node("n"), new, eviction_log=log(ENTRY), jobs=made)
     assert by_name(found)["w"].requeue_not_before is None
 
 
@@ -235,8 +241,8 @@ def test_a_moved_pod_is_stood_in_for_until_its_replacement_is_there():
 
 def test_a_promise_is_broken_while_somebody_who_was_to_go_stays():
     """A place for which a pod had to go that was never sent away is no promise, and is taken back."""
-    note = json.dumps({"node": "n", "at": "2026-11-20T09:59:00Z", "needs": ["uid-stays"]})
-    hopes = pod("hopes", annotations={keys.NOMINATION: note}, status={"nominatedNodeName": "n"})
+    note = NominationNote(node="n", at="2026-11-20T09:59:00Z", needs=("uid-stays",))
+    hopes = pod("hopes", status={**sealed(nomination=note), "nominatedNodeName": "n"})
     found = observed(node("n"), hopes, pod("stays", node="n"))
     assert by_name(found)["hopes"].tasks[0].nominated is None
     assert [p.name for p in found.promises.broken] == ["hopes"]
@@ -306,11 +312,11 @@ def test_whatever_objects_say_the_rest_is_decided_about(annotations, placed, spe
 
 def test_what_is_observed_can_be_written_as_a_cluster_file_and_read_again(tmp_path):
     """A snapshot says all that is decided about: what is read of it is equal to what was observed."""
-    note = json.dumps({"node": "n", "at": "2026-11-20T09:59:00Z"})
+    note = NominationNote(node="n", at="2026-11-20T09:59:00Z")
     found = observed(
         node("n"),
         pod("w-0", owner=("Job", "w"), node="n", annotations={keys.STARTED: "2026-11-20T09:30:00Z"}),
-        pod("new", annotations={keys.NOMINATION: note}, status={"nominatedNodeName": "n"}),
+        pod("new", status={**sealed(nomination=note), "nominatedNodeName": "n"}),
         pod("other", schedulerName="default-scheduler", node="n"),
         eviction_log=log(ENTRY),
         queues=[thing("default", spec={"max": {"cpu": "20"}})],

@@ -1,8 +1,11 @@
 """The rights of the service account, held against what a running scheduler uses: none too many, none too few."""
 
+import json
 import signal
 import subprocess
 import time
+import urllib.error
+import urllib.request
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -106,8 +109,23 @@ class Scheduler:
         kubeconfig = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "tenure")
         self.log = folder / "tenure.log"
         command = [str(ROOT / ".venv" / "bin" / "tenure"), "scheduler", f"--kubeconfig={kubeconfig}"]
+        options = ("--listen=127.0.0.1:0", "--metrics-access=authorized", *options)
         with self.log.open("w") as log:
-            self.process = subprocess.Popen([*command, "--listen=127.0.0.1:0", *options], stdout=log, stderr=log)
+            self.process = subprocess.Popen([*command, *options], stdout=log, stderr=log)
+        wait_for(lambda: "scheduler starts" in self.log.read_text(), "the scheduler to start", 60)
+        self.port = json.loads(next(line for line in self.log.read_text().splitlines() if "scheduler starts" in line))[
+            "port"
+        ]
+
+    def metrics(self, token=None):
+        """Give the status of the answer to who asks for metrics."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        try:
+            request = urllib.request.Request(f"http://127.0.0.1:{self.port}/metrics", headers=headers)
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -142,7 +160,7 @@ def cluster(start_plane):
 
 def test_a_scheduler_uses_all_of_its_rights_and_asks_for_no_other(cluster, tmp_path):
     """While it places, reclaims and reports, no request is refused, and each right of the table is used."""
-    cluster.install_tenure(Installation(image="tenure:test", role=Role.SCHEDULER))
+    cluster.install_tenure(Installation(image="tenure:test", role=Role.SCHEDULER, config=HOT))
     cluster.apply(*THEIRS, job("their-own", "theirs", 4))
     scheduler = Scheduler(cluster, tmp_path)
     client = cluster.client()
@@ -155,7 +173,8 @@ def test_a_scheduler_uses_all_of_its_rights_and_asks_for_no_other(cluster, tmp_p
     for name in ("lender-1", "lender-2"):
         cluster.apply(job(name, "lender", 4))
         wait_for(lambda name=name: running(client, name), f"{name} to have what it is guaranteed", 60)
-    expected = set(granted(Role.SCHEDULER))
+    reads_metrics(cluster, scheduler)
+    expected = set(granted(Role.SCHEDULER, measures=True))
     deadline = time.monotonic() + 60
     while not expected <= {call[:3] for call in calls(cluster)} and time.monotonic() < deadline:
         time.sleep(0.5)
@@ -170,7 +189,7 @@ def test_read_only_it_says_what_it_would_do_and_does_nothing(cluster, tmp_path):
 
     Whatever the settings say: no request is refused, no right is left over, and nothing but events is new.
     """
-    cluster.install_tenure(Installation(image="tenure:test", role=Role.READ_ONLY))
+    cluster.install_tenure(Installation(image="tenure:test", role=Role.READ_ONLY, config=HOT))
     enforced = {"modes": {"reclaim": "enforce"}, **HOT}
     cluster.apply(
         own("NodePool", "default", {"scheduler": enforced}),
@@ -187,7 +206,8 @@ def test_read_only_it_says_what_it_would_do_and_does_nothing(cluster, tmp_path):
     before = versions(client)
     scheduler = Scheduler(cluster, tmp_path, "--read-only", "--scheduler-name=default-scheduler")
     wait_for(lambda: would_be_evicted(client), "the scheduler to say what it would do", 60)
-    expected = set(granted(Role.READ_ONLY))
+    reads_metrics(cluster, scheduler)
+    expected = set(granted(Role.READ_ONLY, measures=True))
     deadline = time.monotonic() + 30
     while not expected <= {call[:3] for call in calls(cluster)} and time.monotonic() < deadline:
         time.sleep(0.5)
@@ -196,6 +216,8 @@ def test_read_only_it_says_what_it_would_do_and_does_nothing(cluster, tmp_path):
     assert [call for call in made if call[3] == 403] == []
     assert {call[:3] for call in made} == expected
     assert {(group, resource) for group, resource, verb in expected if verb not in ("get", "list", "watch")} == {
+        ("authentication.k8s.io", "tokenreviews"),
+        ("authorization.k8s.io", "subjectaccessreviews"),
         ("coordination.k8s.io", "leases"),
         ("events.k8s.io", "events"),
         *(("tenure.dev", f"{name}/status") for name in ("queues", "podgroups", "disruptionbudgets", "nodepools")),
@@ -205,6 +227,17 @@ def test_read_only_it_says_what_it_would_do_and_does_nothing(cluster, tmp_path):
     assert told["regarding"]["name"] in BORROWERS
     assert "team/lender" in told["note"]
     assert all(event["reason"] == "WouldEvict" for event in said(client))
+
+
+def reads_metrics(cluster, scheduler):
+    """Metrics are for whom the API server lets get them: not for nobody, not for anybody."""
+    cluster.kubectl("-n", "team", "create", "serviceaccount", "reader")
+    token = cluster.token_of("reader", "team")
+    assert [scheduler.metrics(), scheduler.metrics("none"), scheduler.metrics(token)] == [401, 401, 403]
+    cluster.kubectl(
+        "create", "clusterrolebinding", "reader", "--clusterrole=tenure-metrics", "--serviceaccount=team:reader"
+    )
+    assert scheduler.metrics(cluster.token_of("reader", "team", seconds=7200)) == 200
 
 
 def versions(client):

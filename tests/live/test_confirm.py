@@ -46,6 +46,20 @@ def test_a_second_cycle_that_wants_another_victim_is_a_first_look_again():
         assert not confirmation.done
 
 
+def test_whoever_has_others_evicted_in_each_cycle_holds_up_nobody_else():
+    """A set that two cycles want is carried out, with its promise, beside one that is new in each of them."""
+    confirmation = Confirmation()
+    for number in range(4):
+        noise = EVICT._replace(
+            workload="evil/g", task=f"g-{number}", task_index=number, cause="stale-gang", beneficiary=None
+        )
+        other = PROMISE._replace(workload="evil/h", task="h-0")
+        allowed = confirmation.of(plan(EVICT, PROMISE, noise, other, BIND), PODS)
+        assert actions(allowed) == (["bind"] if number == 0 else ["evict", "nominate", "bind"])
+        assert {s.workload for s in allowed.steps if s.action == "evict"} <= {"default/a"}
+        assert allowed.requeue.not_before == ({} if number == 0 else {"default/a": 1})
+
+
 def test_a_pod_that_was_replaced_is_another_one():
     """The name alone tells nothing: the pod that came after it has to be confirmed."""
     confirmation = Confirmation()

@@ -62,7 +62,6 @@ MAKERS = {
     kinds.ShareKind: lambda _: st.floats(0, 1).map(abs),
     kinds.CountOrPercent: lambda _: st.integers(0, 2**31 - 1) | st.integers(0, 100).map("{}%".format),
     kinds.ConstantKind: lambda _: st.booleans(),
-    kinds.EmptyMapping: lambda _: st.booleans(),
     containers.QuantityKind: lambda _: amounts,
     AmountsKind: _amounts,
     containers.PairsKind: lambda _: st.dictionaries(texts, texts, max_size=2).map(lambda d: tuple(sorted(d.items()))),

@@ -208,7 +208,7 @@ def test_constraints_are_those_of_a_pod_s_spec(load):
     assert spec.affinity.node.required == (NodeSelectorTerm(match_expressions=(pool,), match_fields=(name,)),)
     assert spec.affinity.node.preferred[0].weight == 5
     term = spec.affinity.pod_anti.required[0]
-    assert term.all_namespaces
+    assert term.namespace_selector == LabelSelector()
     assert term.selector == LabelSelector(match_labels=(("app", "x"),))
     assert spec.tolerations == (Toleration(key="gpu", operator="Exists", effect="NoSchedule"),)
     assert (spec.spread[0].max_skew, spec.spread[0].when_unsatisfiable) == (1, "ScheduleAnyway")

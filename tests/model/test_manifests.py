@@ -8,7 +8,7 @@ from tenure.model.duration import parse_time
 from tenure.model.load import load_cluster
 from tenure.model.manifests import load_additions
 from tenure.model.problems import InvalidInputError
-from tenure.model.selectors import HostPort
+from tenure.model.selectors import HostPort, LabelSelector
 from tenure.model.workload import GpuShare, Phase
 
 GPU = "nvidia.com/gpu"
@@ -232,13 +232,76 @@ def test_constraints_that_are_not_evaluated_are_named(add):
     )
     spec = workload.tasks[0].spec
     assert spec.unsupported == (
-        "affinity with namespaceSelector",
-        "affinity with mismatchLabelKeys",
         "volume data (persistentVolumeClaim)",
         "volume inline (csi)",
         "resource claim gpu",
     )
-    assert [term.all_namespaces for term in spec.affinity.pod.required] == [False, True]
+
+
+def test_terms_choose_namespaces_by_label_and_tasks_by_labels_of_ones_own(add):
+    (workload,) = add(
+        pod(
+            "containers: [{}], affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: ["
+            "{topologyKey: zone, labelSelector: {}, namespaceSelector: {matchLabels: {a: b}}},"
+            "{topologyKey: zone, labelSelector: {}, namespaceSelector: {}, mismatchLabelKeys: [a]}]}}"
+        )
+    )
+    first, second = workload.tasks[0].spec.affinity.pod.required
+    assert first.namespace_selector == LabelSelector(match_labels=(("a", "b"),))
+    assert (second.namespace_selector, second.mismatch_label_keys) == (LabelSelector(), ("a",))
+
+
+def test_what_the_api_server_merged_into_selectors_is_not_merged_again(add):
+    (workload,) = add(
+        pod(
+            "containers: [{}], affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: ["
+            "{topologyKey: zone, matchLabelKeys: [app, left], mismatchLabelKeys: [tier], labelSelector:"
+            " {matchExpressions: [{key: app, operator: In, values: [old]}, {key: tier, operator: NotIn, values: [x]}]}}"
+            "]}}, topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule,"
+            " matchLabelKeys: [app], labelSelector: {matchExpressions: [{key: app, operator: In, values: [old]}]}}]"
+        )
+    )
+    spec = workload.tasks[0].spec
+    (term,) = spec.affinity.pod_anti.required
+    assert (term.match_label_keys, term.mismatch_label_keys) == (("left",), ())
+    assert [r.values for r in term.selector.match_expressions] == [("old",), ("x",)]
+    assert spec.spread[0].match_label_keys == ()
+
+
+def test_what_the_kubelet_has_to_declare_is_read(add):
+    (workload,) = add(
+        pod(
+            "hostNetwork: true, hostUsers: false, containers: [{restartPolicyRules: [{action: RestartAllContainers}],"
+            " volumeMounts: [{name: a, mountPath: /a, bindMountOptions: [ro]}]}]"
+        )
+    )
+    assert workload.tasks[0].spec.features == (
+        "RestartAllContainersOnContainerExits",
+        "UserNamespacesHostNetworkSupport",
+        "VolumeBindMountOptions",
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "counts"),
+    [
+        ("memory: 1.1Gi", ("memory", 1181116007)),
+        ("memory: 1500m", ("memory", 2)),
+        ("cpu: 100u", ("cpu", 1)),
+        ("ephemeral-storage: 0.3", ("ephemeral-storage", 1)),
+        ("example.org/thing: 3", ("example.org/thing", 3)),
+        ("memory: 100E", ("memory", 1 << 53)),
+    ],
+)
+def test_parts_of_a_unit_are_rounded_up(add, asked, counts):
+    (workload,) = add(pod("containers: [{resources: {requests: {" + asked + "}}}]"))
+    assert workload.tasks[0].spec.requests == (counts,)
+
+
+def test_parts_are_added_up_before_they_are_rounded(add):
+    half = "{resources: {requests: {memory: 500m}}}"
+    (workload,) = add(pod(f"containers: [{half}, {half}, {half}], overhead: {{memory: 600m}}"))
+    assert workload.tasks[0].spec.requests == (("memory", 3),)
 
 
 def test_workloads_and_manifests_may_stand_in_one_file(add):

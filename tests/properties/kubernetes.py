@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tenure.model.node import Node
-from tenure.model.selectors import Taint
+from tenure.model.selectors import LabelSelector, Taint
 from tenure.model.workload import TaskSpec
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -104,13 +104,20 @@ def _chosen(selector, labels):
 
 def _matches(term, owner, other):
     """Whether a pod affinity term of ``owner`` means ``other``."""
-    if not term.all_namespaces and other.namespace not in (term.namespaces or (owner.namespace,)):
+    chosen = term.namespace_selector
+    named = term.namespaces or (() if chosen is not None else (owner.namespace,))
+    if other.namespace not in named and not _chosen(chosen, {"kubernetes.io/metadata.name": other.namespace}):
         return False
-    return _chosen(term.selector, other.labels) and _same(term.match_label_keys, owner, other)
+    alike = _same(term.match_label_keys, owner, other) and _unlike(term.mismatch_label_keys, owner, other)
+    return _chosen(term.selector, other.labels) and alike
 
 
 def _same(keys, owner, other):
     return all(other.labels.get(key) == owner.labels[key] for key in keys if key in owner.labels)
+
+
+def _unlike(keys, owner, other):
+    return all(other.labels.get(key) != owner.labels[key] for key in keys if key in owner.labels)
 
 
 def _required(pod, kind):
@@ -155,7 +162,8 @@ def _even(pod, constraint, node, pods, nodes):
     for other in pods:
         if other.leaving or other.namespace != pod.namespace or other.node not in counted:
             continue
-        if _chosen(constraint.selector, other.labels) and _same(constraint.match_label_keys, pod, other):
+        counts = constraint.selector != LabelSelector() or set(constraint.match_label_keys) & pod.labels.keys()
+        if counts and _chosen(constraint.selector, other.labels) and _same(constraint.match_label_keys, pod, other):
             count[other.node.labels[key]] += 1
     least = min(count.values(), default=0)
     if len(count) < (constraint.min_domains or 1):

@@ -81,12 +81,14 @@ def nodes(draw, *, most=4):
 
 selectors = st.builds(LabelSelector, match_labels=st.sampled_from(tuple((("app", a),) for a in APPS)))
 selectors |= st.just(LabelSelector(match_expressions=(Requirement(key="app", operator="Exists"),)))
+HERE = LabelSelector(match_labels=(("kubernetes.io/metadata.name", "default"),))
 pod_terms = st.builds(
     PodAffinityTerm,
     topology_key=st.sampled_from((ZONE, RACK, "host")),
     selector=selectors,
-    all_namespaces=st.booleans(),
+    namespace_selector=st.sampled_from((None, LabelSelector(), HERE)),
     match_label_keys=rarely(st.just(("app",)), default=()),
+    mismatch_label_keys=rarely(st.just(("app",)), default=()),
 )
 node_terms = st.sampled_from(
     (

@@ -223,7 +223,7 @@ def slots_one_by_one(nodes, cls):
     found = []
     for node in range(len(nodes)):
         room = nodes.room[nodes.rows :, node]
-        fits = min((max(0, int(room[row]) // amount) for row, amount in cls.asks), default=1 << 40)
+        fits = min((1 << 40, *(max(0, int(room[row]) // amount) for row, amount in cls.asks)))
         found.append(fits if cls.static[node] else 0)
     return found, sum(found)
 

@@ -124,19 +124,40 @@ def keeps_guarantees(cluster, taken):
                 own[resource] = own.get(resource, 0) + value
     for name, own in lost.items():
         uses, floor = held(cluster, name), tree.guaranteed(name)
-        if any(value and uses[r] - value < floor.get(r, 0) for r, value in own.items()):
+        if any(value and uses[r] >= floor.get(r, 0) > uses[r] - value for r, value in own.items()):
             return False
     return True
 
 
+def weighted(cluster, amounts):
+    """Amounts as one number: as in the disruption cost, what has no weight there as a part of the cluster's total."""
+    units, prices = {"cpu": 1000, "nvidia.com/gpu": 1000}, cluster.settings.disruption.cost
+    total = {}
+    for node in cluster.nodes:
+        for resource, amount in node.allocatable.items():
+            total[resource] = total.get(resource, 0) + amount
+    return sum(
+        Fraction(repr(prices[r])) * a / units.get(r, 1) if r in prices else Fraction(a, total[r])
+        for r, a in amounts.items()
+    )
+
+
+def levels(cluster, taken):
+    """What is taken of each priority, from the highest down."""
+    found = {}
+    for workload, tasks in taken:
+        found[workload.priority] = found.get(workload.priority, 0) + weighted(cluster, amount(tasks))
+    return tuple(sorted(((p, a) for p, a in found.items() if a), reverse=True))
+
+
 def value(cluster, name, taken):
-    """The first four things that sets are compared by, of a queue that is over its max."""
+    """The first four things that sets are compared by, of a queue that is over its max, and nothing to follow apart."""
     need = over(cluster, name)
     freed = amount([t for _, tasks in taken for t in tasks])
     return (
         sum(Fraction(max(0, much - freed.get(r, 0)), much) for r, much in need.items()),
         sum(spared(cluster, w, t) for w, tasks in taken for t in tasks),
-        max((w.priority for w, tasks in taken if tasks), default=-(2**40)),
+        levels(cluster, taken),
         sum(Fraction(freed.get(r, 0), much) for r, much in need.items()),
     )
 

@@ -167,10 +167,10 @@ def held_against_the_play(patch):
     """Play through whatever is refused without it; gives how often that was, alone and in sets."""
     seen = []
 
-    def both(self, contender, pieces, rules):
+    def both(self, contender, pieces, rules, staying=frozenset()):
         known = bool(pieces) and self.returns is not None and self.returns.certain(contender, pieces)
-        found = DryRuns._play(self, contender, pieces, rules)
-        if known:
+        found = DryRuns._play(self, contender, pieces, rules, staying)
+        if known and not staying:
             seen.append(len(pieces))
 
             assert isinstance(found, Refusal)

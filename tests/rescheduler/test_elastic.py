@@ -8,7 +8,7 @@ from tests.builders import cluster, node, queue, spec, workload
 
 from tenure.actions.context import Context
 from tenure.cycle import Scheduler
-from tenure.engine.cost import MICRO, cost
+from tenure.engine.cost import cost
 from tenure.engine.snapshot import session_of
 from tenure.rescheduler.check.plan import check
 from tenure.rescheduler.execution import TriggerExecution
@@ -86,7 +86,7 @@ def planned(base, solver):
     action.solver = solver
     contender = session.workloads["default/big"]
     made, answer = action.plan(action.movable.tasks([contender]), [contender])
-    price = {t.name: max(1, -(-cost(session, t) // MICRO)) for w in session.workloads.values() for t in w.tasks}
+    price = {t.name: max(1, cost(session, t) // made.unit) for w in session.workloads.values() for t in w.tasks}
     return made, answer, price
 
 

@@ -44,7 +44,7 @@ def by_force(made):
     (waiting,) = (t for key in session.workloads for t in session.workloads[key].tasks if t.node < 0)
     nodes = len(session.nodes)
     part = [int(t.cls.milli[0]) for t in running]
-    price = [max(1, -(-cost(session, t) // MICRO)) for t in running]
+    price = [cost(session, t) for t in running]
     wanted = [MILLI] * waiting.cls.whole or [int(waiting.cls.milli[0])]
     best = None
     for where in product(range(2 * nodes), repeat=len(running)):
@@ -78,7 +78,7 @@ def test_parts_of_gpus_are_planned_exactly(seed):
         assert all(m.cost is None and m.method != "unknown" for m in plan.moves)
         return
     (found,) = plan.moves
-    assert found.cost == least
+    assert round(found.cost * MICRO) == least
     assert found.method in {"exact", "cover"}
     embedded = EmbeddedCluster(made)
     embedded.carry_out(plan)

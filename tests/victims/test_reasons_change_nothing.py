@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.properties.contention import contended
-from tests.victims.test_returning import close
+from tests.victims.test_returning_victims import close
 
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of

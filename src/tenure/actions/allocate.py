@@ -61,9 +61,10 @@ def _bind_together(context: Context, tasks: list[TaskState]) -> bool:
         for task in tasks:
             node, devices = task.nominated, task.nominated_devices
             session.withdraw(task)
-            if not _room_now(context, task, node, devices):
+            found = _room_now(context, task, node, devices)
+            if found is None:
                 return False
-            session.bind(task, node, devices)
+            session.bind(task, node, found)
         together.keep()
     for task in tasks:
         context.record(task)
@@ -75,14 +76,16 @@ def _crowded(session: Session, task: TaskState) -> bool:
     return session.queues.crowded(task.workload.leaf, task.cls.amount_at(task.nominated, session.nodes), counted=True)
 
 
-def _room_now(context: Context, task: TaskState, node: int, devices: tuple[int, ...]) -> bool:
-    """Whether a task can be bound to a node on these devices now."""
-    session = context.session
+def _room_now(context: Context, task: TaskState, node: int, devices: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Give the devices on which a task can be bound to a node now: those of its promise, else others; None for none."""
+    session, cls = context.session, task.cls
     if task.leaving >= 0 or not context.placer.fits_at(task, node):
-        return False
-    milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])
-    free = session.nodes.free_devices(node, bindable=True) if devices else []
-    return all(free[d] >= milli for d in devices)
+        return None
+    free, milli = session.nodes.free_devices(node, bindable=True) if devices else [], cls.milli_on(node)
+    if all(free[d] >= milli for d in devices):
+        return devices
+    others = context.placer.devices(cls, node, bindable=True)
+    return others if len(others) == len(devices) else None
 
 
 class _Allocation:

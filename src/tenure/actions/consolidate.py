@@ -8,9 +8,13 @@ from tenure.victims.preconditions import anyone_waits
 
 
 def consolidate(context: Context) -> None:
-    """Move what makes room, each task to a place that is nominated for it."""
+    """Move what makes room, each task to a place that is nominated for it.
+
+    On one node there are other places only for parts of GPUs.
+    """
     session, settings = context.session, context.session.settings
     if not settings.max_consolidated_workloads:
         return
-    if len(session.nodes) > 1 and anyone_waits(session):
+    apart = len(session.nodes) > 1 or any(cls.milli is not None for cls in session.classes.classes)
+    if apart and anyone_waits(session):
         ConsolidationPass(context.evicting()).run()

@@ -14,8 +14,9 @@ from tenure.model.settings import Cause
 from tenure.requeue.memory import RequeueMemory
 from tenure.requeue.next_turn import RequeueNext
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.aftermath import Aftermath, MakeRules
+from tenure.victims.aftermath import Aftermath
 from tenure.victims.preconditions import PriorityRange
+from tenure.victims.preemption_pass import MakeRules
 from tenure.victims.rules import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.search import SearchBudget
 from tenure.victims.state import EvictionState, NoEffectPass, VictimMemory
@@ -27,8 +28,8 @@ class Context:
 
     ``endings`` is kept only where backfill needs it; ``last_pass`` is what allocate remembers of its last pass;
     ``paid`` are the tasks that held a nomination when the cycle began; ``watched`` are gangs that may become stale;
-    ``detailed``: somebody reads why workloads were skipped. Kept from cycle to cycle are ``rescheduling`` by the
-    rescheduler, ``requeueing`` by requeue, ``memory`` by the search for victims, and ``no_effect_passes``, by cause, of
+    ``about``: the one workload that is asked about; ``detailed``: somebody reads why workloads were skipped. Kept from
+    cycle to cycle are ``rescheduling`` by the rescheduler, ``requeueing`` by requeue, ``memory`` by the search for victims, and ``no_effect_passes``, by cause, of
     passes that helped nobody.
     """
 
@@ -48,6 +49,7 @@ class Context:
     detailed: bool = True
     requeueing: RequeueMemory | None = None
     no_effect_passes: dict[Cause, NoEffectPass] = field(default_factory=dict)
+    about: str | None = None
     memory: VictimMemory | None = None
 
     def evicting(self) -> EvictionState:

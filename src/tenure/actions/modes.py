@@ -21,7 +21,7 @@ Action = Callable[[Context], None]
 
 
 class Shadow:
-    """Runs actions without an effect; ``known`` are cause, victim and contender of what was recorded already."""
+    """The runner of actions without effect; ``known`` are cause, victim and contender of what was recorded before."""
 
     def __init__(self, known: set[tuple[str, str, str]]) -> None:
         self.known = known

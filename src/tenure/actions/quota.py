@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
 from tenure.actions.context import Context
+from tenure.engine.cost import MICRO
+from tenure.engine.workloads import TaskState
+from tenure.model.settings import ExactSettings
+from tenure.quota.exact_selection import LinearProgram
+from tenure.quota.follow_up_cuts import FollowUpCut
 from tenure.quota.rounds import QuotaRound
+from tenure.rescheduler.memory import MoveMemory
+from tenure.victims.aftermath import follow_ups
+from tenure.victims.state import EvictionState
 
 
 def quota(context: Context) -> None:
@@ -11,4 +24,30 @@ def quota(context: Context) -> None:
     settings = context.session.settings
     stored = any(q.status is not None and q.status.quota_preemption for q in context.session.queues.queues)
     if settings.quota_preemption.enabled or stored:
-        QuotaRound(context.evicting()).run()
+        exact, state = settings.rescheduler.exact, context.evicting()
+        solve = partial(_solve, context, exact) if exact.enabled else None
+        QuotaRound(state, solve, partial(_follow, state)).run()
+
+
+def _follow(state: EvictionState, tasks: Sequence[TaskState]) -> list[FollowUpCut]:
+    """Say what enabled causes would evict or move next for those that lose tasks to a quota."""
+    return [FollowUpCut(f.of, frozenset(f.evict)) for f in follow_ups(state, "quota", tasks)]
+
+
+def _solve(context: Context, settings: ExactSettings, written: LinearProgram) -> list[float] | None:
+    """Have a program solved by the rescheduler's solver; None if no optimum is proved."""
+    from tenure.rescheduler.milp.program import MixedIntegerProgram  # noqa: PLC0415  only loaded where there is something to solve
+
+    if not isinstance(context.rescheduling, MoveMemory):
+        context.rescheduling = MoveMemory()
+    entries = [(i, column, v) for i, line in enumerate(written.lines) for column, v in line.items()]
+    rows, columns, values = zip(*entries, strict=True) if entries else ((), (), ())
+    program = MixedIntegerProgram(
+        [], [], np.array(written.cost), np.array(written.upper),
+        np.array(rows, np.int64), np.array(columns, np.int64), np.array(values, np.float64),
+        np.array(written.low), np.array(written.high), np.array(written.start),
+        broken=np.array(written.broken, np.int64), loose=True,
+    )  # fmt: skip
+    seconds = settings.time_limit / MICRO
+    found = context.rescheduling.solver.solve(program, node_limit=settings.node_limit, time_limit=seconds)
+    return found.values.tolist() if found.optimal and found.values is not None else None

@@ -143,7 +143,7 @@ def settings_of(where: ClusterAddress) -> Settings | None:
 
 
 class LiveObservation(NamedTuple):
-    """One look at a live cluster."""
+    """An observation of a live cluster."""
 
     observed: Observed
     informers: InformerCache

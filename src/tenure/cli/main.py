@@ -20,7 +20,7 @@ COMPLETION: Final = "_TENURE_COMPLETE"
 
 
 class CommandEntry(NamedTuple):
-    """Where a command is, and what it does in one line."""
+    """An entry in the table of commands: where the command is, and what it does in one line."""
 
     module: str
     attribute: str
@@ -37,6 +37,12 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     ),
     "reschedule": CommandEntry("tenure.cli.reschedule", "reschedule", "Say which running tasks to move, wave by wave."),
     "compare": CommandEntry("tenure.cli.compare", "compare", "Put the summaries of simulations side by side."),
+    "report": CommandEntry(
+        "tenure.cli.report", "report", "Say what was used, lost to evictions and by whom, and if it paid."
+    ),
+    "story": CommandEntry("tenure.cli.story", "story", "Tell what happened to one workload, in order."),
+    "history": CommandEntry("tenure.cli.history", "history", "Export, import, prune or forget what a history holds."),
+    "replay": CommandEntry("tenure.cli.replay", "replay", "Play recorded days again under other settings."),
     "install": CommandEntry("tenure.cli.install", "install", "Print the manifests that install Tenure on a cluster."),
     "scheduler": CommandEntry("tenure.cli.scheduler", "scheduler", "Schedule a live cluster."),
     "snapshot": CommandEntry("tenure.cli.snapshot", "snapshot", "Write a live cluster as a cluster file."),

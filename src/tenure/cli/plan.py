@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from tenure.cli.errors import DONE
+from tenure.cli.history_option import writes_history
 from tenure.cli.live_cluster import ClusterAddress, asked_for, cluster_options
 
 if TYPE_CHECKING:
     from tenure.model.settings import Action
+    from tenure.playthrough import PlayThrough
 
 
 @click.command()
@@ -31,14 +33,16 @@ if TYPE_CHECKING:
 @click.option("--every", default="1s", show_default=True, metavar="D", help="Time between two cycles.")
 @click.option("--report", type=click.Path(), help="Write the cluster before and after as an HTML page.")
 @click.option("--output", type=click.Path(), help="Write the cluster file that results.")
+@writes_history
 @cluster_options(live=True)
 def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
     file: str | None, form: str, actions: str | None, overrides: tuple[str, ...], additions: tuple[str, ...],
     queues: str | None, cycles: int, every: str, report: str | None, output: str | None, live: bool,
-    where: ClusterAddress,
+    where: ClusterAddress, history: str | None,
 ) -> int:  # fmt: skip
     """Decide on the cluster in FILE, or a live one, and print what would be done and why; nothing is changed."""
     from tenure.cli.inputs import cluster_from, duration_of, warn  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.progress import busy  # noqa: PLC0415
     from tenure.cli.targets import check_targets  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
     from tenure.report.plan_json import plan_json  # noqa: PLC0415
@@ -48,7 +52,11 @@ def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
     warn(warnings)
     if actions is not None:
         cluster = replace(cluster, settings=replace(cluster.settings, actions=_actions(actions)))
-    played = play(cluster, cycles=cycles, every=duration_of(every, "--every"))
+    step = duration_of(every, "--every")
+    with busy("planning"):
+        played = play(cluster, cycles=cycles, every=step)
+    if history is not None:
+        _record(history, file or "live", played, cycles, step)
     result = plan_json(played)
     if output is not None:
         from tenure.cli.outputs import write_cluster  # noqa: PLC0415
@@ -68,6 +76,14 @@ def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
 
         print_plan(result)
     return DONE
+
+
+def _record(history: str, file: str, played: PlayThrough, cycles: int, every: int) -> None:
+    from tenure.history import open_history  # noqa: PLC0415  SQLAlchemy takes long to import
+    from tenure.history.playing import write_play  # noqa: PLC0415
+
+    with open_history(history, write=True) as store:
+        write_play(store, Path(file).name, played, cycles, every)
 
 
 def _actions(text: str) -> tuple[Action, ...]:

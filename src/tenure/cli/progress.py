@@ -1,9 +1,10 @@
-"""Progress of a simulation on a terminal, and an end by Ctrl-C at a moment at which all is consistent."""
+"""Progress of a simulation or a plan on a terminal, and an end by Ctrl-C at a moment at which all is consistent."""
 
 from __future__ import annotations
 
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ SECOND = 1_000_000
 
 
 class ProgressState(Protocol):
-    """How far a simulation is: jobs done, of how many, and the virtual time in µs."""
+    """The progress of a simulation: jobs done, of how many, and the virtual time in µs."""
 
     @property
     def done(self) -> int:
@@ -36,7 +37,7 @@ class ProgressState(Protocol):
 
 
 class ProgressLine:
-    """One line that is written over and over: jobs, rate, time left and virtual time.
+    """A line that is written over and over: jobs, rate, time left and virtual time.
 
     Parameters
     ----------
@@ -81,6 +82,29 @@ class ProgressLine:
             self.shown = 0
 
 
+@contextmanager
+def busy(what: str, stream: IO[str] | None = None, first: float = 1.0) -> Iterator[None]:
+    """Show on a terminal what is being done and for how long, once it takes longer than ``first`` seconds."""
+    line = ProgressLine(stream)
+    if not line.live:
+        yield
+        return
+    ended = threading.Event()
+
+    def show() -> None:
+        while not ended.wait(first):
+            line.show(f"{what} …  {duration(round(line.clock() - line.began))}")
+
+    shower = threading.Thread(target=show, daemon=True)
+    shower.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        shower.join()
+        line.clear()
+
+
 def progress_text(done: int, jobs: int, now: int, elapsed: float) -> str:
     """Put progress in words. ``now`` is µs of virtual time, ``elapsed`` seconds that passed."""
     rate = done / elapsed if elapsed > 0 else 0.0
@@ -90,7 +114,7 @@ def progress_text(done: int, jobs: int, now: int, elapsed: float) -> str:
 
 
 class Interruption:
-    """Whether Ctrl-C was pressed. `check` raises at a moment of the caller's choice."""
+    """The state of Ctrl-C: whether it was pressed. `check` raises at a moment of the caller's choice."""
 
     def __init__(self) -> None:
         self.wanted = False

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+from typing import Any
 
 import click
 
@@ -23,10 +24,10 @@ from tenure.cli.live_cluster import ClusterAddress, cluster_options
 @click.option("--verbose", is_flag=True, help="Also log each step and each refusal.")
 @click.option("--read-only", is_flag=True,
               help="Bind and evict nothing; say by events what would be evicted.")  # fmt: skip
+@click.option("--metrics-access", type=click.Choice(["open", "authorized"]), default="open", show_default=True,
+              help="Who may read /metrics: everybody, or whom the API server lets get that path.")  # fmt: skip
 @cluster_options()
-def scheduler(
-    listen: str, in_flight: int, log_format: str, verbose: bool, read_only: bool, where: ClusterAddress
-) -> int:
+def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any) -> int:
     """Schedule a live cluster's pods with schedulerName tenure, until it is ended."""
     from tenure.cli.live_cluster import connect, options_of, settings_of  # noqa: PLC0415  loaded when it runs
 
@@ -38,14 +39,16 @@ def scheduler(
     from tenure.live.log import set_up  # noqa: PLC0415
     from tenure.live.service import Service  # noqa: PLC0415
 
-    log = set_up(sys.stderr, form=log_format, verbose=verbose)
+    log = set_up(sys.stderr, form=others["log_format"], verbose=others["verbose"])
     identity = os.environ.get("POD_NAME") or f"{socket.gethostname()}_{os.getpid()}"
     service = Service(client, options, settings, identity=identity, in_flight=in_flight, log=log,
-                      read_only=read_only)  # fmt: skip
+                      read_only=others["read_only"])  # fmt: skip
 
     def end(*_: object) -> None:
         service.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    return DONE if service.run((host.strip("[]"), int(port))) else OUTSIDE_FAILED
+    guards = others["metrics_access"] == "authorized"
+    done = service.run((host.strip("[]"), int(port)), guards_metrics=guards)
+    return DONE if done else OUTSIDE_FAILED

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from tenure.cli.errors import DONE, INTERRUPTED
+from tenure.cli.history_option import writes_history
 from tenure.cli.progress import ProgressLine, interruptible
 from tenure.cli.simulation_input import PreparedSimulation, SimulationOptions, prepare_input
 from tenure.cli.streams import reader_may_leave
@@ -21,6 +22,9 @@ from tenure.simulator.checker import Violations, check
 from tenure.simulator.metrics import summarize
 from tenure.simulator.outcomes import PENDING, RUNNING, Outcomes, outcomes_of
 from tenure.simulator.run import Progress, Simulation, SimulationResult, SimulationSetup
+
+if TYPE_CHECKING:
+    from tenure.history.store import HistoryStore
 
 EVENTS_BETWEEN_LOOKS = 16
 """Events after which progress is shown and Ctrl-C is heeded."""
@@ -66,7 +70,8 @@ SECOND = 1_000_000
     show_default=True,
     help="Form of the output.",
 )
-def simulate(jobs: str | None, report: str | None, form: str, **given: Any) -> int:
+@writes_history
+def simulate(jobs: str | None, report: str | None, form: str, history: str | None, **given: Any) -> int:
     """Replay TRACE on virtual time and print what became of its jobs.
 
     The same engine decides as for a live cluster, and an independent checker counts broken invariants. Without
@@ -76,10 +81,11 @@ def simulate(jobs: str | None, report: str | None, form: str, **given: Any) -> i
     source = SimulationOptions(**given)
     reads = (source.trace, source.cluster, source.nodes, source.scheduler)
     check_targets({"--jobs": jobs, "--report": report}, reads)
+    store = _store(history)
     prepared = prepare_input(source)
     for warning in prepared.warnings:
         click.echo(f"warning: {warning}", err=True)
-    run = _run(prepared, arrivals_only=source.inflate is not None)
+    run = _run(prepared, source, store)
     summary = _summary(run, prepared, source)
     if not run.result.complete:
         click.echo(f"interrupted at {duration(run.result.now / SECOND)}: this is what is known so far", err=True)
@@ -107,8 +113,17 @@ class FinishedSimulation(NamedTuple):
     wall_s: float
 
 
-def _run(prepared: PreparedSimulation, *, arrivals_only: bool) -> FinishedSimulation:
-    line = ProgressLine()
+def _store(history: str | None) -> HistoryStore | None:
+    """Open the history to be written, before a long simulation rather than after it."""
+    if history is None:
+        return None
+    from tenure.history import open_history  # noqa: PLC0415  SQLAlchemy takes long to import
+
+    return open_history(history, write=True)
+
+
+def _run(prepared: PreparedSimulation, source: SimulationOptions, store: HistoryStore | None) -> FinishedSimulation:
+    line, arrivals_only = ProgressLine(), source.inflate is not None
     setup = SimulationSetup(prepared.cluster, arrivals_only=arrivals_only, whole_mix=arrivals_only)
     with interruptible() as interruption:
 
@@ -117,12 +132,23 @@ def _run(prepared: PreparedSimulation, *, arrivals_only: bool) -> FinishedSimula
             interruption.check()
 
         began = time.perf_counter()
-        result = Simulation(setup, prepared.trace).run(look, EVENTS_BETWEEN_LOOKS)
+        simulation, listener = Simulation(setup, prepared.trace), None
+        if store is not None:
+            from tenure.history.simulation import PlanListener  # noqa: PLC0415  only on demand
+
+            simulation.heard = listener = PlanListener(prepared.cluster.now)
+        result = simulation.run(look, EVENTS_BETWEEN_LOOKS)
         wall_s = time.perf_counter() - began
     line.show("checking what happened …")
     cluster = prepared.cluster
     violations = check(result.log, cluster.nodes, queues=cluster.queues, complete=result.complete)
     outcomes = outcomes_of(result.log, prepared.trace)
+    if store is not None and listener is not None:
+        from tenure.history.simulation import write_simulation  # noqa: PLC0415  only on demand
+
+        line.show("writing the history …")
+        with store:
+            write_simulation(store, source.trace, prepared.cluster, result.log, outcomes, listener)
     line.clear()
     return FinishedSimulation(result, outcomes, violations, wall_s)
 

@@ -194,7 +194,7 @@ class Reservation:
 
 
 class Backfill:
-    """One pass with backfill: who was blocked first, what is promised to it, and who may start beside that.
+    """One pass with backfilling: who was blocked first, the reservation made for it, and who may start beside that.
 
     The reservation is made when somebody first asks to start beside it; often nobody fits anyway.
     """

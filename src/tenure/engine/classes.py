@@ -83,6 +83,8 @@ class TaskClass:
         labels, affinity = nodes.labels, self.spec.affinity
         mask = nodes.ready & labels.tolerated(self.spec.tolerations) & labels.selected(self.spec.node_selector)
         mask &= labels.affine(affinity.node if affinity else None)
+        for feature in self.spec.features:
+            mask &= labels.declaring(feature)
         for constraint in self.spec.spread:
             if constraint.when_unsatisfiable == "DoNotSchedule":
                 mask &= labels.having(constraint.topology_key)
@@ -105,6 +107,10 @@ class TaskClass:
         ask = self.ask.copy()
         ask[nodes.gpu_row] += int(self.milli[node]) * self.devices
         return ask
+
+    def milli_on(self, node: int) -> int:
+        """Milli-GPU that one task takes of each of its devices on ``node``."""
+        return MILLI if self.milli is None else int(self.milli[node])
 
     def frees(self, node: int, devices: Sequence[int], nodes: NodeTable) -> tuple[int, ...]:
         """What ``node`` would have again without one task, by row of amounts; at most, for parts of GPUs.
@@ -143,7 +149,7 @@ def milli_by_node(spec: TaskSpec, nodes: NodeTable) -> Ints:
 
 
 class ClassTable:
-    """All classes of a session, each made once."""
+    """The table of all task classes of a session, each made once."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes

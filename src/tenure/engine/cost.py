@@ -101,7 +101,7 @@ def destroyed(amount: int, time: int, unit: int) -> int:
 
 
 class CostTerms(NamedTuple):
-    """What the cost of active tasks of one workload depends on: how many there are of each class.
+    """The terms that the cost of a workload's active tasks depends on: how many there are of each class.
 
     ``latest``: when the last of them started, in µs since the epoch; 0 if that is not known of any.
     """

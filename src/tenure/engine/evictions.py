@@ -8,17 +8,14 @@ room of then is free, and may be promised.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from tenure.engine.classes import TaskClass
+from tenure.engine.queues import Amount
+from tenure.engine.state import SessionState
 from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 
-if TYPE_CHECKING:
-    from tenure.engine.classes import TaskClass
-    from tenure.engine.queues import Amount
-    from tenure.engine.session import Session
 
-
-def evict(session: Session, task: TaskState) -> None:
+def evict(session: SessionState, task: TaskState) -> None:
     """Evict an active task: it terminates where it is, its queue is relieved of it, and it contends again.
 
     The caller refreshes the workload once all its tasks that go have gone.
@@ -30,7 +27,7 @@ def evict(session: Session, task: TaskState) -> None:
     session.new_epoch()
 
 
-def evict_all(session: Session, tasks: Sequence[TaskState]) -> None:
+def evict_all(session: SessionState, tasks: Sequence[TaskState]) -> None:
     """Evict many tasks, as `evict` does one after the other; what is alike is counted once for each leaf and node."""
     held: dict[tuple[int, bool, Amount], int] = {}
     asked: dict[tuple[int, Amount], int] = {}
@@ -56,7 +53,7 @@ def evict_all(session: Session, tasks: Sequence[TaskState]) -> None:
     session.new_epoch()
 
 
-def _set_out(session: Session, task: TaskState) -> None:
+def _set_out(session: SessionState, task: TaskState) -> None:
     journal, state = session.journal, task.workload
     journal.save(task)
     journal.add(session.leaving, task)
@@ -69,7 +66,7 @@ def _set_out(session: Session, task: TaskState) -> None:
         journal.set(state, "started_at", None)
 
 
-def depart(session: Session, task: TaskState) -> None:
+def depart(session: SessionState, task: TaskState) -> None:
     """An evicted task has left its node; its replacement goes on waiting, or holds its nomination."""
     session.forget_notice(task)
     node = task.leaving
@@ -85,7 +82,7 @@ def depart(session: Session, task: TaskState) -> None:
     session.new_epoch()
 
 
-def outstay(session: Session, task: TaskState) -> None:
+def outstay(session: SessionState, task: TaskState) -> None:
     """An evicted task is still there after its grace period: nothing is counted on its leaving any more."""
     session.occupy(task, task.leaving, task.leaving_devices, 1, now=False, then=True)
     session.count_leaving(task, 1, now=False, then=True)
@@ -99,7 +96,7 @@ def going(task: TaskState, node: int) -> bool:
     return (task.phase is TERMINATING and task.node == node) or task.leaving == node
 
 
-def resume_moves(session: Session, workloads: Iterable[WorkloadState]) -> None:
+def resume_moves(session: SessionState, workloads: Iterable[WorkloadState]) -> None:
     """Terminating tasks whose landing place is nominated already contend for it again, as when they were evicted."""
     for workload in workloads:
         for task in workload.tasks:

@@ -24,7 +24,7 @@ WRITTEN = PREFIXES[0] + NOT_BEFORE
 
 
 class AnnotationValue(NamedTuple):
-    """What an annotation says: its key, and its text, or why there is not one text."""
+    """The value of an annotation: its key, and its text, or why there is not one text."""
 
     key: str
     text: str

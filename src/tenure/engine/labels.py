@@ -6,6 +6,8 @@ Each distinct label, key and taint has one vector, made when it is first asked f
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -73,6 +75,10 @@ class NodeLabels:
             mask &= self.equal(key, value)
         return mask
 
+    def declaring(self, feature: str) -> Mask:
+        """Nodes whose kubelet declares a feature."""
+        return np.fromiter((feature in n.features for n in self._nodes), bool, len(self._nodes))
+
     def affine(self, affinity: NodeAffinity | None) -> Mask:
         """Nodes that the required part of a node affinity admits."""
         if affinity is None or affinity.required is None:
@@ -127,14 +133,28 @@ class NodeLabels:
         return mask if operator == "In" else ~mask
 
     def _compared(self, requirement: Requirement) -> Mask:
+        bound = _int64(requirement.values[0]) if len(requirement.values) == 1 else None
+        if bound is None:
+            return np.zeros(len(self._nodes), bool)
+
         def holds(node: Node) -> bool:
-            try:
-                have, bound = int(node.labels[requirement.key]), int(requirement.values[0])
-            except (KeyError, ValueError, IndexError):
-                return False
-            return have > bound if requirement.operator == "Gt" else have < bound
+            have = _int64(node.labels.get(requirement.key, ""))
+            return have is not None and (have > bound if requirement.operator == "Gt" else have < bound)
 
         return np.fromiter((holds(n) for n in self._nodes), bool, len(self._nodes))
+
+
+_WHOLE = re.compile(r"[+-]?0*([0-9]{1,19})")
+_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+
+
+def _int64(text: str) -> int | None:
+    """Read a number as Go's ``strconv.ParseInt`` does in base 10 with 64 bits; None for what it refuses."""
+    match = _WHOLE.fullmatch(text)
+    if match is None:
+        return None
+    number = -int(match[1]) if text.startswith("-") else int(match[1])
+    return number if _LOWEST <= number <= _HIGHEST else None
 
 
 def tolerates(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:

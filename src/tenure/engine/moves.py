@@ -10,7 +10,7 @@ NEVER = 1 << 50
 
 @dataclass(frozen=True, slots=True)
 class MoveStep:
-    """One task moves between two nodes; ``mode`` is ``evict-first`` or ``reserve-first``."""
+    """The move of one task between two nodes; ``mode`` is ``evict-first`` or ``reserve-first``."""
 
     workload: str
     task: str
@@ -21,7 +21,7 @@ class MoveStep:
 
 @dataclass(frozen=True, slots=True)
 class MovePlan:
-    """Moves for some workloads (namespace/name), by wave, with their certificate.
+    """The moves for some workloads (namespace/name), by wave, with their certificate.
 
     ``trigger``: ``pending``, ``drain``, ``hot-node``, ``new-nodes`` or ``background``. ``cost`` is None where there is
     no plan; costs are in weighted resource-seconds. ``gain`` is what the layout gains, in weighted resources, ``net``
@@ -33,8 +33,8 @@ class MovePlan:
 
     beneficiaries: tuple[str, ...]
     trigger: str
-    cost: int | None
-    lower_bound: int
+    cost: float | None
+    lower_bound: float
     gap: float | None
     method: str
     reason: str

@@ -44,7 +44,8 @@ class NodeTable:
         self.names = [n.name for n in self.nodes]
         self.index = {name: i for i, name in enumerate(self.names)}
         self.labels = NodeLabels(self.nodes)
-        self.ready = np.fromiter((n.ready for n in self.nodes), bool, len(self.nodes))
+        self.outside = np.fromiter((n.outside for n in self.nodes), bool, len(self.nodes))
+        self.ready = np.fromiter((n.ready and not n.outside for n in self.nodes), bool, len(self.nodes))
         self.gpu_memory = np.fromiter((n.gpu_memory or 0 for n in self.nodes), np.int64, len(self.nodes))
         self.journal = journal
         self.changed: list[int] = []

@@ -23,7 +23,7 @@ Rank = tuple[object, ...]
 
 
 class TaskNomination(NamedTuple):
-    """What one task was promised."""
+    """The nomination of one task."""
 
     task: TaskState
     node: int
@@ -38,7 +38,7 @@ def nominated_tasks(workload: WorkloadState) -> list[TaskState]:
 
 def bound_together(workload: WorkloadState) -> list[list[TaskState]]:
     """Give the nominated tasks in the groups that are bound all or none: a core, a new subgroup; else each alone."""
-    if not any(t.active for t in workload.tasks):
+    if not workload.occupied():
         return [nominated_tasks(workload)]
     groups: dict[int, list[TaskState]] = {}
     for task in nominated_tasks(workload):
@@ -59,7 +59,7 @@ def _starting(group: SubgroupState) -> SubgroupState | None:
 
 def is_whole(workload: WorkloadState) -> bool:
     """Whether what is nominated would let the workload run: part of a core is promised nothing."""
-    return workload.root.satisfied() or any(t.active for t in workload.tasks)
+    return workload.root.satisfied() or workload.occupied()
 
 
 def overdue(session: Session, tasks: list[TaskState]) -> bool:
@@ -90,7 +90,7 @@ def renew(session: Session, placer: Placer, promises: list[TaskNomination]) -> b
     with session.scenario() as scenario:
         for task, node, devices, at in promises:
             free = session.nodes.free_devices(node, bindable=False) if devices else []
-            milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])
+            milli = task.cls.milli_on(node)
             if not placer.fits_later(task, node) or any(free[d] < milli for d in devices):
                 return False
             session.nominate(task, node, devices)
@@ -104,8 +104,7 @@ def beatable(workload: WorkloadState) -> list[TaskState]:
 
     Where the workload runs and its core needs them, they are moves or replacements, which nobody beats.
     """
-    running = any(t.active for t in workload.tasks)
-    return [] if running and not workload.root.satisfied(nominated=False) else nominated_tasks(workload)
+    return [] if workload.occupied() and not workload.root.satisfied(nominated=False) else nominated_tasks(workload)
 
 
 class BeatableNominations:

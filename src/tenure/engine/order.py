@@ -51,7 +51,7 @@ Seek = Callable[[list[Entry], int], int]
 
 
 class LeafCursor:
-    """Goes through the entries of one leaf in order, once.
+    """A position in the entries of one leaf, in order.
 
     One that is skipped would have had its turn, and with it a place in the order between queues: ``skipped`` are the
     amounts for which that has to be made up for. Where it cannot be (not ``freely``), only those are skipped whose
@@ -97,7 +97,7 @@ class LeafCursor:
 
 
 class QueueOrder:
-    """Serves pending workloads in order, leaf by leaf as the queue order says.
+    """The order in which pending workloads are served, leaf by leaf.
 
     ``seek`` does what ``skip`` does, for a whole leaf at once, where no other waits. Orders by the same shares may
     hand ``keys`` on to each other.

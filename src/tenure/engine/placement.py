@@ -8,8 +8,9 @@ tried, so that a step that cannot fit usually costs one vector operation.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import chain
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ Mask = NDArray[np.bool_]
 
 
 class RemainingCapacity(Protocol):
-    """What is left beside a promise to somebody else."""
+    """The capacity that remains beside a reservation for somebody else."""
 
     def has_room(self, task: TaskState) -> Mask:
         """Nodes on which one task fits."""
@@ -37,14 +38,22 @@ class RemainingCapacity(Protocol):
         """Take what a task that was just placed holds, if it is there."""
 
 
+OwnPlace = Literal["any", "first", "never"]
+"""How a task that was evicted looks at the place that it still holds: as at any other, first of all, or never."""
+
+
 class Placer:
-    """Places steps on a session's free and terminating room; with ``remaining`` only on what is left there as well."""
+    """Places steps on a session's free and terminating room; with ``remaining`` only on what is left there as well.
+
+    ``own`` says how evicted tasks look at the place, node and devices, that they hold.
+    """
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.nodes = session.nodes
         self.scorer = session.scorer
         self.remaining: RemainingCapacity | None = None
+        self.own: OwnPlace = "any"
 
     def place(self, workload: WorkloadState, step: Demand, allowed: Mask | None = None) -> bool:
         """Place all tasks of a step, bound where all of them can be, else all nominated. False: nothing was done.
@@ -90,6 +99,12 @@ class Placer:
     # -- one task -------------------------------------------------------------------------------------------------
 
     def _one(self, task: TaskState, allowed: Mask | None) -> bool:
+        if task.leaving >= 0 and self.own != "any":
+            if self.own == "first" and self._stays(task, allowed):
+                return True
+            if self.own == "never" and not self._other_devices(task):
+                allowed = np.ones(len(self.nodes), bool) if allowed is None else allowed.copy()
+                allowed[task.leaving] = False
         node, bindable = self.find(task, allowed)
         if node >= 0 and self.remaining is not None and not self.remaining.has_room_at(task, node):
             room = self.remaining.has_room(task)
@@ -98,6 +113,26 @@ class Placer:
             return False
         self.put(task, node, bindable=bindable)
         return self.remaining is None or self.remaining.take(task)
+
+    def _stays(self, task: TaskState, allowed: Mask | None) -> bool:
+        """Promise an evicted task the place that it still holds, if that is free otherwise."""
+        node, devices = task.leaving, task.leaving_devices
+        if (allowed is not None and not allowed[node]) or not self.fits_later(task, node):
+            return False
+        free, milli = self.nodes.free_devices(node, bindable=False) if devices else [], task.cls.milli_on(node)
+        if any(free[d] < milli for d in devices) or (
+            self.remaining is not None and not self.remaining.has_room_at(task, node)
+        ):
+            return False
+        self.session.nominate(task, node, devices)
+        return self.remaining is None or self.remaining.take(task)
+
+    def _other_devices(self, task: TaskState) -> bool:
+        """Whether an evicted task of a part of a GPU finds other devices than its own on its node."""
+        cls, node = task.cls, task.leaving
+        if cls.milli is None:
+            return False
+        return len(self.devices(cls, node, bindable=False, but=task.leaving_devices)) == cls.devices
 
     def find(self, task: TaskState, allowed: Mask | None = None) -> tuple[int, bool]:
         """Give the best node for a task and whether it can be bound there now; -1 if none fits."""
@@ -142,15 +177,19 @@ class Placer:
 
     def put(self, task: TaskState, node: int, *, bindable: bool) -> None:
         """Bind or nominate a task on a node that fits it, on the devices that suit best there."""
-        devices = self.devices(task.cls, node, bindable=bindable) if task.cls.whole or task.cls.devices else ()
+        but = task.leaving_devices if self.own == "never" and task.leaving == node else ()
+        some = task.cls.whole or task.cls.devices
+        devices = self.devices(task.cls, node, bindable=bindable, but=but) if some else ()
         if bindable and task.leaving < 0:
             self.session.bind(task, node, devices)
         else:
             self.session.nominate(task, node, devices)
 
-    def devices(self, cls: TaskClass, node: int, *, bindable: bool) -> tuple[int, ...]:
-        """Choose the devices of a node for one task."""
+    def devices(self, cls: TaskClass, node: int, *, bindable: bool, but: Sequence[int] = ()) -> tuple[int, ...]:
+        """Choose the devices of a node for one task, none of those in ``but``."""
         free = self.nodes.free_devices(node, bindable=bindable)
+        for device in but:
+            free[device] = 0
         if cls.whole:
             return kernels.whole_devices(free, cls.whole)
         assert cls.milli is not None

@@ -15,7 +15,7 @@ EVICTING = ("evict", "notice")
 
 
 class PlanStep(NamedTuple):
-    """One thing to carry out: ``bind``, ``nominate``, ``evict``, ``notice`` or ``withdraw`` (a notice) of one task.
+    """A step of a plan: ``bind``, ``nominate``, ``evict``, ``notice`` or ``withdraw`` (a notice) of one task.
 
     Workloads are namespace/name; ``task_index`` and ``node_index`` are the numbers of task and node. ``cause``,
     ``beneficiary``, ``cost`` (weighted resource-seconds) and ``reason`` belong to evictions, and so do ``to`` (where
@@ -48,7 +48,7 @@ class PlanStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One obstacle: a code from a fixed set, a sentence, and the numbers behind it."""
+    """An obstacle: a code from a fixed set, a sentence, and the numbers behind it."""
 
     code: str
     message: str
@@ -69,7 +69,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class NextEviction:
-    """What a cause would do next for a workload that this plan evicts: a follow-up of the plan.
+    """A follow-up of the plan: what a cause would do next for a workload that the plan evicts.
 
     ``evict`` are the tasks that would go, by workload (namespace/name) and name; ``cost`` is in weighted
     resource-seconds.
@@ -92,7 +92,7 @@ class Pending:
 
 @dataclass(slots=True)
 class Plan:
-    """What one cycle decided at ``now`` (µs since the epoch).
+    """The decisions of one cycle at ``now`` (µs since the epoch).
 
     ``started``: workloads whose core is bound by it; ``expired``: tasks, by workload and number, whose nomination is
     given up; ``queue_status``: what is to be written on queues. ``refused``: candidates that were not taken;

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class QuotaBlocker:
-    """What keeps a queue from being brought under its max.
+    """A guarantee, shield or bound that keeps a queue from being brought under its max.
 
     ``queue`` is the one that blocks: whose guarantee it is, or in which a workload is held back. ``reason`` is
     ``guaranteed``, ``overshoot``, ``stuck``, ``search-exhausted`` or the name of a shield; ``until`` (µs since the
@@ -42,7 +42,7 @@ class QuotaState:
 
 @dataclass(frozen=True, slots=True)
 class QuotaEvent:
-    """Something that happened to a queue in one cycle, at ``at`` (µs since the epoch).
+    """An event of quota preemption on a queue in one cycle, at ``at`` (µs since the epoch).
 
     ``kind``: ``armed``, ``moved`` (its deadline), ``cleared`` or ``fired``, then with the number of tasks that go and
     what that costs, in weighted resource-seconds.

@@ -142,10 +142,13 @@ def _failures(session: Session, task: TaskState) -> tuple[np.ndarray[Any, np.dty
         left = left & passes
 
     labels, spec = nodes.labels, cls.spec
+    left &= ~nodes.outside
     fail("not ready", nodes.ready)
     fail("untolerated taint", labels.tolerated(spec.tolerations))
     fail("node selector", labels.selected(spec.node_selector))
     fail("node affinity", labels.affine(spec.affinity.node if spec.affinity else None))
+    for feature in spec.features:
+        fail(f"no {feature}", labels.declaring(feature))
     for name, amount in spec.requests:
         if amount and name not in nodes.row:
             fail(f"no {name}", np.zeros(len(nodes), bool))
@@ -165,8 +168,9 @@ def _no_node(session: Session, cls: TaskClass, failures: dict[str, int]) -> Reas
     nodes = session.nodes
     counts = ", ".join(f"{count} {name}" for name, count in failures.items())
     ever = cls.static & _ever(cls, nodes)
-    numbers: dict[str, Any] = {"nodes": len(nodes), "failed": failures}
-    if not len(nodes):
+    there = int((~nodes.outside).sum())
+    numbers: dict[str, Any] = {"nodes": there, "failed": failures}
+    if not there:
         return Reason("NeverFits", "there are no nodes", numbers)
     if not ever.any():
         largest = {
@@ -176,7 +180,7 @@ def _no_node(session: Session, cls: TaskClass, failures: dict[str, int]) -> Reas
         }
         numbers["largest"] = {r: v for r, v in largest.items() if v < UNLIMITED}
         return Reason("NeverFits", f"no node could take one of its tasks even if it were empty: {counts}", numbers)
-    return Reason("NoNodeFits", f"0 of {len(nodes)} nodes fit: {counts}", numbers)
+    return Reason("NoNodeFits", f"0 of {there} nodes fit: {counts}", numbers)
 
 
 def _ever(cls: TaskClass, nodes: NodeTable) -> np.ndarray[Any, np.dtype[np.bool_]]:

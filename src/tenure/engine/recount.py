@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from tenure.engine.state import SessionState
 from tenure.engine.workloads import TERMINATING, TaskState
 
-if TYPE_CHECKING:
-    from tenure.engine.session import Session
 
-
-def count_anew(session: Session, row: int) -> None:
+def count_anew(session: SessionState, row: int) -> None:
     """Look which of the tasks known so far a new term matches, and count these.
 
     Parameters
@@ -32,7 +28,7 @@ def count_anew(session: Session, row: int) -> None:
             session.refresh(state)  # its step may fail now where others of its shape fit
 
 
-def _count_wherever(session: Session, task: TaskState, sign: int) -> None:
+def _count_wherever(session: SessionState, task: TaskState, sign: int) -> None:
     """Count what a task's terms match, where it is, where it is promised to be, and where it leaves."""
     now, then = _views(task)
     session.count_terms(task, sign, now=now, then=then)

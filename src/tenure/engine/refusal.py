@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Refusal(NamedTuple):
-    """Why something may not be taken.
+    """A refusal: why something may not be taken.
 
     ``shield`` is the rule, from a fixed set or the name of a plugin; ``until`` (µs since the epoch) is when it ends,
     None where time alone does not end it. ``core_only``: what a workload runs beyond its core may be taken. ``about``:

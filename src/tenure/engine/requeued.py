@@ -44,7 +44,7 @@ class CounterIncrement(NamedTuple):
 
 
 class RequeueEvent(NamedTuple):
-    """Something to tell the owner of a workload: ``reason`` is Nominated, Requeued or InvalidSetting."""
+    """An event for the owner of a workload: ``reason`` is Nominated, Requeued or InvalidSetting."""
 
     workload: str
     reason: str
@@ -53,7 +53,7 @@ class RequeueEvent(NamedTuple):
 
 @dataclass(slots=True)
 class RequeueOutcome:
-    """One cycle's requeueing.
+    """The outcome of requeue in one cycle.
 
     ``not_before`` (µs since the epoch, by workload) is to be written on the workloads before anything of them is
     evicted. ``beneficiaries`` says for whom each of them is requeued. ``rolled_back`` counts candidates that were

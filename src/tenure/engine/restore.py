@@ -7,18 +7,15 @@ does not depend on the input's.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from tenure.engine import kernels
 from tenure.engine.nodes import NOW
+from tenure.engine.state import SessionState
 from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.model.resources import MILLI
 
-if TYPE_CHECKING:
-    from tenure.engine.session import Session
 
-
-def restore(session: Session, task: TaskState) -> None:
+def restore(session: SessionState, task: TaskState) -> None:
     """A task that is bound, runs or terminates takes its place."""
     model, state = task.model, task.workload
     assert model.node is not None
@@ -45,23 +42,40 @@ def restore(session: Session, task: TaskState) -> None:
         session.queues.allocate(state.leaf, amount, fixed=state.fixed)
 
 
-def restore_devices(session: Session, workloads: Iterable[WorkloadState]) -> None:
-    """Choose the whole GPUs whose numbers nobody told: free ones, now and then as far as there are such."""
+def restore_devices(session: SessionState, workloads: Iterable[WorkloadState]) -> None:
+    """Choose the whole GPUs whose numbers nobody told: free ones, now and then as far as there are such.
+
+    Those that stay hold what nobody is promised, those that go hold what is, as far as that is possible.
+    """
     untold = [t for w in workloads for t in w.tasks if t.node >= 0 and t.cls.whole and not t.devices]
     nodes = session.nodes
+    taken_on = _nominated_devices(session, workloads) if untold else {}
     for task in sorted(untold, key=lambda t: (t.phase is TERMINATING, t.workload.key, t.index)):
         now, both = nodes.device[NOW, task.node].tolist(), nodes.free_devices(task.node, bindable=True)
         there = range(int(nodes.device_count[task.node]))
-        freest = sorted(there, key=lambda i: (-now[i], -both[i], i))[: task.cls.whole]
-        task.devices = tuple(sorted(freest))
         stays = task.phase is not TERMINATING or task.stuck
+        taken = taken_on.get(task.node, set())
+        order = sorted(there, key=lambda i: (-now[i], (i in taken) is stays, -both[i], i))
+        task.devices = tuple(sorted(order[: task.cls.whole]))
         nodes.occupy_devices(task.node, task.devices, MILLI, now=True, then=stays)
 
 
-def restore_nominations(session: Session, workloads: Iterable[WorkloadState]) -> None:
+def _nominated_devices(session: SessionState, workloads: Iterable[WorkloadState]) -> dict[int, set[int]]:
+    """Give the devices that nominations name, by node."""
+    found: dict[int, set[int]] = {}
+    for workload in workloads:
+        for task in workload.tasks:
+            nominated = task.model.nominated
+            if nominated is not None and nominated.devices and nominated.node in session.nodes.index:
+                found.setdefault(session.nodes.index[nominated.node], set()).update(nominated.devices)
+    return found
+
+
+def restore_nominations(session: SessionState, workloads: Iterable[WorkloadState]) -> None:
     """Promise again what was promised, those first that say which devices.
 
-    A nomination whose node is gone, or that does not say which devices and finds none, counts for nothing.
+    A nomination whose node is gone, or that does not say which devices and finds none, counts for nothing. One whose
+    devices are held by what stays is kept on others, if there are any.
     """
     nominated_tasks = [
         (nomination, t)
@@ -73,11 +87,11 @@ def restore_nominations(session: Session, workloads: Iterable[WorkloadState]) ->
     ]
     for nomination, task in sorted(nominated_tasks, key=lambda p: (not p[0].devices, p[1].workload.key, p[1].index)):
         node, devices = session.nodes.index[nomination.node], nomination.devices
-        wanted = task.cls.whole or task.cls.devices
-        if len(devices) != wanted:
-            milli = MILLI if task.cls.milli is None else int(task.cls.milli[node])
-            free = session.nodes.free_devices(node, bindable=False)
-            devices = kernels.choose_devices(free, free, milli, wanted, packed=True)
+        wanted, milli = task.cls.whole or task.cls.devices, task.cls.milli_on(node)
+        free = session.nodes.free_devices(node, bindable=False) if wanted else []
+        if len(devices) != wanted or any(d >= len(free) or free[d] < milli for d in devices):
+            others = kernels.choose_devices(free, free, milli, wanted, packed=True)
+            devices = others if len(others) == wanted or len(devices) != wanted else devices
         if len(devices) == wanted:
             session.nominate(task, node, devices)
             task.nominated_at = nomination.at

@@ -35,7 +35,7 @@ class _Known:
 
 
 class NodeSlots:
-    """What is known of the classes of one node table that ask for no parts of GPUs."""
+    """The number of tasks of each class that fit on each node, for classes that ask for no parts of GPUs."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes

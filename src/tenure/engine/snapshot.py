@@ -10,7 +10,8 @@ from tenure.model.collector import collector_paused
 def session_of(cluster: Cluster) -> Session:
     """Make a session that holds what the cluster holds at its ``now``."""
     asked = {name for w in cluster.workloads for t in w.tasks for name, _ in t.spec.requests}
-    session = Session(cluster.nodes, cluster.queues, cluster.settings, extra=asked)
+    namespaces = {namespace.name: namespace.labels for namespace in cluster.namespaces}
+    session = Session(cluster.nodes, cluster.queues, cluster.settings, extra=asked, namespaces=namespaces)
     session.now = cluster.now
     session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
     with collector_paused():

@@ -18,7 +18,7 @@ from tenure.engine.workloads import (
 
 
 class Steps:
-    """Makes next steps; steps of one shape share its `Shape`."""
+    """The maker of demands; demands of one shape share its `Shape`."""
 
     def __init__(self) -> None:
         self._shapes: dict[object, Shape] = {}
@@ -28,12 +28,15 @@ class Steps:
         root = workload.root
         if not root.children and len(workload.tasks) == 1:
             return self._single(workload)
-        started = any(t.active for t in workload.tasks)
         if not root.satisfied():
-            return self._replacement(workload) if started else self._start(workload)
-        if not started and any(t.nominated >= 0 for t in workload.tasks):
+            return self._replacement(workload) if workload.occupied() else self._start(workload)
+        if any(t.nominated >= 0 for t in workload.tasks) and not self._runs(workload):
             return None  # nothing of it is bound before its core is
         return self._growth(workload)
+
+    def _runs(self, workload: WorkloadState) -> bool:
+        """Whether its core was bound, or has succeeded."""
+        return workload.occupied() or workload.root.satisfied(nominated=False)
 
     def _single(self, workload: WorkloadState) -> Demand | None:
         task = workload.tasks[0]

@@ -7,8 +7,9 @@ Kubernetes 1.37.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,15 @@ from numpy.typing import NDArray
 from tenure.engine.journal import Journal
 from tenure.engine.labels import selects
 from tenure.engine.nodes import NOW, THEN, Ints, NodeTable
-from tenure.model.selectors import HostPort, LabelSelector, PodAffinity, PodAffinityTerm, SpreadConstraint
+from tenure.model.resources import Labels
+from tenure.model.selectors import (
+    HostPort,
+    LabelSelector,
+    PodAffinity,
+    PodAffinityTerm,
+    Requirement,
+    SpreadConstraint,
+)
 from tenure.model.workload import TaskSpec
 
 Mask = NDArray[np.bool_]
@@ -25,24 +34,41 @@ Floats = NDArray[np.float64]
 ANY_ADDRESS = HostPort(port=1).ip
 MOST_PREFERENCE = 30_000.0
 
+NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+"""Label by which every namespace has its own name."""
+
+_NO_LABELS: Final[Labels] = {}
+_EVERYTHING: Final = LabelSelector()
+"""Of what a spread constraint with this selector means, kube-scheduler counts nothing."""
+
+
+class Meant(NamedTuple):
+    """Tasks that ``selector`` matches, in ``namespaces`` and in those whose labels ``among`` matches."""
+
+    selector: LabelSelector | None
+    namespaces: frozenset[str]
+    among: LabelSelector | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Tasks that ``selector`` matches in ``namespaces`` (None: all), counted by value of the node label ``key``.
+    """Tasks that are ``meant``, counted by value of the node label ``key``.
 
-    ``remaining`` are selectors and namespaces that have to match as well: of several required affinities only a task
-    that all of them mean counts for any.
+    Of several required affinities only a task that all of them mean counts for any; so there may be more of ``meant``.
     """
 
-    selector: LabelSelector | None
-    namespaces: frozenset[str] | None
+    meant: tuple[Meant, ...]
     key: str
-    remaining: tuple[tuple[LabelSelector | None, frozenset[str] | None], ...] = ()
+
+    @property
+    def selector(self) -> LabelSelector | None:
+        """The selector of the term itself."""
+        return self.meant[0].selector
 
 
 @dataclass(slots=True)
 class TaskTerms:
-    """What a task's terms are, as rows. ``matches`` are the rows whose terms its own labels match.
+    """The terms of a task, as rows. ``matches`` are the rows whose terms its own labels match.
 
     ``eligible`` has for each spread constraint the nodes that it counts.
     """
@@ -63,16 +89,17 @@ class TaskTerms:
 
 
 class TermTable:
-    """All terms of a session and their counts.
+    """The table of all terms of a session, with their counts.
 
     ``match`` and ``hold`` are ``int64[2, terms, nodes]``: tasks that match the term, and tasks that have it as a
     required anti-affinity; ``port`` is ``int64[2, ports, nodes]``. ``leaving`` is the part of ``match`` that
-    terminates: spread does not count it.
+    terminates: spread does not count it. ``namespaces`` are the labels of namespaces, by name.
     """
 
-    def __init__(self, nodes: NodeTable, journal: Journal) -> None:
+    def __init__(self, nodes: NodeTable, journal: Journal, namespaces: Mapping[str, Labels] | None = None) -> None:
         self.nodes = nodes
         self.journal = journal
+        self.namespaces = namespaces or {}
         self.terms: list[Term] = []
         self.ports: list[HostPort] = []
         self._row: dict[Term, int] = {}
@@ -115,10 +142,16 @@ class TermTable:
         """Whether the task matches the term of that row."""
         return self._matches(self.terms[row], dict(spec.labels), namespace)
 
-    @staticmethod
-    def _matches(term: Term, labels: dict[str, str], namespace: str) -> bool:
-        meant = ((term.selector, term.namespaces), *term.remaining)
-        return all((n is None or namespace in n) and selects(selector, labels) for selector, n in meant)
+    def _matches(self, term: Term, labels: dict[str, str], namespace: str) -> bool:
+        return all(selects(meant.selector, labels) and self._looks_at(meant, namespace) for meant in term.meant)
+
+    def _looks_at(self, meant: Meant, namespace: str) -> bool:
+        if namespace in meant.namespaces:
+            return True
+        if meant.among is None:
+            return False
+        labels = self.namespaces.get(namespace, _NO_LABELS)
+        return selects(meant.among, {NAMESPACE_NAME: namespace, **labels})
 
     def _resolve(self, spec: TaskSpec, namespace: str) -> TaskTerms:
         labels = dict(spec.labels)
@@ -144,15 +177,17 @@ class TermTable:
     def _together(self, terms: Iterable[PodAffinityTerm], namespace: str, labels: dict[str, str]) -> tuple[int, ...]:
         """Rows of required affinities, each of which counts only tasks that all of them mean."""
         found = [self._term(t, namespace, labels) for t in terms]
-        meant = [(t.selector, t.namespaces) for t in found]
+        meant = [t.meant[0] for t in found]
         return tuple(
-            self._find_row(replace(t, remaining=tuple(m for j, m in enumerate(meant) if j != i)))
-            for i, t in enumerate(found)
+            self._find_row(Term((m, *meant[:i], *meant[i + 1 :]), t.key))
+            for i, (m, t) in enumerate(zip(meant, found, strict=True))
         )
 
     def _term(self, term: PodAffinityTerm, namespace: str, labels: dict[str, str]) -> Term:
-        namespaces = None if term.all_namespaces else frozenset(term.namespaces or (namespace,))
-        return Term(_narrowed(term.selector, term.match_label_keys, labels), namespaces, term.topology_key)
+        own = () if term.namespace_selector is not None else (namespace,)
+        selector = _narrowed(term.selector, term.match_label_keys, labels, term.mismatch_label_keys)
+        meant = Meant(selector, frozenset(term.namespaces or own), term.namespace_selector)
+        return Term((meant,), term.topology_key)
 
     def _counted(self, constraint: SpreadConstraint, spec: TaskSpec) -> Mask:
         """Nodes that a spread constraint counts: those with all keys that are asked for, as its policies say."""
@@ -175,7 +210,7 @@ class TermTable:
 
     def _spread_row(self, constraint: SpreadConstraint, namespace: str, labels: dict[str, str]) -> int:
         selector = _narrowed(constraint.selector, constraint.match_label_keys, labels)
-        return self._find_row(Term(selector, frozenset((namespace,)), constraint.topology_key))
+        return self._find_row(Term((Meant(selector, frozenset((namespace,))),), constraint.topology_key))
 
     def _find_row(self, term: Term) -> int:
         row = self._row.get(term)
@@ -276,6 +311,8 @@ class TermTable:
         return mask & having
 
     def _evenly(self, terms: TaskTerms, constraint: SpreadConstraint, row: int, eligible: Mask, view: int) -> Mask:
+        if self.terms[row].selector == _EVERYTHING:
+            return eligible
         ids, values = self.nodes.labels.domains(constraint.topology_key)
         sums = np.zeros(len(values) + 1, np.int64)
         staying = self.match[view, row] - self.leaving[view, row]
@@ -293,16 +330,23 @@ class TermTable:
         for weight, row in terms.preferred:
             points += weight * self._in_domain(self.match[THEN, row], self.terms[row].key)
         for constraint, row in terms.spread:
-            if constraint.when_unsatisfiable == "ScheduleAnyway":
+            if constraint.when_unsatisfiable == "ScheduleAnyway" and self.terms[row].selector != _EVERYTHING:
                 points -= self._in_domain(self.match[THEN, row], constraint.topology_key)
         return np.clip(points, -MOST_PREFERENCE, MOST_PREFERENCE) if points.any() else None
 
 
-def _narrowed(selector: LabelSelector | None, keys: tuple[str, ...], labels: dict[str, str]) -> LabelSelector | None:
-    if selector is None or not keys:
+def _narrowed(
+    selector: LabelSelector | None, keys: tuple[str, ...], labels: dict[str, str], unlike: tuple[str, ...] = ()
+) -> LabelSelector | None:
+    """Add to a selector that tasks are like the one with these labels in ``keys``, and not in ``unlike``."""
+    if selector is None or not (keys or unlike):
         return selector
-    own = tuple((k, labels[k]) for k in keys if k in labels)
-    return replace(selector, match_labels=tuple(sorted({*selector.match_labels, *own})))
+    same = tuple((k, labels[k]) for k in keys if k in labels)
+    other = tuple(Requirement(key=k, operator="NotIn", values=(labels[k],)) for k in unlike if k in labels)
+    return LabelSelector(
+        match_labels=tuple(sorted({*selector.match_labels, *same})),
+        match_expressions=(*selector.match_expressions, *other),
+    )
 
 
 def _collide(one: HostPort, other: HostPort) -> bool:

@@ -10,7 +10,7 @@ from tenure.engine.waiting import Put
 
 
 class Mark(NamedTuple):
-    """Where a checkpoint stands in the undo log, in the log of changed nodes, and in the waiting lists."""
+    """The place of a checkpoint in the undo log, in the log of changed nodes, and in the waiting lists."""
 
     changes: int
     nodes: int
@@ -18,7 +18,7 @@ class Mark(NamedTuple):
 
 
 class Undone(NamedTuple):
-    """What was undone: changes and places in line, the last first, and the nodes that changed."""
+    """The part of a log that was undone: changes and places in line, the last first, and the nodes that changed."""
 
     changes: list[Change]
     nodes: list[int]

@@ -144,7 +144,7 @@ class SubgroupState:
 
 
 class Demand:
-    """What a pending workload asks for next: ``tasks`` all or nothing, ``amount`` in all.
+    """The next request of a pending workload: ``tasks`` all or nothing, ``amount`` in all.
 
     ``shape`` identifies steps that fit or fail alike while room only shrinks; None where that cannot be said.
     """
@@ -167,7 +167,7 @@ class Demand:
 
 
 class Shape:
-    """What steps that fit or fail alike have in common.
+    """The shape of a demand: demands of one shape fit or fail alike.
 
     ``largest`` lists row and amount of the most that one task of them takes from a node, ``classes`` how many tasks
     there are of each class; ``failed`` is the epoch of room in which they last failed.

@@ -18,7 +18,7 @@ from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 
 
 class Fairness:
-    """Makes `CurrentShares` for a session; what does not change from one cycle to the next is kept here."""
+    """The maker of `CurrentShares` for a session; it keeps what does not change from one cycle to the next."""
 
     def __init__(self, session: Session) -> None:
         self.session = session

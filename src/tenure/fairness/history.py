@@ -12,7 +12,7 @@ MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class UsageHistory:
-    """What queues used in the past, and how much that counts.
+    """The past usage of queues, and how much that counts.
 
     ``usage[q][r]`` are decayed resource-seconds of queue ``q``, inner queues included, all of one resource in one
     unit; ``strength`` is the k of the formula, 0 or more.

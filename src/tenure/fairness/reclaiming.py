@@ -95,7 +95,8 @@ class ReclaimRules:
     def floor(self, victim: int, held: Amount, *, core: bool, owed: list[Owed] | None = None) -> Refusal | None:
         """Refuse a piece without which a queue on the victim's side would have less than it is guaranteed.
 
-        The part of `may_take` that holds whatever the eviction is for.
+        The part of `may_take` that holds whatever the eviction is for. A resource in which a queue held less before is
+        not touched by it: nothing is carried below there.
         """
         rows = [r for r in self.rows if held[r] > 0]
         mine, theirs = self.meeting(victim)
@@ -109,12 +110,12 @@ class ReclaimRules:
             below = [
                 r
                 for r, (have, goes, keep) in enumerate(zip(queues.allocated[queue], held, floor, strict=True))
-                if goes and keep >= 0 and have - goes < keep
+                if goes and have >= keep >= 0 and have - goes < keep
             ]
             if below and not (core and (self._entitled(mine, rows) or owed is not None)):
                 return self._below(queue, below[0], core=core)
             if below and owed is not None and not self._entitled(mine, rows):
-                owed += [(queue, r) for r in below if queues.allocated[queue][r] >= floor[r]]
+                owed += [(queue, r) for r in below]
             if queue == theirs:
                 break
         return None

@@ -21,7 +21,7 @@ TOP = -1
 
 @dataclass(frozen=True, slots=True)
 class ShareQueue:
-    """One queue, with amounts by resource in the order that all queues of the tree share.
+    """A queue in the tree of shares, with amounts by resource in the order that all its queues share.
 
     ``parent`` is an index into the same sequence of queues, or `TOP`. ``guaranteed`` may be ``None`` for a resource:
     not set, which for an inner queue means the sum of its children's. ``maximum`` ``None`` is unlimited. ``created``
@@ -52,7 +52,7 @@ class SiblingSet:
 
 @dataclass(frozen=True, slots=True)
 class ShareTree:
-    """What `tenure.fairness.shares.fair_shares` needs to know of the queues; made by `queue_tree`.
+    """The queues as `tenure.fairness.shares.fair_shares` needs them; made by `queue_tree`.
 
     ``order`` gives the queue at each place: siblings stand together, higher priority first, then in the order that
     breaks ties (earlier creation, then name), and ``sets`` come parents first. ``place`` gives the place of each

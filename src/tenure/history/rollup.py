@@ -29,13 +29,8 @@ class Rollup:
 
     def add(self, source: int, at: int, queue: str, span: int, payload: str) -> None:
         """Add one record of usage: from ``at`` on, for ``span`` µs."""
-        fields = json.loads(payload)
-        hour = at - at % HOUR
-        if at + span <= hour + HOUR:
-            self._sum((source, hour, queue), hour + HOUR, fields)
-        else:
-            # Begun inside an hour, it must not meet that hour's sum: it is told apart by its own time.
-            self._sum((source, at if at > hour else at + 1, queue), at + span, fields)
+        since, until = row_of(at, span)
+        self._sum((source, since, queue), until, json.loads(payload))
 
     def _sum(self, key: tuple[int, int, str], until: int, fields: dict[str, Any]) -> None:
         known = self.rows.get(key)
@@ -73,3 +68,12 @@ class Rollup:
         ]
         connection.execute(insert(USAGE), rows)
         self.rows.clear()
+
+
+def row_of(at: int, span: int) -> tuple[int, int]:
+    """Give the row that a record is summed in: of its hour, or its own one where it lasts beyond that.
+
+    A row of its own never begins with an hour, so that it is not taken for the sum of that.
+    """
+    hour = at - at % HOUR
+    return (hour, hour + HOUR) if at + span <= hour + HOUR else (at if at > hour else at + 1, at + span)

@@ -1,6 +1,7 @@
 """The tables of a history, one schema for SQLite and PostgreSQL.
 
-``tenure_records_YYYYMM`` hold the records of one month (UTC), append-only; a month past its retention is dropped whole. ``tenure_usage`` is made from the records of usage and can be made again from them: what each queue held by the
+``tenure_records_YYYYMM`` hold the records of one month (UTC), append-only; a month past its retention is dropped whole.
+``tenure_usage`` is made from the records of usage and can be made again from them: what each queue held by the
 hour, so that a statement over months reads hundreds of rows and not a million. ``tenure_sources`` numbers the clusters
 and node pools, ``tenure_months`` names the tables of records, and ``tenure_history`` has the version of the schema.
 """

@@ -184,6 +184,15 @@ class HistoryStore:
                     break
         return None if first is None or last is None else (first, last)
 
+    def has(self, draft: Draft) -> bool:
+        """Whether a record is there."""
+        with self.reading() as connection:
+            month = month_of(draft.at)
+            if month not in months_of(connection):
+                return False
+            key = records_table(month).c.key
+            return connection.execute(select(key).where(key == draft.key)).first() is not None
+
     def records(
         self,
         query: Query = EVERYTHING,

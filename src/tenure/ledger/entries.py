@@ -76,7 +76,7 @@ class LedgerPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearBound:
-    """One bound on a set of evictions: the sum of ``weights`` over those that are carried out is at most ``bound``.
+    """A linear bound on a set of evictions: the sum of ``weights`` over those carried out is at most ``bound``.
 
     ``weights`` maps the number of an ask to what it counts. ``until`` (µs since the epoch) is when the bound grows by
     itself; None where time alone does not do it. ``concurrent``: it bounds what is down at one time, and not what is
@@ -93,7 +93,7 @@ class LinearBound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleAccount:
-    """What a rule has to say at one time, for people.
+    """The account of a budget rule at one time, for people.
 
     ``in_force``: its schedule's window is open, or it has none. ``evictions`` were charged in the current window,
     ``allowed`` (None: any number) are allowed beside them now; ``down`` pods are down (None: it does not count them).

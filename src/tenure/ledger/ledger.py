@@ -26,7 +26,7 @@ class Denial:
 
 
 class Ledger:
-    """What was evicted lately, and how much more may be.
+    """The account of what was evicted lately, and of how much more may be.
 
     What is charged can be taken back to a checkpoint, so that it follows a transaction.
 

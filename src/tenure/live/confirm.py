@@ -5,6 +5,7 @@ Source: the specification's section on Kubernetes.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from tenure.engine.plan import Plan, PlanStep
@@ -15,7 +16,7 @@ Wish = tuple[str, str, str, str | None]
 
 
 class Confirmation:
-    """Holds evictions back until they were planned in two cycles; what is only placed is not held."""
+    """The second look: evictions are held back until two cycles planned them; placements are not held."""
 
     def __init__(self) -> None:
         self._before: frozenset[Wish] | None = None
@@ -33,21 +34,52 @@ class Confirmation:
         """
         if self.done:
             return plan
-        wishes = frozenset(_wish(s, identities) for s in plan.steps if s.action in _DISRUPTING)
-        confirmed = self._before is not None and wishes <= self._before
-        self.done = self._before is not None and (confirmed or not wishes)
-        self._before = wishes
-        return plan if confirmed or not wishes else without_evictions(plan)
+        wishes: dict[Set, set[Wish]] = {}
+        for step in plan.steps:
+            if step.action in _DISRUPTING:
+                wishes.setdefault(_set_of(step), set()).add(_wish(step, identities))
+        before = self._before
+        confirmed = {key for key, own in wishes.items() if before is not None and own <= before}
+        self.done = before is not None and len(confirmed) == len(wishes)
+        self._before = frozenset().union(*wishes.values())
+        return plan if self.done or not wishes else with_evictions_of(plan, confirmed)
 
 
 _DISRUPTING = frozenset({"evict", "notice"})
 
+Set = tuple[str | None, str]
+"""What tells evictions that are carried out together from others: for whom, else whose."""
 
-def without_evictions(plan: Plan) -> Plan:
-    """Give a plan without its evictions and without what is promised or noted because of them."""
-    steps = [s for s in plan.steps if s.action == "bind"]
-    requeue = RequeueOutcome(plan.requeue.nominations, plan.requeue.skipped, rolled_back=plan.requeue.rolled_back)
-    return replace(plan, steps=steps, requeue=requeue)
+
+def with_evictions_of(plan: Plan, confirmed: Collection[Set]) -> Plan:
+    """Give a plan with some of its evictions, and with what is promised or noted because of those alone.
+
+    So whoever has other evictions planned in each cycle holds up nobody's but those.
+    """
+    evicted = {(s.workload, s.task_index) for s in plan.steps if s.action in _DISRUPTING and _set_of(s) in confirmed}
+    whom = {beneficiary for beneficiary, _ in confirmed}
+    gone = {workload for workload, _ in evicted}
+
+    def goes(step: PlanStep) -> bool:
+        if step.action in _DISRUPTING:
+            return _set_of(step) in confirmed
+        if step.action == "nominate":
+            return step.workload in whom or (step.workload, step.task_index) in evicted
+        return step.action == "bind"
+
+    told = plan.requeue
+    requeue = RequeueOutcome(
+        told.nominations,
+        told.skipped,
+        rolled_back=told.rolled_back,
+        not_before={key: at for key, at in told.not_before.items() if key in gone},
+        beneficiaries={key: name for key, name in told.beneficiaries.items() if key in gone},
+    )
+    return replace(plan, steps=[s for s in plan.steps if goes(s)], requeue=requeue)
+
+
+def _set_of(step: PlanStep) -> Set:
+    return (step.beneficiary, "") if step.beneficiary is not None else (None, step.workload)
 
 
 def _wish(step: PlanStep, identities: dict[tuple[str, int], str]) -> Wish:

@@ -55,7 +55,7 @@ _TOLD: Final = frozenset({"Evicted", "WouldEvict"})
 
 @dataclass(slots=True)
 class ExternalOutcome:
-    """What was done in one cycle: ``wake`` is when to look again (µs since the epoch) if nothing changes."""
+    """The outcome of one cycle on an external scheduler's pods: ``wake`` is when to look again (µs since the epoch)."""
 
     plan: Plan
     session: Session | None = None
@@ -91,7 +91,7 @@ class _Due:
 
 
 class ExternalRescheduler:
-    """Moves pods of the schedulers that the settings name."""
+    """The mover of pods of the external schedulers that the settings name."""
 
     def __init__(self, actor: Actor, reservation_controller: ReservationController) -> None:
         self.actor = actor

@@ -59,7 +59,7 @@ class _Picture(NamedTuple):
 
 
 class Figures:
-    """Writes the figures of Tenure's own objects where they have changed."""
+    """The writer of the figures of Tenure's own objects, where they have changed."""
 
     def __init__(
         self,
@@ -146,7 +146,8 @@ class Figures:
                 yield ("disruptionbudgets", "", name), status
         if "nodepools" in self._informers.objects:
             paused = format_time(paused_until) if paused_until else None
-            status = {"nodes": len(cluster.nodes), "leader": self._leader, "pausedUntil": paused}
+            nodes = sum(not node.outside for node in cluster.nodes)
+            status = {"nodes": nodes, "leader": self._leader, "pausedUntil": paused}
             yield ("nodepools", "", self._informers.options.pool), status
 
     def _patch(self, plural: str, namespace: str, name: str, changed: Status) -> None:

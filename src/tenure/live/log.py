@@ -11,6 +11,12 @@ from tenure.model.duration import format_time
 NAME = "tenure.scheduler"
 
 
+def printable(value: object) -> str:
+    """Write a value on one line, without characters that end it, move a cursor or turn the direction of writing."""
+    text = str(value)
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 class _JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         said: dict[str, Any] = {
@@ -21,12 +27,12 @@ class _JsonLines(logging.Formatter):
         }
         if record.exc_info:
             said["error"] = self.formatException(record.exc_info)
-        return json.dumps(said, ensure_ascii=False, default=str)
+        return json.dumps(said, default=str)  # ASCII alone: nothing in it moves a cursor or turns the writing
 
 
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        fields = "".join(f" {key}={value}" for key, value in getattr(record, "fields", {}).items())
+        fields = "".join(f" {key}={printable(value)}" for key, value in getattr(record, "fields", {}).items())
         line = (
             f"{format_time(int(record.created) * 1_000_000)} {record.levelname.lower()}: {record.getMessage()}{fields}"
         )
@@ -34,7 +40,7 @@ class _Text(logging.Formatter):
 
 
 class Log:
-    """Writes messages with fields."""
+    """The writer of messages with fields."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
@@ -50,6 +56,10 @@ class Log:
     def warning(self, message: str, **fields: object) -> None:
         """Something is not as it should be."""
         self._logger.warning(message, extra={"fields": fields})
+
+    def error(self, message: str, **fields: object) -> None:
+        """Something does not work."""
+        self._logger.error(message, extra={"fields": fields})
 
     def failed(self, message: str, error: BaseException, **fields: object) -> None:
         """Something failed that should not; with the traceback."""

@@ -9,15 +9,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tenure.cycle import Scheduler
-from tenure.engine.plan import Plan
+from tenure.engine.plan import Plan, Reason
 from tenure.engine.reasons import why_pending
 from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
-from tenure.engine.workloads import PENDING
+from tenure.engine.workloads import PENDING, WorkloadState
 from tenure.live.confirm import Confirmation
+from tenure.live.isolation import Fault, Isolation, Stage
 from tenure.live.port import ExternalPort, LiveCluster, ObjectNote, WaitingReason
-from tenure.live.reasons import condition
+from tenure.live.reasons import SET_ASIDE, condition
+from tenure.live.refusals import Refusals
 from tenure.live.tables import EVENTS
+from tenure.model.cluster import Cluster
 from tenure.model.settings import CAUSES, Settings
 from tenure.rescheduler.memory import MoveMemory
 from tenure.telemetry.events import events_of
@@ -27,7 +30,7 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often is decided, in seconds.
+    """The pace of the loop, in seconds.
 
     ``least``: between the ends of two cycles, so that what comes together is decided together; ``most``: so long
     without a cycle where nothing changes, ``soon`` where something ends by itself; ``share``: of one core, what such
@@ -42,7 +45,10 @@ class Pace:
 
 @dataclass(slots=True)
 class Health:
-    """How the loop is, for probes and metrics. ``due``: when it looks again at the latest, of a monotonic clock."""
+    """The health of the loop, for probes and metrics.
+
+    ``due``: when it looks again at the latest, of a monotonic clock.
+    """
 
     due: float = field(default_factory=time.monotonic)
     cycles: int = 0
@@ -52,7 +58,10 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class CycleOutcome:
-    """What came of one cycle: for metrics and the log. ``external``: what was done about pods of another scheduler."""
+    """The outcome of one cycle, for metrics and the log.
+
+    ``external``: what was done about pods of another scheduler.
+    """
 
     plan: Plan
     observed: Any
@@ -65,7 +74,7 @@ class CycleOutcome:
 
 
 class Loop:
-    """Decides on a live cluster for as long as this process leads.
+    """The loop that decides on a live cluster for as long as this process leads.
 
     Parameters
     ----------
@@ -77,6 +86,8 @@ class Loop:
         Called after each cycle.
     beside
         What moves pods of other schedulers, if anything does.
+    failed
+        Called for each fault that cost no more than its own workload.
     """
 
     def __init__(
@@ -89,6 +100,7 @@ class Loop:
         told: Callable[[CycleOutcome], None] = lambda _: None,
         wall: Callable[[], int] = lambda: time.time_ns() // 1000,
         external: ExternalPort | None = None,
+        failed: Callable[[Fault], None] = lambda _: None,
     ) -> None:
         self.cluster = cluster
         self.leads = leads
@@ -101,6 +113,9 @@ class Loop:
         self.confirmation = Confirmation()
         self.recorded: set[tuple[str, str, str]] = set()
         self.rescheduling = MoveMemory()
+        self.failed = failed
+        self.isolation: Isolation[tuple[Session, Plan]] = Isolation(self._decide, self._attempt, failed)
+        self.refusals = Refusals(self.isolation.quarantine)
         self._term = 0
         self._stopped = threading.Event()
         self._last_now = 0
@@ -139,25 +154,52 @@ class Loop:
         now = self._now()
         observed = self.cluster.observe(now)
         cluster = replace(observed.cluster, settings=self._settings(observed.cluster.settings, now))
-        session = session_of(cluster)
-        scheduler = Scheduler(session, self.recorded)
         self.rescheduling.sent.clear()  # what was moved stands in the cluster's log, if it was moved
-        scheduler.context.rescheduling = self.rescheduling
-        plan = scheduler.cycle(now)
+        (session, plan), cluster = self.isolation.decided(cluster)
         decided = time.monotonic()
         allowed = self.confirmation.of(plan, observed.identities)
         outcome = self.cluster.carry_out(allowed, observed)
-        turn = None if self.external is None else self.external.cycle(observed, cluster.settings, allowed)
-        notes = notes_of(allowed, session)
+        self.refusals.note(outcome, cluster)
+        turn = self._beside(observed, cluster.settings, allowed)
+        notes = self._alone("tell", "", lambda: notes_of(allowed, session)) or []
+        retried = self.isolation.quarantine.wake(now)
+        allowed.wake = min((at for at in (allowed.wake, retried) if at is not None), default=None)
         if turn is not None:
             notes += turn.notes
             allowed.wake = min((at for at in (allowed.wake, turn.wake) if at is not None), default=None)
-        self.cluster.tell(notes, self._waiting(session, plan, observed), observed)
+        self.cluster.tell(notes, self._waiting(session, plan, observed, cluster), observed)
         self.health.cycles += 1
         ended, took = time.monotonic(), time.thread_time() - took
         done = CycleOutcome(allowed, observed, session, outcome, ended - began, decided - began, took, turn)
         self.told(done)
         return done
+
+    def _decide(self, cluster: Cluster) -> tuple[Session, Plan]:
+        session = session_of(cluster)
+        scheduler = Scheduler(session, self.recorded)
+        scheduler.context.rescheduling = self.rescheduling
+        return session, scheduler.cycle(cluster.now)
+
+    def _attempt(self, cluster: Cluster) -> Plan:
+        """Decide on a cluster, so that nothing of that is remembered."""
+        scheduler = Scheduler(session_of(cluster), set(self.recorded))
+        scheduler.context.rescheduling = MoveMemory()
+        return scheduler.cycle(cluster.now)
+
+    def _beside(self, observed: Any, settings: Settings, plan: Plan) -> Any:
+        """Go one step on beside another scheduler; what fails there leaves Tenure's own pods alone."""
+        external = self.external
+        return None if external is None else self._alone("decide", "", lambda: external.cycle(observed, settings, plan))
+
+    def _alone(self, stage: Stage, workload: str, do: Callable[[], Any]) -> Any:
+        """Do something; where it fails, and not for want of a lease or an API server, tell of it and give None."""
+        try:
+            return do()
+        except (OSError, self.cluster.fenced):
+            raise
+        except Exception as error:  # noqa: BLE001  it costs what it is about, and is told with its place
+            self.failed(Fault(stage, workload, error))
+            return None
 
     def _now(self) -> int:
         """Give the time; it never goes back between two cycles."""
@@ -184,16 +226,23 @@ class Loop:
             return longest
         return max(self.pace.least, min(longest, (wake - self.wall()) / SECOND))
 
-    def _waiting(self, session: Session, plan: Plan, observed: Any) -> Sequence[WaitingReason]:
+    def _waiting(self, session: Session, plan: Plan, observed: Any, cluster: Cluster) -> Sequence[WaitingReason]:
         """Say of workloads that wait why they do: of those that do not say it yet, a few in each cycle."""
         found = []
+        models = {w.key: w for w in cluster.workloads}
         for key in self.cluster.unexplained(observed, _MOST_EXPLAINED):
             state = session.workloads.get(key)
-            if state is None or state.leaf < 0 or not any(t.phase is PENDING for t in state.tasks):
-                continue
-            reason, message = condition((*why_pending(session, state), *plan.obstacles.get(key, ())))
-            found.append(WaitingReason(key, reason, message))
+            aside = self.isolation.quarantine.why(models[key], cluster.now) if key in models else ""
+            if aside:
+                found.append(WaitingReason(key, SET_ASIDE, aside))
+            elif state is not None and state.leaf >= 0 and any(t.phase is PENDING for t in state.tasks):
+                said = self._alone("tell", key, lambda: condition(self._obstacles(session, state, plan)))  # noqa: B023
+                if said is not None:
+                    found.append(WaitingReason(key, *said))
         return found
+
+    def _obstacles(self, session: Session, state: WorkloadState, plan: Plan) -> tuple[Reason, ...]:
+        return (*why_pending(session, state), *plan.obstacles.get(state.key, ()))
 
 
 _MOST_EXPLAINED = 50

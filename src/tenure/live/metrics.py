@@ -15,7 +15,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class LiveMetrics:
-    """What is counted of plans, and of what came of them."""
+    """The metrics of plans, and of what came of them."""
 
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()
@@ -34,6 +34,10 @@ class LiveMetrics:
         self.pending = _gauge("tenure_pending_workloads", registry)
         self.lists = _gauge("tenure_watch_lists", registry)
         self.dropped = _gauge("tenure_events_dropped", registry)
+        self.faults = _counter("tenure_faults_total", registry, "stage")
+        self.aside = _gauge("tenure_set_aside_workloads", registry)
+        self.problems = _gauge("tenure_object_problems", registry)
+        self.broken = _gauge("tenure_broken_watches", registry)
 
     def count(self, cycle: CycleOutcome) -> None:
         """Count a cycle."""

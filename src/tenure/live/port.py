@@ -11,7 +11,7 @@ from tenure.model.settings import Settings
 
 
 class ObjectNote(NamedTuple):
-    """Something to tell of a workload or of a queue (``kind``): a reason from a fixed set, and a sentence."""
+    """A note on a workload or a queue (``kind``): a reason from a fixed set, and a sentence."""
 
     kind: str
     name: str
@@ -20,7 +20,7 @@ class ObjectNote(NamedTuple):
 
 
 class WaitingReason(NamedTuple):
-    """Why a workload waits, for its pods' condition."""
+    """The reason why a workload waits, for its pods' condition."""
 
     workload: str
     reason: str
@@ -28,7 +28,7 @@ class WaitingReason(NamedTuple):
 
 
 class ObservedCluster(Protocol):
-    """What was observed."""
+    """A cluster as it was observed."""
 
     @property
     def cluster(self) -> Cluster:
@@ -40,14 +40,14 @@ class ObservedCluster(Protocol):
 
 
 class ExternalTurn(Protocol):
-    """What was done beside another scheduler in one cycle: what to tell of it, and when to look again, in µs."""
+    """The outcome of one turn on an external scheduler: what to report, and when to look again, in µs."""
 
     notes: list[ObjectNote]
     wake: int | None
 
 
 class ExternalPort(Protocol):
-    """Moves pods that another scheduler binds."""
+    """The port to an external scheduler, whose pods are moved."""
 
     def begin(self) -> None:
         """Lead anew."""
@@ -60,6 +60,10 @@ class LiveCluster(Protocol):
     """A cluster that changes by itself. ``has_more_to_explain``: more wait without saying why than were given."""
 
     has_more_to_explain: bool
+
+    @property
+    def fenced(self) -> type[Exception]:
+        """Give what is raised where this process may write no more."""
 
     def ready(self) -> bool:
         """Whether everything that a decision depends on is known."""

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Answer = tuple[int, str, bytes]
 """Status, content type, body."""
 
 
-class Probes:
-    """Serves pages, each of which is made when it is asked for."""
+Admits = Callable[[str, str], int]
+"""Asked with the header ``Authorization`` and the path; gives the status of the answer, 200 to let in."""
 
-    def __init__(self, address: tuple[str, int], pages: dict[str, Callable[[], Answer]]) -> None:
+
+class Probes:
+    """A server of pages, each made when it is asked for; those that are ``guarded`` are not for everybody."""
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        pages: dict[str, Callable[[], Answer]],
+        guarded: Mapping[str, Admits] | None = None,
+    ) -> None:
+        guards = guarded or {}
+
         class Handler(BaseHTTPRequestHandler):
             timeout = 10
 
             def do_GET(self) -> None:
-                make = pages.get(self.path.partition("?")[0])
+                path = self.path.partition("?")[0]
+                make, admits = pages.get(path), guards.get(path)
+                allowed = 200 if admits is None else admits(self.headers.get("Authorization", ""), path)
+                if allowed != _LET_IN:
+                    make = lambda: _refused(allowed)  # noqa: E731
                 status, kind, body = make() if make is not None else (404, "text/plain", b"not found\n")
                 self.send_response(status)
                 self.send_header("Content-Type", kind)
@@ -42,6 +57,14 @@ class Probes:
         """End."""
         self._server.shutdown()
         self._server.server_close()
+
+
+_LET_IN = 200
+
+
+def _refused(status: int) -> Answer:
+    why = {401: "a bearer token is needed", 403: "the token's owner may not get this page"}
+    return status, "text/plain; charset=utf-8", f"{why.get(status, 'nobody can be asked who that is')}\n".encode()
 
 
 def plain(text: str, *, ok: bool) -> Answer:

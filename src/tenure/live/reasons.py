@@ -26,10 +26,11 @@ _OWN: Final = {
     "MovesUnderWay": "MovesUnderWay",
 }
 HELD_BACK: Final = "HeldBack"
-LEFT_OUT: Final = ("QueueUnknown", "Invalid")
+SET_ASIDE: Final = "SetAside"
+LEFT_OUT: Final = ("QueueUnknown", "QueueRefused", "Invalid")
 """Reasons of pods that cannot be decided about; the adapter gives them."""
 
-REASONS: Final = frozenset({UNSCHEDULABLE, HELD_BACK, *LEFT_OUT, *_OWN.values()})
+REASONS: Final = frozenset({UNSCHEDULABLE, HELD_BACK, SET_ASIDE, *LEFT_OUT, *_OWN.values()})
 
 MOST = 900
 """Characters of a message."""

@@ -8,16 +8,18 @@ import time
 from tenure.clusters.kubernetes.cache.informers import Options
 from tenure.clusters.kubernetes.client.leader import Election, NotLeaderError, lease_name
 from tenure.clusters.kubernetes.client.requests import Client
+from tenure.clusters.kubernetes.client.reviews import ReaderReview
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.read_only import NoReservations, ReadOnlyCluster
-from tenure.clusters.kubernetes.write.actor import Outcome
+from tenure.clusters.kubernetes.write.actor import BROKEN, Outcome
 from tenure.live.external import ExternalRescheduler
 from tenure.live.figures import Figures
+from tenure.live.isolation import Fault
 from tenure.live.log import Log
 from tenure.live.loop import CycleOutcome, Loop, Pace
 from tenure.live.metrics import LiveMetrics
-from tenure.live.probes import Answer, Probes, plain
+from tenure.live.probes import Admits, Answer, Probes, plain
 from tenure.live.tables import WARNINGS
 from tenure.model.settings import Settings
 from tenure.telemetry.events import records_of
@@ -29,7 +31,7 @@ FAILED_PAUSE = 1.0
 
 
 class Service:
-    """One replica of the scheduler."""
+    """A replica of the scheduler."""
 
     def __init__(
         self,
@@ -43,6 +45,7 @@ class Service:
         pace: Pace | None = None,
         read_only: bool = False,
     ) -> None:
+        self.client = client
         self.log = log
         self.election = Election(client, options.namespace, lease_name(options.pool), identity)
         self.cluster = (ReadOnlyCluster if read_only else KubernetesCluster)(
@@ -53,6 +56,7 @@ class Service:
             in_flight=in_flight,
             allowed=self.election.require,
             warnings=WARNINGS,
+            failed=lambda what, error: self._fault(Fault("read", what, error)),
         )
         self.figures = Figures(
             self.cluster.client,
@@ -71,13 +75,20 @@ class Service:
             paused_until=self.cluster.paused_until,
             told=self._told,
             external=ExternalRescheduler(self.cluster.actor, self.reservation_controller),
+            failed=self._fault,
         )
         self._stopped = threading.Event()
         self._without_usage = False
+        self._broken: list[str] = []
 
-    def run(self, address: tuple[str, int]) -> bool:
-        """Serve until `stop` is called; False where it could not go on."""
-        probes = Probes(address, {"/healthz": self._alive, "/readyz": self._ready, "/metrics": self._metrics})
+    def run(self, address: tuple[str, int], *, guards_metrics: bool = False) -> bool:
+        """Serve until `stop` is called; False where it could not go on.
+
+        ``guards_metrics``: they are for whom the API server lets get that path.
+        """
+        guards: dict[str, Admits] = {"/metrics": ReaderReview(self.client).status} if guards_metrics else {}
+        pages = {"/healthz": self._alive, "/readyz": self._ready, "/metrics": self._metrics}
+        probes = Probes(address, pages, guards)
         probes.start()
         self.log.info("scheduler starts", pool=self.cluster.informers.options.pool, port=probes.port,
                       identity=self.election.identity)  # fmt: skip
@@ -124,11 +135,26 @@ class Service:
                 self.log.failed("a cycle failed", error)
                 self._stopped.wait(FAILED_PAUSE)
 
+    def _fault(self, fault: Fault) -> None:
+        """Tell of a fault that cost no more than what it was about."""
+        self.metrics.faults.labels(fault.stage).inc()
+        self.log.failed("a fault was kept to what it is about", fault.error, stage=fault.stage, about=fault.workload)
+
     def _told(self, cycle: CycleOutcome) -> None:
+        try:
+            self._tell(cycle)
+        except (OSError, NotLeaderError):
+            raise
+        except Exception as error:  # noqa: BLE001  what is told of a cycle must not keep the next from coming
+            self._fault(Fault("tell", "", error))
+
+    def _tell(self, cycle: CycleOutcome) -> None:
         cluster = cycle.observed.cluster
         self.figures.tell(cluster, self.cluster.paused_until(cluster.now), self.cluster.observed_version)
         self.metrics.count(cycle)
+        self.metrics.aside.set(self.loop.isolation.quarantine.count(cluster.now))
         self._tell_of_usage()
+        self._tell_of_watches()
         self._log(cycle.outcome, cycle)
         if cycle.external is not None:
             self._log(cycle.external.outcome, cycle)
@@ -137,6 +163,8 @@ class Service:
 
     def _log(self, outcome: Outcome, cycle: CycleOutcome) -> None:
         for failure in outcome.failures:
+            if failure.error.reason == BROKEN:
+                self.metrics.faults.labels("write").inc()
             self.log.info("refused", action=failure.action, workload=failure.workload, task=failure.task,
                           error=str(failure.error))  # fmt: skip
         for step in outcome.done:
@@ -156,6 +184,16 @@ class Service:
             self.log.warning("no node is hot as long as it is not known what is in use", error=trouble)
         self._without_usage = bool(trouble)
 
+    def _tell_of_watches(self) -> None:
+        """Say of each watch that does not work that it does not, and again when that changes."""
+        broken = self.cluster.informers.broken
+        if broken != self._broken:
+            for line in broken:
+                self.log.error("a watch is broken; what it last said may be out of date", watch=line)
+            if not broken:
+                self.log.info("all watches work again")
+        self._broken = broken
+
     def _alive(self) -> Answer:
         silent = time.monotonic() - self.loop.health.due
         ok = silent < STALLED_SECONDS
@@ -165,6 +203,8 @@ class Service:
         informers = self.cluster.informers
         if not informers.synced:
             return plain("not everything was listed yet: " + ("; ".join(informers.troubles) or "wait"), ok=False)
+        if informers.broken:
+            return plain("a watch is broken: " + "; ".join(informers.broken), ok=False)
         return plain(
             "leads" if self.election.leads else f"stands by; {self.election.holder or 'nobody'} leads", ok=True
         )
@@ -173,5 +213,7 @@ class Service:
         self.metrics.dropped.set(self.cluster.events.dropped)
         self.metrics.kept.set(sum(1 for _ in self.reservation_controller.tainted()))
         self.metrics.leads.set(self.election.leads)
+        self.metrics.broken.set(len(self.cluster.informers.broken))
+        self.metrics.problems.set(self.cluster.informers.findings.count)
         self.metrics.lists.set(sum(r.lists for r in self.cluster.informers.reflectors.values()))
         return self.metrics.text()

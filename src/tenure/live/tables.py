@@ -19,6 +19,10 @@ METRICS: Final = {
     "tenure_pending_workloads": "Workloads with tasks that wait.",
     "tenure_watch_lists": "How often something was listed anew, over all watches.",
     "tenure_events_dropped": "Events that were not written: too many, or refused.",
+    "tenure_faults_total": "Faults that cost nothing but what they were about, by where they happened.",
+    "tenure_set_aside_workloads": "Workloads set aside: deciding about them failed, or their place was refused.",
+    "tenure_object_problems": "How often something was found to be wrong with an object.",
+    "tenure_broken_watches": "Watches that do not work.",
 }
 
 EVENTS: Final = {

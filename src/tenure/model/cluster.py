@@ -34,7 +34,7 @@ class DisruptionBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """One line of the eviction log. ``at`` in µs since the epoch; workloads as namespace/name.
+    """A line of the eviction log. ``at`` in µs since the epoch; workloads as namespace/name.
 
     ``queue`` and ``beneficiary_queue`` are the leaf queues at that time, ``lost`` is in resource-µs by resource: what
     the ledger needs once the workloads have gone.
@@ -54,8 +54,19 @@ class Eviction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Namespace:
+    """The labels of a namespace, for terms that choose namespaces by their labels.
+
+    Every namespace has its name as ``kubernetes.io/metadata.name``, whether it is listed or not.
+    """
+
+    name: NameText
+    labels: Labels = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Everything that a decision depends on. ``now`` in µs since the epoch."""
+    """A cluster at one moment, with everything that a decision depends on. ``now`` in µs since the epoch."""
 
     now: Time
     settings: Settings = field(default_factory=Settings)
@@ -64,3 +75,4 @@ class Cluster:
     workloads: tuple[Workload, ...] = ()
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     evictions: tuple[Eviction, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()

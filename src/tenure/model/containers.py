@@ -32,14 +32,16 @@ class QuantityKind(ValueKind):
 
 def parse_amount(value: Any, resource: str, *, milli: bool) -> int:
     """Parse an amount as it stands in a file: a number, or a quantity as text. ``milli``: GPUs come in milli-GPU."""
-    if type(value) is int or type(value) is str:
-        text: str | int = value
-    elif type(value) is float:
-        text = repr(value)  # the shortest text that gives this number: what was written
-    else:
-        raise ValueError(f"is {describe(value)}, but a quantity is expected, such as 2, 500m or 1.5Gi")
     parse = quantity.parse_queue_quantity if milli else quantity.parse_quantity
-    return parse(text, resource)
+    return parse(_written(value), resource)
+
+
+def _written(value: Any) -> str | int:
+    if type(value) is int or type(value) is str:
+        return value
+    if type(value) is float:
+        return repr(value)  # the shortest text that gives this number: what was written
+    raise ValueError(f"is {describe(value)}, but a quantity is expected, such as 2, 500m or 1.5Gi")
 
 
 def _write_amount(amount: int, resource: str, *, milli: bool) -> str | int:
@@ -76,6 +78,29 @@ class AmountsKind(ValueKind):
         """Write the amounts by resource."""
         items = value.items() if isinstance(value, Mapping) else value
         return {resource: _write_amount(amount, resource, milli=self.milli) for resource, amount in items}
+
+
+class ExactAmountsKind(ValueKind):
+    """Amounts by resource in thousand-millionths of a unit, so that sums of parts are exact before they are rounded."""
+
+    shape: ClassVar[Schema] = AmountsKind.shape
+
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> dict[str, int]:
+        """Read the amounts; one that is not there is left out."""
+        if not isinstance(value, dict):
+            report.add(at, f"is {describe(value)}, but amounts by resource are expected, such as {{cpu: 8}}")
+            return BAD  # type: ignore[no-any-return]
+        amounts = {}
+        for resource, amount in value.items():
+            if amount is None:
+                continue
+            try:
+                amounts[resource] = quantity.parse_nano(_written(amount))
+            except ValueError as error:
+                report.add((at, resource), str(error))
+        if "" in amounts:
+            report.add(at, "holds an amount of a resource without a name; name it")
+        return amounts
 
 
 class PairsKind(ValueKind):
@@ -164,7 +189,7 @@ class ListKind(ValueKind):
 
 
 class OneOrMap(ValueKind):
-    """One value, or a mapping."""
+    """A single value, or a mapping."""
 
     def __init__(self, one: ValueKind, many: MapKind) -> None:
         self.one, self.many = one, many

@@ -35,7 +35,7 @@ _LEAP_CYCLE = 8 * 366
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """What a line says: the minutes, hours, days and months at which a window begins, each in order.
+    """A cron line: the minutes, hours, days and months at which a window begins, each in order.
 
     ``any_day`` and ``any_weekday``: that field is ``*``. If neither is, one of the two is enough, as in cron.
     """

@@ -41,6 +41,11 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "disruption": "What an eviction costs, and how many there may be.",
         "rescheduler": "When running pods are moved, and how.",
         "nominators": "Who is nominated for requeue, beside what is past its expected runtime.",
+        "history": "Whose a workload is, where what happened is kept.",
+    },
+    "RecordingSettings": {
+        "teamLabel": "The label that names a workload's team; unset: the queue at the top of the tree is its team.",
+        "userLabel": "The label that names a workload's user; unset: no user is written into the history.",
     },
     "MinRuntimeSettings": {
         "method": "`lca`: reclaim looks from below the common ancestor upward; `queue`: from the victim's leaf.",
@@ -67,6 +72,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "cost": "What a second of lost work costs, by resource, for a whole GPU, a core, else a unit.",
         "assumedCheckpoint": "What reports no checkpoint is costed as if it saved so often; unset: as if never.",
         "maxRestartOverhead": "The most that a workload's own restart overhead counts.",
+        "maxGracePeriod": "The most that a pod's own grace period counts: what is still there then is stuck.",
         "budgets": "Rules that bound evictions; all have to allow one. A `DisruptionBudget` is one as an object.",
     },
     "BudgetRule": {
@@ -141,6 +147,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "maxEvictionNotice": "The longest notice that its workloads may ask for.",
         "evictionNotice": "How long before an eviction it is announced on the pods.",
         "maxOptOut": "For how long after its start a workload may ask to be evicted last.",
+        "namespaceSelector": "The namespaces that may use it and the queues below it; unset: all.",
         "dynamic": "Made by a placement rule, not by the administrator.",
         "createdAt": "When it was created.",
         "status": "What the scheduler wrote.",

@@ -53,7 +53,7 @@ def cluster_to_plain(cluster: Cluster) -> dict[str, Any]:
     for key in ("nodes", "queues"):
         plain[key] = whole[key].kind.encode(getattr(cluster, key))
     plain["workloads"] = [workload_to_plain(workload, cluster.now) for workload in cluster.workloads]
-    for key in ("disruptionBudgets", "evictions"):
+    for key in ("disruptionBudgets", "evictions", "namespaces"):
         plain[key] = whole[key].kind.encode(getattr(cluster, whole[key].attribute))
     return {key: value for key, value in plain.items() if value not in ({}, [])}
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from tenure.model.cluster import Cluster, DisruptionBudget, Eviction
+from tenure.model.cluster import Cluster, DisruptionBudget, Eviction, Namespace
 from tenure.model.containers import ListKind, QuantityKind
 from tenure.model.kinds import ChoiceKind, IntegerKind, ValueKind
 from tenure.model.node import Node
@@ -105,6 +105,7 @@ def file_entry() -> EntryKind:
         *(RecordField(name, name, ListKind(entry)) for name, entry in sections.items()),
         RecordField("disruptionBudgets", "disruption_budgets", ListKind(EntryKind(DisruptionBudget))),
         RecordField("evictions", "evictions", ListKind(record_of(Eviction))),
+        RecordField("namespaces", "namespaces", ListKind(record_of(Namespace))),
     ]
     return EntryKind(Cluster, fields)
 

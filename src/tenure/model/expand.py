@@ -22,7 +22,7 @@ _SPEC_ATTRIBUTES = frozenset({entry.name for entry in fields(TaskSpec)} | set(SH
 
 @dataclass(slots=True)
 class Expanded:
-    """What entries became, and for each node and workload where it stood.
+    """The nodes, workloads and tasks that entries became, and for each node and workload where it stood.
 
     ``task_rows`` has, for workloads whose tasks were put in another order, the place at which each was listed.
     """
@@ -42,7 +42,10 @@ class TaskCount:
 
 
 class Expander:
-    """Makes nodes and workloads. Equal specs become one object, so that equal tasks are recognised by identity."""
+    """The maker of nodes and workloads.
+
+    Equal specs become one object, so that equal tasks are recognised by identity.
+    """
 
     def __init__(self, report: ProblemReport, now: int, made: TaskCount | None = None) -> None:
         self._report = report

@@ -10,7 +10,10 @@ from tenure.model.report import Path
 
 @dataclass(frozen=True, slots=True)
 class ClusterFinding:
-    """One finding. ``path`` goes through the cluster: ``("workloads", 3, "tasks", 0, "node")``."""
+    """A problem of a cluster as a whole.
+
+    ``path`` goes through the cluster: ``("workloads", 3, "tasks", 0, "node")``.
+    """
 
     path: Path
     message: str

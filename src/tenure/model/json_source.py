@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from tenure.model.document import Document, Lines
 from tenure.model.problems import InputProblem, InvalidInputError, shorten
 from tenure.model.report import Path
-from tenure.model.source import Document, Lines
 from tenure.model.trie import Trie, make_trie
 
 _SPACE = re.compile(r"[ \t\r\n]*")

@@ -26,7 +26,7 @@ Definitions = dict[str, Schema]
 
 
 class ValueKind:
-    """How values of one kind are read (`decode`), written (`encode`) and described (`schema`)."""
+    """A kind of values: how they are read (`decode`), written (`encode`) and described (`schema`)."""
 
     shape: ClassVar[Schema] = {}
 
@@ -169,7 +169,7 @@ def _range(low: float, high: float) -> str:
 
 
 class ChoiceKind(ValueKind):
-    """One of some words."""
+    """A value that is one of several words."""
 
     def __init__(self, words: Sequence[str], convert: Callable[[str], Any] = str) -> None:
         self.values = {str(word): convert(word) for word in words}
@@ -306,21 +306,3 @@ class ConstantKind(ValueKind):
     def schema(self, definitions: Definitions) -> Schema:  # noqa: ARG002
         """Give the word."""
         return {"const": self.word}
-
-
-class EmptyMapping(ValueKind):
-    """A boolean that files write as an empty mapping: a selector of everything."""
-
-    shape: ClassVar[Schema] = {"type": "object", "maxProperties": 0}
-
-    def parse(self, value: Any) -> bool:
-        """Take the empty mapping for true."""
-        if value == {}:
-            return True
-        raise ValueError(
-            f"is {describe(value)}, but only {{}} (all of them) can be evaluated; name the namespaces instead"
-        )
-
-    def encode(self, value: Any) -> dict[str, Any]:  # noqa: ARG002  only true is ever written
-        """Write the empty mapping."""
-        return {}

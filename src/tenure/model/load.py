@@ -10,6 +10,7 @@ from tenure.model import rules as _rules  # noqa: F401  registers the checks of 
 from tenure.model.check import check_cluster
 from tenure.model.cluster import Cluster, DisruptionBudget
 from tenure.model.collector import collector_paused
+from tenure.model.document import Document
 from tenure.model.entries import CLUSTER_KIND, SETTINGS_KIND, file_entry, settings_entry
 from tenure.model.expand import Expanded, Expander
 from tenure.model.problems import InputProblem
@@ -17,7 +18,7 @@ from tenure.model.queue import Queue
 from tenure.model.records import record_of
 from tenure.model.report import BAD, Path, ProblemReport, Trail, trail_of, unroll
 from tenure.model.settings import Settings
-from tenure.model.source import Document, read_document
+from tenure.model.source import read_document
 
 if TYPE_CHECKING:
     from tenure.model.yunikorn.convert import YuniKornQueues
@@ -51,6 +52,19 @@ def load_cluster(path: str | FilePath, queues: YuniKornQueues | None = None) -> 
     """
     with collector_paused():
         return _cluster_of(read_document(path), queues)
+
+
+def cluster_of(plain: dict[str, Any], name: str) -> Cluster:
+    """Make a cluster of the plain values of a file that was read elsewhere; ``name`` says where.
+
+    Raises
+    ------
+    InvalidInputError
+        With all problems, each with its path.
+
+    """
+    with collector_paused():
+        return _cluster_of(Document(name, plain, lambda _: {})).cluster
 
 
 def load_settings(path: str | FilePath) -> Settings:
@@ -140,6 +154,7 @@ def _read_cluster(value: Any, report: ProblemReport, replacing: YuniKornQueues |
         workloads=tuple(made.workloads),
         disruption_budgets=tuple(DisruptionBudget(**read.values) for read in budgets),
         evictions=values.get("evictions", ()),
+        namespaces=values.get("namespaces", ()),
     )
     if replacing is not None:
         settings = replace(cluster.settings, quota_preemption=replacing.settings(cluster.settings.quota_preemption))

@@ -12,6 +12,7 @@ from tenure.model import rules as _rules  # noqa: F401  registers the checks of 
 from tenure.model.check import check_cluster
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.containers import ListKind, MapKind
+from tenure.model.document import Document
 from tenure.model.entries import API_VERSION, CLUSTER_KIND, EntryKind, EntryValues, workload_entry
 from tenure.model.expand import Expander, TaskCount
 from tenure.model.kinds import BooleanKind, ChoiceKind, describe
@@ -20,7 +21,7 @@ from tenure.model.priority_classes import PriorityClass, PriorityClasses
 from tenure.model.problems import InputProblem, InvalidInputError, shorten
 from tenure.model.records import RecordField, kind_of
 from tenure.model.report import BAD, ProblemReport, Trail, unroll
-from tenure.model.source import Document, read_documents
+from tenure.model.source import read_documents
 from tenure.model.vocabulary import Count
 from tenure.model.workload import Phase, Task, Workload
 

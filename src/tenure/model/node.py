@@ -16,7 +16,9 @@ class Node:
     ``allocatable`` is in the units of `tenure.model.resources` (GPUs whole), ``gpu_memory`` in bytes for each of
     its GPUs, ``created_at`` in microseconds since the epoch, ``usage_for`` in microseconds; ``usage`` counts GPUs in
     milli-GPU. ``allocatable`` without
-    ``pods`` means that the number of pods is not limited.
+    ``pods`` means that the number of pods is not limited. ``outside``: it belongs to another node pool; nothing is
+    placed there, and what stands there counts for constraints that look at other tasks. ``features`` are those that
+    its kubelet declares.
     """
 
     name: NameText
@@ -30,3 +32,5 @@ class Node:
     usage: MilliAmounts | None = None
     usage_for: Duration | None = None
     drain: bool = False
+    outside: bool = False
+    features: tuple[str, ...] = ()

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tenure.model.containers import AmountsKind, ListKind, MapKind, PairsKind, QuantityKind
+from tenure.model.containers import ExactAmountsKind, ListKind, MapKind, PairsKind, QuantityKind
 from tenure.model.entries import EntryKind, EntryValues
 from tenure.model.kinds import BooleanKind, IntegerKind, TextKind, ValueKind
+from tenure.model.pod_requests import pod_requests, values_of
 from tenure.model.records import RecordField, kind_of, record_of
 from tenure.model.report import BAD, ProblemReport, Trail
 from tenure.model.resources import GPU, MEMORY
@@ -25,17 +26,12 @@ _EVALUATED_VOLUMES = frozenset(
 )
 """Sources of volumes that every node can serve."""
 
-_NOT_EVALUATED_TERMS = ("namespaceSelector", "mismatchLabelKeys")
-"""Keys of a pod affinity term that are not evaluated."""
-
 _ANNOTATIONS: dict[str, tuple[str, ValueKind]] = {
     "tenure.dev/gpu-fraction": ("gpu_fraction", QuantityKind(GPU, milli=True)),
     "tenure.dev/gpu-memory": ("gpu_memory", QuantityKind(MEMORY)),
     "tenure.dev/gpu-devices": ("gpu_devices", IntegerKind(1, 1024)),
     "tenure.dev/min-member": ("min_member", kind_of(Count)),
 }
-
-Amounts = dict[str, int]
 
 
 class AnyKind(ValueKind):
@@ -47,26 +43,43 @@ class AnyKind(ValueKind):
 
 
 class AffinityKind(ValueKind):
-    """A pod's affinity, as an `Affinity` and the names of what in it is not evaluated."""
+    """A pod's affinity, with the keys of its terms as they are before the API server merges them into selectors."""
 
-    def decode(self, value: Any, at: Trail, report: ProblemReport) -> tuple[Any, tuple[str, ...]]:
-        """Read the affinity without the keys that are not evaluated."""
-        found: list[str] = []
-        return record_of(Affinity).decode(_without_terms(value, found), at, report), tuple(dict.fromkeys(found))
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> Any:
+        """Read the affinity."""
+        return record_of(Affinity).decode(_unmerged(value), at, report)
 
 
-def _without_terms(value: Any, found: list[str]) -> Any:
-    """Copy a value without the keys of `_NOT_EVALUATED_TERMS`, but for an empty namespace selector: all namespaces."""
+class SpreadKind(ValueKind):
+    """A topology spread constraint, with its keys as they are before the API server merges them into its selector."""
+
+    def decode(self, value: Any, at: Trail, report: ProblemReport) -> Any:
+        """Read the constraint."""
+        return record_of(SpreadConstraint).decode(_unmerged(value), at, report)
+
+
+_MERGED = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
+
+
+def _unmerged(value: Any) -> Any:
+    """Copy a value without those label keys of terms that the API server has merged into their selectors.
+
+    Nobody else may name a key in both; what it made of a key at the pod's creation holds, whatever its labels are now.
+    """
     if isinstance(value, list):
-        return [_without_terms(item, found) for item in value]
-    if not isinstance(value, dict) or "matchLabels" in value:
+        return [_unmerged(item) for item in value]
+    if not isinstance(value, dict):
         return value
-    kept = {}
-    for key, item in value.items():
-        if key in _NOT_EVALUATED_TERMS and item:
-            found.append(f"affinity with {key}")
-        else:
-            kept[key] = _without_terms(item, found)
+    selector = value.get("labelSelector")
+    if "topologyKey" not in value or not isinstance(selector, dict):
+        return {key: _unmerged(item) for key, item in value.items()}
+    listed = selector.get("matchExpressions")
+    stated = [e for e in listed if isinstance(e, dict)] if isinstance(listed, list) else []
+    kept = dict(value)
+    for name, operator in _MERGED:
+        if isinstance(value.get(name), list):
+            done = [e.get("key") for e in stated if e.get("operator") == operator]
+            kept[name] = [key for key in value[name] if key not in done]
     return kept
 
 
@@ -92,7 +105,8 @@ def metadata_entry() -> EntryKind:
 @cache
 def pod_entry() -> EntryKind:
     """Give the entry of a pod's spec."""
-    resources = entry_of("resources", requests=AmountsKind(), limits=AmountsKind())
+    exact = ExactAmountsKind()
+    resources = entry_of("resources", requests=exact, limits=exact)
     port = entry_of(
         "port",
         hostPort=IntegerKind(0, 65_535),
@@ -101,23 +115,41 @@ def pod_entry() -> EntryKind:
         protocol=TextKind(),
     )
     container = entry_of(
-        "container", name=TextKind(), resources=resources, ports=ListKind(port), restartPolicy=TextKind()
+        "container",
+        name=TextKind(),
+        resources=resources,
+        ports=ListKind(port),
+        restartPolicy=TextKind(),
+        restartPolicyRules=ListKind(entry_of("rule", action=TextKind())),
+        volumeMounts=ListKind(entry_of("mount", bindMountOptions=ListKind(AnyKind()))),
+    )
+    conditions = ListKind(entry_of("condition", type=TextKind(), status=TextKind(), reason=TextKind()))
+    running = ListKind(entry_of("container status", name=TextKind(), allocatedResources=exact, resources=resources))
+    status = entry_of(
+        "status",
+        conditions=conditions,
+        containerStatuses=running,
+        initContainerStatuses=running,
+        allocatedResources=exact,
+        resources=resources,
     )
     return entry_of(
         "spec",
         containers=ListKind(container),
         initContainers=ListKind(container),
-        overhead=AmountsKind(),
+        overhead=exact,
         resources=resources,
         nodeName=TextKind(),
         nodeSelector=PairsKind(),
         affinity=AffinityKind(),
         tolerations=ListKind(record_of(Toleration)),
-        topologySpreadConstraints=ListKind(record_of(SpreadConstraint)),
+        topologySpreadConstraints=ListKind(SpreadKind()),
         schedulingGates=ListKind(AnyKind()),
         priority=kind_of(Priority),
         priorityClassName=TextKind(),
         hostNetwork=BooleanKind(),
+        hostUsers=BooleanKind(),
+        status=status,
         terminationGracePeriodSeconds=kind_of(Ordinal),
         volumes=ListKind(MapKind(AnyKind())),
         resourceClaims=ListKind(MapKind(AnyKind())),
@@ -126,7 +158,7 @@ def pod_entry() -> EntryKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodFields:
-    """What a pod's spec says for its task: attributes of a `TaskSpec`, and beside them what the task has itself.
+    """The fields of a pod's spec that matter to its task: attributes of a `TaskSpec`, and beside them the task's own.
 
     ``priority`` is None where the spec gives none, whatever its ``priority_class``.
     """
@@ -141,17 +173,17 @@ class PodFields:
 def read_pod(read: EntryValues, metadata: Mapping[str, Any], report: ProblemReport) -> PodFields:
     """Make what a pod asks for of its spec and its metadata."""
     at, spec = read
-    affinity, not_evaluated = spec.get("affinity", (None, ()))
-    amounts = _pod_requests(spec)
+    amounts = pod_requests(spec)
     asked = {
         "requests": tuple(sorted((resource, amount) for resource, amount in amounts.items() if amount)),
         "labels": tuple(sorted(metadata.get("labels", {}).items())),
         "node_selector": spec.get("nodeSelector", ()),
-        "affinity": affinity,
+        "affinity": spec.get("affinity"),
         "tolerations": spec.get("tolerations", ()),
         "spread": spec.get("topologySpreadConstraints", ()),
         "host_ports": tuple(_host_ports(spec)),
-        "unsupported": (*not_evaluated, *_unsupported(spec)),
+        "unsupported": tuple(_unsupported(spec)),
+        "features": tuple(_features(spec)),
     }
     if spec.get("nodeName"):
         report.add((at, "nodeName"), "binds the pod past any scheduler; leave it out")
@@ -167,64 +199,27 @@ def read_pod(read: EntryValues, metadata: Mapping[str, Any], report: ProblemRepo
     )
 
 
-def _values(reads: Iterable[EntryValues]) -> list[dict[str, Any]]:
-    return [read.values for read in reads]
-
-
-def _pod_requests(spec: Mapping[str, Any]) -> Amounts:
-    """Add a pod's requests up as kube-scheduler does (``k8s.io/component-helpers/resource``, PodRequests).
-
-    The sum of its containers, or what its init containers need at most if that is more: one after the other, each
-    beside the sidecars (init containers that are restarted always) before it. Sidecars run on beside the containers.
-    Requests of the pod itself replace the sum; overhead is added to either.
-    """
-    total: Amounts = {}
-    for container in _values(spec.get("containers", ())):
-        _add(total, _requests(container.get("resources")))
-    sidecars: Amounts = {}
-    peak: Amounts = {}
-    for container in _values(spec.get("initContainers", ())):
-        needed = _requests(container.get("resources"))
-        if container.get("restartPolicy") == "Always":
-            _add(total, needed)
-            _add(sidecars, needed)
-            needed = sidecars
-        else:
-            needed = _sum(needed, sidecars)
-        peak = _larger(peak, needed)
-    total = {**_larger(total, peak), **_requests(spec.get("resources"))}
-    return _sum(total, spec.get("overhead", {}))
-
-
-def _requests(resources: EntryValues | None) -> Amounts:
-    """Give requests; a limit stands in for a request that is missing, as the API server has it."""
-    values = resources.values if resources is not None else {}
-    return {**values.get("limits", {}), **values.get("requests", {})}
-
-
-def _add(total: Amounts, amounts: Mapping[str, int]) -> None:
-    for resource, amount in amounts.items():
-        total[resource] = total.get(resource, 0) + amount
-
-
-def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
-    total = dict(one)
-    _add(total, other)
-    return total
-
-
-def _larger(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
-    return {resource: max(one.get(resource, 0), other.get(resource, 0)) for resource in {**one, **other}}
-
-
 def _host_ports(spec: Mapping[str, Any]) -> Iterable[HostPort]:
     on_host = spec.get("hostNetwork", False)
-    sidecars = [c for c in _values(spec.get("initContainers", ())) if c.get("restartPolicy") == "Always"]
-    for container in (*_values(spec.get("containers", ())), *sidecars):
-        for port in _values(container.get("ports", ())):
+    sidecars = [c for c in values_of(spec.get("initContainers", ())) if c.get("restartPolicy") == "Always"]
+    for container in (*values_of(spec.get("containers", ())), *sidecars):
+        for port in values_of(container.get("ports", ())):
             number = port.get("hostPort") or (port.get("containerPort") if on_host else None)
             if number:
                 yield HostPort(port=number, protocol=port.get("protocol", "TCP"), ip=port.get("hostIP") or "0.0.0.0")  # noqa: S104
+
+
+def _features(spec: Mapping[str, Any]) -> Iterable[str]:
+    """Give what the kubelet of its node has to declare (``k8s.io/component-helpers/nodedeclaredfeatures``)."""
+    containers = values_of((*spec.get("containers", ()), *spec.get("initContainers", ())))
+    rules = (rule for container in containers for rule in values_of(container.get("restartPolicyRules", ())))
+    if any(rule.get("action") == "RestartAllContainers" for rule in rules):
+        yield "RestartAllContainersOnContainerExits"
+    if spec.get("hostNetwork") and spec.get("hostUsers") is False:
+        yield "UserNamespacesHostNetworkSupport"
+    mounts = (mount for container in containers for mount in values_of(container.get("volumeMounts", ())))
+    if any(mount.get("bindMountOptions") for mount in mounts):
+        yield "VolumeBindMountOptions"
 
 
 def _unsupported(spec: Mapping[str, Any]) -> Iterable[str]:

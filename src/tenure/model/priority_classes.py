@@ -18,7 +18,7 @@ SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critica
 
 @dataclass(frozen=True, slots=True)
 class PriorityClass:
-    """What pods of a class have from it: their priority, and the annotations that hold for them as well."""
+    """The properties of pods by class: their priority, and the annotations that hold for them as well."""
 
     value: int = 0
     annotations: Mapping[str, str] = field(default_factory=dict)

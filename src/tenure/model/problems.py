@@ -17,7 +17,7 @@ MOST_COMPARED = 20_000
 
 @dataclass(frozen=True, slots=True, order=True)
 class InputProblem:
-    """One thing that is wrong, where, and what would be right.
+    """A problem of an input: what is wrong, where, and what would be right.
 
     ``line`` counts from 1; 0 where there is none (a command-line value, a file that cannot be read).
     ``path`` leads to the value inside the file (``queues[2].max.cpu``); empty for the file as a whole.

@@ -26,6 +26,7 @@ _BINARY_DOWN = tuple(sorted(_BINARY.items(), key=lambda item: -item[1]))
 _MAX_LENGTH = 64
 _MAX_EXPONENT = 100
 _MILLI_EXPONENT = 3
+_NANO_EXPONENT = 9
 _EXAMPLES = "such as 2, 500m, 1.5Gi or 1e3"
 
 
@@ -51,6 +52,30 @@ def parse_quantity(text: str | int, resource: str) -> int:
 def parse_queue_quantity(text: str | int, resource: str) -> int:
     """Parse an amount of a queue: as `parse_quantity`, but GPUs come out in milli-GPU (``2500m`` → 2500)."""
     return _parse(str(text), _MILLI_EXPONENT if resource in (CPU, GPU) else 0, resource)
+
+
+def parse_nano(text: str | int) -> int:
+    """Parse an amount into thousand-millionths of a unit, the smallest part that Kubernetes keeps; rounded up to them.
+
+    Raises
+    ------
+    ValueError
+        It is no quantity, or negative. The text says what would be right.
+
+    """
+    digits, exponent, factor = _split(str(text))
+    exponent += _NANO_EXPONENT
+    if digits and exponent > _MAX_EXPONENT:
+        raise _too_large(str(text))
+    if exponent >= 0:
+        return int(digits * factor * 10**exponent)
+    return int(-(-digits * factor // 10 ** min(-exponent, 2 * _MAX_EXPONENT)))
+
+
+def round_up(nano: int, resource: str) -> int:
+    """Round thousand-millionths of a unit up to whole units of a resource, as kube-scheduler does."""
+    exponent = _NANO_EXPONENT - (_MILLI_EXPONENT if resource == CPU else 0)
+    return int(-(-nano // 10**exponent))
 
 
 def format_quantity(amount: int, resource: str) -> str:

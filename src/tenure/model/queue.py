@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tenure.model.selectors import LabelSelector
 from tenure.model.vocabulary import Duration, MilliAmounts, NameText, Priority, Time, Weight
 
 PreemptionPolicy = Literal["default", "fence", "disabled"]
@@ -24,7 +25,7 @@ class QuotaStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
-    """What the scheduler wrote.
+    """The status of a queue, as the scheduler wrote it.
 
     ``usage``: decayed resource-seconds by resource, for time-based fairness, as they were at ``usage_at`` (µs since
     the epoch; unset: now). GPUs count in whole ones, CPU in cores.
@@ -41,7 +42,8 @@ class Queue:
 
     Amounts are in the units of `tenure.model.resources`, GPUs in milli-GPU. A resource that is missing in ``max``
     is unlimited, one missing in ``guaranteed`` is not guaranteed. Durations are in µs; ``None`` means unset, which
-    is not the same as 0. ``weight`` is a number, or a map by resource.
+    is not the same as 0. ``weight`` is a number, or a map by resource. ``namespace_selector`` says which namespaces of
+    a cluster may use it and the queues below it; unset: all.
     """
 
     name: NameText
@@ -59,6 +61,7 @@ class Queue:
     max_eviction_notice: Duration | None = None
     eviction_notice: Duration | None = None
     max_opt_out: Duration | None = None
+    namespace_selector: LabelSelector | None = None
     dynamic: bool = False
     created_at: Time | None = None
     status: QueueStatus | None = None

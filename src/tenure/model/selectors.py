@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from tenure.model.containers import PairsKind
-from tenure.model.kinds import EmptyMapping, IntegerKind
+from tenure.model.kinds import IntegerKind
 from tenure.model.resources import Pairs
 from tenure.model.vocabulary import Count, FieldKey, Wrapped
 
@@ -24,7 +24,10 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """One expression over labels. ``Gt`` and ``Lt`` compare one integer and are for nodes only."""
+    """A requirement of a selector: one expression over labels.
+
+    ``Gt`` and ``Lt`` compare one integer and are for nodes only.
+    """
 
     key: str
     operator: Operator
@@ -33,7 +36,10 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelSelector:
-    """All of ``match_labels`` and all of ``match_expressions`` hold. An empty selector matches everything."""
+    """A selector of labels: all of ``match_labels`` and all of ``match_expressions`` hold.
+
+    An empty selector matches everything.
+    """
 
     match_labels: Annotated[Pairs, PairsKind()] = ()
     match_expressions: tuple[Requirement, ...] = ()
@@ -41,7 +47,10 @@ class LabelSelector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSelectorTerm:
-    """All expressions over a node's labels and fields (``metadata.name``) hold. An empty term matches nothing."""
+    """A term of a node selector: all expressions over labels and fields (``metadata.name``) hold.
+
+    An empty term matches nothing.
+    """
 
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()
@@ -67,15 +76,17 @@ class NodeAffinity:
 class PodAffinityTerm:
     """Tasks that match ``selector``, in one value of the node label ``topology_key``.
 
-    Without ``namespaces`` and ``all_namespaces`` the term looks at the namespace of the task that has it.
-    ``selector`` ``None`` matches no task. ``match_label_keys`` are the task's own labels added to the selector.
+    It looks at ``namespaces`` and at those whose labels ``namespace_selector`` matches; without both at the namespace
+    of the task that has it. ``selector`` ``None`` matches no task. ``match_label_keys`` are labels in which a task has
+    to be like the one that has the term, ``mismatch_label_keys`` those in which it has to differ.
     """
 
     topology_key: str
     selector: Annotated[LabelSelector | None, FieldKey("labelSelector")] = None
     namespaces: tuple[str, ...] = ()
-    all_namespaces: Annotated[bool, FieldKey("namespaceSelector"), EmptyMapping()] = False
+    namespace_selector: LabelSelector | None = None
     match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +158,7 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
-    """All tasks under one value of a node label; both levels may be set."""
+    """A topology constraint: all tasks under one value of a node label; both levels may be set."""
 
     required: str | None = None
     preferred: str | None = None

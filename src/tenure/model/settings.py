@@ -51,7 +51,7 @@ DEFAULT_APPLIES_TO: tuple[Cause, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinRuntimeSettings:
-    """How minimum runtime is resolved, when its clock starts, and which causes respect it."""
+    """The settings of minimum runtime: how it is resolved, when its clock starts, and which causes respect it."""
 
     method: Literal["lca", "queue"] = "lca"
     starts_at: Literal["allocated", "running"] = "allocated"
@@ -60,7 +60,7 @@ class MinRuntimeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequeueSettings:
-    """Whom a requeue may serve, and how many candidates it may take together."""
+    """The settings of requeue: whom it may serve, and how many candidates it may take together."""
 
     contenders: Literal["more-deserving", "any"] = "more-deserving"
     max_candidates: Count = 8
@@ -68,7 +68,7 @@ class RequeueSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaPreemptionSettings:
-    """Whether and how a lowered maximum is enforced on running work."""
+    """The settings for whether and how a lowered maximum is enforced on running work."""
 
     enabled: bool = False
     inherit: bool = True
@@ -100,7 +100,7 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetRule:
-    """One disruption SLO; every key is optional but the name. Durations in µs; percentages stay text.
+    """A disruption budget (SLO); every key is optional but the name. Durations in µs; percentages stay text.
 
     ``max_lost`` is in resource-µs by resource.
     """
@@ -124,7 +124,7 @@ class BudgetRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisruptionSettings:
-    """What an eviction costs, and how many there may be.
+    """The settings for what an eviction costs, and for how many there may be.
 
     ``cost`` is by resource, per whole GPU, per core, else per unit, and second.
     """
@@ -132,6 +132,7 @@ class DisruptionSettings:
     cost: dict[str, Weight] = field(default_factory=lambda: {"nvidia.com/gpu": 1.0, "cpu": 0.05})
     assumed_checkpoint: PositiveDuration | None = None
     max_restart_overhead: Duration = 10 * MINUTE
+    max_grace_period: PositiveDuration = 60 * MINUTE
     budgets: tuple[BudgetRule, ...] = ()
 
 
@@ -175,7 +176,7 @@ class HotNodeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNodeSettings:
-    """How long a node counts as new."""
+    """The settings for how long a node counts as new."""
 
     enabled: bool = False
     within: Duration = HOUR
@@ -213,8 +214,19 @@ class NominatorSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingSettings:
+    """Whose a workload is, in the history: the labels that name its team and its user.
+
+    Without ``team_label`` the team is the queue at the top; without ``user_label`` no user is written.
+    """
+
+    team_label: str | None = None
+    user_label: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything under ``scheduler:``. ``placement`` is one policy, or weights by policy."""
+    """The settings under ``scheduler:``. ``placement`` is one policy, or weights by policy."""
 
     actions: Annotated[tuple[Action, ...], ListKind(ChoiceKind(DEFAULT_ACTIONS), distinct=True)] = DEFAULT_ACTIONS
     placement: Annotated[
@@ -241,3 +253,4 @@ class Settings:
     disruption: DisruptionSettings = field(default_factory=DisruptionSettings)
     rescheduler: ReschedulerSettings = field(default_factory=ReschedulerSettings)
     nominators: NominatorSettings = field(default_factory=NominatorSettings)
+    history: RecordingSettings = field(default_factory=RecordingSettings)

@@ -7,13 +7,11 @@ bytes (after unpacking). JSON is read about ten times as fast; large snapshots a
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import IO, Any, cast
+from typing import IO, cast
 
+from tenure.model.document import Document
 from tenure.model.problems import InputProblem, InvalidInputError
-from tenure.model.report import Path, ProblemReport, path_text
 
 MAX_YAML = 16 * 1024 * 1024
 """Bytes of YAML that are read; about 35,000 workloads of three tasks each."""
@@ -26,41 +24,6 @@ STDIN = "-"
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _CHUNK = 1 << 20
-
-Lines = Mapping[Path, int]
-Locate = Callable[[Iterable[Path]], Lines]
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """One document of a file. ``locate`` finds the lines of paths; it reads the text again, so ask once for all."""
-
-    file: str
-    value: Any
-    locate: Locate = field(repr=False)
-
-    def problems(self, found: Iterable[tuple[Path, str]]) -> tuple[InputProblem, ...]:
-        """Turn paths and messages into problems with lines, in the order of the file."""
-        listed = list(dict.fromkeys(found))
-        lines = self.locate({path for path, _ in listed}) if listed else {}
-        made = [InputProblem(self.file, lines.get(path, 0), path_text(path), message) for path, message in listed]
-        return tuple(sorted(made, key=lambda problem: problem.line))
-
-    def warnings(self, report: ProblemReport) -> tuple[InputProblem, ...]:
-        """Give what deserves a look, and how much more of it there is."""
-        told = self.problems(report.warnings)
-        if report.suppressed_warnings:
-            told += (InputProblem(self.file, 0, "", f"{report.suppressed_warnings} further warnings are not shown"),)
-        return told
-
-    def require_clean(self, report: ProblemReport) -> None:
-        """Raise what the report holds, if it holds problems."""
-        if not report.problems:
-            return
-        problems = self.problems(report.problems)
-        if report.suppressed:
-            problems += (InputProblem(self.file, 0, "", f"{report.suppressed} further problems are not shown"),)
-        raise InvalidInputError(problems)
 
 
 def read_document(path: str | FilePath) -> Document:

@@ -17,7 +17,7 @@ class FieldKey:
 
 
 class Wrapped:
-    """Says that files wrap a field's value into a mapping of one key."""
+    """A marker: files wrap the field's value into a mapping of one key."""
 
     def __init__(self, key: str) -> None:
         self.key = key

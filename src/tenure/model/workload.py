@@ -61,10 +61,11 @@ class GpuShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """What a task asks for. Tasks with equal specs are interchangeable.
+    """The requests and constraints of a task. Tasks with equal specs are interchangeable.
 
     ``requests`` holds whole GPUs; a part of a GPU stands in ``gpu_share`` instead. ``unsupported`` names
-    constraints that are not evaluated (volumes, resource claims): such a task is never placed.
+    constraints that are not evaluated (volumes, resource claims): such a task is never placed. ``features`` are what
+    the kubelet of its node has to declare.
     """
 
     requests: Annotated[Amounts, AmountsKind(pairs=True)] = ()
@@ -76,6 +77,7 @@ class TaskSpec:
     spread: Annotated[tuple[SpreadConstraint, ...], FieldKey("topologySpreadConstraints")] = ()
     host_ports: tuple[HostPort, ...] = ()
     unsupported: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +144,10 @@ class SubGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """What a workload says of its checkpoints. Durations in µs, ``last_at`` in µs since the epoch."""
+    """The checkpoints of a workload, as the workload reports them.
+
+    Durations in µs, ``last_at`` in µs since the epoch.
+    """
 
     interval: Duration | None = None
     last_at: Time | None = None

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import yaml
 
+from tenure.model.document import Document, Lines
 from tenure.model.problems import InputProblem, InvalidInputError, shorten
 from tenure.model.report import Path, path_text
 from tenure.model.scalars import resolve_scalar
-from tenure.model.source import Document, Lines
 from tenure.model.trie import Trie, make_trie
 
 MAX_DEPTH = 100

@@ -30,7 +30,7 @@ REASONS: tuple[SkipReason, ...] = get_args(SkipReason)
 
 @dataclass(frozen=True, slots=True)
 class RequeueNomination:
-    """One candidate of one plugin. ``since`` (µs since the epoch) is when it became eligible, if that is known.
+    """A candidate of one nominator. ``since`` (µs since the epoch) is when it became eligible, if that is known.
 
     ``runtime`` and ``expected`` are in µs, for the plugins that compare them.
     """
@@ -52,7 +52,7 @@ class NominationSkip:
 
 @dataclass(frozen=True, slots=True)
 class NominationContext:
-    """What nominators look at, none of which they may change.
+    """The state that nominators look at, none of which they may change.
 
     ``due`` are the running workloads that may have reached their expected runtime, and perhaps others; ``everyone``
     are all workloads. Where nobody asks for skips, both are only those that can matter.
@@ -67,7 +67,7 @@ class NominationContext:
 
 @dataclass(slots=True)
 class NominatorFindings:
-    """What one plugin found. ``reports`` are settings that are wrong: workload and sentence."""
+    """The findings of one nominator. ``reports`` are settings that are wrong: workload and sentence."""
 
     nominations: list[RequeueNomination] = field(default_factory=list)
     skips: list[NominationSkip] = field(default_factory=list)

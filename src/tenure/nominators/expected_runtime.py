@@ -18,7 +18,7 @@ from tenure.nominators.contract import (
 
 
 class ExpectedRuntime:
-    """Always on: without an expected runtime anywhere it nominates nobody and skips nobody."""
+    """The nominator that is always on: without an expected runtime anywhere it nominates nobody and skips nobody."""
 
     name: ClassVar[str] = "expected-runtime"
 

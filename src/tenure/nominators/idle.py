@@ -18,7 +18,7 @@ from tenure.nominators.contract import (
 
 
 class Idle:
-    """Off by default (setting ``nominators.idle``)."""
+    """The nominator of idle GPUs, off by default (setting ``nominators.idle``)."""
 
     name: ClassVar[str] = "idle"
 

@@ -15,7 +15,7 @@ from tenure.nominators.contract import (
 
 
 class OverShare:
-    """Off by default (setting ``nominators.over-share``)."""
+    """The nominator of queues over their share, off by default (setting ``nominators.over-share``)."""
 
     name: ClassVar[str] = "over-share"
 

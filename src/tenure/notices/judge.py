@@ -28,7 +28,7 @@ from tenure.victims.state import EvictionState
 
 
 class NoticeJudge:
-    """Judges groups one after the other, on a session on which all of them were lifted; those that pay stay evicted.
+    """The judge of notices, one group after the other, on a session on which all were lifted.
 
     ``price`` is what evicting them costs, ``placed`` what found a place by that.
 

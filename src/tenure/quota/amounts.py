@@ -44,7 +44,7 @@ def holdings(rows: Sequence[int], takes: Sequence[EvictionUnit]) -> Holdings:
 
 
 class EnforceableAmounts:
-    """What could be taken below each queue, by row, without breaking a guarantee in that resource.
+    """The amounts that could be taken below each queue, by row, without breaking a guarantee in that resource.
 
     ``of[queue][row]``, for the queue at the top and all below it; only tiers up to ``tier`` count, if one is given.
     """
@@ -70,7 +70,9 @@ class EnforceableAmounts:
             for row, amount in self._sum(child, held).items():
                 total[row] += amount
         for row in self.rows:
-            total[row] = max(0, min(total[row], queues.allocated[queue][row] - max(0, queues.guaranteed[queue][row])))
+            above = queues.allocated[queue][row] - max(0, queues.guaranteed[queue][row])
+            if above >= 0:  # a guarantee that was not reached before binds nothing
+                total[row] = min(total[row], above)
         self.of[queue] = total
         return total
 

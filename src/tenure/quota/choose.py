@@ -8,10 +8,15 @@ from dataclasses import dataclass, field
 
 from tenure.engine.queues import QueueTree
 from tenure.quota.amounts import EnforceableAmounts, Holdings, distribute, holdings
-from tenure.quota.exact import QuotaSearch
+from tenure.quota.branch_and_bound import BranchAndBound
+from tenure.quota.exact_selection import ExactSelection, Solve
+from tenure.quota.follow_up_cuts import Follow, FollowUpCut, respects
 from tenure.quota.greedy import greedy
 from tenure.quota.problem import QuotaProblem
 from tenure.quota.units import EvictionUnit, Tier, UnitCandidates, UnitPool
+
+MOST_CUTS = 50
+"""Sets that are looked at because others have follow-ups."""
 
 
 @dataclass(slots=True)
@@ -36,11 +41,33 @@ def leaves_below(queues: QueueTree, top: int) -> list[int]:
 
 
 def choose(
-    candidates: UnitCandidates, top: int, need: dict[int, int], share: Sequence[Sequence[int]], *, never: bool
+    candidates: UnitCandidates,
+    top: int,
+    need: dict[int, int],
+    share: Sequence[Sequence[int]],
+    *,
+    never: bool,
+    solve: Solve | None = None,
+    follow: Follow | None = None,
 ) -> QuotaChoice:
     """Choose from the queue ``top``, of which ``need`` has to go, by row.
 
-    ``share`` is the allocatable share by queue and row; ``never`` forbids to free more than needed.
+    Parameters
+    ----------
+    candidates
+        What may be taken.
+    top
+        Number of the queue.
+    need
+        By row, in the resource's own unit.
+    share
+        Allocatable share by queue and row.
+    never
+        No set may free more than needed.
+    solve
+        The solver for what is too large to be looked through; without one such a set may not be the best.
+    follow
+        What would follow if tasks were evicted; without it nothing does.
     """
     session = candidates.session
     queues = session.queues
@@ -55,12 +82,51 @@ def choose(
     first = EnforceableAmounts(queues, top, rows, {key: held for key, held in found.items() if not key[1][0]})
     problem.target = distribute(queues, top, need, share, (first, everything))
     chosen = greedy(problem, takes, _needed_tier(problem, found, everything)) if takes else []
-    search = QuotaSearch(problem, takes, chosen, session.settings.search.max_scenarios)
-    chosen = search.run()
+    chosen, proved = _best(problem, takes, chosen, solve, follow)
     ordered = sorted(sorted(chosen, key=candidates.rank), key=lambda t: t.tier)
     freed = {row: sum(t.amount[row] for t in chosen) for row in rows}
     left = {row: amount - freed[row] for row, amount in need.items() if amount > freed[row]}
-    return QuotaChoice(problem, pool, ordered, left, search.exhausted)
+    return QuotaChoice(problem, pool, ordered, left, not proved)
+
+
+def _best(
+    problem: QuotaProblem,
+    takes: Sequence[EvictionUnit],
+    known: list[EvictionUnit],
+    solve: Solve | None,
+    follow: Follow | None,
+) -> tuple[list[EvictionUnit], bool]:
+    """Give the best set, and whether it is proved: one after which nothing follows, if it leaves no more over max."""
+    cuts: list[FollowUpCut] = []
+    first, first_proved = _search(problem, takes, known, solve, cuts)
+    chosen, proved = first, first_proved
+    for _ in range(MOST_CUTS if follow is not None else 0):
+        assert follow is not None
+        further = [c for c in follow([t for take in chosen for t in take.tasks]) if c not in cuts]
+        if not further:
+            return chosen, proved
+        cuts += further
+        chosen, proved = _search(problem, takes, known, solve, cuts)
+        if problem.worth(chosen)[0] > problem.worth(first)[0]:
+            return first, first_proved and proved
+    return (chosen, proved) if follow is None else (first, False)
+
+
+def _search(
+    problem: QuotaProblem,
+    takes: Sequence[EvictionUnit],
+    known: list[EvictionUnit],
+    solve: Solve | None,
+    cuts: Sequence[FollowUpCut],
+) -> tuple[list[EvictionUnit], bool]:
+    """Look through few takes here, and leave many to the solver."""
+    known = known if respects(known, cuts) else []
+    search = BranchAndBound(problem, takes, known, problem.candidates.session.settings.search.max_scenarios, cuts)
+    chosen = search.run()
+    if search.finished or solve is None:
+        return chosen, search.finished
+    optimum = ExactSelection(problem, takes, chosen, solve, cuts)
+    return optimum.run(), optimum.proved
 
 
 def _needed_tier(problem: QuotaProblem, found: Holdings, everything: EnforceableAmounts) -> Tier:

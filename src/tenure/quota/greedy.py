@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tenure.quota.amounts import Amounts
-from tenure.quota.problem import QuotaProblem, QuotaSelection
+from tenure.quota.problem import QuotaProblem, QuotaSelection, Worth
 from tenure.quota.units import EvictionUnit, Tier
 
 MOST_TIERS = 8
@@ -23,7 +23,7 @@ def greedy(problem: QuotaProblem, takes: Sequence[EvictionUnit], first: Tier) ->
     ranked: list[EvictionUnit] = []
     rest = list(takes)
     best: list[EvictionUnit] = []
-    least: tuple[int, int, int, int] | None = None
+    least: Worth | None = None
     for tier in attempts:
         ranked += [t for t in rest if t.tier <= tier]
         ranked.sort(key=problem.candidates.rank)

@@ -12,7 +12,9 @@ from tenure.quota.usage import TerminatingUsage, used
 
 @dataclass(frozen=True, slots=True)
 class QuotaPoint:
-    """What holds from ``at`` (µs since the epoch) until the next point. Amounts by resource, GPUs in milli-GPU.
+    """A point of a track: the values from ``at`` (µs since the epoch) until the next point.
+
+    Amounts by resource, GPUs in milli-GPU.
 
     ``used`` is what runs, is promised or has not left yet, ``maximum`` the queue's own max in the same resources,
     ``shortfall`` what of the excess cannot be enforced. ``deadline`` (µs since the epoch) is None while not armed.
@@ -32,7 +34,7 @@ class QuotaPoint:
 
 @dataclass(slots=True)
 class QuotaTrack:
-    """One queue over the cycles: a point wherever something changed, and the time of the last cycle."""
+    """A queue over the cycles: a point wherever something changed, and the time of the last cycle."""
 
     queue: str
     points: list[QuotaPoint] = field(default_factory=list)
@@ -40,7 +42,7 @@ class QuotaTrack:
 
 
 class QuotaHistory:
-    """Keeps a track of every queue that a deadline could be set for."""
+    """The keeper of a track for every queue that a deadline could be set for."""
 
     def __init__(self) -> None:
         self._tracks: dict[str, QuotaTrack] = {}

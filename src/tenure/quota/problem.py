@@ -6,21 +6,40 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tenure.engine.queues import Amount, QueueTree
+from tenure.engine.weights import resource_weights
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.ledger.entries import LinearBound
 from tenure.quota.amounts import Amounts
 from tenure.quota.units import EvictionUnit, UnitCandidates
 
 NOBODY = -(2**40)
-"""The highest priority of an empty set: below any."""
+"""The priority of no queue: below any."""
+
+Levels = dict[int, int]
+"""Weighted resources by priority."""
+
+Worth = tuple[int, int, tuple[tuple[int, int], ...], int]
+"""The first parts of the key, see `Problem.worth`."""
 
 Key = tuple[object, ...]
 Binding = tuple[tuple[int, int], ...]
 """Number of a bound, and how much of what it leaves is taken."""
 
 
+def add_levels(first: Levels, second: Levels) -> Levels:
+    """Add what is taken of each priority."""
+    if not second:
+        return first
+    return {level: first.get(level, 0) + second.get(level, 0) for level in first.keys() | second.keys()}
+
+
+def ordered(levels: Levels) -> tuple[tuple[int, int], ...]:
+    """Give priorities from the highest down, so that of two sets the one that takes less there is the lower."""
+    return tuple(sorted(((level, amount) for level, amount in levels.items() if amount), reverse=True))
+
+
 class QuotaProblem:
-    """One queue that is over its max: ``need`` by row, and the bounds on what may be taken together.
+    """A queue that is over its max: ``need`` by row, and the bounds on what may be taken together.
 
     Bounds are guarantees, on the way from each leaf to the top, and disruption budgets. ``slack`` is, by number, what
     a queue holds above a guarantee, or what a budget allows; ``names`` are queue and row of the one, or the other.
@@ -48,6 +67,7 @@ class QuotaProblem:
         self._bindings: dict[tuple[int, Amount], Binding] = {}
         self._fits: dict[tuple[int, Amount], bool] = {}
         self._charges: dict[TaskState, list[tuple[int, int]]] = {}
+        self._worth = resource_weights(candidates.session)
 
     def add_budgets(self, tasks: Sequence[TaskState], rows: Iterable[LinearBound]) -> None:
         """Add the bounds of disruption budgets; those that cannot bind are left out.
@@ -81,7 +101,7 @@ class QuotaProblem:
                 (self._slack_of(queue, row), held)
                 for queue in queues.path[leaf]
                 for row, held in enumerate(amount)
-                if held > 0 and queues.guaranteed[queue][row] > 0
+                if held > 0 and 0 < queues.guaranteed[queue][row] <= queues.allocated[queue][row]
             )
         return found
 
@@ -115,15 +135,28 @@ class QuotaProblem:
             *self.worth(chosen),
             self.distance(chosen),
             max((self.leaf_priority(t) for t in chosen), default=NOBODY),
-            tuple(sorted((t.workload.priority for t in chosen), reverse=True)),
             *self.last_words(chosen),
         )
 
-    def worth(self, chosen: Sequence[EvictionUnit]) -> tuple[int, int, int, int]:
-        """Give the first parts of the key: what is left over max, last resorts, highest priority, what is freed."""
+    def worth(self, chosen: Sequence[EvictionUnit]) -> Worth:
+        """Give the first parts of the key: what is left over max, last resorts, what of which priority, what is freed.
+
+        Priorities stand from the highest down, each with the weighted resources that are taken of it.
+        """
         freed = {row: sum(t.amount[row] for t in chosen) for row in self.rows}
-        highest = max((t.workload.priority for t in chosen), default=NOBODY)
-        return self.left(freed), sum(t.last for t in chosen), highest, self.weighed(freed)
+        return self.left(freed), sum(t.last for t in chosen), ordered(self.levels(chosen)), self.weighed(freed)
+
+    def levels(self, chosen: Iterable[EvictionUnit]) -> Levels:
+        """Give what is taken of each priority."""
+        found: Levels = {}
+        for take in chosen:
+            level = take.workload.priority
+            found[level] = found.get(level, 0) + self.weighted(take.amount)
+        return found
+
+    def weighted(self, amount: Amount) -> int:
+        """Give an amount as one number, weighted as the disruption cost does."""
+        return sum(weight * held for weight, held in zip(self._worth, amount, strict=True))
 
     def last_words(self, chosen: Sequence[EvictionUnit]) -> Key:
         """Give the order of section 2: cost, cores, tasks, younger, name."""

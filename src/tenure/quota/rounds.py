@@ -22,6 +22,8 @@ from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.quota.arming import arm, delays, over
 from tenure.quota.blockers import blockers, over_budget
 from tenure.quota.choose import QuotaChoice, choose
+from tenure.quota.exact_selection import Solve
+from tenure.quota.follow_up_cuts import Follow
 from tenure.quota.units import EvictionUnit, UnitCandidates
 from tenure.quota.usage import TerminatingUsage, used
 from tenure.victims.dry_run import AcceptedSet
@@ -38,8 +40,10 @@ MOST_CHOICES = 8
 class QuotaRound:
     """The work of one cycle."""
 
-    def __init__(self, state: EvictionState) -> None:
+    def __init__(self, state: EvictionState, solve: Solve | None = None, follow: Follow | None = None) -> None:
         self.state = state
+        self.solve = solve
+        self.follow = follow
         self.session = state.session
         self.queues = state.session.queues
         self.settings = state.session.settings.quota_preemption
@@ -142,7 +146,9 @@ class QuotaRound:
         """Choose who goes; where plugins do not let all of a set go, once more without those, a few times."""
         never = self.settings.overshoot == "never"
         for _ in range(MOST_CHOICES):
-            choice = choose(self.candidates, number, need, self.shares, never=never)
+            choice = choose(
+                self.candidates, number, need, self.shares, never=never, solve=self.solve, follow=self.follow
+            )
             takes = self._allowed(choice.takes)
             if len(takes) == len(choice.takes):
                 break

@@ -58,14 +58,14 @@ class EvictionUnit:
 
 @dataclass(slots=True)
 class UnitPool:
-    """All takes below one queue, and the workloads that are held back."""
+    """The eviction units below one queue, and the workloads that are held back."""
 
     takes: list[EvictionUnit] = field(default_factory=list)
     refused: list[tuple[WorkloadState, Refusal]] = field(default_factory=list)
 
 
 class UnitCandidates:
-    """Makes pools; what is known of a workload is found once per cycle."""
+    """The maker of unit pools; what is known of a workload is found once per cycle."""
 
     def __init__(self, session: Session, plugins: EvictionPlugins, most: int | None = None) -> None:
         self.session = session

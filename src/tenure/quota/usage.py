@@ -10,7 +10,7 @@ from tenure.engine.workloads import TERMINATING, TaskState
 
 
 class TerminatingUsage:
-    """What terminates, by queue and row, each with everything below.
+    """The usage that terminates, by queue and row, each with everything below.
 
     ``going`` should be gone soon; ``stuck`` has outstayed its grace period, and nothing is counted on its leaving.
     A task that is moved counts where it lands, and not here.

@@ -24,7 +24,7 @@ CANDIDATES = 400
 
 @dataclass(frozen=True, slots=True)
 class BusiestStretch:
-    """From ``begin`` to ``end`` (µs of virtual time): ``holdings`` on the ``nodes`` that are shown, by their indices.
+    """The stretch from ``begin`` to ``end`` (µs of virtual time): ``holdings`` on the ``nodes`` shown, by index.
 
     ``of_nodes`` is how many nodes there are.
     """

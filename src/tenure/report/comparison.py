@@ -17,7 +17,7 @@ BEST = "*"
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One row: a figure's name and unit, its path in a summary, which way is better, and a value per summary."""
+    """A row of a comparison: name and unit of a figure, its path in a summary, which way is better, its values."""
 
     name: str
     path: str

@@ -12,7 +12,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 class Tile(NamedTuple):
-    """One figure of many: what it is, its value, a word about it, and whether it is ``good`` or ``bad``."""
+    """A figure on a page: what it is, its value, a word about it, and whether it is ``good`` or ``bad``."""
 
     name: str
     value: str

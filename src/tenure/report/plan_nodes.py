@@ -15,7 +15,7 @@ RUNS, LEAVES, PROMISED = "runs", "leaves", "nominated_tasks"
 
 
 class NodePart(NamedTuple):
-    """What one task has of one thing: an amount (milli-GPU of a device, or the model's units), and in which state."""
+    """The part of a thing that one task has: an amount (milli-GPU of a device, or the model's units), and its state."""
 
     workload: str
     task: str
@@ -31,7 +31,7 @@ def held(parts: Iterable[NodePart]) -> int:
 
 @dataclass(slots=True)
 class NodeView:
-    """One node: the parts of each of its GPUs, of its CPU and of its memory, and what there is of these two."""
+    """A node as it is drawn: the parts of each of its GPUs, of its CPU and memory, and what there is of these."""
 
     name: str
     gpus: list[list[NodePart]]
@@ -51,7 +51,7 @@ class NodeView:
 
 def views_of(cluster: Cluster) -> dict[str, NodeView]:
     """Give all nodes by name. Tasks with unknown whole GPUs get the lowest that are free."""
-    views = {node.name: _empty(node) for node in cluster.nodes}
+    views = {node.name: _empty(node) for node in cluster.nodes if not node.outside}
     memory = {node.name: node.gpu_memory for node in cluster.nodes}
     for workload, task, place in sorted(_placed(cluster), key=_turn):
         if (view := views.get(place.node)) is not None:

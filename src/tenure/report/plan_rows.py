@@ -327,7 +327,7 @@ def waves(move: Plan) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class QueueBar:
-    """One resource of one queue, in the model's units, GPUs in milli-GPU; ``None``: not set."""
+    """A bar for one resource of one queue, in the model's units, GPUs in milli-GPU; ``None``: not set."""
 
     queue: str
     resource: str

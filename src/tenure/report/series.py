@@ -51,7 +51,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class ResourceUse:
-    """What is held of one resource over time, and the capacity of all nodes, both in the model's units.
+    """The use of one resource over time, and the capacity of all nodes, both in the model's units.
 
     GPUs are in milli-GPU.
     """

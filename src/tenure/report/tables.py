@@ -33,7 +33,7 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """Where text goes: how wide it is, and whether it shows bold and dim letters."""
+    """A terminal: how wide it is, and whether it shows bold and dim letters."""
 
     width: int = NOT_A_TERMINAL
     styled: bool = False

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tenure.engine.allocation import held_back
 from tenure.engine.plan import Refused
 from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
-from tenure.requeue.candidates import RequeueCandidate
+from tenure.requeue.candidates import PlacedThisCycle, RequeueCandidate
 from tenure.requeue.classes import ContenderClass
 from tenure.requeue.commit import RequeueCommits
 from tenure.requeue.dry_run import RequeueDryRuns
 from tenure.requeue.memory import SearchPosition
 from tenure.requeue.rules import RequeueRules
-from tenure.victims.allocation_pass import held_back
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import Piece
 from tenure.victims.room_bounds import RoomDemand
@@ -30,7 +30,7 @@ ASKED = 16
 
 
 class RequeueAttempts:
-    """What the search for one candidate and that for a set share; ``cut`` is where the steps ran out, if they did."""
+    """The attempts of requeue, with what single candidates and sets share; ``cut`` is where the steps ran out."""
 
     def __init__(self, state: EvictionState, shares: CurrentShares, outcome: RequeueOutcome) -> None:
         self.state = state
@@ -44,6 +44,7 @@ class RequeueAttempts:
         self._asked = 0
         self._without_effect = 0
         self._checked: dict[WorkloadState, int] = {}
+        self._placed: tuple[int, PlacedThisCycle] | None = None
 
     def ready(self, cls: ContenderClass, need: RoomDemand | None) -> WorkloadState | None:
         """Give the first of a class that still cannot be served as things are; who can be is served.
@@ -90,6 +91,13 @@ class RequeueAttempts:
         if self._asked % ASKED == 0:
             self.state.budget.spend()
         return False
+
+    def options(self, candidate: RequeueCandidate) -> list[list[Piece]]:
+        """Give what a candidate can give as things are, the gentlest first."""
+        number = self.commits.number
+        if self._placed is None or self._placed[0] != number:
+            self._placed = number, PlacedThisCycle(self.state.fresh(), self.state.settled())
+        return candidate.options(self.session, self._placed[1])
 
     def spend(self, position: SearchPosition) -> bool:
         """Take a step; False, and ``position`` noted as what comes next, if there is none left."""

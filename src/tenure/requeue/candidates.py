@@ -20,12 +20,19 @@ from tenure.victims.pieces import Piece, pieces_of
 
 
 class CandidateKind(NamedTuple):
-    """What candidates of one kind have in common; ``held`` is what goes, None where that may be a part of them."""
+    """The properties that candidates of one kind share; ``held`` is what goes, None where that may be a part."""
 
     leaf: int
     priority: int
     held: Amount | None
     asks: Amount
+
+
+class PlacedThisCycle(NamedTuple):
+    """What was placed in this cycle: ``fresh`` may be undone, ``paid`` was bound on a nomination and stays."""
+
+    fresh: frozenset[TaskState]
+    paid: frozenset[TaskState]
 
 
 @dataclass(slots=True, eq=False)
@@ -39,7 +46,7 @@ class RequeueCandidate:
     nominated: Nominated
     over: float
     done: bool = False
-    _options: list[list[Piece]] | None = None
+    _options: tuple[PlacedThisCycle, list[list[Piece]]] | None = None
     _kind: CandidateKind | None = None
 
     @property
@@ -67,15 +74,18 @@ class RequeueCandidate:
         again: Sequence[TaskState] = core_of(workload) or held
         return CandidateKind(workload.leaf, workload.priority, goes, _sum([t.cls.amount for t in again]))
 
-    def options(self, session: Session) -> list[list[Piece]]:
-        """Give what it can give, the gentlest first: one task of surplus, all of it, the whole with its core."""
-        if self._options is None:
-            self._options = self._find_options(session)
-        return self._options
+    def options(self, session: Session, placed: PlacedThisCycle) -> list[list[Piece]]:
+        """Give what it can give, the gentlest first: one task of surplus, all of it, the whole with its core.
 
-    def _find_options(self, session: Session) -> list[list[Piece]]:
-        pieces = pieces_of(session, self.workload, frozenset(), core=True)
-        surplus = [p for p in pieces if not p.whole and not p.group]
+        They hold for as long as ``placed`` is the same.
+        """
+        if self._options is None or self._options[0] is not placed:
+            self._options = placed, self._find_options(session, placed)
+        return self._options[1]
+
+    def _find_options(self, session: Session, placed: PlacedThisCycle) -> list[list[Piece]]:
+        pieces = pieces_of(session, self.workload, placed.fresh, core=True, paid=placed.paid)
+        surplus = sorted((p for p in pieces if not p.whole and not p.group), key=lambda p: p.rank)
         found = [[p] for p in surplus]
         if len(surplus) > 1:
             found.append(surplus)

@@ -56,7 +56,7 @@ class ContenderClass:
 
 
 class ShapeNeeds:
-    """What each shape asks for, as room is when it is first asked about."""
+    """The needs of each shape, as room is when it is first asked about."""
 
     def __init__(self, session: Session) -> None:
         self.session = session

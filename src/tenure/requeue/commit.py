@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenure.engine import expectation
+from tenure.engine.allocation import serve
 from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.workloads import WorkloadState
 from tenure.model.duration import LAST_TIME
-from tenure.requeue.allocation_pass import serve_all
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.rules import RequeueRules
 from tenure.victims.dry_run import AcceptedSet, DryRuns
@@ -19,7 +19,7 @@ from tenure.victims.state import EvictionState
 
 
 class RequeueCommits:
-    """Plays sets through, and commits them; ``number`` counts what was changed on the session."""
+    """The commits of requeue: sets that are played through and kept; ``number`` counts changes of the session."""
 
     def __init__(self, state: EvictionState, dry_runs: DryRuns, outcome: RequeueOutcome) -> None:
         self.state = state
@@ -58,7 +58,7 @@ class RequeueCommits:
         session = self.session
         if session.settings.backfill == "easy":
             return
-        placed = serve_all(session, self.state.placer, self.dry_runs.shares)
+        placed = serve(session, self.state.placer, self.dry_runs.shares).placed
         if placed:
             self.place(AcceptedSet([], placed))
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tenure.engine.refusal import Refusal
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.requeue.known_returns import KnownReturns
 from tenure.victims.dry_run import NO_ROOM, AcceptedSet, DryRuns, in_stages
 from tenure.victims.pieces import Piece
@@ -13,13 +13,19 @@ from tenure.victims.rules import CauseRules
 
 
 class RequeueDryRuns(DryRuns):
-    """As `DryRuns`; ``returns`` is what is known as long as nothing is committed, None where nothing is."""
+    """The dry runs of requeue; ``returns`` is what is known as long as nothing is committed, None where nothing is."""
 
     returns: KnownReturns | None = None
 
-    def _play(self, contender: WorkloadState, pieces: Sequence[Piece], rules: CauseRules) -> AcceptedSet | Refusal:
-        if not pieces or self.returns is None or not self.returns.certain(contender, pieces):
-            return super()._play(contender, pieces, rules)
+    def _play(
+        self,
+        contender: WorkloadState,
+        pieces: Sequence[Piece],
+        rules: CauseRules,
+        staying: Collection[TaskState] = frozenset(),
+    ) -> AcceptedSet | Refusal:
+        if not pieces or self.returns is None or staying or not self.returns.certain(contender, pieces):
+            return super()._play(contender, pieces, rules, staying)
         assert contender.step is not None
         victims = list(dict.fromkeys(p.workload for p in pieces))
         refusal = self._ask(in_stages(self.session, pieces, contender.step.amount), victims, rules, [])

@@ -38,7 +38,7 @@ class ReturningCandidate(NamedTuple):
 
 
 class KnownReturns:
-    """What is known of one round, as long as nothing is committed in it: ``still`` says whether that is so."""
+    """The returns known in one round, as long as nothing is committed in it: ``still`` says whether that is so."""
 
     def __init__(
         self,

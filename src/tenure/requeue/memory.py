@@ -12,7 +12,7 @@ from tenure.requeue.pending_index import PendingIndex
 
 
 class SearchPosition(NamedTuple):
-    """What the search would have tried next.
+    """The position where the search was cut off: what it would have tried next.
 
     ``contender`` and ``candidate`` are names; without a candidate it is a set of the first ``size``, or, for one
     candidate, the option of that number. ``spared`` are those that have been given back from the set.
@@ -25,7 +25,7 @@ class SearchPosition(NamedTuple):
 
 
 class RequeueMemory:
-    """Has to be told of every start; what was running when it was made, or came running later, it finds itself.
+    """The state that requeue keeps between cycles; starts are reported to it, what already runs it finds itself.
 
     ``position`` is where the last search was cut off, None if it came to its end. It is not written anywhere: after a
     restart the search begins at its beginning.

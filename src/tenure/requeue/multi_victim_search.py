@@ -77,7 +77,7 @@ class MultiVictimSearch:
         return chosen, found
 
     def _gives(self, contender: WorkloadState, candidate: RequeueCandidate) -> Gives | None:
-        options = [o for o in candidate.options(self.session) if self.attempts.allowed(contender, candidate, o)]
+        options = [o for o in self.attempts.options(candidate) if self.attempts.allowed(contender, candidate, o)]
         if not options:
             return None
         surplus = [p for o in options if len(o) == 1 and not o[0].whole and not o[0].group for p in o]
@@ -107,7 +107,7 @@ class MultiVictimSearch:
         for candidate in candidates:
             own = [p for p in kept if p.workload is candidate.workload]
             others = [p for p in kept if p.workload is not candidate.workload]
-            for option in candidate.options(self.session) if own and own[0].whole else []:
+            for option in self.attempts.options(candidate) if own and own[0].whole else []:
                 gentler = [*others, *option]
                 allowed = not option[0].whole and self.attempts.allowed(contender, candidate, option)
                 if allowed and self.attempts.pays(contender, gentler):

@@ -19,7 +19,7 @@ Alike = tuple[int, int, bool, Hashable]
 
 
 class PendingClass:
-    """All that wait and stand alike, in order; ``possible``: an empty cluster would have room for their step."""
+    """The pending workloads of one class, in order; ``possible``: an empty cluster would have room for their demand."""
 
     __slots__ = ("alike", "entries", "possible", "step")
 

@@ -29,7 +29,7 @@ class CandidateMatch(NamedTuple):
 
 
 class CandidatePrefilter:
-    """As things are when it is made.
+    """A necessary condition: which candidates could serve which classes, as things are when it is made.
 
     ``candidates`` are those than which somebody is more deserving, in order; ``classes`` the contenders that are more
     deserving than any of them, in the order in which they would be served.

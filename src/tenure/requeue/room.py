@@ -18,7 +18,7 @@ Mask = NDArray[np.bool_]
 
 
 class CandidateRoom:
-    """What candidates hold, as pairs of candidate and node: ``freed[rows, pair]``, the pairs in order."""
+    """The room that candidates hold, as pairs of candidate and node: ``freed[rows, pair]``, the pairs in order."""
 
     def __init__(self, session: Session, candidates: Sequence[RequeueCandidate]) -> None:
         self.nodes = nodes = session.nodes

@@ -36,7 +36,7 @@ OF_ROOM = (NO_ROOM, IN_VAIN, TAKES_BACK)
 
 
 class RequeueTransactions:
-    """One cycle's attempts."""
+    """The attempts of requeue in one cycle."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class RequeueTransactions:
     def _alone(self, single: CandidateMatch, start: SearchPosition | None) -> None:
         """Requeue one candidate for the first contender for whom that pays, as gently as possible."""
         attempts, candidate = self.attempts, single.candidate
-        for number, pieces in enumerate(candidate.options(self.session)):
+        for number, pieces in enumerate(attempts.options(candidate)):
             if start is not None and number < start.size:
                 continue
             classes, likeness = single.classes, self._likeness(single)

@@ -8,12 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tenure.engine.allocation import serve
 from tenure.engine.evictions import evict
+from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.resources import MILLI
+from tenure.rescheduler.memory import CAUSE
 from tenure.rescheduler.problem.build import ProblemView
 from tenure.rescheduler.problem.definition import MemberLanding, TaskMove
+from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.state import EvictionState
+
+RESERVED = "reserved-start"
+"""Shield of the reservation that backfilling keeps for the first workload that does not fit."""
 
 
 class WantedLanding(NamedTuple):
@@ -34,9 +41,10 @@ class EnactedPlan:
 
 def enact(
     state: EvictionState, made: ProblemView, moves: Sequence[TaskMove], landings: Sequence[MemberLanding]
-) -> EnactedPlan | None:
+) -> EnactedPlan | Refusal | None:
     """Evict what moves, promise contenders and moved tasks their places; None, with nothing done, if one does not fit.
 
+    A refusal, if what enabled causes would do next, or the order of allocation, keeps a contender from its place.
     Everything is nominated and nothing bound: it is when the room is there.
     """
     session = state.session
@@ -57,8 +65,41 @@ def enact(
         touched: list[WorkloadState] = list(dict.fromkeys(w.task.workload for w in (*wanted, *moved)))
         for workload in touched:
             session.refresh(workload)
+        refusal = _refusal(state, [w.task for w in wanted], [w.task for w in moved])
+        if refusal is not None:
+            return refusal
         scenario.keep()
     return EnactedPlan([w.task for w in moved], [w.task for w in (*wanted, *moved)])
+
+
+def _refusal(state: EvictionState, wanted: Sequence[TaskState], moved: Sequence[TaskState]) -> Refusal | None:
+    """Refuse moves for a contender whose place would be taken again, or that would delay a reserved start."""
+    session, shares = state.session, state.fairness.now()
+    victims = list(dict.fromkeys(t.workload for t in moved))
+    for contender in dict.fromkeys(t.workload for t in wanted):
+        own = [t for t in wanted if t.workload is contender]
+        result = AcceptedSet([], [*own, *moved], evicted=list(moved))
+        if state.aftermath is not None:
+            refusal = state.aftermath.judge(contender, victims, result, CAUSE, shares)
+            if refusal is not None:
+                return refusal
+        if session.settings.backfill == "easy" and not _in_turn(state, contender, own, victims):
+            return Refusal(RESERVED, f"{contender.key} would delay the first workload that waits")
+    return None
+
+
+def _in_turn(
+    state: EvictionState, contender: WorkloadState, own: Sequence[TaskState], victims: Sequence[WorkloadState]
+) -> bool:
+    """Whether the ordinary order of allocation, with its reservation, gives a contender its step as well."""
+    session = state.session
+    with session.scenario():
+        for task in own:
+            session.withdraw(task)
+        session.refresh(contender)
+        return serve(
+            session, state.placer, state.fairness.now(), contender, victims, endings=state.endings
+        ).reached  # fmt: skip
 
 
 def land(state: EvictionState, wanted: Sequence[WantedLanding]) -> list[int]:

@@ -10,6 +10,7 @@ from tenure.engine.plan import Reason, Refused
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import RUNNING, TaskState, WorkloadState
 from tenure.model.workload import DEFAULT_GRACE_PERIOD
+from tenure.rescheduler.certificate import in_plan
 from tenure.rescheduler.enact import enact
 from tenure.rescheduler.heuristic.repair import suitable
 from tenure.rescheduler.memory import CAUSE, MoveMemory, PastMove, moves_of
@@ -37,7 +38,7 @@ AIMS = {
 
 @dataclass(frozen=True, slots=True)
 class LayoutGain:
-    """What moves gain for the layout, in weighted resources: see `tenure.engine.moves.MovePlan`."""
+    """The gain of moves for the layout, in weighted resources: see `tenure.engine.moves.MovePlan`."""
 
     gain: float
     net: float
@@ -45,7 +46,7 @@ class LayoutGain:
 
 
 class TriggerExecution:
-    """One pass of the action over a session."""
+    """The pass of the rescheduler over a session, as its triggers share it."""
 
     def __init__(self, state: EvictionState, memory: MoveMemory) -> None:
         self.state = state
@@ -69,8 +70,9 @@ class TriggerExecution:
         exact: bool = True,
     ) -> tuple[ProblemView, MoveAnswer]:
         """Find the cheapest moves of ``tasks`` after which all that is asked for holds."""
-        made = view(self.state, tasks, contenders, emptied, cooled)
-        return made, suitable(self.state, made, self.solver if exact else None, self.limits)
+        made = view(self.state, tasks, contenders, emptied, cooled, exact=True)
+        answer = suitable(self.state, made, self.solver if exact else None, self.limits)
+        return made, replace(answer, prices=made.prices, unit=made.unit)
 
     def landing(self) -> list[PastMove]:
         """Give the moves that have not landed yet.
@@ -94,7 +96,7 @@ class TriggerExecution:
         nodes: Sequence[int] = (), leaving: int | None = None,
     ) -> None:  # fmt: skip
         """Write what was planned into the plan of the cycle; ``nodes`` and ``leaving`` as in `MovePlan`."""
-        c = answer.certificate
+        c = in_plan(answer)
         steps = () if made is None else tuple(tuple(self._step(made, leg.move, leg.mode) for leg in w) for w in waves)
         names = tuple(self.session.nodes.names[n] for n in nodes)
         plan = MovePlan(tuple(keys), trigger, c.cost, c.lower_bound, c.gap, c.method, c.reason, steps, nodes=names,
@@ -128,8 +130,8 @@ class TriggerExecution:
         wave_of = {made.tasks[leg.move.task]: n for n, wave in enumerate(waves) for leg in wave}
         price = prices_of(self.state, [made.tasks[leg.move.task] for leg in legs])
         done = enact(self.state, made, [leg.move for leg in legs], answer.landings if last else ())
-        if done is None:
-            self._give_up(keys, trigger, answer, UNSUITED, nodes)
+        if done is None or isinstance(done, Refusal):
+            self._give_up(keys, trigger, answer, UNSUITED if done is None else done.message, nodes)
             return False
         self.report(keys, trigger, answer, waves, made, worth, nodes, len(waves) if last else 1)
         self._record(done.evicted, done.placed, price, contenders, wave_of, trigger)
@@ -156,7 +158,7 @@ class TriggerExecution:
         self, keys: tuple[str, ...], trigger: str, answer: MoveAnswer, why: str, nodes: Sequence[int] = ()
     ) -> None:
         certificate = replace(answer.certificate, cost=None, method="unknown", reason=why)
-        self.report(keys, trigger, MoveAnswer((), (), certificate), nodes=nodes)
+        self.report(keys, trigger, replace(answer, moves=(), landings=(), certificate=certificate), nodes=nodes)
         for key in keys:
             self.state.obstacle(key, Reason("NoMoveHelps", f"no moves make room: {why}", {"cause": CAUSE}))
 

@@ -27,7 +27,7 @@ MOST_KEPT = 4096
 
 
 class PastMove(NamedTuple):
-    """One move: when (µs since the epoch), for whom, which task, between which nodes (names)."""
+    """A move that was made: when (µs since the epoch), for whom, which task, between which nodes (names)."""
 
     at: int
     beneficiary: str | None
@@ -39,7 +39,7 @@ class PastMove(NamedTuple):
 
 
 class MoveMemory:
-    """What was moved since the session was made, and when what found nothing is looked at again.
+    """The moves made since the session was made, and when a search that found nothing is repeated.
 
     ``again`` has times (µs since the epoch) by trigger or workload, ``vain`` how often in a row a workload got no room.
     ``look_at`` is when somebody may next have been waiting for long enough, ``improved`` when the layout was last

@@ -38,7 +38,7 @@ ALONE = 4
 
 @dataclass(frozen=True, slots=True)
 class PlannerLimits:
-    """How long the exact planner may search for one plan: nodes of its tree, and as a guard seconds."""
+    """The limits of the exact planner for one plan: nodes of its tree, and as a guard seconds."""
 
     node_limit: int = 10_000
     time_limit: float = 60.0

@@ -14,7 +14,7 @@ from tenure.victims.state import EvictionState
 
 @dataclass(frozen=True, slots=True)
 class DueTriggers:
-    """What may have a reason to move something.
+    """The triggers of the rescheduler that may have a reason to move something.
 
     ``waiting``: workloads that have waited long enough, in the order in which they would be served; ``draining``,
     ``hot``, ``new``: numbers of nodes; ``background``: an improvement of the layout is due.

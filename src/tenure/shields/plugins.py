@@ -33,7 +33,7 @@ GROUP = "tenure.plugins"
 
 
 class EvictionPlugins:
-    """Everything that is registered, asked in the order of its names; ``complaints`` are what to report.
+    """The registered shields and validators, asked in the order of their names; ``complaints`` are to be reported.
 
     Parameters
     ----------

@@ -14,11 +14,13 @@ from tenure.model.workload import Workload
 from tenure.simulator.checks.capacity import check_nodes, check_queues
 from tenure.simulator.checks.columns import columns_of, history_of
 from tenure.simulator.checks.devices import check_devices
+from tenure.simulator.checks.ends import check_ends
 from tenure.simulator.checks.evictions import check_evictions
 from tenure.simulator.checks.findings import ViolationCollector, Violations
 from tenure.simulator.checks.gangs import MinRuntime, check_gangs
 from tenure.simulator.checks.notices import check_notices
 from tenure.simulator.checks.order import check_order, known_events
+from tenure.simulator.checks.plans import check_plans
 from tenure.simulator.log import EventLog
 
 __all__ = ["MinRuntime", "Violations", "check"]
@@ -61,7 +63,7 @@ def check(
     """
     jobs = log.workloads if workloads is None else workloads
     findings = ViolationCollector()
-    columns = known_events(columns_of(log.events), jobs, len(nodes), findings)
+    columns = known_events(columns_of(log), jobs, len(nodes), findings)
     history = history_of(log, jobs, columns)
     check_order(history, findings)
     check_nodes(history, nodes, findings)
@@ -70,4 +72,6 @@ def check(
     check_gangs(history, findings, min_runtime)
     check_evictions(history, findings, complete=complete)
     check_notices(history, findings, complete=complete)
+    check_plans(history, findings)
+    check_ends(history, findings, closed=log.closed and complete)
     return findings.result()

@@ -14,6 +14,7 @@ EVICT     beneficiary's job, or -1           `EvictionDetails`
 DROP      0                                  the reason, as text
 NOTICE    beneficiary's job, or -1           `NoticeDetails`
 WITHDRAW  0                                  ``None``
+REST      0                                  why it has not ended, as text
 ========  =================================  ==================================================
 
 ``at`` is in µs on the simulation's time axis. Jobs, tasks and nodes are indices: ``job`` into the log's
@@ -34,13 +35,14 @@ EVICT = 3
 DROP = 4
 NOTICE = 5
 WITHDRAW = 6
+REST = 7
 
 Event: TypeAlias = tuple[int, int, int, int, int, object]
 """``(kind, at, job, task, x, extra)``, as the module describes."""
 
 
 class EvictionDetails(NamedTuple):
-    """What an eviction carries beside job, task and beneficiary. Times and durations in µs, -1 for not given.
+    """The details of an eviction beside job, task and beneficiary. Times and durations in µs, -1 for not given.
 
     ``leaves_at`` is when the task stops occupying its node (-1: at once). ``lost`` is how much of the task's time
     the eviction destroyed, restart overhead included (-1: derived from the workload's checkpoints).
@@ -72,14 +74,23 @@ class EventLog:
         those of the trace in its order. The list is kept, not copied, and may be extended with `add`.
     initial
         How many of ``workloads`` come from the cluster file.
+
+    Attributes
+    ----------
+    plans
+        How many events there were when each plan began: those from there on up to the next came of it.
+    closed
+        Whether the log says of every job what became of it.
     """
 
-    __slots__ = ("_append", "events", "initial", "workloads")
+    __slots__ = ("_append", "closed", "events", "initial", "plans", "workloads")
 
     def __init__(self, workloads: Iterable[Workload] = (), *, initial: int = 0) -> None:
         self.workloads: list[Workload] = workloads if isinstance(workloads, list) else list(workloads)
         self.initial = initial
         self.events: list[Event] = []
+        self.plans: list[int] = []
+        self.closed = False
         self._append = self.events.append
 
     def __len__(self) -> int:
@@ -90,6 +101,10 @@ class EventLog:
         """Register one more workload and give its job index."""
         self.workloads.append(workload)
         return len(self.workloads) - 1
+
+    def plan(self) -> None:
+        """Record that what follows comes of one plan."""
+        self.plans.append(len(self.events))
 
     def submit(self, at: int, job: int) -> None:
         """Record that a job arrived."""
@@ -132,3 +147,11 @@ class EventLog:
     def drop(self, at: int, job: int, reason: str) -> None:
         """Record that a job left without ever having started, and why."""
         self._append((DROP, at, job, 0, 0, reason))
+
+    def rest(self, at: int, job: int, reason: str) -> None:
+        """Record at the end that a job neither ended nor was dropped, and why."""
+        self._append((REST, at, job, 0, 0, reason))
+
+    def close(self) -> None:
+        """Say that what became of every job is recorded."""
+        self.closed = True

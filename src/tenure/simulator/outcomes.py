@@ -19,7 +19,9 @@ FINISHED, RUNNING, PENDING, DROPPED = "finished", "running", "pending", "dropped
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """One entry per job of the log, those of the cluster file (``initial`` of them) first. Times in µs, -1: never.
+    """The outcome of each job of the log as arrays, those of the cluster file (``initial`` of them) first.
+
+    Times in µs, -1: never.
 
     ``submit`` is the arrival, ``first_start`` the first time a task was bound, ``start`` the last time the job
     went from running nothing to running something, ``end`` when its last task finished, ``runtime`` the trace's

@@ -24,10 +24,16 @@ from tenure.simulator.work import JobProgress
 
 NEVER = 1 << 62
 
+MOST_IDLE = 1000
+"""Times in a row that some rule asks to be looked at again and nothing comes of it, while nothing else is to happen.
+
+A simulation ends then: what runs on for ever, and what waits for it, would keep it going without end.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class SimulationSetup:
-    """What a simulation starts from: the cluster, and what to do with jobs that do not fit at once.
+    """The start of a simulation: the cluster, and what to do with jobs that do not fit at once.
 
     ``arrivals_only``: a job that cannot start when it arrives is dropped, and none ever ends (the experiment of
     Weng et al., USENIX ATC 2023). ``whole_mix``: placement by fragmentation knows the trace's mix from the start.
@@ -40,7 +46,7 @@ class SimulationSetup:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a simulation is: jobs that have ended or were dropped, of how many, and the virtual time in µs."""
+    """The progress of a simulation: jobs that have ended or were dropped, of how many, and the virtual time in µs."""
 
     done: int
     jobs: int
@@ -49,7 +55,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """What a simulation leaves: the log, the cluster that it started from, and whether it came to its end."""
+    """The result of a simulation: the log, the cluster that it started from, and whether it came to its end."""
 
     log: EventLog
     setup: SimulationSetup
@@ -68,7 +74,7 @@ def prepare(cluster: Cluster, trace: Trace) -> Cluster:
 
 
 class Simulation:
-    """One replay. The times of a trace are moved so that its second 0 is the cluster's ``now``."""
+    """A replay of a trace. The times of a trace are moved so that its second 0 is the cluster's ``now``."""
 
     def __init__(self, setup: SimulationSetup, trace: Trace) -> None:
         cluster = setup.cluster
@@ -79,22 +85,26 @@ class Simulation:
         settings = cluster.settings
         if setup.arrivals_only:  # what does not fit is dropped: nobody waits for whom somebody could give way
             settings = replace(settings, actions=("allocate",))
-        self.session = Session(cluster.nodes, cluster.queues, settings, extra=resources)
+        namespaces = {namespace.name: namespace.labels for namespace in cluster.namespaces}
+        self.session = Session(cluster.nodes, cluster.queues, settings, extra=resources, namespaces=namespaces)
         self.session.now = cluster.now
         self.session.add_workloads(cluster.workloads)
         self.scheduler = Scheduler(self.session)
         self.scheduler.context.detailed = False
         self.log = EventLog([*cluster.workloads, *(j.workload for j in trace.jobs)], initial=len(cluster.workloads))
         self.job_of = {w.key: i for i, w in enumerate(cluster.workloads)}
-        self.ends: list[tuple[int, int, int]] = []  # when, run of the job, job
-        self.runs: dict[int, int] = {}
-        self.left: dict[int, int] = {}  # tasks of a started job that are not bound yet
+        self.ends: list[tuple[int, int, int]] = []  # when, number of the run, job
+        self.runs: dict[int, int] = {}  # of each job with an end to come, the run that will have it
+        self.held: dict[int, set[int]] = {}  # tasks of each job that stand on a node and have not been evicted
+        self.serial = 0
         self.work = JobProgress()
-        self.departures: list[tuple[int, int, int, TaskState]] = []  # when, job, task, and its state
+        self.departures: list[tuple[int, int, int, int, TaskState]] = []  # when, job, task, a number, and its state
         self.wakes: list[int] = []
         self.saves: list[tuple[int, int]] = []  # when, job
         self.done = 0
         self.now = 0
+        self.idle = 0
+        self.heard: Callable[[Plan], None] | None = None  # hears of each plan once it is carried out
         self._start_initial(cluster.workloads)
         if setup.whole_mix:
             self._fix_mix()
@@ -115,7 +125,7 @@ class Simulation:
             for task in state.tasks:
                 there = task.leaving if task.notice is not None and task.node < 0 else task.node
                 if there >= 0 and (task.phase is not Phase.TERMINATING or task.notice is not None):
-                    self.log.bind(0, job, task.index, there, task.devices or task.leaving_devices)
+                    self._bind(0, job, task.index, there, task.devices or task.leaving_devices)
                 if task.notice is not None:
                     self._tell(job, task, 0, task.notice)
             runs = state.occupied() or any(t.notice for t in state.tasks)
@@ -125,7 +135,7 @@ class Simulation:
             for task in state.tasks:
                 if task.phase is Phase.TERMINATING and task.notice is None and not task.model.never_terminates:
                     leaves = max(0, self.session.leaves_at(task) - self.origin)
-                    heappush(self.departures, (leaves, job, task.index, task))
+                    self._schedule_departure(leaves, job, task)
         if self.session.waiting.all() or self.session.nodes.waiting:
             heappush(self.wakes, 0)  # who waits from the start does not wait for the first arrival
 
@@ -137,7 +147,20 @@ class Simulation:
                 self._run(report, every)
             except KeyboardInterrupt:
                 complete = False
+        if complete:
+            self._close()
         return SimulationResult(self.log, self.setup, complete, self.now)
+
+    def _close(self) -> None:
+        """Say of every job that has not ended why: it waits, or nobody knows its run time."""
+        waiting = {workload.key for workload in self.session.waiting.all()}
+        for key, state in self.session.workloads.items():
+            job = self.job_of[key]
+            if key in waiting and not self.held.get(job):
+                self.log.rest(self.now, job, f"it waits in queue {state.model.queue or DEFAULT_QUEUE}")
+            elif self.setup.arrivals_only or self._runtime(job) is None:
+                self.log.rest(self.now, job, "nobody knows when it ends")
+        self.log.close()
 
     def _run(self, report: Callable[[Progress], None] | None, every: int) -> None:
         arrival, jobs, events = 0, self.trace.jobs, 0
@@ -159,7 +182,10 @@ class Simulation:
     def _next(self, arrival: int) -> int:
         """When something happens next: an arrival, an end, a task leaves, or a rule ends that refused something."""
         leaves = self.departures[0][0] if self.departures else NEVER
-        return min(arrival, self._next_end(), leaves, self.wakes[0] if self.wakes else NEVER)
+        soonest = min(arrival, self._next_end(), leaves, self.saves[0][0] if self.saves else NEVER)
+        if soonest < NEVER:
+            self.idle = 0
+        return min(soonest, self.wakes[0] if self.wakes and self.idle < MOST_IDLE else NEVER)
 
     def _depart_all(self, now: int) -> None:
         """Evicted tasks leave their nodes; what was told that it has to go has made its checkpoint."""
@@ -168,7 +194,7 @@ class Simulation:
         while self.wakes and self.wakes[0] <= now:
             heappop(self.wakes)
         while self.departures and self.departures[0][0] <= now:
-            _, _, _, task = heappop(self.departures)
+            task = heappop(self.departures)[-1]
             if self.session.workloads.get(task.workload.key) is not task.workload:
                 continue
             if task.leaving >= 0:
@@ -186,9 +212,8 @@ class Simulation:
         while self._next_end() == now:
             _, _, job = heappop(self.ends)
             workload = self.session.workloads[self.log.workloads[job].key]
-            for task in workload.tasks:
-                if task.node >= 0 or task.notice is not None:
-                    self.log.end(now, job, task.index)
+            for task in sorted(self.held.pop(job, ())):
+                self.log.end(now, job, task)
             self.scheduler.endings.discard(workload)
             self.session.remove_workload(workload.key)
             self.runs.pop(job, None)
@@ -214,18 +239,22 @@ class Simulation:
 
     def _decide(self, now: int) -> None:
         plan = self.scheduler.cycle(self.origin + now)
+        self.idle = 0 if plan.steps else self.idle + 1
         if plan.steps:
             self._carry_out(plan, now)
+        if self.heard is not None:
+            self.heard(plan)
         if plan.wake is not None and plan.wake - self.origin not in self.wakes:
             heappush(self.wakes, plan.wake - self.origin)
         if self.setup.arrivals_only:
             self._drop_waiting(now)
 
     def _carry_out(self, plan: Plan, now: int) -> None:
+        self.log.plan()
         for step in plan.steps:
             job = self.job_of[step.workload]
             if step.action == "bind":
-                self.log.bind(now, job, step.task_index, step.node_index, step.devices)
+                self._bind(now, job, step.task_index, step.node_index, step.devices)
                 task = self.session.workloads[step.workload].tasks[step.task_index]
                 if task.node >= 0 and task.notice is None:  # what is bound runs at once
                     task.phase, task.fresh = Phase.RUNNING, False
@@ -233,8 +262,26 @@ class Simulation:
                 self._evict(step, job, now)
             elif step.action in {"notice", "withdraw"}:
                 self._announce(step, job, now)
+        self._settle(plan, now)
+
+    def _bind(self, now: int, job: int, task: int, node: int, devices: tuple[int, ...]) -> None:
+        self.log.bind(now, job, task, node, devices)
+        self.held.setdefault(job, set()).add(task)
+
+    def _settle(self, plan: Plan, now: int) -> None:
+        """After a plan: whose run was ended by it, and whose begins. Only how things stand in the end counts.
+
+        A plan may bind a workload and evict it, or evict it as a whole and bind it again.
+        """
+        started = set(plan.started)
+        for key in dict.fromkeys(s.workload for s in plan.steps if s.action == "evict"):
+            job, state = self.job_of[key], self.session.workloads[key]
+            if job in self.runs and (key in started or not self.held[job]):
+                self.work.stop(job, now, state.model)
+                del self.runs[job]  # its end is no longer to come
         for key in plan.started:
-            self._started(self.job_of[key], now)
+            if self.held[self.job_of[key]]:
+                self._started(self.job_of[key], now)
 
     def _announce(self, step: PlanStep, job: int, now: int) -> None:
         """A task is told that it has to go, or that it may stay."""
@@ -272,21 +319,29 @@ class Simulation:
             now, job, step.task_index, step.cause or "", beneficiary,
             leaves_at=now + grace if grace else -1, protected_until=until, saved_at=saved if saved > told >= 0 else -1,
         )  # fmt: skip
-        heappush(self.departures, (now + grace, job, step.task_index, task))
-        if not state.occupied() and job in self.runs:
-            self.work.stop(job, now, state.model)
-            self.runs[job] += 1  # its end is no longer to come
+        self.held[job].discard(step.task_index)
+        self._schedule_departure(now + grace, job, task)
+
+    def _schedule_departure(self, at: int, job: int, task: TaskState) -> None:
+        self.serial += 1
+        heappush(self.departures, (at, job, task.index, self.serial, task))
 
     def _started(self, job: int, now: int) -> None:
-        number = job - self.log.initial
-        expected = self.session.workloads[self.log.workloads[job].key].expected
-        runtime = self.trace.jobs[number].runtime if number >= 0 else expected or None
+        runtime = self._runtime(job)
         if runtime is not None and not self.setup.arrivals_only:
             self._schedule_end(job, self.work.start(job, now, runtime))
 
+    def _runtime(self, job: int) -> int | None:
+        """How long a job runs by itself, in µs; None if nobody knows."""
+        number = job - self.log.initial
+        if number >= 0:
+            return self.trace.jobs[number].runtime
+        return self.session.workloads[self.log.workloads[job].key].expected or None
+
     def _schedule_end(self, job: int, at: int) -> None:
-        run = self.runs[job] = self.runs.get(job, 0) + 1
-        heappush(self.ends, (at, run, job))
+        self.serial += 1
+        self.runs[job] = self.serial
+        heappush(self.ends, (at, self.serial, job))
 
     def _drop_waiting(self, now: int) -> None:
         for workload in self.session.waiting.all():

@@ -22,7 +22,7 @@ _OF_STEPS = {"evict": "Evicted", "notice": "EvictionNotice", "withdraw": "Notice
 
 
 class CycleEvent(NamedTuple):
-    """Something to tell the owner of a workload (namespace/name) or of a queue; ``reason`` is one of the table's."""
+    """An event for the owner of a workload (namespace/name) or of a queue; ``reason`` is one of the table's."""
 
     kind: Literal["workload", "queue"]
     name: str

@@ -24,7 +24,7 @@ QUOTA_KINDS = ("armed", "moved", "cleared", "fired")
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric: ``labels`` are its labels in order, each with all values that it can have."""
+    """A metric: ``labels`` are its labels in order, each with all values that it can have."""
 
     name: str
     help: str

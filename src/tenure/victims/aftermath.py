@@ -14,29 +14,32 @@ It goes one level deep: the searches made here do not ask what would follow from
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from operator import ge, sub
 from typing import NamedTuple
 
+from tenure.engine.allocation import serve
 from tenure.engine.evictions import depart, evict
+from tenure.engine.plan import Plan
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
-from tenure.victims.allocation_pass import serve
-from tenure.victims.bounds import VictimBounds
-from tenure.victims.candidates import CandidateGatherer
-from tenure.victims.dry_run import AcceptedSet, DryRuns, FollowUp
+from tenure.victims.dry_run import AcceptedSet, FollowUp
+from tenure.victims.preemption_pass import MakeRules, PreemptionPass
 from tenure.victims.rules import CauseRules
-from tenure.victims.search import SearchBudget, SearchResult, VictimSearch
+from tenure.victims.search import SearchBudget, SearchResult
 from tenure.victims.state import EvictionState, VictimMemory
 
 TAKEN_AGAIN = "taken-again"
 
-STEPS = 32
+STEPS = 512
 """Sets that are tried for one workload and one cause."""
 
 MOST_HELPED = 16
@@ -45,7 +48,14 @@ MOST_HELPED = 16
 MOST_RIVALS = 4
 """Kinds of workloads of one leaf of which it is asked whether they would take the contender's place."""
 
-MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
+MOST_ASKED = 4
+"""Of them all, those for whom a search is made."""
+
+MOST_STEPS = 4
+"""Steps of one such workload that are looked at, one after the other."""
+
+MOST_LOOKED_AT = 64
+"""Places of a leaf's order, from its beginning, in which such kinds are looked for."""
 
 
 class Asked(NamedTuple):
@@ -71,6 +81,8 @@ class Aftermath:
         self.session: Session = state.session
         self.causes = causes
         self.plugins = state.plugins.without_times()
+        self._known: dict[str, dict[Cause, MakeRules]] = {}
+        self._passes: dict[Cause, PreemptionPass] = {}
 
     # -- the questions ------------------------------------------------------------------------------------------------
 
@@ -79,22 +91,30 @@ class Aftermath:
         contender: WorkloadState,
         victims: Sequence[WorkloadState],
         result: AcceptedSet,
-        rules: CauseRules,
+        cause: Cause,
         shares: CurrentShares,
     ) -> Refusal | None:
         """Refuse a set that was carried out on the session; else note in ``result`` what follows from it."""
-        causes = self._enabled(rules.cause)
+        causes = self._enabled(cause)
         got = [t for t in result.placed if t.workload is contender]
         helped = list(self._may_be_helped(victims, causes, shares))
-        rivals = list(self._rivals(contender, victims, got, result, causes, shares))
-        if not helped and not rivals:
+        at_risk = bool(got) and not contender.fixed and not self._within_guaranteed(contender.leaf, self._holding(got))
+        growing = at_risk and any(w is not contender and _will_grow(w) for w in self._nominated())
+        later = any(map(_will_grow, victims))
+        rivals = (
+            list(islice(self._rivals(contender, victims, got, result, causes, shares), MOST_ASKED)) if at_risk else []
+        )
+        if not (helped or rivals or growing or later):
             return None
-        with self.session.scenario():
-            self.session.new_epoch()
-            settle(self.state, result.evicted, result.placed)
-            taker = self._taker(contender, rivals, shares)
+        with self._ahead():
+            self._settle(result, everything=growing)
+            if growing:
+                rivals = list(islice(self._rivals(contender, victims, got, result, causes, shares), MOST_ASKED))
+            if later:
+                helped = list(self._may_be_helped(victims, causes, shares))
+            taker = self._taker(contender, rivals)
             if taker is None:
-                result.follow_ups = tuple(self._found(helped, shares))
+                result.follow_ups = tuple(self._found(helped))
         if taker is None:
             return None
         text = f"{taker.workload.key} would take the place from {contender.key} again ({taker.rules.cause})"
@@ -104,8 +124,7 @@ class Aftermath:
         """Give the follow-ups of evicting tasks for nobody; nothing is evicted yet, and nothing is afterwards."""
         session, causes, shares = self.session, self._enabled(cause), self.state.memory.shares()
         victims = list(dict.fromkeys(t.workload for t in tasks))
-        with session.scenario():
-            session.new_epoch()
+        with self._ahead():
             for task in tasks:
                 evict(session, task)
             for victim in victims:
@@ -118,26 +137,58 @@ class Aftermath:
                     serve(session, self.state.placer, shares, first, victims, endings=self.state.endings)
             placed = [t for v in victims for t in v.tasks if t.nominated >= 0 or t.fresh]
             settle(self.state, tasks, placed)
-            return tuple(self._found(list(self._may_be_helped(victims, causes, shares)), shares))
+            return tuple(self._found(list(self._may_be_helped(victims, causes, shares))))
 
     def of_plan(self) -> tuple[FollowUp, ...]:
         """Give the follow-ups of a finished plan, whose evictions are made on the session."""
         session, shares = self.session, self.state.memory.shares()
         evicting = {s.workload for s in self.state.plan.steps if s.action == "evict"}
         victims = [w for key in sorted(evicting) if (w := session.workloads.get(key)) is not None and w.leaf >= 0]
-        helped = list(self._may_be_helped(victims, self._enabled(""), shares))
-        if not helped:
+        ask_later = any(_will_grow(w) or any(t.phase is TERMINATING for t in w.tasks) for w in victims)
+        if not (ask_later or any(self._may_be_helped(victims, self._enabled(""), shares))):
             return ()
-        with session.scenario():
-            session.new_epoch()
+        with self._ahead():
+            self._settle(AcceptedSet([], []), everything=True)
+            shares = self.state.fairness.now()  # what was under notice asks again only now
+            return tuple(self._found(list(self._may_be_helped(victims, self._enabled(""), shares))))
+
+    @contextmanager
+    def _ahead(self) -> Iterator[None]:
+        """Look one step ahead: what is done and found in the block is gone after it."""
+        with self.session.scenario():
+            self.session.new_epoch()
+            try:
+                yield
+            finally:
+                self._forget()
+
+    def _forget(self) -> None:
+        """What was found out holds no longer."""
+        for search in self._passes.values():
+            search.gatherer.close()
+        self._passes.clear()
+
+    def _settle(self, result: AcceptedSet, *, everything: bool) -> None:
+        """Let what a set changes come true; or all that the cycle has decided so far."""
+        session = self.session
+        if everything:
             settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
-            return tuple(self._found(helped, shares))
+        else:
+            settle(self.state, result.evicted, result.placed)
+        if session.settings.backfill != "easy":
+            placed = serve(session, self.state.placer, self.state.memory.shares()).placed
+            for workload in dict.fromkeys(t.workload for t in placed):
+                session.note_start(workload)
 
     # -- who is asked about -------------------------------------------------------------------------------------------
 
     def _enabled(self, cause: str) -> dict[Cause, MakeRules]:
-        enabled = enabled_for(self.session.settings, cause)
-        return {name: make for name, make in self.causes.items() if name in enabled}
+        """Give the causes that may follow from one, with their rules."""
+        found = self._known.get(cause)
+        if found is None:
+            enabled = enabled_for(self.session.settings, cause)
+            found = self._known[cause] = {name: make for name, make in self.causes.items() if name in enabled}
+        return found
 
     def _may_be_helped(
         self, victims: Iterable[WorkloadState], causes: Mapping[Cause, MakeRules], shares: CurrentShares
@@ -190,28 +241,43 @@ class Aftermath:
         shares: CurrentShares,
     ) -> Iterator[Asked]:
         """Give those that wait and might take the contender's place, by the rules of queues alone."""
-        if contender.fixed or not got or self._within_guaranteed(contender.leaf, self._holding(got)):
-            return
-        for leaf, entries in self.session.waiting.entries.items():
-            cause: Cause = "preempt" if leaf == contender.leaf else "reclaim"
+        taking: dict[Cause, Callable[[WorkloadState], bool]] = {
+            "preempt": lambda r: r.leaf == contender.leaf and r.priority > contender.priority,
+            "reclaim": lambda r: r.leaf != contender.leaf,
+            "consolidate": self._room_in_all,
+        }
+        for cause, may in taking.items():
             if cause not in causes:
                 continue
-            kinds: set[object] = set()
-            for entry in entries:
-                rival: WorkloadState = entry[-1]
-                if cause == "preempt" and rival.priority <= contender.priority:
-                    break  # entries stand in the order of priorities
-                if rival.entry is not entry or rival is contender or rival in victims or rival.step is None:
-                    continue
-                kind = rival.step.amount, rival.priority if cause == "preempt" else 0
-                if kind in kinds:
-                    continue
-                kinds.add(kind)
+            for rival in self._kinds(contender, victims, may):
                 rules = causes[cause](rival, shares)
                 if self._may_take_from(rules, contender, got, result):
                     yield Asked(rival, rules)
+
+    def _kinds(
+        self,
+        contender: WorkloadState,
+        victims: Sequence[WorkloadState],
+        may: Callable[[WorkloadState], bool],
+    ) -> Iterator[WorkloadState]:
+        """Give the first of each kind that waits and may take something, a few of each leaf."""
+        for entries in self.session.waiting.entries.values():
+            kinds: set[object] = set()
+            for entry in entries[:MOST_LOOKED_AT]:
+                rival: WorkloadState = entry[-1]
+                if rival.entry is not entry or rival is contender or rival in victims or rival.step is None:
+                    continue
+                if not may(rival):
+                    continue
+                kind = rival.step.amount, rival.priority
+                if kind not in kinds:
+                    kinds.add(kind)
+                    yield rival
                 if len(kinds) == MOST_RIVALS:
                     break
+
+    def _nominated(self) -> set[WorkloadState]:
+        return {t.workload for t in self.session.nominated}
 
     def _may_take_from(
         self, rules: CauseRules, contender: WorkloadState, got: Sequence[TaskState], result: AcceptedSet
@@ -230,15 +296,41 @@ class Aftermath:
 
     # -- what is found ------------------------------------------------------------------------------------------------
 
-    def _taker(self, contender: WorkloadState, rivals: Iterable[Asked], shares: CurrentShares) -> Asked | None:
-        """Give the first of those that wait for whom the best set of its cause holds something of the contender."""
+    def _taker(self, contender: WorkloadState, rivals: Iterable[Asked]) -> Asked | None:
+        """Give the first of those that wait for whom the best set of its cause holds something of the contender.
+
+        Who asks for several steps, one after the other, is looked at for some of them.
+        """
         for asked in rivals:
-            found = self._best_set(asked, shares)
-            if any(p.workload is contender for p in found.pieces or ()):
-                return asked
+            with self.session.scenario():
+                if self._takes(asked, contender):
+                    return asked
+            self._forget()
         return None
 
-    def _found(self, helped: Sequence[Asked], shares: CurrentShares) -> Iterator[FollowUp]:
+    def _takes(self, asked: Asked, contender: WorkloadState) -> bool:
+        rival, rules = asked
+        for _ in range(MOST_STEPS):
+            found = self._best_set(Asked(rival, rules))
+            if any(p.workload is contender for p in found.pieces or ()):
+                return True
+            waiting = sum(t.phase is PENDING and t.nominated < 0 for t in rival.tasks)
+            assert rival.step is not None
+            if not found.pieces or found.played is None or found.played.undone is None:
+                return False
+            if waiting <= len(rival.step.tasks):
+                return False
+            self.session.repeat(found.played.undone)
+            settle(self.state, found.played.evicted, found.played.placed)
+            self._forget()
+            if rival.step is None or rival.entry is None:
+                return False
+            rules = self.causes[rules.cause](rival, self.state.memory.shares())
+            if rules.contender_may() is not None:
+                return False
+        return False
+
+    def _found(self, helped: Sequence[Asked]) -> Iterator[FollowUp]:
         """Give what would be done for each victim by the first cause that finds something, the rest by its name.
 
         Of those that stand alike nobody is helped if one is not.
@@ -255,34 +347,35 @@ class Aftermath:
             if kind in without_effect:
                 continue
             searched += 1
-            follow_up = self._first_of(victim, causes, shares)
+            follow_up = self._first_of(victim, causes)
             if follow_up is None:
                 without_effect.add(kind)
             else:
                 yield follow_up
 
-    def _first_of(self, victim: WorkloadState, causes: Sequence[Asked], shares: CurrentShares) -> FollowUp | None:
+    def _first_of(self, victim: WorkloadState, causes: Sequence[Asked]) -> FollowUp | None:
         for asked in causes:
-            pieces = self._best_set(asked, shares).pieces
+            pieces = self._best_set(asked).pieces
             if pieces:
                 tasks = tuple(dict.fromkeys(t for p in pieces for t in p.tasks))
                 return FollowUp(victim, asked.rules.cause, tasks, sum(p.cost for p in pieces))
         return None
 
-    def _best_set(self, asked: Asked, shares: CurrentShares) -> SearchResult:
+    def _best_set(self, asked: Asked) -> SearchResult:
         """Search for the best set for one workload; the session stays as it is."""
-        workload, rules, memory = asked.workload, asked.rules, self._memory
-        assert workload.step is not None
-        bounded = rules.cause != "requeue"
-        if bounded and VictimBounds(self.session, shares, memory.caps, rules.cause).infeasible(workload, workload.step):
-            return SearchResult()
-        gatherer = CandidateGatherer(self.session, self.plugins, memory.holdings)
-        dry_runs = DryRuns(self.session, self.state.placer, shares, self.plugins, self.state.endings)
-        found = VictimSearch(self.session, dry_runs, workload, rules, gatherer.gather(workload, rules)).run(
-            SearchBudget(STEPS)
-        )
-        gatherer.close()
-        return found
+        cause = asked.rules.cause
+        search = self._passes.get(cause)
+        if search is None:
+            search = self._passes[cause] = PreemptionPass(self._thought(), cause, self.causes[cause])
+        return search.best_set(asked.workload, asked.rules, SearchBudget(STEPS))
+
+    def _thought(self) -> EvictionState:
+        """Give what a pass needs to search in a scenario: nothing is known of this cycle there, and nothing written."""
+        state = self.state
+        return replace(
+            state, plan=Plan(self.session.now), plugins=self.plugins, memory=self._memory, detailed=False,
+            aftermath=None, moved=set(), memories={}, budget=SearchBudget(STEPS),
+        )  # fmt: skip
 
     @property
     def _memory(self) -> VictimMemory:
@@ -298,8 +391,11 @@ def settle(state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[
     session = state.session
     touched: dict[WorkloadState, None] = {}
     for task in evicted:
-        if task.leaving >= 0 and task.notice is None and not task.stuck:
-            depart(session, task)
+        if task.notice is None and not task.stuck and (task.leaving >= 0 or task.phase is TERMINATING):
+            if task.leaving >= 0:
+                depart(session, task)
+            else:
+                session.withdraw(task)
             touched[task.workload] = None
     for task in placed:
         if task.nominated >= 0 and task.leaving < 0:
@@ -336,3 +432,9 @@ def overdue(session: Session, workload: WorkloadState) -> bool:
 
 def _name(task: TaskState) -> tuple[str, int]:
     return task.workload.key, task.index
+
+
+def _will_grow(workload: WorkloadState) -> bool:
+    """Whether a workload that is nominated will ask for more once that is bound; it asks for nothing until then."""
+    waiting = {t.nominated >= 0 for t in workload.tasks if t.phase is PENDING}
+    return len(waiting) > 1

@@ -43,7 +43,7 @@ class VictimBranch(NamedTuple):
 
 
 class VictimBranches:
-    """All that lets something go for a contender, side by side from its leaf upwards."""
+    """The branches that let something go for a contender, side by side from its leaf upwards."""
 
     def __init__(self, queues: QueueTree, leaf: int, sides: Sequence[VictimBranch]) -> None:
         self.queues = queues

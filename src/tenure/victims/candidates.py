@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from heapq import merge
-from itertools import islice
+from itertools import islice, takewhile
 
 import numpy as np
 
@@ -16,12 +16,17 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.leaf_candidates import DeferredPieces, LeafCandidates
-from tenure.victims.pieces import CachedPieces, Piece, pieces_of
+from tenure.victims.pieces import CachedPieces, Piece, pieces_of, singles_of
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.rules import CauseRules
 
 Alike = tuple[Cause, int, int]
 """Cause, and of the contender what decides what of a leaf is open."""
+
+
+def _in_queues(piece: Piece) -> tuple[object, ...]:
+    """Give the place of a piece among those of several queues, whose workloads' priorities are not compared."""
+    return piece.floor, piece.rank[1:]
 
 
 class VictimCandidates:
@@ -57,10 +62,26 @@ class VictimCandidates:
             key=lambda r: r[0].key,
         )
 
-    def first(self) -> Piece | None:
-        """Give the piece that is best taken."""
-        firsts = [p for leaf_candidates in self.candidate_leaves if (p := leaf_candidates.first()) is not None]
-        return min(firsts, key=lambda p: (p.leaf_priority, p.rank[1:]), default=None)
+    def first(self, allowed: Callable[[Piece], bool] | None = None) -> Piece | None:
+        """Give the piece that no set of ``allowed`` ones comes before; None if there is none, or that is not certain.
+
+        It is not where a leaf holds several priorities, and what is cheapest is not what is of the lowest.
+        """
+        firsts = [
+            p
+            for leaf_candidates in self.candidate_leaves
+            if (p := next(filter(allowed, leaf_candidates.all()), None)) is not None
+        ]
+        best = min(firsts, key=_in_queues, default=None)
+        if best is None:
+            return None
+        for leaf_candidates in self.candidate_leaves:
+            no_dearer = takewhile(
+                lambda p: p.floor <= best.floor, () if leaf_candidates.uniform else leaf_candidates.cheapest_first()
+            )
+            if any(_in_queues(p) < _in_queues(best) for p in filter(allowed, no_dearer)):
+                return None
+        return best
 
     def beginning(self, count: int, without: Collection[WorkloadState]) -> Iterator[Piece]:
         """Give the first pieces in order, but those of some workloads."""
@@ -96,7 +117,7 @@ def in_order(leaves: Iterable[tuple[int, Iterable[Piece]]]) -> Iterator[Piece]:
 
 
 class DeferredCandidates:
-    """What is gathered only where a search comes to it: leaves that are not open to a contender as things stand."""
+    """Leaves that are not open to a contender as things stand; they are gathered when a search comes to them."""
 
     def __init__(
         self, gatherer: CandidateGatherer, contender: WorkloadState, rules: CauseRules, leaves: Iterable[int]
@@ -132,11 +153,13 @@ class CandidateGatherer:
         fresh: frozenset[TaskState] = frozenset(),
         barred: Collection[str] = (),
         *,
+        paid: frozenset[TaskState] = frozenset(),
         detailed: bool = True,
     ) -> None:
         self.session = session
         self.plugins = plugins
         self.fresh = fresh
+        self.paid = paid
         self.barred = barred
         self.holdings = holdings
         self.detailed = detailed
@@ -145,7 +168,7 @@ class CandidateGatherer:
         self._known: dict[int, dict[Alike, LeafCandidates]] = {}
         self._pieces: dict[tuple[WorkloadState, bool], list[Piece]] = {}
         self._begun: dict[int, set[WorkloadState]] = {}
-        for task in fresh:
+        for task in (*fresh, *paid):
             self._begun.setdefault(task.workload.leaf, set()).add(task.workload)
 
     def gather(
@@ -261,7 +284,8 @@ class CandidateGatherer:
                 refused.append((victim, refusal))
                 if not refusal.core_only:
                     continue
-            pieces += self._pieces_of(victim, core=refusal is None)
+            singly = rules.cause == "consolidate" and len(victim.tasks) > 1
+            pieces += (self._singles_of if singly else self._pieces_of)(victim, core=refusal is None)
         return LeafCandidates(leaf, self._level(leaf), pieces, refused, shielded)
 
     def _level(self, leaf: int) -> int:
@@ -311,6 +335,14 @@ class CandidateGatherer:
         """Whether all that it runs was placed in this cycle, which a shield does not look at."""
         return bool(self.fresh) and all(t in self.fresh for t in victim.tasks if t.node >= 0)
 
+    def _singles_of(self, victim: WorkloadState, *, core: bool) -> list[Piece]:
+        """Give the tasks of a workload one by one."""
+        found = self._pieces.get((victim, core))
+        if found is None:
+            found = singles_of(self.session, victim, self.fresh, core=core, paid=self.paid)
+            self._pieces[victim, core] = found
+        return found
+
     def _pieces_of(self, victim: WorkloadState, *, core: bool) -> list[Piece]:
         """Give the pieces of a workload; where it runs as it did, nothing is worked out but what they cost now."""
         simple = core and victim not in self._begun.get(victim.leaf, ())
@@ -318,7 +350,7 @@ class CandidateGatherer:
             return kept.priced(self.session, victim)
         found = self._pieces.get((victim, core))
         if found is None:
-            found = pieces_of(self.session, victim, self.fresh, core=core)
+            found = pieces_of(self.session, victim, self.fresh, core=core, paid=self.paid)
             if simple and not victim.root.children and not victim.fixed:
                 self.holdings.pieces[victim] = CachedPieces(self.session, victim, found)
             else:

@@ -46,7 +46,7 @@ class _Bounded(ConsolidateRules):
 
 
 class ConsolidationPass(PreemptionPass):
-    """Contenders take turns as with other causes; what is found may be refused, and is bounded in number."""
+    """The pass of consolidate over its contenders; what is found may be refused, and is bounded in number."""
 
     def __init__(self, state: EvictionState) -> None:
         super().__init__(state, "consolidate", lambda contender, _: _Bounded(state.session, contender, self._left()))
@@ -160,5 +160,5 @@ class ConsolidationPass(PreemptionPass):
         )
         if moved:
             plan.moves.append(
-                MovePlan((contender.key,), "pending", round(cost / MICRO), 0, None, "greedy", UNPROVEN, (moved,))
+                MovePlan((contender.key,), "pending", cost / MICRO, 0, None, "greedy", UNPROVEN, (moved,))
             )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from operator import gt, mul
 from typing import NamedTuple, Protocol
 
+from tenure.engine.allocation import AllocationOutcome, held_back, promise, serve
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.evictions import evict
 from tenure.engine.order import Keys, QueueOrder
@@ -14,14 +15,14 @@ from tenure.engine.placement import Placer
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.transaction import Undone
+from tenure.engine.transaction import Scenario, Undone
 from tenure.engine.workloads import GROW, Demand, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import Owed
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.allocation_pass import held_back, promise, serve
+from tenure.victims.joint_placement import JointPlacement
 from tenure.victims.pieces import Piece, held
 from tenure.victims.rules import CauseRules, PreemptRules, ReclaimEligibility
 
@@ -32,7 +33,7 @@ NO_ROOM, TAKES_BACK, IN_VAIN, NO_LANDING = "no-room", "takes-back", "in-vain", "
 
 
 class FollowUp(NamedTuple):
-    """What one cause would do next for a victim of a set: whom it would evict, in millionths of what that costs."""
+    """A follow-up: whom one cause would evict next for a victim of a set, and in millionths of what that costs."""
 
     of: WorkloadState
     cause: Cause
@@ -41,17 +42,23 @@ class FollowUp(NamedTuple):
 
 
 class Consequences(Protocol):
-    """Judges what all enabled causes would do once a set has gone."""
+    """The judgement of what all enabled causes would do once a set has gone."""
 
     def judge(
         self,
         contender: WorkloadState,
         victims: Sequence[WorkloadState],
         result: AcceptedSet,
-        rules: CauseRules,
+        cause: Cause,
         shares: CurrentShares,
     ) -> Refusal | None:
         """Refuse a set that is carried out on the session; else note in ``result`` what follows from it."""
+
+    def of(self, cause: Cause, tasks: Sequence[TaskState]) -> tuple[FollowUp, ...]:
+        """Give the follow-ups of evicting tasks for nobody; nothing is evicted yet, and nothing is afterwards."""
+
+    def of_plan(self) -> tuple[FollowUp, ...]:
+        """Give the follow-ups of a finished plan, whose evictions are made on the session."""
 
 
 @dataclass(slots=True)
@@ -69,6 +76,15 @@ class AcceptedSet:
     withdrawn: list[TaskState] = field(default_factory=list)
     undone: Undone | None = None
     follow_ups: tuple[FollowUp, ...] = ()
+
+
+def is_back(task: TaskState) -> bool:
+    """Whether an evicted task landed where it stood: on its node, and, with a part of a GPU, on its devices.
+
+    Whole GPUs of one node are as good as each other.
+    """
+    same = task.cls.milli is None or task.nominated_devices == task.leaving_devices
+    return task.nominated == task.leaving >= 0 and same
 
 
 def _nobody(_: WorkloadState, __: Demand) -> bool:
@@ -96,7 +112,7 @@ def in_stages(session: Session, pieces: Sequence[Piece], asked: Amount) -> list[
 
 
 class DryRuns:
-    """Tries sets on a session, each inside a transaction and an epoch of its own; counts how many.
+    """The trials of sets on a session, each in a scenario and an epoch of its own; ``count`` says how many.
 
     So what was found out about room in one is not believed in another, and after an undone trial everything that was
     known before it holds again.
@@ -142,26 +158,48 @@ class DryRuns:
 
         With ``keep``, a set that pays stays carried out on the session; with ``keep_if_last`` if nothing follows it.
         """
-        session = self.session
         self.count += 1
         refusal = self._validate(contender, pieces, rules.cause)
         if refusal is not None:
             return refusal
-        with session.scenario() as scenario:
-            session.new_epoch()
-            result = self._play(contender, pieces, rules)
-            if isinstance(result, AcceptedSet) and result.evicted and self.consequences is not None:
-                victims = list(dict.fromkeys(t.workload for t in result.evicted))
-                result = self.consequences.judge(contender, victims, result, rules, self.shares) or result
-            if isinstance(result, AcceptedSet):
-                keep = keep or (keep_if_last and not result.follow_ups)
-                if keep:
-                    scenario.keep()
-                else:
-                    result.undone = scenario.remember()
+        staying: frozenset[TaskState] = frozenset()
+        while True:
+            with self.session.scenario() as scenario:
+                self.session.new_epoch()
+                result = self._play(contender, pieces, rules, staying)
+                back = frozenset(filter(is_back, result.evicted)) if isinstance(result, AcceptedSet) else frozenset()
+                if not back:
+                    result, keep = self._verdict(
+                        contender, result, rules, scenario, keep=keep, keep_if_last=keep_if_last
+                    )
+            if not back:
+                break
+            staying |= back
         if keep and isinstance(result, AcceptedSet):
             self._kept(contender, result)
         return result
+
+    def _verdict(
+        self,
+        contender: WorkloadState,
+        result: AcceptedSet | Refusal,
+        rules: CauseRules,
+        scenario: Scenario,
+        *,
+        keep: bool,
+        keep_if_last: bool,
+    ) -> tuple[AcceptedSet | Refusal, bool]:
+        """Judge what a set leads to, and keep it, or remember it; gives the verdict, and whether it was kept."""
+        if isinstance(result, AcceptedSet) and result.evicted and self.consequences is not None:
+            victims = list(dict.fromkeys(t.workload for t in result.evicted))
+            result = self.consequences.judge(contender, victims, result, rules.cause, self.shares) or result
+        if isinstance(result, AcceptedSet):
+            keep = keep or (keep_if_last and not result.follow_ups)
+            if keep:
+                scenario.keep()
+            else:
+                result.undone = scenario.remember()
+        return result, keep
 
     def carry_out(self, contender: WorkloadState, played: AcceptedSet) -> None:
         """Carry out what was played through on the state that is still there."""
@@ -174,10 +212,17 @@ class DryRuns:
         self.changed.update((contender.leaf, *(t.workload.leaf for t in touched)))
 
     def _validate(self, contender: WorkloadState, pieces: Sequence[Piece], cause: Cause) -> Refusal | None:
-        tasks = [t for piece in pieces if not piece.fresh for t in piece.tasks]
+        tasks = [t for piece in pieces for t in piece.ran]
         return self.plugins.validate(self.session, cause, contender, tasks) if tasks else None
 
-    def _play(self, contender: WorkloadState, pieces: Sequence[Piece], rules: CauseRules) -> AcceptedSet | Refusal:
+    def _play(
+        self,
+        contender: WorkloadState,
+        pieces: Sequence[Piece],
+        rules: CauseRules,
+        staying: Collection[TaskState] = frozenset(),
+    ) -> AcceptedSet | Refusal:
+        """Play a set through once; those ``staying`` are part of a core of which all others have a place to land."""
         assert contender.step is not None
         result = AcceptedSet(list(pieces), [], growth=contender.step.kind == GROW)
         owed: list[Owed] = []
@@ -188,13 +233,10 @@ class DryRuns:
             return refusal
         barred = held_back(self.session, contender, step)
         before = self._order_before() if self.steady else None
-        self._take(stages, victims, result)
+        self._take(stages, victims, result, staying)
         if rules.cause == "consolidate" and not self._land(contender, victims, result):
             return Refusal(NO_LANDING, "what would have to move finds no place to land")
-        placed, reached = serve(
-            self.session, self.placer, self.shares, contender, victims,
-            keys=self._keys, endings=self.endings, before=before,
-        )  # fmt: skip
+        placed, reached = self._serve(contender, victims, before)
         if not reached:
             self.ahead = len(placed)
             self.back = list(dict.fromkeys(t.workload for t in placed if t.workload in victims))
@@ -205,7 +247,20 @@ class DryRuns:
         result.placed += placed
         if barred and result.evicted:  # there was room on the nodes, but not in its queues
             promise(self.session, [t for t in placed if t.workload is contender])
-        return self._judge(contender, victims, rules, owed, result)
+        return self._judge(contender, victims, rules, owed, result, staying)
+
+    def _serve(
+        self, contender: WorkloadState, victims: Sequence[WorkloadState], before: QueueOrder | None
+    ) -> AllocationOutcome:
+        """Serve all that wait, victims included, each of these where it stood, if that is free."""
+        self.placer.own = "first"
+        try:
+            return serve(
+                self.session, self.placer, self.shares, contender, victims,
+                keys=self._keys, endings=self.endings, before=before,
+            )  # fmt: skip
+        finally:
+            self.placer.own = "any"
 
     def _order_before(self) -> QueueOrder | None:
         """Give the order of all that wait before anything is tried; None where it is not worth to make it.
@@ -238,43 +293,44 @@ class DryRuns:
                 session.queues.release(workload.leaf, amount, fixed=workload.fixed)
             return rules.exchange(victims)
 
-    def _take(self, stages: Sequence[Taken], victims: Sequence[WorkloadState], result: AcceptedSet) -> None:
-        """Take all pieces."""
+    def _take(
+        self,
+        stages: Sequence[Taken],
+        victims: Sequence[WorkloadState],
+        result: AcceptedSet,
+        staying: Collection[TaskState],
+    ) -> None:
+        """Take all pieces, but those ``staying``."""
         session = self.session
         for piece, tasks, _ in stages:
             for task in tasks:
-                if piece.fresh:
-                    session.withdraw(task)
-                    result.withdrawn.append(task)
-                else:
+                if task in staying:
+                    continue
+                if task in piece.ran:
                     evict(session, task)
                     result.evicted.append(task)
+                else:
+                    session.withdraw(task)
+                    result.withdrawn.append(task)
         for workload in victims:
             if not workload.occupied():
+                self._give_up(workload, result)
                 session.journal.set(workload, "started_at", None)
             session.refresh(workload)
 
+    def _give_up(self, workload: WorkloadState, result: AcceptedSet) -> None:
+        """Withdraw what is promised to tasks of a workload of which nothing runs any more: it lands whole, or not."""
+        for task in workload.tasks:
+            if task.nominated >= 0:
+                self.session.withdraw(task)
+                result.withdrawn.append(task)
+
     def _land(self, contender: WorkloadState, victims: Sequence[WorkloadState], result: AcceptedSet) -> bool:
-        """Place contender and moved tasks jointly, then take the contender away again: it is served in its turn."""
-        session, step = self.session, contender.step
-        assert step is not None
-        if not self.placer.place(contender, step):
-            return False
-        for victim in victims:
-            waiting = [t for t in (*result.evicted, *result.withdrawn) if t.workload is victim]
-            while waiting:
-                following = victim.step
-                if victim.root.satisfied() or following is None:
-                    following = Demand(GROW, [waiting[0]], None)
-                if not set(following.tasks) <= set(waiting) or not self.placer.place(victim, following):
-                    return False
-                waiting = [t for t in waiting if t not in following.tasks]
-                result.placed += following.tasks
-                session.refresh(victim)
-        for task in step.tasks:
-            session.withdraw(task)
-        session.refresh(contender)
-        return True
+        """Find every moved task a place beside the contender's, which is served in its turn afterwards."""
+        landing = JointPlacement(self.session, self.placer, contender, victims, [*result.evicted, *result.withdrawn])
+        landed = landing.find()
+        result.placed += landed or ()
+        return landed is not None
 
     def _judge(
         self,
@@ -283,14 +339,18 @@ class DryRuns:
         rules: CauseRules,
         owed: Sequence[Owed],
         result: AcceptedSet,
+        staying: Collection[TaskState],
     ) -> AcceptedSet | Refusal:
         """Check what can only be seen in the state that results."""
         got = [t for t in result.placed if t.workload is contender]
         if result.evicted and all(t.node >= 0 for t in got):
             return Refusal(IN_VAIN, "the contender fits without these victims")
         for piece in result.pieces:
-            if not piece.fresh and all(t.nominated == t.leaving >= 0 for t in piece.tasks):
+            if piece.ran and all(t in staying or is_back(t) for t in piece.ran):
                 return Refusal(IN_VAIN, f"{piece.workload.key} would win its place back", about=piece.workload.key)
+        for victim in dict.fromkeys(t.workload for t in staying):
+            if not victim.root.satisfied():
+                return Refusal(NO_LANDING, f"part of the core of {victim.key} finds no place to land", about=victim.key)
         if not rules.repaid(owed):
             return Refusal("guaranteed", "a queue would be left below its guaranteed")
         enabled = enabled_for(self.session.settings, rules.cause)

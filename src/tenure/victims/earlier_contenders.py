@@ -16,6 +16,7 @@ from operator import sub
 
 import numpy as np
 
+from tenure.engine.allocation import held_back
 from tenure.engine.classes import TaskClass
 from tenure.engine.order import Key, queue_key
 from tenure.engine.queues import Amount
@@ -23,7 +24,6 @@ from tenure.engine.session import Session
 from tenure.engine.waiting import Entry
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
-from tenure.victims.allocation_pass import held_back
 
 Waiting = tuple[int, WorkloadState, Entry]
 """Position in the order, who it is, and its place in its leaf by which it is told that it still waits."""

@@ -25,7 +25,7 @@ Unwanted = Callable[[Piece], bool]
 
 
 class FreedRoom:
-    """What a growing set frees on each node, and for how many tasks there is room then."""
+    """The room that a growing set frees on each node, and for how many tasks that is enough."""
 
     def __init__(self, need: RoomDemand, others: int = 0) -> None:
         self.need = need
@@ -75,7 +75,7 @@ class FreedRoom:
 
 
 class GreedySets:
-    """Finds sets for a step of one class of tasks, one after the other; for several classes see `prefix`."""
+    """The sets for a demand of one class of tasks, one after the other; for several classes see `prefix`."""
 
     def __init__(
         self,

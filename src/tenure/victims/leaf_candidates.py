@@ -42,7 +42,7 @@ class DeferredPieces:
 
 
 class LeafCandidates:
-    """What may be taken from one leaf, the best to take first, and who there was refused.
+    """The pieces that may be taken from one leaf, the best to take first, and who there was refused.
 
     Workloads that were taken from are dropped when somebody next looks. No piece holds less than ``least``. ``level``
     is the priority of the queue, ``uniform`` says that all workloads have one priority.
@@ -141,10 +141,6 @@ class LeafCandidates:
             position += 1
             if piece.workload not in self._gone:
                 yield piece
-
-    def first(self) -> Piece | None:
-        """Give the piece that is best taken."""
-        return next(self.all(), None)
 
     def cheapest_first(self) -> Iterator[Piece]:
         """Give all pieces by their floor."""

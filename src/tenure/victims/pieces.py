@@ -26,7 +26,8 @@ class Piece:
     """A choice that a set may contain. ``cost`` is in millionths of a weighted resource-second.
 
     ``whole``: all of the workload, in stages, surplus first. ``group``: it cuts a subgroup below its minimum.
-    ``fresh``: it was placed in this cycle and runs nothing yet, so taking it is no eviction and costs nothing.
+    ``fresh``: all of it was placed in this cycle and runs nothing yet, so taking it is no eviction and costs nothing;
+    ``ran`` are those of its tasks that were not.
     ``amount`` is what it holds as queues count it, ``frees`` lists node and amounts by row of the node table. ``rank``
     orders pieces of one queue, the best to take first; its first item is the workload's priority. ``floor`` comes
     before the key of every set that holds it. ``bill`` is what its cost depends on.
@@ -35,6 +36,7 @@ class Piece:
     workload: WorkloadState
     stages: tuple[Stage, ...]
     tasks: tuple[TaskState, ...]
+    ran: tuple[TaskState, ...]
     whole: bool
     group: bool
     fresh: bool
@@ -64,8 +66,23 @@ def held(session: Session, tasks: Sequence[TaskState]) -> Amount:
     return amount
 
 
-def pieces_of(session: Session, workload: WorkloadState, fresh: frozenset[TaskState], *, core: bool) -> list[Piece]:
-    """Give everything that may be taken from a running workload; without ``core``, what it runs beyond it."""
+def pieces_of(
+    session: Session,
+    workload: WorkloadState,
+    fresh: frozenset[TaskState],
+    *,
+    core: bool,
+    paid: frozenset[TaskState] = frozenset(),
+) -> list[Piece]:
+    """Give everything that may be taken from a running workload; without ``core``, what it runs beyond it.
+
+    ``fresh`` was placed in this cycle and may be undone, ``paid`` was bound in it on a nomination and stays.
+    """
+    found = _pieces_of(session, workload, fresh, core=core)
+    return [p for p in found if paid.isdisjoint(p.tasks)] if paid else found
+
+
+def _pieces_of(session: Session, workload: WorkloadState, fresh: frozenset[TaskState], *, core: bool) -> list[Piece]:
     everything = tuple([t for t in workload.tasks if t.node >= 0 and t.active])
     if not workload.root.children and len(workload.tasks) <= workload.root.minimum:  # a core and nothing else
         return [_piece(session, workload, ((everything, True),), fresh, whole=True)] if core and everything else []
@@ -85,6 +102,26 @@ def pieces_of(session: Session, workload: WorkloadState, fresh: frozenset[TaskSt
     if last:
         found.append(_piece(session, workload, (*stages, (last, True)), fresh, whole=True))
     return found
+
+
+def core_of(workload: WorkloadState) -> list[TaskState]:
+    """Give what a workload runs and cannot do without one by one: all but its surplus tasks."""
+    surplus = _beyond_core(workload.root)[0]
+    return [t for t in workload.tasks if t.node >= 0 and t.active and t not in surplus]
+
+
+def singles_of(
+    session: Session,
+    workload: WorkloadState,
+    fresh: frozenset[TaskState],
+    *,
+    core: bool,
+    paid: frozenset[TaskState] = frozenset(),
+) -> list[Piece]:
+    """Give every task of a running workload as a piece of its own, as they are moved; see `pieces_of`."""
+    surplus = _beyond_core(workload.root)[0]
+    placed = [t for t in workload.tasks if t.node >= 0 and t.active and t not in paid]
+    return [_piece(session, workload, (((t,), t not in surplus),), fresh) for t in placed if core or t in surplus]
 
 
 def _beyond_core(root: SubgroupState) -> tuple[list[TaskState], list[list[TaskState]]]:
@@ -126,15 +163,15 @@ def _piece(
 ) -> Piece:
     stages = tuple(s for s in stages if s[0])
     tasks = tuple(t for stage, _ in stages for t in stage)
-    ran = [t for t in tasks if t not in fresh] if fresh else tasks
+    ran = tuple(t for t in tasks if t not in fresh) if fresh else tasks
     is_fresh, bill = not ran, bill_of(ran) if ran else None
     price = 0 if is_fresh else cost_of_all(session, ran, bill)
     age = _age(workload)
-    rank = _rank(session, workload, tasks, price, age, whole=whole, fresh=is_fresh)
+    rank = _rank(session, workload, tasks, price, age, whole=whole, ran=len(ran))
     level = session.queues.queues[workload.leaf].priority
     floor = (-(1 << 40), 0 if session.settings.victims == "cost" else ()) if is_fresh else _floor(session, level, rank)
     return Piece(
-        workload, stages, tasks, whole, group, is_fresh, price, age,
+        workload, stages, tasks, ran, whole, group, is_fresh, price, age,
         level, held(session, tasks), _frees(session, tasks), rank, floor, bill,
     )  # fmt: skip
 
@@ -143,7 +180,7 @@ def price_anew(session: Session, piece: Piece) -> None:
     """Work out what a piece costs now, of what runs where it ran when it was worked out, and none of it fresh."""
     piece.cost = cost_of_all(session, piece.tasks, piece.bill)
     piece.age = age = _age(piece.workload)
-    piece.rank = _rank(session, piece.workload, piece.tasks, piece.cost, age, whole=piece.whole, fresh=False)
+    piece.rank = _rank(session, piece.workload, piece.tasks, piece.cost, age, whole=piece.whole, ran=len(piece.ran))
     piece.floor = _floor(session, piece.leaf_priority, piece.rank)
 
 
@@ -200,14 +237,14 @@ def _rank(
     age: int,
     *,
     whole: bool,
-    fresh: bool,
+    ran: int,
 ) -> Rank:
-    """Give the place of a piece in the order of its queue."""
+    """Give the place of a piece in the order of its queue; ``ran``: how many of its tasks ran before this cycle."""
     return (
         workload.priority,
         *stage_two(session.settings, price, age),
         whole,
-        0 if fresh else len(tasks),
+        ran,
         age,
         -workload.created_at,
         -tasks[-1].index,

@@ -23,7 +23,7 @@ from tenure.victims.usage_table import UsageEntries, UsageTable
 
 
 class TaskUsage(NamedTuple):
-    """What one task holds on a node: amounts as queues count them, and what the node would have again."""
+    """The usage of one task on a node: amounts as queues count them, and what the node would have again."""
 
     workload: WorkloadState
     amount: Amount

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import cached_property, partial
 
+from tenure.engine.allocation import held_back
 from tenure.engine.order import QueueOrder
 from tenure.engine.plan import Reason, Refused
 from tenure.engine.workloads import WorkloadState
@@ -15,7 +16,6 @@ from tenure.fairness.current import CurrentShares
 from tenure.model.duration import format_time
 from tenure.model.settings import Cause
 from tenure.shields.delay import delay
-from tenure.victims.allocation_pass import held_back
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns
@@ -42,7 +42,7 @@ MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
 
 
 class PreemptionPass:
-    """One action's pass over all contenders."""
+    """The pass of one action over all contenders."""
 
     def __init__(self, state: EvictionState, cause: Cause, make_rules: MakeRules) -> None:
         self.state = state
@@ -73,7 +73,6 @@ class PreemptionPass:
             self.before = EarlierContenders(self.session, self.shares, order)
             waiting = [w for w in order if (fresh is None or w in fresh) and self._may_contend(w)]
         if waiting:
-            self.gatherer = self._gatherer()
             waiting = self._take_turns(waiting)
             self.gatherer.close()
         for workload in waiting:
@@ -92,11 +91,14 @@ class PreemptionPass:
             turn *= 4
         return waiting
 
-    def _gatherer(self) -> CandidateGatherer:
+    @cached_property
+    def gatherer(self) -> CandidateGatherer:
+        """Gathers who may give way."""
         state = self.state
         fresh, detailed = state.fresh(), state.detailed
+        holdings, paid = state.memory.holdings, state.settled()
         return CandidateGatherer(
-            self.session, state.plugins, state.memory.holdings, fresh, state.moved, detailed=detailed
+            self.session, state.plugins, holdings, fresh, state.moved, paid=paid, detailed=detailed
         )
 
     def _anyone_may_be_helped(self, fresh: set[WorkloadState] | None) -> bool:
@@ -226,9 +228,16 @@ class PreemptionPass:
         self._give_up(contender, rules, alike, search)
         return False
 
-    def _searching(self, contender: WorkloadState, rules: CauseRules) -> VictimSearch:
+    def best_set(self, contender: WorkloadState, rules: CauseRules, budget: SearchBudget) -> SearchResult:
+        """Search for one contender alone; nothing is carried out, and who is served before it is not looked at."""
+        if self.cause != "requeue" and self._infeasible(contender):
+            return SearchResult()
+        return self._searching(contender, rules, alone=True).run(budget)
+
+    def _searching(self, contender: WorkloadState, rules: CauseRules, *, alone: bool = False) -> VictimSearch:
         """Make the search for one contender, among those whom the bounds leave."""
-        prepare = None if self.wave is not None else lambda pieces: self._prepare(contender, rules, pieces)
+        carried_out = self.wave is None and not alone
+        prepare = partial(self._prepare, contender, rules) if carried_out else None
         if self.cause != "reclaim":
             candidates = self.gatherer.gather(contender, rules)
             return VictimSearch(self.session, self.dry_runs, contender, rules, candidates, prepare)
@@ -238,7 +247,9 @@ class PreemptionPass:
         reach = ScopeBounds(bounds.may_be_taken(contender, groups), partial(bounds.too_much, contender))
         near = leaves
         if not few:
-            reach.others, first = self._worth_it(contender, groups)
+            first: Collection[int] = [side.queue for side in groups.sides if side.direct]
+            if not alone:
+                reach.others, first = self._worth_it(contender, groups)
             reach.opening = SearchScope(bounds, contender, groups, first)
             near = reach.opening.leaves
         candidates = self.gatherer.gather(contender, rules, near, set(leaves).difference(near))

@@ -61,7 +61,7 @@ class SiblingLimits:
 
 @dataclass(slots=True, eq=False)
 class SubtreeLimits:
-    """What the leaves below a queue let go: each of them at most, all together, and the queue itself."""
+    """The limits on what the leaves below a queue let go: each of them, all together, and the queue itself."""
 
     leaves: dict[int, Cap]
     total: Cap

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tenure.engine.allocation import promise
 from tenure.engine.cost import MICRO, cost, lost_time
 from tenure.engine.notices import announce, count_told, expire, notice_of, over
 from tenure.engine.plan import PlanStep
@@ -11,10 +12,11 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
-from tenure.victims.allocation_pass import promise
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import Piece
 from tenure.victims.state import EvictionState
+
+PLACING = ("bind", "nominate")
 
 Price = dict[TaskState, tuple[int, int, int]]
 """By task: cost in millionths of a weighted resource-second, lost time in µs, end of its minimum runtime."""
@@ -29,7 +31,7 @@ def prices(state: EvictionState, pieces: Sequence[Piece], cause: Cause, contende
         until = state.plugins.min_runtime.protected_until(session, cause, beneficiary, piece.workload)
         lost = lost_time(session, piece.workload)
         alone = len(piece.tasks) == 1
-        for task in piece.tasks:
+        for task in piece.ran:
             found[task] = piece.cost if alone else cost(session, task), lost, until
     return found
 
@@ -153,12 +155,14 @@ def _place_step(state: EvictionState, task: TaskState) -> PlanStep:
 
 
 def _undo(state: EvictionState, tasks: Sequence[TaskState]) -> None:
-    """Take back what this cycle placed before: the plan holds only the outcome."""
+    """Take back what this cycle placed before, and give up what was promised earlier: the plan holds the outcome."""
     if not tasks:
         return
     undone = {(t.workload.key, t.index) for t in tasks}
     plan = state.plan
-    plan.steps[:] = [s for s in plan.steps if s.action != "bind" or (s.workload, s.task_index) not in undone]
+    placed = {(s.workload, s.task_index) for s in plan.steps if s.action in PLACING} & undone
+    plan.steps[:] = [s for s in plan.steps if s.action not in PLACING or (s.workload, s.task_index) not in placed]
+    plan.expired += [key for key in sorted(undone - placed) if key not in plan.expired]
     for workload in dict.fromkeys(t.workload for t in tasks):
         if workload.started_at is None and workload.key in plan.started:
             plan.started.remove(workload.key)

@@ -19,7 +19,7 @@ Place = tuple[int, int, str]
 
 
 class ReturningVictims:
-    """What is known for one contender about whole workloads that would return."""
+    """The whole workloads known to win their place back from one contender."""
 
     def __init__(self, session: Session, contender: WorkloadState) -> None:
         self.queues = session.queues

@@ -23,7 +23,7 @@ from tenure.victims.pieces import Piece
 
 
 class RoomDemand:
-    """What a step needs, class by class: how many tasks, and for how many each node has room as things are.
+    """The room that a demand needs, class by class: how many tasks, and for how many each node has room.
 
     ``exact``: fits are decided by room alone, so that the bound is no mere bound. Where other subgroups may do instead
     of those that the step names, there is no bound at all: nothing is needed of any class.

@@ -23,7 +23,7 @@ Inside = Callable[[int], Amount]
 
 
 class CauseRules(Protocol):
-    """What a cause allows one contender. All but ``eligible`` look at the session as it is at that moment."""
+    """The rules of one cause for one contender. All but ``eligible`` look at the session as it is at that moment."""
 
     cause: ClassVar[Cause]
 
@@ -58,7 +58,7 @@ class CauseRules(Protocol):
 
 
 class ReclaimEligibility:
-    """Across leaf queues."""
+    """The rules of reclaim for one contender: across leaf queues."""
 
     cause: ClassVar[Cause] = "reclaim"
 
@@ -126,7 +126,7 @@ class ReclaimEligibility:
 
 
 class PreemptRules:
-    """Inside one leaf queue: from strictly lower priority."""
+    """The rules of preempt: inside one leaf queue, from strictly lower priority."""
 
     cause: ClassVar[Cause] = "preempt"
 
@@ -179,7 +179,7 @@ class PreemptRules:
 
 
 class ConsolidateRules(PreemptRules):
-    """Consolidation: nobody loses a share, so the shields alone hold."""
+    """The rules of consolidate: nobody loses a share, so the shields alone hold."""
 
     cause: ClassVar[Cause] = "consolidate"
 

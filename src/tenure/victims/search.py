@@ -59,7 +59,7 @@ LARGE = 64
 
 @dataclass(slots=True)
 class SearchBudget:
-    """How many sets may still be tried; ``hit`` says that it was not enough."""
+    """The number of sets that may still be tried; ``hit`` says that it was not enough."""
 
     left: int
     hit: bool = False
@@ -75,7 +75,7 @@ class SearchBudget:
 
 @dataclass(slots=True)
 class SearchResult:
-    """The outcome for one contender: the best set, if any, and what the search saw.
+    """The result for one contender: the best set, if any, and what the search saw.
 
     ``played`` is what the set does; it may have been carried out already, because nothing could come before it.
     ``closed``: nothing was searched for, because nothing may be taken to begin with. ``cut``: nothing was found among
@@ -101,7 +101,7 @@ class SearchResult:
 
 
 class VictimSearch:
-    """One contender's search among candidates, of which ``reach`` says what need not be looked at.
+    """The search of one contender among candidates, of which ``reach`` says what need not be looked at.
 
     ``prepare`` is told a set of which it is clear beforehand that it is the last word: if it pays, it stays carried
     out. Without it nothing ever does.
@@ -215,9 +215,9 @@ class VictimSearch:
         piece = self.candidates.first()
         if piece is not None and (found := self._alone(piece, budget)) is not None:
             return found
-        if piece is None or self.allowed is None or self.allowed(piece):
+        if self.allowed is None or (piece is not None and self.allowed(piece)):
             return None
-        piece = next(filter(self.allowed, self.candidates.all()), None)
+        piece = self.candidates.first(self.allowed)
         return None if piece is None else self._alone(piece, budget)
 
     def _alone(self, piece: Piece, budget: SearchBudget) -> list[Piece] | None:

@@ -88,7 +88,7 @@ class SearchScope:
 
 @dataclass(slots=True)
 class ScopeBounds:
-    """What the bounds know for one search.
+    """The bounds for one search.
 
     Only pieces that are ``allowed`` can be part of a set. ``limits`` says which sets of some pieces are more than the
     rules ever allow, ``opening`` what is open to a set as it grows. ``others`` are served before the contender, and

@@ -26,7 +26,7 @@ def key_of(settings: Settings, pieces: Sequence[Piece], follows: Sequence[int] =
             piece.cost + sum(follows),
             bool(follows),
             int(piece.whole),
-            len(piece.tasks),
+            len(piece.ran),
             alone,
             1,
             _names(pieces),
@@ -42,7 +42,7 @@ def key_of(settings: Settings, pieces: Sequence[Piece], follows: Sequence[int] =
     else:
         second = (tuple(sorted((-p.age for p in real), reverse=True)), cost)
     cores = sum(p.whole for p in real)
-    tasks = sum(len(p.tasks) for p in real)
+    tasks = sum(len(p.ran) for p in real)
     youth = tuple(sorted(((p.age, -p.workload.created_at, -p.tasks[-1].index) for p in real), reverse=True))
     return (level, *second, bool(follows), cores, tasks, youth, len(pieces), _names(pieces))
 

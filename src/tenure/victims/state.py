@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.placement import Placer
@@ -14,12 +14,11 @@ from tenure.fairness.current import CurrentShares, Fairness
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
 from tenure.shields.plugins import EvictionPlugins
+from tenure.victims.dry_run import Consequences
+from tenure.victims.pieces import core_of
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.reclaim_limits import ReclaimLimits
 from tenure.victims.search import SearchBudget
-
-if TYPE_CHECKING:
-    from tenure.victims.aftermath import Aftermath
 
 MOST_REFUSED = 200
 """Refused candidates that are listed for one contender."""
@@ -34,7 +33,7 @@ class EvictionTimes(NamedTuple):
 
 
 class NoEffectPass(NamedTuple):
-    """What a pass that helped nobody depends on: the epoch of room, the fair shares, and when a shield ends next."""
+    """The state in which a pass helped nobody: the epoch of room, the fair shares, and when a shield ends next."""
 
     epoch: int
     fair: list[list[int]]
@@ -42,7 +41,7 @@ class NoEffectPass(NamedTuple):
 
 
 class VictimMemory:
-    """What is known from earlier cycles: what is held where, the shares, and for whom no move makes room.
+    """The knowledge kept from earlier cycles: what is held where, the shares, and for whom no move makes room.
 
     ``without_target`` has, for equivalent contenders, the `PreemptibleUsage.departures` at which what would have to
     move for them found no place to land, and when the first shield ends that kept something from being moved.
@@ -72,7 +71,9 @@ class VictimMemory:
 
 @dataclass(slots=True)
 class EvictionState:
-    """One cycle's evictions. ``paid``: tasks that held a nomination when the cycle began.
+    """The evictions of one cycle, with what the actions that evict share.
+
+    ``paid``: tasks that held a nomination when the cycle began.
 
     ``evicted`` are the workloads that lost something in this cycle, ``moved`` those of them that were moved.
     ``memories`` are the last passes of each cause that helped nobody; they outlive the cycle. ``before`` has the times
@@ -97,13 +98,33 @@ class EvictionState:
     lapsed: dict[TaskState, Notice] = field(default_factory=dict)
     evicted: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
-    aftermath: Aftermath | None = None
+    aftermath: Consequences | None = None
 
     def fresh(self) -> frozenset[TaskState]:
         """Tasks that this cycle placed, and that a later action may undo."""
         workloads = self.session.workloads
         tasks = (workloads[s.workload].tasks[s.task_index] for s in self.plan.steps if s.action == "bind")
         return frozenset(t for t in tasks if t.phase is BOUND and t not in self.paid)
+
+    def settled(self) -> frozenset[TaskState]:
+        """Tasks that nobody takes in this cycle, because somebody was evicted for them.
+
+        They were bound in it on a nomination, or are the core of a workload that holds a nomination paid for so.
+        """
+        given_up = set(self.plan.expired)
+        bound = (t for t in self.paid if t.phase is BOUND and t.fresh)
+        found = {t for t in bound if (t.workload.key, t.index) not in given_up}
+        for workload in self._promised():
+            found.update(core_of(workload))
+        return frozenset(found)
+
+    def _promised(self) -> set[WorkloadState]:
+        """Workloads that run and hold a nomination for which somebody was evicted."""
+        holding = {t.workload for t in self.session.nominated if t.workload.occupied()}
+        if not holding:
+            return holding
+        paid_for = {e.beneficiary for e in self.session.evictions} | {s.beneficiary for s in self.plan.steps}
+        return {w for w in holding if w.key in paid_for}
 
     def remember(self, workload: WorkloadState) -> None:
         """Note the times of a workload of which something is about to be evicted."""

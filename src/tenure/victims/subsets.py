@@ -16,7 +16,7 @@ LEAST = -(1 << 40)
 
 
 class PieceSubsets:
-    """Gives subsets in order; what is learnt on the way leaves out all that come later and hold it.
+    """The subsets of some pieces in order; what is learnt on the way leaves out all that come later and hold it.
 
     ``limits`` says which sets of some pieces the rules refuse because they are too much, and so is every larger one;
     ``beyond`` is the first of them.

@@ -19,7 +19,7 @@ MANY = 64
 
 
 class UsageEntries(NamedTuple):
-    """One entry for each node and priority: ``frees`` is ``float64[rows, entries]``, whole numbers."""
+    """The entries of a usage table by node and priority: ``frees`` is ``float64[rows, entries]``, whole numbers."""
 
     node: Ints
     priority: Ints
@@ -27,7 +27,7 @@ class UsageEntries(NamedTuple):
 
 
 class UsageTable:
-    """Sums by node and priority; a sum that is nothing keeps its place."""
+    """The sums of usage by node and priority; a sum that is nothing keeps its place."""
 
     def __init__(self, rows: int) -> None:
         self._sums: dict[Place, Amount] = {}

@@ -44,17 +44,25 @@ class Meta(_Narrow):
     owner_references: list[Owner] | None = None
 
 
+class Mount(_Narrow, omit_defaults=True):
+    """What of a mounted volume decides about a pod's placement."""
+
+    bind_mount_options: list[str] | None = None
+
+
 class Container(_Narrow, omit_defaults=True):
-    """What a container asks for."""
+    """The requests of a container."""
 
     name: str = ""
     resources: dict[str, Any] | None = None
     ports: list[dict[str, Any]] | None = None
     restart_policy: str | None = None
+    restart_policy_rules: list[dict[str, Any]] | None = None
+    volume_mounts: list[Mount] | None = None
 
 
 class ApiPodSpec(_Narrow, omit_defaults=True):
-    """What decides about a pod's placement."""
+    """The part of a pod's spec that decides about its placement."""
 
     containers: list[Container] = []
     init_containers: list[Container] | None = None
@@ -66,6 +74,7 @@ class ApiPodSpec(_Narrow, omit_defaults=True):
     topology_spread_constraints: list[dict[str, Any]] | None = None
     scheduling_gates: list[dict[str, Any]] | None = None
     host_network: bool = False
+    host_users: bool | None = None
     resource_claims: list[dict[str, Any]] | None = None
     volumes: list[dict[str, Any]] | None = None
     node_name: str | None = None
@@ -87,6 +96,14 @@ class Condition(_Narrow):
     last_transition_time: str | None = None
 
 
+class ContainerStatus(_Narrow, omit_defaults=True):
+    """What a container has been given on its node."""
+
+    name: str = ""
+    allocated_resources: dict[str, Any] | None = None
+    resources: dict[str, Any] | None = None
+
+
 class PodStatus(_Narrow):
     """A pod's status."""
 
@@ -94,6 +111,10 @@ class PodStatus(_Narrow):
     conditions: list[Condition] | None = None
     nominated_node_name: str | None = None
     start_time: str | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    allocated_resources: dict[str, Any] | None = None
+    resources: dict[str, Any] | None = None
 
 
 class ApiPod(_Narrow):
@@ -116,6 +137,7 @@ class NodeStatus(_Narrow):
 
     allocatable: dict[str, Any] | None = None
     conditions: list[Condition] | None = None
+    declared_features: list[str] | None = None
 
 
 class ApiNode(_Narrow):
@@ -127,14 +149,14 @@ class ApiNode(_Narrow):
 
 
 class JobSpec(_Narrow):
-    """What says how many of a Job's pods run together."""
+    """The part of a Job's spec that says how many pods run together."""
 
     parallelism: int | None = None
     completions: int | None = None
 
 
 class JobStatus(_Narrow):
-    """How far a Job is."""
+    """The progress of a Job."""
 
     succeeded: int = 0
 
@@ -168,7 +190,7 @@ class ListMeta(_Narrow):
 
 
 class WatchError(_Narrow):
-    """What stands in a watch's error event."""
+    """The content of a watch's error event."""
 
     code: int = 0
     message: str = ""

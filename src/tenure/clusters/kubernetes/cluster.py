@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
-from tenure.clusters.kubernetes.client.leader import lease_name
+from tenure.clusters.kubernetes.client.leader import NotLeaderError, lease_name
 from tenure.clusters.kubernetes.client.requests import STRATEGIC, ApiError, Client, FencedClient
 from tenure.clusters.kubernetes.read.observe import Observed, Observer
 from tenure.clusters.kubernetes.write import patches
@@ -16,6 +16,7 @@ from tenure.clusters.kubernetes.write.actor import Actor, Outcome
 from tenure.clusters.kubernetes.write.conditions import Conditions
 from tenure.clusters.kubernetes.write.events import Events, Subject
 from tenure.clusters.kubernetes.write.pause import pause_of
+from tenure.clusters.kubernetes.write.sealer import Sealer
 from tenure.engine.plan import Plan
 from tenure.model.settings import Settings
 from tenure.model.workload import Phase
@@ -30,12 +31,14 @@ _MOST_REMEMBERED = 100_000
 
 
 class KubernetesCluster:
-    """Observes an API server and acts on it.
+    """A cluster behind an API server, observed and acted on.
 
+    ``failed`` is told of what broke a watch and should not.
     ``explains``: it writes on pods why they wait. ``observed_version`` changes when something else is observed.
     """
 
     explains = True
+    fenced = NotLeaderError
 
     def __init__(
         self,
@@ -47,13 +50,15 @@ class KubernetesCluster:
         in_flight: int = 16,
         allowed: Callable[[], None] = lambda: None,
         warnings: Collection[str] = ("Invalid",),
+        failed: Callable[[str, BaseException], None] = lambda _what, _error: None,
     ) -> None:
         self.client = FencedClient(client, allowed)
-        self.informers = InformerCache(client, options)
+        self.informers = InformerCache(client, options, failed)
         self.observer = Observer(self.informers, settings)
         self.actor = Actor(self.client, self.informers, in_flight=in_flight, allowed=allowed)
         self.events = Events(self.client, identity)
         self.conditions = Conditions(self.client, self.informers)
+        self.sealer = Sealer(self.client, self.informers, failed=lambda error: failed("seals", error))
         self.allowed = allowed
         self.warnings = warnings
         self._explained: dict[str, float] = {}
@@ -64,10 +69,12 @@ class KubernetesCluster:
     def start(self) -> None:
         """Begin to watch."""
         self.informers.start()
+        self.sealer.start()
 
     def close(self) -> None:
         """Finish what is under way and end."""
         self.actor.close()
+        self.sealer.stop()
         self.events.stop()
         self.informers.stop()
 
@@ -108,7 +115,9 @@ class KubernetesCluster:
 
     def carry_out(self, plan: Plan, view: Observed) -> Outcome:
         """Carry a plan out."""
-        return self.actor.carry_out(plan, view)
+        outcome = self.actor.carry_out(plan, view)
+        self.sealer.tell(view)
+        return outcome
 
     def paused_until(self, now: int) -> int:
         """Give until when evictions are paused, in µs since the epoch; a time that has passed where they are not."""
@@ -188,12 +197,23 @@ _MOST_PODS = 200
 _VERSIONS = {
     "Pod": "v1",
     "Node": "v1",
+    "Namespace": "v1",
     "ConfigMap": "v1",
+    "Lease": "coordination.k8s.io/v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
     "PodDisruptionBudget": "policy/v1",
+    "Job": "batch/v1",
+    "Deployment": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "JobSet": "jobset.x-k8s.io/v1alpha2",
     "KAI Queue": "scheduling.run.ai/v2",
+    "KAI PodGroup": "scheduling.run.ai/v2alpha2",
+    "native PodGroup": "scheduling.k8s.io/v1beta1",
+    "native Workload": "scheduling.k8s.io/v1beta1",
 }
 
 
 def _subject(kind: str, meta: api.Meta) -> Subject:
     version = _VERSIONS.get(kind, "tenure.dev/v1alpha1")
-    return Subject(version, kind.removeprefix("KAI "), meta.namespace, meta.name, meta.uid)
+    return Subject(version, kind.removeprefix("KAI ").removeprefix("native "), meta.namespace, meta.name, meta.uid)

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
+from tenure.model.document import Document
 from tenure.model.entries import EntryValues
 from tenure.model.problems import InputProblem
 from tenure.model.queue import Queue
 from tenure.model.report import BAD, Path, ProblemReport, Trail, unroll
 from tenure.model.settings import MINUTE, QuotaPreemptionSettings
-from tenure.model.source import Document, read_document
+from tenure.model.source import read_document
 from tenure.model.yunikorn import rules
 from tenure.model.yunikorn.properties import PREEMPTION_POLICY, QUOTA_DELAY, USED
 from tenure.model.yunikorn.schema import INHERIT, MOST_EVICTIONS, OVERSHOOT, TENURES_OWN, file_entry
@@ -28,7 +29,7 @@ _USED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YuniKornQueues:
-    """What a ``queues.yaml`` says.
+    """The queues of a ``queues.yaml``.
 
     ``queues`` are named by their full path (``root.prod.batch``). ``quota`` has the settings of quota preemption
     that the file sets, by attribute of `QuotaPreemptionSettings`.

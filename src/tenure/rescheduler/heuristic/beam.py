@@ -71,7 +71,7 @@ Found = tuple[int, tuple[TaskMove, ...], tuple[MemberLanding, ...]]
 
 
 class BeamSearch:
-    """One search: ``members`` may land on ``where`` (by ask), no plan at ``limit`` or above is looked for."""
+    """A beam search: ``members`` may land on ``where`` (by entry of ``asks``), below the cost ``limit``."""
 
     def __init__(self, places: PlannedNodes, where: Sequence[Mask], limit: int, width: int) -> None:
         self.problem: MoveProblem = places.problem

@@ -37,7 +37,7 @@ class ImprovingMove(NamedTuple):
 
 
 class LocalSearchResult(NamedTuple):
-    """What a search found: moves, what they gain in weighted resources, what they cost, and whether it was cut off."""
+    """The moves that a local search found, their gain in weighted resources, their cost, and whether it was cut off."""
 
     moves: tuple[ImprovingMove, ...]
     gain: float
@@ -46,7 +46,7 @@ class LocalSearchResult(NamedTuple):
 
 
 class LocalSearch:
-    """One search. ``targets``: ``bool[nodes]``, where anything may land at all."""
+    """A local search for moves that improve a layout. ``targets``: ``bool[nodes]``, where anything may land at all."""
 
     def __init__(
         self, state: EvictionState, tasks: Sequence[TaskState], worth: LayoutWorth, targets: Mask, least: float

@@ -38,7 +38,10 @@ class PlannedNode(NamedTuple):
 
 
 class PlannedNodes:
-    """All places met so far. Those numbered below `Problem.size` are the nodes before any move."""
+    """The states of nodes that a search for a plan has met so far.
+
+    Those numbered below `Problem.size` are the nodes before any move.
+    """
 
     def __init__(self, problem: MoveProblem) -> None:
         self.problem = problem

@@ -52,7 +52,9 @@ class BudgetedSolver:
         if root > self._left:
             return _refused(f"the effort of {self._effort:,} that all of a cycle's plans share is spent (exact.effort)")
         if self._time_left <= 0:
-            return _refused(f"the {self._time_limit:.0f} s that all of a cycle's plans share are over (exact.timeLimit)")
+            return _refused(
+                f"the {self._time_limit:.0f} s that all of a cycle's plans share are over (exact.timeLimit)"
+            )
         nodes = 1 + int((self._left - root) * NODES_AS_ROOT / max(1.0, root))
         begin = self._clock()
         found = self._solver.solve(

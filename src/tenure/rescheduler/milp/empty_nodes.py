@@ -25,7 +25,7 @@ FREE = math.inf
 
 @dataclass(frozen=True, slots=True)
 class EmptyNodesResult:
-    """Moves, the proven most that any plan leaves, and whether the search came to its end; else what went wrong."""
+    """The result of emptying nodes: moves, the proven bound, whether the search ended; else what went wrong."""
 
     moves: tuple[TaskMove, ...]
     bound: float

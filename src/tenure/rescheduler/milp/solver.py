@@ -24,7 +24,7 @@ _PIECE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What came out: values (None if none were found), the proven bound, and whether the search came to its end.
+    """The solution of a program: values (None if none were found), the proven bound, and whether the search ended.
 
     ``seconds`` are those of the processor. ``failure`` says what went wrong with the process, empty if nothing did;
     ``refused``: nothing did, but what may be spent is spent.
@@ -41,7 +41,7 @@ class Solution:
 
 
 class Solver(Protocol):
-    """Solves mixed-integer programs."""
+    """A solver of mixed-integer programs."""
 
     def solve(self, program: MixedIntegerProgram, *, node_limit: int, time_limit: float) -> Solution:
         """Solve a program, within so many nodes of the search tree and, as a guard, so many seconds."""

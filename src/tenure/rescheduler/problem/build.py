@@ -29,6 +29,9 @@ from tenure.shields.recreated import DAEMON_SET
 from tenure.shields.short import below_core
 from tenure.victims.state import EvictionState
 
+LARGEST_PRICE = 100_000_000
+"""Prices beyond this are rounded to weighted resource-seconds: the solver keeps no more digits apart."""
+
 Kind = tuple[TaskClass, bytes | None]
 """What tasks of one class of a problem have in common: what they ask for, and the nodes that their group's topology
 leaves, if it requires any.
@@ -42,6 +45,8 @@ class ProblemView:
     ``asks`` has, for each entry of `Problem.asks`, the tasks that wait (none for a node to be emptied). ``relaxed``
     says that parts of devices, or constraints between tasks, are not in the problem: its bound holds all the same,
     but a plan has to be tried on the session. ``devices`` are those of each shape, where they are told apart.
+    ``prices`` are what the tasks cost in millionths of a weighted resource-second, and ``unit`` so many of these are
+    one in ``problem.cost``.
     """
 
     problem: MoveProblem
@@ -50,6 +55,8 @@ class ProblemView:
     asks: tuple[tuple[TaskState, ...], ...]
     relaxed: bool
     devices: Devices = ()
+    prices: tuple[int, ...] = ()
+    unit: int = MICRO
 
 
 class MovableTasks:
@@ -173,6 +180,7 @@ def view(
     cooled: Mapping[int, int] | None = None,
     *,
     apart: bool = True,
+    exact: bool = False,
 ) -> ProblemView:
     """Write a session as a problem.
 
@@ -190,6 +198,8 @@ def view(
         Nodes that are hot, and the millicores by which they are to be cooled.
     apart
         Whether devices are told apart where some of them are in use by parts.
+    exact
+        Whether costs are told apart as finely as they differ, or rounded up to weighted resource-seconds.
     """
     session, nodes = state.session, state.session.nodes
     waiting = gathered(session, contenders)
@@ -226,11 +236,13 @@ def view(
         ask = np.vstack([ask, hole])
         allowed = np.vstack([allowed, np.arange(len(nodes)) == node])
     real = free
+    prices = [cost(session, t) for t in movable]
+    unit = unit_of(prices) if exact else MICRO
     free, ask, units = _reduced(free, ask, [np.bincount(cls_of, minlength=len(ask)), _asked(asks, len(ask))])
     problem = MoveProblem(
         free=free, ask=ask, allowed=allowed, shapes=tuple((c,) for c in range(len(ask))), cls=cls_of,
         shape=cls_of.copy(), node=where,
-        cost=np.array([max(1, -(-cost(session, t) // MICRO)) for t in movable], np.int64),
+        cost=np.array([max(1, p // unit if exact else -(-p // unit)) for p in prices], np.int64),
         unit=units_of(movable), asks=tuple(asks),
         domain=np.array(places, np.int64).reshape(len(places), len(nodes)),
         families=tuple(waiting.families), bounds=tuple(_bounds(state, movable, contenders, forced=forced)),
@@ -244,13 +256,21 @@ def view(
     relaxed = parts or any(t.terms is not None for t in movable) or any(t.terms is not None for m in members for t in m)
     told = by_device(session, problem, movable, classes) if parts and apart else None
     problem, devices = told or (problem, ())
-    return ProblemView(problem, tuple(movable), tuple(classes), members, relaxed, devices)
+    return ProblemView(
+        problem, tuple(movable), tuple(classes), members, relaxed, devices, tuple(prices), unit
+    )  # fmt: skip
+
+
+def unit_of(prices: Sequence[int]) -> int:
+    """Give the largest unit in which all prices are whole numbers; a weighted resource-second if they get too large."""
+    unit = gcd(*prices) or MICRO
+    return unit if max(prices, default=0) // unit <= LARGEST_PRICE else MICRO
 
 
 def own_domain(session: Session, task: TaskState, node: int) -> Mask | None:
     """Nodes under the topology that a task's groups require, given that it is on ``node``; None where none do.
 
-    A task that moves stays with its group: the others would have to go along else.
+    A task that moves stays with its group: the others would have to go along else. Alone it may stand under any value.
     """
     group: SubgroupState | None = task.group
     found: Mask | None = None
@@ -258,7 +278,8 @@ def own_domain(session: Session, task: TaskState, node: int) -> Mask | None:
         required = group.topology.required if group.topology is not None else None
         if required is not None:
             numbers, _ = session.nodes.labels.domains(required)
-            mask = np.asarray(numbers == numbers[node], bool)
+            mates = any(t is not task and (t.node >= 0 or t.nominated >= 0) for g in group.leaves() for t in g.tasks)
+            mask = np.asarray(numbers == numbers[node] if mates else numbers >= 0, bool)
             found = mask if found is None else found & mask
         group = group.parent
     return found

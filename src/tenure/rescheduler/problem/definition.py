@@ -146,7 +146,7 @@ class MemberLanding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """How good a plan is, and how that is known.
+    """A statement of how good a plan is, and how that is known.
 
     ``cost`` is None where there is no plan. ``method`` is one of ``exact`` (proven by branch and bound), ``cover``
     (proven by the cover bound), ``greedy`` (not proven: ``gap`` says how far from the bound), ``decomposed`` (the
@@ -154,8 +154,8 @@ class Certificate:
     (none was found, and none was ruled out).
     """
 
-    cost: int | None
-    lower_bound: int
+    cost: float | None
+    lower_bound: float
     method: str
     reason: str = ""
 
@@ -169,11 +169,17 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class MoveAnswer:
-    """Moves and landings, none where there is no plan, and the certificate."""
+    """The answer to a move problem: moves and landings, none where there is no plan, and the certificate.
+
+    The certificate is in the units of the problem. ``prices`` are what its tasks cost in millionths of a weighted
+    resource-second, ``unit`` how many of these are one in the problem; without prices its unit is a resource-second.
+    """
 
     moves: tuple[TaskMove, ...]
     landings: tuple[MemberLanding, ...]
     certificate: Certificate
+    prices: tuple[int, ...] = ()
+    unit: int = 1
 
     @property
     def feasible(self) -> bool:

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayoutProblem:
-    """What moves within a problem would gain.
+    """The problem of improving a layout: what each move would gain.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ POINTS = 100.0
 
 @dataclass(frozen=True, slots=True)
 class LayoutTerms:
-    """How much each term counts; ``packed`` is negative where room is to be spread."""
+    """The weights of a layout's terms; ``packed`` is negative where room is to be spread."""
 
     packed: float = 0.0
     whole: float = 0.0

@@ -32,7 +32,7 @@ def used(task: TaskState) -> int:
 
 
 class NodeUtilization:
-    """How far every node is from being hot.
+    """The measured use of every node, as its distance from being hot.
 
     ``limit`` is ``int64[nodes]`` in millicores: what it may take on before it is hot, negative where it is hot already,
     `PLENTY` where nobody knows. ``known``: some node has a reading.

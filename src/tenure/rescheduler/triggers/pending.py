@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tenure.engine.allocation import held_back
 from tenure.engine.plan import Reason
 from tenure.engine.workloads import Demand, WorkloadState
 from tenure.rescheduler.execution import SECOND, TriggerExecution
@@ -13,7 +14,6 @@ from tenure.rescheduler.problem.build import ProblemView, held
 from tenure.rescheduler.problem.definition import Certificate, MoveAnswer
 from tenure.rescheduler.problem.infeasible import too_little
 from tenure.shields.delay import delay
-from tenure.victims.allocation_pass import held_back
 
 LEAST_PAUSE = 60 * SECOND
 """What got no room is not tried again sooner."""

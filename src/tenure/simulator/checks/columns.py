@@ -12,24 +12,40 @@ import numpy.typing as npt
 
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
 from tenure.model.workload import TaskSpec, Workload
-from tenure.simulator.log import BIND, DROP, END, EVICT, NOTICE, SUBMIT, WITHDRAW, Event, EventLog, EvictionDetails
+from tenure.simulator.log import (
+    BIND,
+    DROP,
+    END,
+    EVICT,
+    NOTICE,
+    REST,
+    SUBMIT,
+    WITHDRAW,
+    Event,
+    EventLog,
+    EvictionDetails,
+)
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 OF_TASKS = (BIND, END, EVICT)
-KINDS = (SUBMIT, BIND, END, EVICT, DROP, NOTICE, WITHDRAW)
+KINDS = (SUBMIT, BIND, END, EVICT, DROP, NOTICE, WITHDRAW, REST)
 
 
 @dataclass(frozen=True, slots=True)
 class EventColumns:
-    """Events as columns of equal length, in the log's order. ``extra`` stays a tuple of Python objects."""
+    """Events as columns of equal length, in the log's order. ``extra`` stays a tuple of Python objects.
+
+    ``plan`` numbers the plans: the one that an event came of, or after which it happened (0: before any).
+    """
 
     kind: Ints
     at: Ints
     job: Ints
     task: Ints
     x: Ints
+    plan: Ints
     extra: tuple[object, ...]
 
     def take(self, mask: Mask) -> EventColumns:
@@ -37,17 +53,21 @@ class EventColumns:
         if mask.all():
             return self
         extra = tuple(value for value, keep in zip(self.extra, mask.tolist(), strict=True) if keep)
-        return EventColumns(self.kind[mask], self.at[mask], self.job[mask], self.task[mask], self.x[mask], extra)
+        return EventColumns(
+            self.kind[mask], self.at[mask], self.job[mask], self.task[mask], self.x[mask], self.plan[mask], extra
+        )
 
 
-def columns_of(events: Sequence[Event]) -> EventColumns:
+def columns_of(log: EventLog) -> EventColumns:
     """Turn the log's tuples into columns."""
+    events: Sequence[Event] = log.events
     return EventColumns(
         kind=_ints([event[0] for event in events]),
         at=_ints([event[1] for event in events]),
         job=_ints([event[2] for event in events]),
         task=_ints([event[3] for event in events]),
         x=_ints([event[4] for event in events]),
+        plan=np.searchsorted(_ints(log.plans), np.arange(len(events)), side="right").astype(np.int64),
         extra=tuple([event[5] for event in events]),
     )
 
@@ -58,7 +78,7 @@ def _ints(values: Sequence[int]) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class TaskColumns:
-    """All tasks of all workloads, numbered through: task ``t`` of job ``j`` is ``first[j] + t``.
+    """The tasks of all workloads, numbered through: task ``t`` of job ``j`` is ``first[j] + t``.
 
     ``spec`` is the index of each task's spec in ``specs``; ``job`` is its job.
     """
@@ -88,11 +108,12 @@ def tasks_of(workloads: Sequence[Workload]) -> TaskColumns:
 
 @dataclass(frozen=True, slots=True)
 class TaskHoldings:
-    """Who held what, where and when: one entry per task that was bound, in the order of binding.
+    """The holdings of tasks, where and when: one entry per task that was bound, in the order of binding.
 
     ``task`` is the number of `TaskColumns`, ``since`` and ``until`` are µs (``until`` of one that still holds is -1),
     ``left`` is when it stopped counting for its queue (an evicted task occupies its node until ``until``, but its
-    queue only until ``left``). ``bound`` and ``freed`` are the positions of the two events in the log (-1: none);
+    queue only until ``left``; with the end of its workload it is gone). ``bound`` and ``freed`` are the positions of
+    the two events in the log (-1: none);
     ``evicted`` says that it was evicted rather than finished. ``devices`` are GPU indices on the node.
     """
 
@@ -142,10 +163,12 @@ def holdings_of(columns: EventColumns, tasks: TaskColumns) -> TaskHoldings:
     evicted = ended & (kind[following] == EVICT)
     left = np.where(ended, columns.at[freed], -1)
     until = left.copy()
+    over = np.full(len(tasks.first) or 1, np.iinfo(np.int64).max, dtype=np.int64)
+    over[columns.job[columns.kind == END]] = columns.at[columns.kind == END]  # what of a job that ends still leaves
     for index in np.flatnonzero(evicted).tolist():
         extra = columns.extra[freed[index]]
         if isinstance(extra, EvictionDetails) and extra.leaves_at >= 0:
-            until[index] = extra.leaves_at
+            until[index] = max(left[index], min(extra.leaves_at, over[columns.job[freed[index]]]))
     devices = tuple(_devices(columns.extra[position]) for position in bound.tolist())
     sort = np.argsort(bound, kind="stable")
     return TaskHoldings(
@@ -167,7 +190,7 @@ def _devices(extra: object) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CheckedLog:
-    """Everything that the checks work on. Built once with `history_of`."""
+    """The event log with everything that the checks derive from it. Built once with `history_of`."""
 
     workloads: Sequence[Workload]
     columns: EventColumns
@@ -185,7 +208,7 @@ class CheckedLog:
 def history_of(log: EventLog, workloads: Sequence[Workload], columns: EventColumns | None = None) -> CheckedLog:
     """Prepare a log for checking. ``columns`` replaces the log's own events, where some had to be left out."""
     tasks = tasks_of(workloads)
-    events = columns_of(log.events) if columns is None else columns
+    events = columns_of(log) if columns is None else columns
     return CheckedLog(workloads, events, tasks, holdings_of(events, tasks), log.initial)
 
 

@@ -11,7 +11,7 @@ MAX_EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Violations:
-    """What a check found: how many invariants were broken, how often each kind, and the first examples in words."""
+    """The violations that a check found: how many, how often each kind, and the first examples in words."""
 
     total: int = 0
     by_kind: dict[str, int] = field(default_factory=dict)
@@ -20,7 +20,7 @@ class Violations:
 
 @dataclass(slots=True)
 class ViolationCollector:
-    """Collects violations while checks run."""
+    """A collector of violations while checks run."""
 
     counts: dict[str, int] = field(default_factory=dict)
     sentences: list[str] = field(default_factory=list)

@@ -16,7 +16,7 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TraceJob:
-    """One job of a trace.
+    """A job of a trace.
 
     ``workload.created_at`` is the submit time in µs on the trace's own time axis (the trace's second *s* is
     ``s * 1_000_000``), ``runtime`` the µs from start to end (``None``: it never ends), ``record`` the trace's own
@@ -47,7 +47,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a reader may be told: the machine's size, instead of a header's, and where a list of nodes is.
+    """The options of a trace reader: the machine's size, instead of a header's, and where a list of nodes is.
 
     Jobs submitted before ``start`` and at ``end`` or later (µs of the trace's own time) need not be kept.
     """

@@ -24,7 +24,7 @@ class PodRequest(NamedTuple):
 
 
 class SpecCache:
-    """Makes task specs from asks, each once."""
+    """The maker of task specs from requests, each once."""
 
     def __init__(self) -> None:
         self._specs: dict[PodRequest, TaskSpec] = {}

@@ -17,7 +17,7 @@ MAX_TASKS = 500_000
 
 
 class TableRow:
-    """One line of a table. A cell that cannot be read is reported and makes the row not `ok`; reading goes on."""
+    """A line of a table. A cell that cannot be read is reported and makes the row not `ok`; reading goes on."""
 
     __slots__ = ("_cells", "_columns", "_problems", "line", "ok")
 
@@ -142,7 +142,7 @@ class TaskLimit:
 
 
 class UniqueNames:
-    """Watches that each job's name stands once."""
+    """The check that each job's name stands once."""
 
     __slots__ = ("_seen",)
 

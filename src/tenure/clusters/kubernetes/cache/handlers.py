@@ -11,12 +11,19 @@ from typing import Any
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.nodes import node_of
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodReader, PodRecord
+from tenure.clusters.kubernetes.seals import Seal, seal_of
 from tenure.model.node import Node
 from tenure.model.workload import Phase
 
 Key = tuple[str, str]
-GroupKey = tuple[str, str, str, bool]
-"""Namespace, kind and name of what makes pods one workload, and whether they are Tenure's to schedule."""
+GroupKey = tuple[str, str, str, bool, str]
+"""Namespace, kind and name of what makes pods one workload, whether they are Tenure's to schedule, and its uid.
+
+The uid is that of the owner, where pods have one and the same: two that have one name, or one that was made anew, are
+two workloads. A group by label, and what has several owners in turn (a Deployment, a JobSet), has none here.
+"""
+
+_BY_NAME = frozenset({"group", "Pod", "Deployment", "JobSet"})
 
 ASSUMED_SECONDS = 30.0
 """For so long a write that was accepted is believed before the watch has shown it."""
@@ -110,7 +117,9 @@ class PodStore:
 
     ``version`` grows with what decides anything: not with what kubelets say of containers, nor with why a pod waits.
 
-    What this process wrote and the watch has not shown yet is *assumed*: a record is seen as it will be.
+    What this process wrote and the watch has not shown yet is *assumed*: a record is seen as it will be. ``unsealed``
+    are pods of Tenure's that run and do not say yet where they are charged; ``seals`` has, by uid, what this process
+    knows of those that it bound.
     """
 
     def __init__(self, reader: PodReader, clock: Callable[[], float] = time.monotonic) -> None:
@@ -119,15 +128,17 @@ class PodStore:
         self.groups: dict[GroupKey, set[Key]] = {}
         self.dirty: set[GroupKey] = set()
         self.assumed: dict[Key, tuple[PodRecord, PodRecord, float]] = {}
+        self.seals: dict[str, Seal] = {}
+        self.unsealed: dict[Key, None] = {}
         self.version = 0
         self._reader = reader
         self._clock = clock
 
     def put(self, item: api.ApiPod) -> None:
         """Take a pod as it is now."""
-        record = self._reader.read(item)
         key = item.metadata.namespace, item.metadata.name
         with self.lock:
+            record = self._reader.read(item, self.seals.get(item.metadata.uid))
             before = self.records.get(key)
             if record is None:
                 self._remove(key)
@@ -136,11 +147,22 @@ class PodStore:
             if before is not None and (old := group_key(before)) != group_key(record):
                 self._leave(old, key)
             self.records[key] = record
+            self._note_seal(key, record, shown=seal_of(item.status.conditions))
             group = group_key(record)
             self.groups.setdefault(group, set()).add(key)
             self.dirty.add(group)
             if before is None or replace(before, version=record.version, waits=record.waits) != record:
                 self.version += 1
+
+    def _note_seal(self, key: Key, record: PodRecord, shown: Seal | None) -> None:
+        """Keep in mind which pods have yet to be sealed."""
+        if shown is not None and shown.is_bound:
+            self.seals.pop(record.uid, None)
+            self.unsealed.pop(key, None)
+        elif record.scheduler == TENURE and record.task.node is not None and not record.is_going:
+            self.unsealed[key] = None
+        else:
+            self.unsealed.pop(key, None)
 
     def drop(self, key: Key) -> None:
         """A pod is gone."""
@@ -159,6 +181,8 @@ class PodStore:
             if known is None or known.uid != seen.uid or _shows(known, then):
                 return
             self.assumed[seen.key] = known, then, self._clock() + ASSUMED_SECONDS
+            if then.sealed is not None and then.sealed.is_bound and then.task.phase is Phase.BOUND:
+                self.seals[seen.uid] = then.sealed
             self._touch(seen.key)
 
     def seen(self, key: Key) -> PodRecord:
@@ -188,7 +212,9 @@ class PodStore:
     def _remove(self, key: Key) -> None:
         before = self.records.pop(key, None)
         self.assumed.pop(key, None)
+        self.unsealed.pop(key, None)
         if before is not None:
+            self.seals.pop(before.uid, None)
             self._leave(group_key(before), key)
             self.version += 1
 
@@ -207,7 +233,8 @@ class PodStore:
 
 def group_key(record: PodRecord) -> GroupKey:
     """Give what makes pods one workload; those of other schedulers never share one with Tenure's."""
-    return (record.namespace, *record.group, record.scheduler == TENURE)
+    kind, name = record.group
+    return record.namespace, kind, name, record.scheduler == TENURE, "" if kind in _BY_NAME else record.owner_uid
 
 
 def _shows(record: PodRecord, then: PodRecord) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,11 +15,12 @@ from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.handlers import NodeStore, ObjectStore, PodStore, of_job, of_meta, of_spec
 from tenure.clusters.kubernetes.cache.pod_records import PodReader
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
-from tenure.clusters.kubernetes.client.watch import Reflector
+from tenure.clusters.kubernetes.client.watch import BROKEN_SECONDS, Reflector, WatchReports
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.read.usage import UsageCollector
 
 _ALWAYS = {
+    "namespaces": "/api/v1/namespaces",
     "priorityclasses": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "poddisruptionbudgets": "/apis/policy/v1/poddisruptionbudgets",
     "jobs": "/apis/batch/v1/jobs",
@@ -37,7 +39,29 @@ _WHERE_INSTALLED = {
     "native workloads": ("/apis/scheduling.k8s.io/v1beta1", "workloads"),
     "jobsets": ("/apis/jobset.x-k8s.io/v1alpha2", "jobsets"),
 }
-_OPTIONAL = frozenset({"jobs", "deployments", "statefulsets", "replicasets", "jobsets", "leases"})
+_KINDS = {
+    "namespaces": "Namespace",
+    "nodes": "Node",
+    "priorityclasses": "PriorityClass",
+    "poddisruptionbudgets": "PodDisruptionBudget",
+    "jobs": "Job",
+    "deployments": "Deployment",
+    "statefulsets": "StatefulSet",
+    "replicasets": "ReplicaSet",
+    "queues": "Queue",
+    "podgroups": "PodGroup",
+    "disruptionbudgets": "DisruptionBudget",
+    "nodepools": "NodePool",
+    "kai queues": "KAI Queue",
+    "kai podgroups": "KAI PodGroup",
+    "native podgroups": "native PodGroup",
+    "native workloads": "native Workload",
+    "jobsets": "JobSet",
+    "eviction log": "ConfigMap",
+    "leases": "Lease",
+    "yunikorn": "ConfigMap",
+}
+_OPTIONAL = frozenset({"namespaces", "jobs", "deployments", "statefulsets", "replicasets", "jobsets", "leases"})
 """What only adds to what pods say themselves."""
 
 _NEEDED = frozenset({"pods", "nodes"})
@@ -49,7 +73,9 @@ _KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool"})
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is read beside the cluster-wide kinds. ``yunikorn``: namespace and name of YuniKorn's ConfigMap.
+    """The options of an informer cache: what is read beside the cluster-wide kinds.
+
+    ``yunikorn``: namespace and name of YuniKorn's ConfigMap.
 
     ``only_reads``: nothing will be decided on for this cluster, so that what may not be read may be left out.
     ``schedulers``: names of schedulers whose pods count as Tenure's.
@@ -64,11 +90,15 @@ class Options:
 
 @dataclass(slots=True)
 class ObjectProblems:
-    """What is wrong with objects, as it was told since it was last asked for; the same is told once."""
+    """The problems of objects that were reported since the last look; the same problem is reported once.
+
+    ``count`` is how often any was reported, ever.
+    """
 
     told: dict[tuple[str, str, str, str], None] = field(default_factory=dict)
     new: deque[tuple[str, api.Meta, str]] = field(default_factory=lambda: deque(maxlen=_MOST_FINDINGS))
     current: dict[tuple[str, str, str], list[str]] = field(default_factory=dict)
+    count: int = 0
 
     def begin(self, *kinds: str) -> None:
         """Objects of these kinds are read anew: what was wrong with them counts no more."""
@@ -78,6 +108,7 @@ class ObjectProblems:
         """Note that something is wrong with an object."""
         if kind in _KEPT:
             self.current.setdefault((kind, meta.namespace, meta.name), []).append(message)
+        self.count += 1
         key = (kind, meta.namespace, meta.name, message)
         if key not in self.told:
             if len(self.told) > _MOST_FINDINGS:
@@ -87,10 +118,19 @@ class ObjectProblems:
 
 
 class InformerCache:
-    """All watches, and what they were told. ``changed`` is set whenever something may have changed."""
+    """The objects of an API server as its watches report them. ``changed`` is set whenever something may have changed.
 
-    def __init__(self, client: Client, options: Options) -> None:
+    ``failed`` is told of what breaks a watch and should not.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        options: Options,
+        failed: Callable[[str, BaseException], None] = lambda _path, _error: None,
+    ) -> None:
         self.client = client
+        self.failed = failed
         self.options = options
         self.findings = ObjectProblems()
         self.changed = threading.Event()
@@ -166,6 +206,12 @@ class InformerCache:
         return bool(self.reflectors) and all(r.synced.is_set() for r in list(self.reflectors.values()))
 
     @property
+    def broken(self) -> list[str]:
+        """Say which watches have not worked for too long, and why."""
+        found = sorted(self.reflectors.items())
+        return [f"{name}: {r.error}" for name, r in found if r.broken_for >= BROKEN_SECONDS]
+
+    @property
     def troubles(self) -> list[str]:
         """Say which watches do not work at the moment, and why."""
         return [f"{name}: {r.error}" for name, r in sorted(self.reflectors.items()) if r.error]
@@ -187,7 +233,8 @@ class InformerCache:
             query["fieldSelector"] = fields
         optional = name in _OPTIONAL or self.options.only_reads
         reflector: Reflector[Any] = Reflector(
-            self.client, path, kind, sink, self.changed.set, query=query, optional=optional and name not in _NEEDED
-        )
+            self.client, path, kind, sink, self.changed.set, query=query, optional=optional and name not in _NEEDED,
+            reports=WatchReports(lambda meta, why: self.findings.tell(_KINDS.get(name, "Pod"), meta, why), self.failed),
+        )  # fmt: skip
         self.reflectors[name] = reflector
         reflector.start()

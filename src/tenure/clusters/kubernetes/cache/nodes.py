@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tenure.clusters.kubernetes import api, keys
+from tenure.engine.labels import UNSCHEDULABLE
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
-from tenure.model.containers import AmountsKind, ListKind
+from tenure.model.containers import ExactAmountsKind, ListKind
 from tenure.model.node import Node
+from tenure.model.quantity import round_up
 from tenure.model.records import record_of
 from tenure.model.report import BAD, ProblemReport, path_text
-from tenure.model.resources import GPU
+from tenure.model.resources import GPU, PODS
 from tenure.model.selectors import Taint
 
-_AMOUNTS = AmountsKind()
+_AMOUNTS = ExactAmountsKind()
 MIB = 1 << 20
 
 
@@ -21,25 +23,24 @@ def node_of(item: api.ApiNode) -> tuple[Node, list[str]]:
     """Give a node, and what about it could not be read."""
     meta, report = item.metadata, ProblemReport()
     labels = meta.labels or {}
-    allocatable = _AMOUNTS.decode(item.status.allocatable or {}, (None, "status.allocatable"), report)
+    allocatable: Any = _AMOUNTS.decode(item.status.allocatable or {}, (None, "status.allocatable"), report)
+    amounts: dict[str, int] = {} if allocatable is BAD else allocatable
     taints: Any = ListKind(record_of(Taint)).decode(item.spec.taints or [], (None, "spec.taints"), report)
     node = Node(
         name=meta.name,
-        allocatable={} if allocatable is BAD else dict(allocatable),
+        allocatable={PODS: 0, **{name: round_up(amount, name) for name, amount in amounts.items()}},
         labels=labels,
-        taints=() if taints is BAD else tuple(t for t in taints if not _is_state(t)),
+        taints=()
+        if taints is BAD
+        else tuple(t for t in taints if not (item.spec.unschedulable and t == UNSCHEDULABLE)),
         unschedulable=item.spec.unschedulable,
         ready=any(c.type == "Ready" and c.status == "True" for c in item.status.conditions or ()),
         created_at=api.micros(meta.creation_timestamp),
-        gpu_memory=_gpu_memory(labels) if dict(allocatable or {}).get(GPU) else None,
+        gpu_memory=_gpu_memory(labels) if amounts.get(GPU) else None,
         drain=_says(labels, meta.annotations),
+        features=tuple(sorted(item.status.declared_features or ())),
     )
     return node, [f"{path_text(path)}: {message}" for path, message in report.problems]
-
-
-def _is_state(taint: Taint) -> bool:
-    """Whether a taint repeats what the node's other fields say."""
-    return taint.key == "node.kubernetes.io/unschedulable"
 
 
 def _says(labels: dict[str, str], annotations: dict[str, str] | None) -> bool:

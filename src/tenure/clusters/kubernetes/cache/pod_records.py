@@ -10,9 +10,9 @@ import msgspec
 
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.api import ApiPod, Condition, Owner, micros
+from tenure.clusters.kubernetes.bounded import LONGEST, MOST_TEXT, ObjectText, brief
 from tenure.clusters.kubernetes.cache.pod_specs import PodDemandTable
-from tenure.model.quantity import parse_queue_quantity
-from tenure.model.resources import GPU
+from tenure.clusters.kubernetes.seals import Seal, seal_of
 from tenure.model.workload import Nomination, Notice, Phase, Task
 
 TENURE: Final = "tenure"
@@ -26,7 +26,7 @@ _NONE: dict[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class PodRecord:
-    """What is kept of a pod. ``group`` is the kind and name of what makes it one workload with others.
+    """The record that is kept of a pod. ``group`` is the kind and name of what makes it one workload with others.
 
     ``waits`` is reason and message of its condition ``PodScheduled`` while that is false. ``started`` is the start
     time of its workload as it was written on it, in µs since the epoch. ``replaces`` is the uid of the pod whose
@@ -64,6 +64,7 @@ class PodRecord:
     is_going: bool = False
     gpu_usage: int | None = None
     gpu_usage_since: int | None = None
+    sealed: Seal | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -72,7 +73,7 @@ class PodRecord:
 
 
 class PodReader:
-    """Makes records of pods; equal parts are shared between them."""
+    """The maker of pod records; equal parts are shared between them."""
 
     def __init__(self, own_namespace: str = "", schedulers: frozenset[str] = frozenset()) -> None:
         self.specs = PodDemandTable()
@@ -80,25 +81,41 @@ class PodReader:
         self.own_namespace = own_namespace
         self._maps: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 
-    def read(self, pod: ApiPod) -> PodRecord | None:
-        """Give the record of a pod; None for one that holds nothing and waits for nothing any more."""
+    def read(self, pod: ApiPod, known: Seal | None = None) -> PodRecord | None:
+        """Give the record of a pod; None for one that holds nothing and waits for nothing any more.
+
+        ``known`` is what this process wrote on it and the pod does not show yet. Whatever its owner wrote, a record
+        comes of it: where reading fails, what the pod's spec asks for is all that counts.
+        """
+        if _phase(pod) is None:
+            return None
+        try:
+            return self._read(pod, known)
+        except Exception as error:  # noqa: BLE001  whatever a stranger wrote costs that pod alone
+            return self._read(_bare(pod), known, f"cannot be read: {brief(error)}")
+
+    def _read(self, pod: ApiPod, known: Seal | None, problem: str = "") -> PodRecord:
         meta, spec, status = pod.metadata, pod.spec, pod.status
         phase = _phase(pod)
-        if phase is None:
-            return None
-        annotations = meta.annotations or _NONE
-        labels = meta.labels or _NONE
+        assert phase is not None
+        annotations, labels = meta.annotations or _NONE, meta.labels or _NONE
         asked = self.specs.of(pod)
-        problems = list(asked.problems)
+        problems = [*asked.problems, problem] if problem else list(asked.problems)
+        said = ObjectText(annotations, problems)
         scheduled = next((c for c in status.conditions or () if c.type == "PodScheduled"), None)
         owner = _controller(meta.owner_references)
-        group = _group(pod, owner, labels, annotations)
+        group = _group(pod, owner, labels, said)
+        seal = seal_of(status.conditions)
+        if known is not None and (seal is None or not seal.is_bound):
+            seal = known
+        kept = self._kept(pod, owner, annotations)
+        task = self._task(pod, phase, asked.spec, said, scheduled, seal)
         return PodRecord(
             namespace=intern(meta.namespace),
             name=meta.name,
             uid=meta.uid,
             version=meta.resource_version,
-            task=self._task(pod, phase, asked.spec, annotations, scheduled, problems),
+            task=task,
             group=group,
             owner_uid="" if owner is None or group[0] == "group" else owner.uid,
             queue=intern(next((labels[k] for k in keys.QUEUE_LABELS if labels.get(k)), "")),
@@ -109,31 +126,24 @@ class PodReader:
             created_at=micros(meta.creation_timestamp) or 0,
             min_member=asked.min_member,
             labels=self._shared(labels),
-            annotations=self._shared(
-                {k: v for k, v in annotations.items() if k not in keys.WRITTEN and len(v) <= _LONGEST}
-            ),
-            kept=self._kept(pod, owner, annotations),
+            annotations=self._shared(_kept_annotations(annotations)),
+            kept=seal.kept if seal is not None and seal.is_bound and kept in _OF_OWNERS else kept,
             waits=(scheduled.reason, scheduled.message) if scheduled and scheduled.status == "False" else ("", ""),
             target=next((c.reason for c in status.conditions or () if c.type == "DisruptionTarget"), ""),
-            started=_time(annotations, keys.STARTED, problems),
-            stale_since=_time(annotations, keys.STALE_SINCE, problems),
-            checkpoint=_time(annotations, keys.CHECKPOINT, problems),
-            **_promise(annotations),
+            started=_started(seal, task, said),
+            stale_since=micros(seal.stale) if seal is not None else None,
+            checkpoint=said.time(keys.CHECKPOINT),
+            **_promise(seal),
             problems=tuple(problems),
             controller="" if owner is None else intern(owner.uid),
             is_going=bool(meta.deletion_timestamp),
-            gpu_usage=_gpus(annotations, problems),
-            gpu_usage_since=_time(annotations, keys.GPU_USAGE_SINCE, problems),
+            gpu_usage=said.gpus(keys.GPU_USAGE),
+            gpu_usage_since=said.time(keys.GPU_USAGE_SINCE),
+            sealed=seal,
         )
 
     def _task(
-        self,
-        pod: ApiPod,
-        phase: Phase,
-        spec: Any,
-        annotations: dict[str, str],
-        scheduled: Condition | None,
-        bad: list[str],
+        self, pod: ApiPod, phase: Phase, spec: Any, said: ObjectText, scheduled: Condition | None, seal: Seal | None
     ) -> Task:
         meta, status = pod.metadata, pod.status
         grace = meta.deletion_grace_period_seconds
@@ -142,33 +152,45 @@ class PodReader:
         deleted = micros(meta.deletion_timestamp)
         placed = phase in (Phase.BOUND, Phase.RUNNING, Phase.TERMINATING)
         started = micros(scheduled.last_transition_time) if scheduled and scheduled.status == "True" else None
-        own = {k: annotations[k] for k in annotations if k.endswith(_PER_TASK)} if annotations else _NONE
+        annotations = meta.annotations
+        own = (
+            {k: v for k, v in annotations.items() if k.endswith(_PER_TASK) and len(v) <= MOST_TEXT}
+            if annotations
+            else _NONE
+        )
+        label = (meta.labels or _NONE).get(keys.SUB_GROUP)
         return Task(
             name=meta.name,
             spec=spec,
             phase=phase,
             node=intern(pod.spec.node_name) if placed and pod.spec.node_name else None,
-            devices=_devices(annotations, bad) if placed else (),
-            sub_group=(meta.labels or _NONE).get(keys.SUB_GROUP) or annotations.get(keys.SUB_GROUP),
-            order=_whole(annotations, keys.TASK_ORDER, bad),
+            devices=_devices(seal, said) if placed else (),
+            sub_group=label or said.name(keys.SUB_GROUP),
+            order=said.whole(keys.TASK_ORDER),
             created_at=micros(meta.creation_timestamp),
             started_at=(started or micros(status.start_time)) if placed else None,
             terminating_since=None if deleted is None or phase is not Phase.TERMINATING
             else deleted - (meta.deletion_grace_period_seconds or 0) * SECOND,
-            grace_period=None if grace is None else grace * SECOND,
-            nominated=_nomination(status.nominated_node_name, annotations, bad)
+            grace_period=None if grace is None else min(max(0, grace) * SECOND, LONGEST),
+            nominated=_nomination(status.nominated_node_name, seal)
             if phase is Phase.PENDING
-            else _landing(annotations)
+            else _landing(seal)
             if placed
             else None,
-            notice=_notice(annotations, bad) if phase in (Phase.BOUND, Phase.RUNNING) else None,
+            notice=_notice(seal) if phase in (Phase.BOUND, Phase.RUNNING) else None,
             ready=_is_ready(status.conditions) if phase in (Phase.BOUND, Phase.RUNNING) else True,
-            role=annotations.get(keys.ROLE),
-            annotations=self._shared(own),
+            role=said.choice(keys.ROLE, _ROLES),
+            annotations=self._shared(_sane(own, said)),
         )  # fmt: skip
 
     def _kept(self, pod: ApiPod, owner: Owner | None, annotations: dict[str, str]) -> str:
-        if keys.MIRROR in annotations:
+        """Say why a pod is never evicted, or never moved; whoever asks Tenure for a place is no static pod."""
+        if (
+            keys.MIRROR in annotations
+            and pod.spec.scheduler_name != TENURE
+            and owner is not None
+            and owner.kind == "Node"
+        ):
             return MIRROR
         if owner is not None and owner.kind == "DaemonSet":
             return DAEMON
@@ -186,20 +208,32 @@ class PodReader:
 
 
 _MOST_MAPS = 20_000
-_LONGEST = 4096
-"""Characters of an annotation that is kept; nothing that is read here is longer."""
+_MOST_KEPT = 64
+"""Annotations of a pod that are kept."""
+
+_OF_OWNERS = frozenset({"", DAEMON, BARE})
+"""What follows from a pod's owners, who may be changed while it runs."""
+
+_ROLES = ("originator",)
+_READ = (
+    "tenure.dev/", "kai.scheduler/", "volcano.sh/", "yunikorn.apache.org/", "cluster-autoscaler.kubernetes.io/",
+    "karpenter.sh/", "descheduler.alpha.kubernetes.io/",
+)  # fmt: skip
+"""Beginnings of the annotations that anything is read of; the others are not kept."""
 
 _NAME = "app.kubernetes.io/name"
 _PER_TASK = ("/eviction-ack", "/allow-preemption", "/expected-runtime", "/requeue-delay", "/requeue-not-before")
 """Annotations that the rules look for on a task."""
 
 
-def bound(record: PodRecord, node: str, devices: tuple[int, ...], now: int, start: int | None) -> PodRecord:
+def bound(
+    record: PodRecord, node: str, devices: tuple[int, ...], now: int, start: int | None, seal: Seal | None = None
+) -> PodRecord:
     """Give the record as it will be once a binding that was accepted shows in the watch."""
     task = replace(
         record.task, phase=Phase.BOUND, node=node, devices=devices, nominated=None, started_at=now, ready=False
     )
-    return replace(record, task=task, started=start, waits=("", ""))
+    return replace(record, task=task, started=start, waits=("", ""), sealed=seal)
 
 
 def evicted(record: PodRecord, now: int) -> PodRecord:
@@ -235,10 +269,10 @@ def _controller(owners: list[Owner] | None) -> Owner | None:
     return next((o for o in owners or () if o.controller), None)
 
 
-def _group(pod: ApiPod, owner: Owner | None, labels: dict[str, str], annotations: dict[str, str]) -> tuple[str, str]:
+def _group(pod: ApiPod, owner: Owner | None, labels: dict[str, str], said: ObjectText) -> tuple[str, str]:
     """Give kind and name of what makes pods one workload (spec: on Kubernetes)."""
     for key in (keys.POD_GROUP, *keys.FOREIGN_GROUPS):
-        name = labels.get(key) or annotations.get(key)
+        name = labels.get(key) or said.name(key)
         if name:
             return "group", intern(name)
     told = pod.spec.scheduling_group or pod.spec.workload_ref
@@ -261,111 +295,89 @@ def _is_ready(conditions: list[Condition] | None) -> bool:
     return any(c.type == "Ready" and c.status == "True" for c in conditions or ())
 
 
-def _time(annotations: dict[str, str], key: str, bad: list[str]) -> int | None:
-    text = annotations.get(key)
-    if text is None:
-        return None
-    found = micros(text)
-    if found is None:
-        bad.append(f"annotation {key}: {text[:60]!r} is no RFC 3339 time; write one such as 2026-11-20T10:00:00Z")
+def _bare(pod: ApiPod) -> ApiPod:
+    """Give a pod without what its owner may write at any time."""
+    meta = msgspec.structs.replace(pod.metadata, annotations=None, labels=None, owner_references=None)
+    return msgspec.structs.replace(pod, metadata=meta)
+
+
+def _kept_annotations(annotations: dict[str, str]) -> dict[str, str]:
+    """Give the annotations of which anything is read, in bounds."""
+    found = {
+        k: v for k, v in annotations.items() if k.startswith(_READ) and k not in keys.WRITTEN and len(v) <= MOST_TEXT
+    }
+    if len(found) > _MOST_KEPT:
+        found = dict(sorted(found.items())[:_MOST_KEPT])
+    return {k: v for k, v in found.items() if not k.endswith(_SEALED)}
+
+
+def _sane(own: dict[str, str], said: ObjectText) -> dict[str, str]:
+    """Give the annotations of a task with durations in bounds, and without what only the scheduler may say."""
+    found = {}
+    for key, text in own.items():
+        if key.endswith(_DURATIONS) and said.duration(key) == LONGEST:
+            found[key] = _LONGEST_TEXT
+        elif not key.endswith(_SEALED):
+            found[key] = text
     return found
 
 
-def _whole(annotations: dict[str, str], key: str, bad: list[str]) -> int | None:
-    text = annotations.get(key)
-    if text is None:
-        return None
-    if text.lstrip("-").isdecimal() and len(text) < 10:  # noqa: PLR2004  fits 32 bits
-        return int(text)
-    bad.append(f"annotation {key}: {text[:60]!r} is no whole number")
-    return None
+_SEALED = ("/requeue-not-before",)
+"""Annotations that are read in cluster files; on a cluster the log of evictions says it."""
+
+_DURATIONS = ("/expected-runtime", "/requeue-delay")
+_LONGEST_TEXT = "3650d"
 
 
-def _gpus(annotations: dict[str, str], bad: list[str]) -> int | None:
-    """Give the milli-GPU that an annotation says are in use."""
-    text = annotations.get(keys.GPU_USAGE)
-    if text is None:
-        return None
-    try:
-        found = parse_queue_quantity(text, GPU)
-    except ValueError as error:
-        bad.append(f"annotation {keys.GPU_USAGE}: {error}")
-        return None
-    return found
+def _started(seal: Seal | None, task: Task, said: ObjectText) -> int | None:
+    """Give when a pod's workload started: as sealed, else as the API server says that the pod was placed.
 
-
-def _devices(annotations: dict[str, str], bad: list[str]) -> tuple[int, ...]:
-    text = annotations.get(keys.DEVICES)
-    if not text:
-        return ()
-    try:
-        found = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        found = (-1,)
-    if min(found) >= 0:
-        return found
-    bad.append(f"annotation {keys.DEVICES}: {text[:60]!r} is no list of GPU numbers; write one such as 0,3")
-    return ()
-
-
-class _NominationNote(msgspec.Struct):
-    node: str
-    at: str = ""
-    devices: list[int] = []
-    replaces: str = ""
-    needs: list[str] = []
-
-
-class _NoticeNote(msgspec.Struct, rename={"beneficiary": "for"}):
-    deadline: str
-    cause: str
-    beneficiary: str | None = None
-    at: str | None = None
-    to: str | None = None
-    devices: list[int] = []
-
-
-def _nomination(node: str | None, annotations: dict[str, str], bad: list[str]) -> Nomination | None:
-    """Give the nomination: the node that the status names, with what was noted beside it, if that is about this node.
-
-    One of another scheduler has no note; it counts since ever, and so ends at once here.
+    What stands in the annotation counts where neither is known, and never before the pod was made.
     """
-    if not node:
+    found = said.time(keys.STARTED)
+    if seal is not None and seal.is_bound:
+        return micros(seal.started)
+    if task.node is None:
         return None
-    note = _note(annotations, keys.NOMINATION, _NominationNote, bad)
-    if note is None or note.node != node:
-        return None
-    return Nomination(node=intern(node), devices=tuple(note.devices), at=micros(note.at) or 0)
+    if task.started_at is not None:
+        return task.started_at
+    return None if found is None else max(found, task.created_at or found)
 
 
-def _promise(annotations: dict[str, str]) -> dict[str, Any]:
+def _devices(seal: Seal | None, said: ObjectText) -> tuple[int, ...]:
+    """Give which devices a pod holds: as sealed, else as the annotation says that came with its binding."""
+    stated = said.numbers(keys.DEVICES)
+    return seal.devices if seal is not None and seal.is_bound else stated
+
+
+def _nomination(node: str | None, seal: Seal | None) -> Nomination | None:
+    """Give the nomination: the node that the status names, with what was sealed about it.
+
+    One of another scheduler has no seal; it is none of Tenure's promises.
+    """
+    note = seal.nomination if seal is not None else None
+    if not node or note is None or note.node != node:
+        return None
+    return Nomination(node=intern(node), devices=note.devices, at=micros(note.at) or 0)
+
+
+def _promise(seal: Seal | None) -> dict[str, Any]:
     """Give what a promise was noted to be for: whom it replaces, and who has to go for it."""
-    note: _NominationNote | None = _note(annotations, keys.NOMINATION, _NominationNote, [])
-    return {} if note is None else {"replaces": note.replaces, "needs": tuple(note.needs)}
+    note = seal.nomination if seal is not None else None
+    return {} if note is None else {"replaces": note.replaces, "needs": note.needs}
 
 
-def _notice(annotations: dict[str, str], bad: list[str]) -> Notice | None:
-    note = _note(annotations, keys.NOTICE, _NoticeNote, bad)
+def _notice(seal: Seal | None) -> Notice | None:
+    note = seal.notice if seal is not None else None
     deadline = None if note is None else micros(note.deadline)
     if note is None or deadline is None:
         return None
     return Notice(deadline=deadline, cause=note.cause, beneficiary=note.beneficiary, at=micros(note.at))
 
 
-def _landing(annotations: dict[str, str]) -> Nomination | None:
+def _landing(seal: Seal | None) -> Nomination | None:
     """Give the place where a pod under notice is to land."""
-    note: _NoticeNote | None = _note(annotations, keys.NOTICE, _NoticeNote, [])
+    note = seal.notice if seal is not None else None
     if note is None or not note.to:
         return None
-    return Nomination(node=note.to, devices=tuple(note.devices), at=micros(note.at) or 0)
-
-
-def _note(annotations: dict[str, str], key: str, kind: type[Any], bad: list[str]) -> Any:
-    text = annotations.get(key)
-    if text is None:
-        return None
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except msgspec.MsgspecError as error:
-        bad.append(f"annotation {key}: {error}")
-        return None
+    return Nomination(node=note.to, devices=note.devices, at=micros(note.at) or 0)

@@ -24,7 +24,9 @@ REREAD_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach an API server. ``token`` gives the bearer token to send now, None for none.
+    """The address of an API server, and the credentials to reach it with.
+
+    ``token`` gives the bearer token to send now, None for none.
 
     Files hold PEM; ``namespace`` is where commands look by default.
     """

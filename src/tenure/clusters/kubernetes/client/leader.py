@@ -25,11 +25,11 @@ _CONFLICT = 409
 
 
 class NotLeaderError(Exception):
-    """Whoever asked does not hold the Lease, or is no longer sure of it."""
+    """The error of whoever does not hold the Lease, or is no longer sure of it."""
 
 
 class Election:
-    """Takes part in the election of a leader.
+    """A participant in the election of a leader.
 
     Others' clocks are not trusted: a Lease counts as expired `DURATION` seconds after this process *saw* it change.
 

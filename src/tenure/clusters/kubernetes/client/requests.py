@@ -31,7 +31,7 @@ _HEADERS = {"Accept": JSON, "User-Agent": "tenure"}
 
 
 class Status(msgspec.Struct):
-    """What the API server says of a failed request."""
+    """The status that the API server gives of a failed request."""
 
     message: str = ""
     reason: str = ""
@@ -100,8 +100,17 @@ class Client:
             raise refused(answer.status, answer.data, answer.headers)
         return answer.data
 
-    def stream(self, path: str, query: Mapping[str, str | int], read_timeout: float) -> Iterator[bytes]:
-        """Read a stream line by line until it ends; ``read_timeout`` seconds of silence end it too."""
+    def stream(
+        self,
+        path: str,
+        query: Mapping[str, str | int],
+        read_timeout: float,
+        opened: Callable[[], None] = lambda: None,
+    ) -> Iterator[bytes]:
+        """Read a stream line by line until it ends; ``read_timeout`` seconds of silence end it too.
+
+        ``opened`` is called once the server has agreed to it.
+        """
         timeout = urllib3.Timeout(connect=self.timeout, read=read_timeout)
         try:
             answer = self._pool.request(
@@ -117,6 +126,7 @@ class Client:
         try:
             if answer.status >= 400:  # noqa: PLR2004
                 raise refused(answer.status, answer.read(), answer.headers)
+            opened()
             yield from _lines(answer)
         except urllib3.exceptions.HTTPError as error:
             raise unreachable(error) from None

@@ -2,6 +2,9 @@
 
 Whatever happens to the stream, `Reflector` tells its sink of each object's last state, in order; after a new list it
 also tells of what is no longer there. A sink that has been told of a complete list is *in sync*.
+
+An object that cannot be read, whatever stands in it, is told of and passed over; it stays as it was known before. It
+never holds up the others, nor the watch.
 """
 
 from __future__ import annotations
@@ -9,11 +12,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from tenure.clusters.kubernetes.api import ListMeta, WatchError, WatchEvent
+from tenure.clusters.kubernetes.api import ListMeta, Meta, WatchError, WatchEvent
+from tenure.clusters.kubernetes.bounded import TOO_DEEP, brief, shallow
 from tenure.clusters.kubernetes.client.requests import ApiError, Client, backoff
 from tenure.model.collector import collector_paused
 
@@ -25,6 +29,9 @@ PAGE = 1000
 
 WATCH_SECONDS = 300
 """After so long the server ends a watch, and it is resumed: a connection that died silently is noticed."""
+
+BROKEN_SECONDS = 20.0
+"""A watch that has not worked for so long is broken: nothing is decided by what it last said without being told so."""
 
 SILENCE_SECONDS = 90.0
 """Bookmarks come about once a minute; a stream that is silent for longer is taken to be broken."""
@@ -38,7 +45,7 @@ _EXPIRED = frozenset({"Expired", "Gone", "ResourceExpired"})
 
 
 class EventHandler(Protocol[T_contra]):
-    """Who is told what there is. Keys are namespace and name."""
+    """A receiver of what a watch reports. Keys are namespace and name."""
 
     def put(self, item: T_contra) -> None:
         """Take an object as it is now."""
@@ -50,8 +57,15 @@ class EventHandler(Protocol[T_contra]):
         """Give the keys of all objects that are known."""
 
 
+class WatchReports(NamedTuple):
+    """Who is told of each object that cannot be read, and of what broke a watch (its path) and should not."""
+
+    unreadable: Callable[[Meta, str], None] = lambda _meta, _why: None
+    failed: Callable[[str, BaseException], None] = lambda _path, _error: None
+
+
 class Reflector(Generic[T]):
-    """Keeps a sink in step with the objects under a path of the API, in a thread of its own.
+    """The thread that keeps an event handler in step with the objects under a path of the API.
 
     ``synced`` is set once the sink has been told of a complete list; ``lag`` says for how many seconds nothing was
     heard. ``changed`` is called after each change. What is ``optional`` counts as none where it may not be read.
@@ -67,9 +81,11 @@ class Reflector(Generic[T]):
         *,
         query: Mapping[str, str | int] | None = None,
         optional: bool = False,
+        reports: WatchReports | None = None,
     ) -> None:
         self.client = client
         self.path = path
+        self.reports = reports or WatchReports()
         self.sink = sink
         self.changed = changed
         self.query = dict(query or {})
@@ -80,7 +96,9 @@ class Reflector(Generic[T]):
         self.error = ""
         self.heard = time.monotonic()
         self._stopped = threading.Event()
-        self._decode_page = msgspec.json.Decoder(_page_of(kind)).decode
+        self._failing_since: float | None = None
+        self._cut = False
+        self._decode_page = msgspec.json.Decoder(_Page).decode
         self._decode_item = msgspec.json.Decoder(kind).decode
         self._decode_event = msgspec.json.Decoder(WatchEvent).decode
         self._thread = threading.Thread(target=self._run, name=f"watch {path}", daemon=True)
@@ -98,6 +116,20 @@ class Reflector(Generic[T]):
         """Seconds since the server was last heard of."""
         return time.monotonic() - self.heard
 
+    @property
+    def broken_for(self) -> float:
+        """Seconds for which it has not worked; 0 while it does."""
+        since = self._failing_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    def _works(self) -> None:
+        self.error, self._failing_since = "", None
+
+    def _fails(self, error: str) -> None:
+        self.error = error
+        if self._failing_since is None:
+            self._failing_since = time.monotonic()
+
     def _run(self) -> None:
         attempt = 0
         while not self._stopped.is_set():
@@ -105,11 +137,13 @@ class Reflector(Generic[T]):
                 if not self.version:
                     self._list()
                 self._watch()
-                attempt, self.error = 0, ""
+                attempt = 0
+                self._works()
             except _ExpiredError:
                 self.version = ""
             except ApiError as error:
-                self.error = str(error)
+                if not (self.optional and error.status in _REFUSED):
+                    self._fails(str(error))
                 if error.status == _GONE:
                     self.version = ""
                 if self.optional and error.status in _REFUSED and not self.synced.is_set():
@@ -118,7 +152,8 @@ class Reflector(Generic[T]):
                 self._stopped.wait(backoff(attempt, error.retry_after))
                 attempt += 1
             except Exception as error:  # noqa: BLE001  a line that was cut off, or a bug: the watch must not end silently
-                self.error = f"{type(error).__name__}: {error}"
+                self._fails(brief(error))
+                self.reports.failed(self.path, error)
                 self.version = ""
                 self._stopped.wait(backoff(attempt))
                 attempt += 1
@@ -128,36 +163,64 @@ class Reflector(Generic[T]):
         version = ""
         for page in self._pages():
             with collector_paused():
-                for item in page.items:
-                    self.sink.put(item)
-                    before.discard((item.metadata.namespace, item.metadata.name))
+                for raw in page.items:
+                    key = self._put(raw)
+                    before.discard(key)
             version = page.metadata.resource_version
         for key in sorted(before):
             self.sink.drop(key)
         self.version = version
         self.lists += 1
         self.synced.set()
+        self._works()
         self.changed()
+
+    def _put(self, raw: msgspec.Raw) -> tuple[str, str]:
+        """Take one object; one that cannot be read costs nothing but itself. Gives its namespace and name."""
+        try:
+            item = self._decode_item(raw)
+            self.sink.put(item)
+            if self._cut and TOO_DEEP in bytes(raw):
+                self.reports.unreadable(item.metadata, "nests too deep; what is deeper is not read")
+        except Exception as error:  # noqa: BLE001  whatever stands in one object must not hold up the others
+            meta = _meta_of(raw)
+            self.reports.unreadable(meta, f"cannot be read: {brief(error)}")
+            return meta.namespace, meta.name
+        return item.metadata.namespace, item.metadata.name
 
     def _pages(self) -> Iterator[Any]:
         query: dict[str, str | int] = {**self.query, "limit": PAGE}
         while True:
-            page = self._decode_page(self.client.get(self.path, **query))
+            page = self._page(self.client.get(self.path, **query))
             self.heard = time.monotonic()
             yield page
             if not page.metadata.continue_:
                 return
             query["continue"] = page.metadata.continue_
 
+    def _page(self, data: bytes) -> Any:
+        try:
+            page, self._cut = self._decode_page(data), False
+        except RecursionError:
+            page, self._cut = self._decode_page(shallow(data)), True
+        return page
+
+    def _event(self, line: bytes) -> WatchEvent:
+        try:
+            event, self._cut = self._decode_event(line), False
+        except RecursionError:
+            event, self._cut = self._decode_event(shallow(line)), True
+        return event
+
     def _watch(self) -> None:
         query: dict[str, str | int] = {
             **self.query, "watch": 1, "allowWatchBookmarks": "true", "resourceVersion": self.version,
             "timeoutSeconds": WATCH_SECONDS,
         }  # fmt: skip
-        for line in self.client.stream(self.path, query, SILENCE_SECONDS):
+        for line in self.client.stream(self.path, query, SILENCE_SECONDS, self._works):
             if self._stopped.is_set():
                 return
-            self._take(self._decode_event(line))
+            self._take(self._event(line))
 
     def _take(self, event: WatchEvent) -> None:
         self.heard = time.monotonic()
@@ -166,14 +229,14 @@ class Reflector(Generic[T]):
             if error.code == _GONE or error.reason in _EXPIRED:
                 raise _ExpiredError
             raise ApiError(error.code, error.reason, error.message)
-        item = self._decode_item(event.object)
-        if _is_before(item.metadata.resource_version, self.version):
+        meta = _meta_of(event.object)
+        if _is_before(meta.resource_version, self.version):
             return  # told before
         if event.type == "DELETED":
-            self.sink.drop((item.metadata.namespace, item.metadata.name))
+            self.sink.drop((meta.namespace, meta.name))
         elif event.type != "BOOKMARK":
-            self.sink.put(item)
-        self.version = item.metadata.resource_version or self.version
+            self._put(event.object)
+        self.version = meta.resource_version or self.version
         if event.type != "BOOKMARK":
             self.changed()
 
@@ -187,10 +250,29 @@ class _ExpiredError(Exception):
     """The version to resume from is too old."""
 
 
-class _Page(msgspec.Struct, Generic[T]):
+class _Page(msgspec.Struct):
     metadata: ListMeta
-    items: list[T]
+    items: list[msgspec.Raw]
 
 
-def _page_of(kind: type[T]) -> Any:
-    return _Page[kind]  # type: ignore[valid-type]
+class _Identity(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Headed(msgspec.Struct):
+    metadata: _Identity = msgspec.field(default_factory=_Identity)
+
+
+_HEAD = msgspec.json.Decoder(_Headed).decode
+
+
+def _meta_of(raw: msgspec.Raw) -> Meta:
+    """Give an object's metadata, or as much as tells which it is, where the rest of it cannot be read."""
+    try:
+        known = _HEAD(raw).metadata
+    except msgspec.MsgspecError:
+        return Meta()
+    return Meta(known.name, known.namespace, known.uid, known.resource_version)

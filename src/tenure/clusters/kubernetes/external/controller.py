@@ -49,7 +49,7 @@ _WAITING: Final = frozenset({Phase.PENDING, Phase.GATED})
 
 
 class ReservationController:
-    """Writes what guides another scheduler, and takes it back. The ``client`` refuses to write where that is lost."""
+    """The writer of node reservations, which it also takes back. The ``client`` refuses to write where that is lost."""
 
     def __init__(self, client: Client, informers: InformerCache) -> None:
         self.client = client

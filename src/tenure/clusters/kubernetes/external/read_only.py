@@ -19,7 +19,7 @@ TOLD: Final = frozenset({"WouldEvict", "InvalidSetting"})
 
 
 class ReadOnlyCluster(KubernetesCluster):
-    """Decides with all causes in shadow, whatever the settings say, and carries nothing out.
+    """A cluster on which all causes are in shadow, whatever the settings say, and nothing is carried out.
 
     What it writes is its Lease, events, and what the objects of its own say of themselves.
     """
@@ -48,7 +48,7 @@ class ReadOnlyCluster(KubernetesCluster):
 
 
 class NoReservations(ReservationController):
-    """Guides nobody, and leaves alone what is written down for others."""
+    """The reservation controller that reserves nothing and leaves alone what is written down for others."""
 
     def hole(self) -> None:
         """Give nothing: what others keep is theirs."""

@@ -29,7 +29,7 @@ _EFFECT: Final = "NoSchedule"
 
 
 class DepartedPod(msgspec.Struct, rename={"origin": "from", "target": "to"}, frozen=True):
-    """One pod that leaves a node: its identity, what recreates it, from where, and where its replacement would land."""
+    """A pod that leaves a node: its identity, what recreates it, from where, and where its replacement would land."""
 
     pod: str
     controller: str
@@ -38,7 +38,7 @@ class DepartedPod(msgspec.Struct, rename={"origin": "from", "target": "to"}, fro
 
 
 class NodeReservation(msgspec.Struct, rename={"whose": "for"}, omit_defaults=True, frozen=True):
-    """What is kept, and for whom.
+    """A reservation of room on nodes for a pod of an external scheduler.
 
     ``at`` is when this was written, ``until`` when it ends whatever happens (RFC 3339). ``whose`` are the workloads
     (namespace/name) that wait for the room, ``pods`` the uids of those of their pods that tolerate the taint,

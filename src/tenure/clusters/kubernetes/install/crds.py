@@ -43,7 +43,7 @@ class PrinterColumn:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One of the four resources."""
+    """A custom resource of Tenure."""
 
     kind: str
     plural: str

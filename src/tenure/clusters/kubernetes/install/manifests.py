@@ -9,14 +9,17 @@ from typing import Any, Final
 import yaml
 
 from tenure.clusters.kubernetes.external import admission
+from tenure.clusters.kubernetes.install import tenant_policies
 from tenure.clusters.kubernetes.install.crds import GROUP, custom_resource_definitions
 from tenure.clusters.kubernetes.install.rbac import API as RBAC
 from tenure.clusters.kubernetes.install.rbac import (
     CLUSTER_RIGHTS,
     GUIDING_RIGHTS,
+    MEASURING_RIGHTS,
     NAME,
-    OWN_NAMESPACE_RIGHTS,
+    Right,
     Role,
+    own_namespace_rights,
     rules,
 )
 from tenure.model.entries import API_VERSION, SETTINGS_KIND
@@ -26,6 +29,12 @@ PORT: Final = 8080
 CONFIG_FILE: Final = "config.yaml"
 CONFIG_FOLDER: Final = "/etc/tenure"
 DEFAULT_POOL: Final = "default"
+METRICS_READERS: Final = "tenure.dev/reads-metrics"
+"""Label of the namespaces from which metrics may be read: ``"true"``."""
+
+API_PORTS: Final = (443, 6443, 8443)
+"""Ports on which API servers listen; a NetworkPolicy cannot name the server itself."""
+
 _USER: Final = 65_532
 _LABELS: Final = {"app.kubernetes.io/name": NAME}
 _PRIORITY: Final = 1_000_000_000
@@ -36,7 +45,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """What to install. ``config`` is what stands under ``scheduler:``, as plain values.
+    """The choices of an installation. ``config`` is what stands under ``scheduler:``, as plain values.
 
     ``yunikorn`` is namespace and name of the ConfigMap that YuniKorn's queues are read from; ``schedulers`` are names
     of schedulers whose pods count as Tenure's.
@@ -64,6 +73,21 @@ class Installation:
         return bool(moved) and self.role is not Role.READ_ONLY
 
     @property
+    def measures(self) -> bool:
+        """Whether it asks what nodes and pods really use, which takes a further right."""
+        hot = (self.config or {}).get("rescheduler", {}).get("hotNodes", {})
+        return bool(hot.get("enabled"))
+
+    @property
+    def rights(self) -> tuple[Right, ...]:
+        """The rights that it needs all over the cluster."""
+        return (
+            *CLUSTER_RIGHTS,
+            *(GUIDING_RIGHTS if self.guides else ()),
+            *(MEASURING_RIGHTS if self.measures else ()),
+        )
+
+    @property
     def pods(self) -> dict[str, str]:
         """The labels of this pool's replicas."""
         return {**_LABELS, "app.kubernetes.io/instance": self.pool}
@@ -79,7 +103,10 @@ def objects(installation: Installation) -> list[Object]:
             admission.policy(_metadata(admission.NAME)),
             admission.binding(_metadata(admission.NAME), asked.namespace),
         ]
-    made += [_config(asked), _deployment(asked)]
+    if asked.role is not Role.READ_ONLY:
+        for policy in tenant_policies.policies(asked.namespace, (NAME, *asked.schedulers)):
+            made += policy.objects(_metadata)
+    made += [_config(asked), _network_policy(asked), _deployment(asked)]
     if asked.replicas > 1:
         made.append(_own_budget(asked))
     if asked.service_monitor:
@@ -139,7 +166,7 @@ def _cluster_rights(asked: Installation) -> Iterator[Object]:
         "apiVersion": RBAC,
         "kind": "ClusterRole",
         "metadata": _metadata(NAME),
-        "rules": rules((*CLUSTER_RIGHTS, *(GUIDING_RIGHTS if asked.guides else ())), asked.role),
+        "rules": rules(asked.rights, asked.role),
     }
     yield {
         "apiVersion": RBAC,
@@ -151,7 +178,7 @@ def _cluster_rights(asked: Installation) -> Iterator[Object]:
 
 
 def _namespace_rights(asked: Installation) -> Iterator[Object]:
-    yield from _role(asked, NAME, asked.namespace, rules(OWN_NAMESPACE_RIGHTS, asked.role))
+    yield from _role(asked, asked.name, asked.namespace, rules(own_namespace_rights(asked.pool), asked.role))
     if asked.yunikorn is not None:
         namespace, name = asked.yunikorn
         read = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["list", "watch"]}
@@ -174,12 +201,17 @@ def _subjects(asked: Installation) -> list[Object]:
 
 
 def _tenants_rights() -> Iterator[Object]:
-    """Let whoever may edit a namespace edit its pod groups, and whoever may view it view them."""
+    """Let whoever may edit a namespace edit its pod groups, and whoever may view it view them.
+
+    Who is bound to the role for metrics may read them.
+    """
     for word, verbs in (("view", ["get", "list", "watch"]), ("edit", ["create", "update", "patch", "delete"])):
         metadata = _metadata(f"{NAME}-{word}")
         metadata["labels"][f"rbac.authorization.k8s.io/aggregate-to-{word}"] = "true"
         granted = [{"apiGroups": [GROUP], "resources": ["podgroups"], "verbs": verbs}]
         yield {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": metadata, "rules": granted}
+    pages = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    yield {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": _metadata(f"{NAME}-metrics"), "rules": pages}
 
 
 def _config(asked: Installation) -> Object:
@@ -204,6 +236,7 @@ def _deployment(asked: Installation) -> Object:
         "metadata": _of_pool(asked),
         "spec": {
             "replicas": asked.replicas,
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
             "selector": {"matchLabels": asked.pods},
             "template": {"metadata": {"labels": asked.pods}, "spec": _pod(asked)},
         },
@@ -222,16 +255,39 @@ def _pod(asked: Installation) -> Object:
             "fsGroup": _USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_apart(asked)]}},
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,
-                "topologyKey": "kubernetes.io/hostname",
+                "topologyKey": "topology.kubernetes.io/zone",
                 "whenUnsatisfiable": "ScheduleAnyway",
                 "labelSelector": {"matchLabels": asked.pods},
             }
         ],
         "containers": [_container(asked)],
         "volumes": [{"name": "config", "configMap": {"name": asked.name}}, {"name": "tmp", "emptyDir": {}}],
+    }
+
+
+def _apart(asked: Installation) -> Object:
+    """Keep replicas on nodes of their own: what takes one of them takes no other."""
+    return {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": asked.pods}}
+
+
+def _network_policy(asked: Installation) -> Object:
+    """Let nobody in but who reads metrics (kubelets come from their nodes), and out to the API server and to names."""
+    readers = {"namespaceSelector": {"matchLabels": {METRICS_READERS: "true"}}}
+    names = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": _of_pool(asked),
+        "spec": {
+            "podSelector": {"matchLabels": asked.pods},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"from": [readers], "ports": [{"protocol": "TCP", "port": PORT}]}],
+            "egress": [{"ports": names}, {"ports": [{"protocol": "TCP", "port": port} for port in API_PORTS]}],
+        },
     }
 
 
@@ -262,7 +318,7 @@ def _container(asked: Installation) -> Object:
 
 def arguments(asked: Installation) -> list[str]:
     """Give the arguments of ``tenure`` in the container."""
-    given = ["scheduler", f"--config={CONFIG_FOLDER}/{CONFIG_FILE}", f"--listen=:{PORT}"]
+    given = ["scheduler", f"--config={CONFIG_FOLDER}/{CONFIG_FILE}", f"--listen=:{PORT}", "--metrics-access=authorized"]
     if asked.pool != DEFAULT_POOL:
         given.append(f"--pool={asked.pool}")
     if asked.role is Role.READ_ONLY:
@@ -289,9 +345,11 @@ def _service(asked: Installation) -> Object:
 
 
 def _service_monitor(asked: Installation) -> Object:
+    token = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  where Prometheus has its own
+    endpoint = {"port": "http", "interval": "30s", "bearerTokenFile": token}
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",
         "metadata": _of_pool(asked),
-        "spec": {"selector": {"matchLabels": asked.pods}, "endpoints": [{"port": "http", "interval": "30s"}]},
+        "spec": {"selector": {"matchLabels": asked.pods}, "endpoints": [endpoint]},
     }

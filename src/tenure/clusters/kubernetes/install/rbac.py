@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from tenure.clusters.kubernetes.client.leader import lease_name
 from tenure.clusters.kubernetes.external import admission
 from tenure.clusters.kubernetes.install.crds import GROUP, RESOURCES
+from tenure.clusters.kubernetes.read.eviction_log import PAGES, page_name
 
 NAME: Final = "tenure"
 API: Final = "rbac.authorization.k8s.io/v1"
 
 
 class Role(StrEnum):
-    """What an installation is for."""
+    """The role of an installation: what it is for."""
 
     SCHEDULER = "scheduler"
     READ_ONLY = "read-only"
@@ -48,6 +50,7 @@ _OWN: Final = tuple(resource.plural for resource in RESOURCES)
 
 CLUSTER_RIGHTS: Final = (
     Right("", ("nodes", "pods"), _OBSERVE, "what there is, and what runs on it"),
+    Right("", ("namespaces",), _OBSERVE, "their labels: which may use which queue, and whom terms of pods look at"),
     Right("scheduling.k8s.io", ("priorityclasses",), _OBSERVE, "priorities of workloads"),
     Right("policy", ("poddisruptionbudgets",), _OBSERVE, "budgets that evictions have to keep"),
     Right("batch", ("jobs",), _OBSERVE, "how many pods of a Job start together"),
@@ -56,9 +59,10 @@ CLUSTER_RIGHTS: Final = (
     Right("jobset.x-k8s.io", ("jobsets",), _OBSERVE, "how many pods of a JobSet start together"),
     Right("scheduling.k8s.io", ("podgroups", "workloads"), _OBSERVE, "Kubernetes' own groups"),
     Right("scheduling.run.ai", ("queues", "podgroups"), _OBSERVE, "KAI's queues and groups"),
-    Right("metrics.k8s.io", ("nodes", "pods"), ("list",), "what is really in use, where the hot-node trigger is on"),
     Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what it says of them"),
     Right("events.k8s.io", ("events",), ("create",), "what it did, and why something waits"),
+    Right("authentication.k8s.io", ("tokenreviews",), ("create",), "who asks for its metrics"),
+    Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",), "whether they may have them"),
     Right("", ("pods/binding",), ("create",), "starting pods", ACTING),
     Right("", ("pods/eviction",), ("create",), "evicting pods, within PodDisruptionBudgets", ACTING),
     Right("", ("pods/status",), ("patch",), "conditions, nominatedNodeName, and the annotations beside them", ACTING),
@@ -78,16 +82,26 @@ GUIDING_RIGHTS: Final = (
 )
 """Cluster-wide rights of an installation that moves pods of other schedulers."""
 
-OWN_NAMESPACE_RIGHTS: Final = (
-    Right(
-        "coordination.k8s.io",
-        ("leases",),
-        ("get", "list", "watch", "create", "update"),
-        "one leader per node pool, and pauses",
-    ),
-    Right("", ("configmaps",), ("list", "watch"), "the log of evictions"),
-    Right("", ("configmaps",), ("create", "update", "patch", "delete"), "writing the log of evictions", ACTING),
+MEASURING_RIGHTS: Final = (
+    Right("metrics.k8s.io", ("nodes", "pods"), ("list",), "what is really in use, for the hot-node trigger"),
 )
+"""Cluster-wide rights of an installation whose settings ask what is really in use."""
+
+
+def own_namespace_rights(pool: str) -> tuple[Right, ...]:
+    """Give the rights in the scheduler's own namespace: writing no more than the objects of its pool.
+
+    Who creates an object cannot be held to its name by a right; the policy ``tenure-maps`` does that.
+    """
+    lease = (lease_name(pool),)
+    maps = (*(page_name(pool, n) for n in range(PAGES)), f"tenure-queues-{pool}", f"tenure-moves-{pool}")
+    return (
+        Right("coordination.k8s.io", ("leases",), ("list", "watch", "create"), "one leader per node pool, and pauses"),
+        Right("coordination.k8s.io", ("leases",), ("get", "update"), "the same, of its own pool", names=lease),
+        Right("", ("configmaps",), ("list", "watch"), "the log of evictions"),
+        Right("", ("configmaps",), ("create",), "beginning a page of it", ACTING),
+        Right("", ("configmaps",), ("update", "patch", "delete"), "writing it", ACTING, maps),
+    )
 
 
 def rules(rights: Iterable[Right], role: Role) -> list[dict[str, Any]]:
@@ -100,12 +114,15 @@ def _rule(right: Right) -> dict[str, Any]:
     return {**rule, "resourceNames": list(right.names)} if right.names else rule
 
 
-def granted(role: Role, *, guides: bool = False) -> Iterator[tuple[str, str, str]]:
+def granted(
+    role: Role, *, guides: bool = False, measures: bool = False, pool: str = "default"
+) -> Iterator[tuple[str, str, str]]:
     """Give each right of an installation singly: group, resource with subresource, verb.
 
-    ``guides``: of one that moves pods of other schedulers.
+    ``guides``: of one that moves pods of other schedulers; ``measures``: of one that asks what is really in use.
     """
-    for right in (*CLUSTER_RIGHTS, *(GUIDING_RIGHTS if guides else ()), *OWN_NAMESPACE_RIGHTS):
+    further = (*(GUIDING_RIGHTS if guides else ()), *(MEASURING_RIGHTS if measures else ()))
+    for right in (*CLUSTER_RIGHTS, *further, *own_namespace_rights(pool)):
         if role in right.roles:
             for resource in right.resources:
                 for verb in right.verbs:

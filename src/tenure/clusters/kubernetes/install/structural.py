@@ -36,7 +36,10 @@ def rule(holds: str, message: str) -> Rule:
 
 
 class Structural:
-    """Turns schemas into structural ones. ``rules`` are CEL rules by the name of the definition they belong to."""
+    """The converter of schemas into structural ones.
+
+    ``rules`` are CEL rules by the name of the definition they belong to.
+    """
 
     def __init__(self, definitions: Definitions, rules: dict[str, list[Rule]]) -> None:
         self._definitions = definitions

@@ -6,7 +6,7 @@ terminate is of an eviction that never happened, and does not count.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -21,9 +21,16 @@ DATA: Final = "log"
 MOST_BYTES = 200_000
 """So much one ConfigMap of the log holds; then another is begun."""
 
+PAGES: Final = 64
+"""ConfigMaps that the log may have: what it takes of the cluster's memory is bounded."""
+
+MOST_LABELS: Final = 32
+MOST_LABEL_BYTES: Final = 4096
+"""What an entry keeps of its pod's labels: those that budgets ask for come first."""
+
 
 class EvictionEntry(msgspec.Struct, rename="camel", omit_defaults=True, frozen=True):
-    """One eviction, as it is written. Times are RFC 3339; ``lost`` in resource-µs."""
+    """An eviction as it is written to the log. Times are RFC 3339; ``lost`` in resource-µs."""
 
     at: str
     workload: str
@@ -45,15 +52,51 @@ _DECODER = msgspec.json.Decoder(EvictionEntry)
 _ENCODER = msgspec.json.Encoder()
 
 
-def entry_of(eviction: Eviction, uid: str, workload_uid: str, not_before: int | None) -> EvictionEntry:
-    """Make the entry of an eviction that is about to be asked for."""
+def page_name(pool: str, number: int) -> str:
+    """Give the name of a ConfigMap of a pool's log."""
+    return f"tenure-evictions-{pool}-{number}"
+
+
+def entry_of(
+    eviction: Eviction, uid: str, workload_uid: str, not_before: int | None, asked: Container[str] = ()
+) -> EvictionEntry:
+    """Make the entry of an eviction that is about to be asked for. ``asked``: keys of labels that budgets look at."""
     return EvictionEntry(
         at=format_time(eviction.at), workload=eviction.workload, task=eviction.task, uid=uid, cause=eviction.cause,
         workload_uid=workload_uid, beneficiary=eviction.beneficiary, from_node=eviction.from_node,
-        to_node=eviction.to_node, labels=dict(eviction.labels), queue=eviction.queue,
+        to_node=eviction.to_node, labels=_few(eviction.labels, asked), queue=eviction.queue,
         beneficiary_queue=eviction.beneficiary_queue, lost=eviction.lost,
         not_before=None if not_before is None else format_time(not_before),
     )  # fmt: skip
+
+
+def _few(labels: Mapping[str, str], asked: Container[str]) -> dict[str, str]:
+    """Give the labels that are kept: a pod may have a megabyte of them."""
+    kept: dict[str, str] = {}
+    left = MOST_LABEL_BYTES
+    for key in sorted(labels, key=lambda k: (k not in asked, k)):
+        left -= len(key.encode()) + len(labels[key].encode())
+        if left < 0 or len(kept) == MOST_LABELS:
+            break
+        kept[key] = labels[key]
+    return kept
+
+
+def pages(entries: Iterable[EvictionEntry], first: int = MOST_BYTES) -> Iterator[tuple[list[EvictionEntry], str]]:
+    """Divide entries into pages, each with its text; ``first``: bytes that the first of them may take."""
+    part: list[EvictionEntry] = []
+    lines: list[str] = []
+    left = first
+    for entry in entries:
+        line = _ENCODER.encode(entry).decode() + "\n"
+        size = len(line.encode())
+        if size > left and (part or first < MOST_BYTES):
+            yield part, "".join(lines)
+            part, lines, left, first = [], [], MOST_BYTES, MOST_BYTES
+        part.append(entry)
+        lines.append(line)
+        left -= size
+    yield part, "".join(lines)
 
 
 def eviction_of(entry: EvictionEntry) -> Eviction:

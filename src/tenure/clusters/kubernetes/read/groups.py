@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes.bounded import LONGEST, brief
 from tenure.clusters.kubernetes.read.values import read
 from tenure.model.entries import EntryKind
 from tenure.model.records import fields_of
 from tenure.model.report import BAD
-from tenure.model.workload import Workload
+from tenure.model.workload import Checkpoint, Workload
 
 POD_GROUP, KAI_GROUP = "PodGroup", "KAI PodGroup"
 NATIVE_GROUP, NATIVE_WORKLOAD = "scheduling.k8s.io PodGroup", "scheduling.k8s.io Workload"
@@ -28,7 +29,7 @@ _FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class GroupDeclaration:
-    """What is said of a workload as a whole. ``values`` are attributes of a `Workload`."""
+    """The declaration of a workload as a whole, beside its pods. ``values`` are attributes of a `Workload`."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     priority_class: str = ""
@@ -41,9 +42,32 @@ class GroupDeclaration:
     kind: str = ""
 
 
+_DURATIONS = frozenset(
+    {"expected_runtime", "requeue_delay", "preemption_delay", "eviction_notice", "staleness_grace_period"}
+)
+NOTHING_SAID = GroupDeclaration()
+MOST_SUB_GROUPS = 256
+"""Subgroups of a group that are read."""
+
+MOST_NESTED = 8
+"""Levels of subgroups that are read."""
+
+
 @cache
 def _entry() -> EntryKind:
     return EntryKind(Workload, [f for f in fields_of(Workload) if f.key in _FIELDS], name="PodGroup")
+
+
+def said(read_one: Callable[[Any], GroupDeclaration], item: Any) -> GroupDeclaration:
+    """Give what an object says, whatever stands in it: one that cannot be read says nothing but who it is."""
+    try:
+        return read_one(item)
+    except Exception as error:  # noqa: BLE001  whatever a stranger wrote costs the workload that it is about
+        return GroupDeclaration(
+            uid=item.metadata.uid,
+            created_at=api.micros(item.metadata.creation_timestamp),
+            problems=(f"cannot be read: {brief(error)}",),
+        )
 
 
 def pod_group(item: api.ApiObject) -> GroupDeclaration:
@@ -61,8 +85,10 @@ def kai_group(item: api.ApiObject) -> GroupDeclaration:
         plain["preemptible"] = spec["preemptibility"] == "preemptible"
     if (topology := _kai_topology(spec)) is not None:
         plain["topology"] = topology
-    groups = [g for g in spec.get("subGroups") or () if isinstance(g, dict)]
-    tree = _kai_tree(groups, None)
+    listed = spec.get("subGroups")
+    groups = [g for g in listed if isinstance(g, dict)] if isinstance(listed, list) else []
+    groups = groups[:MOST_SUB_GROUPS]
+    tree = _kai_tree(groups, None, MOST_NESTED)
     if tree:
         plain["subGroups"] = tree
         plain.pop("minMember", None)
@@ -86,7 +112,7 @@ def _kai_topology(said: Mapping[str, Any]) -> dict[str, Any] | None:
     return {key: level for key, level in levels.items() if level} or None
 
 
-def _kai_tree(groups: list[dict[str, Any]], parent: str | None) -> list[dict[str, Any]]:
+def _kai_tree(groups: list[dict[str, Any]], parent: str | None, levels: int) -> list[dict[str, Any]]:
     """Give the tree of subgroups below one, of which each names the one above it; a name counts once."""
     found = {}
     for group in groups:
@@ -94,7 +120,7 @@ def _kai_tree(groups: list[dict[str, Any]], parent: str | None) -> list[dict[str
         if (group.get("parent") or None) != parent or name in found:
             continue
         made: dict[str, Any] = {"name": name}
-        below = _kai_tree([g for g in groups if g.get("name") != name], name)
+        below = _kai_tree([g for g in groups if g.get("name") != name], name, levels - 1) if levels else []
         if below:
             made["subGroups"] = below
         least = "minSubGroup" if below else "minMember"
@@ -157,7 +183,7 @@ def _said(item: api.ApiObject, plain: dict[str, Any], priority_class: str, kind:
     values, problems = read(_entry(), plain)
     meta = item.metadata
     return GroupDeclaration(
-        values={} if values is BAD else values.values,
+        values={} if values is BAD else _in_bounds(values.values),
         priority_class=priority_class,
         uid=meta.uid,
         created_at=api.micros(meta.creation_timestamp),
@@ -166,6 +192,16 @@ def _said(item: api.ApiObject, plain: dict[str, Any], priority_class: str, kind:
         problems=(*problems, *more),
         kind=kind,
     )
+
+
+def _in_bounds(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what is stated with no duration beyond the longest that a workload may state."""
+    found = {key: min(value, LONGEST) if key in _DURATIONS else value for key, value in values.items()}
+    base = found.get("checkpoint")
+    if isinstance(base, Checkpoint):
+        interval = None if base.interval is None else min(base.interval, LONGEST)
+        found["checkpoint"] = replace(base, interval=interval, restart_overhead=min(base.restart_overhead, LONGEST))
+    return found
 
 
 def job(item: api.Job) -> GroupDeclaration:

@@ -33,7 +33,7 @@ class ReplacementNomination:
 
 @dataclass(slots=True)
 class NominationUpdates:
-    """What is to be written about promises beside the plan."""
+    """The changes of nominations to write beside the plan."""
 
     landings: list[ReplacementNomination] = field(default_factory=list)
     broken: list[PodRecord] = field(default_factory=list)

@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from tenure.clusters.kubernetes import api, keys
+from tenure.clusters.kubernetes.bounded import brief, total
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
 from tenure.clusters.kubernetes.read import budgets, eviction_log, groups
-from tenure.clusters.kubernetes.read.groups import GroupDeclaration
+from tenure.clusters.kubernetes.read.groups import GroupDeclaration, said
+from tenure.clusters.kubernetes.read.namespaces import Namespaces
 from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_promises
+from tenure.clusters.kubernetes.read.outside import Outside
 from tenure.clusters.kubernetes.read.queues import config_map, kai_queue_of, queue_of, sound, stored_status
-from tenure.clusters.kubernetes.read.workloads import EvictionHistory, ObservedWorkload, held, make
+from tenure.clusters.kubernetes.read.workloads import (
+    EvictionHistory,
+    ObservedWorkload,
+    charged,
+    held,
+    make,
+    salvaged,
+    unreadable,
+    without_waiting,
+)
 from tenure.clusters.kubernetes.read.yunikorn import YuniKorn
 from tenure.clusters.kubernetes.write.events import Subject
 from tenure.model.check_placement import check_placement
 from tenure.model.check_workloads import check_workloads
-from tenure.model.cluster import Cluster
+from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Namespace
 from tenure.model.findings import ClusterFinding
 from tenure.model.node import Node
 from tenure.model.queue import Queue, QueueStatus
+from tenure.model.resources import GPU
 from tenure.model.settings import Settings
-from tenure.model.workload import Phase
+from tenure.model.workload import Nomination, Phase, Workload
 
 DEFAULT_POOL = "default"
+UNKNOWN = "tenure-unknown"
+"""Queue of what runs and belongs to none: it is owed nothing, and everybody may take from it."""
+
+_UNKNOWN = Queue(name=UNKNOWN, weight=0.0, priority=0)
 _KINDS = ("group", "Job", "JobSet", "StatefulSet", "Deployment", "ReplicaSet", "Pod")
 """Of groups of one name the first of these keeps it; the others have their kind behind it."""
 
@@ -73,7 +91,7 @@ class Observed:
 
 
 class Observer:
-    """Makes clusters of what a mirror holds; workloads whose pods did not change are made once."""
+    """The maker of clusters from the informer cache; workloads whose pods did not change are made once."""
 
     def __init__(self, informers: InformerCache, settings: Settings | None = None) -> None:
         self.informers = informers
@@ -86,7 +104,12 @@ class Observer:
         self._settings = settings or Settings()
         self._queue_kinds: dict[str, str] = {}
         self._left_out: list[LeftOut] = []
+        self._outside = Outside()
+        self._pools: dict[str, str] = {}
+        self._homes = 0
         self._described: dict[tuple[str, str, str], GroupDeclaration] = {}
+        self._retry = _Retries()
+        self._namespaces = Namespaces((), {})
 
     def observe(self, now: int) -> Observed:
         """Give the cluster as it is known at ``now`` (µs since the epoch)."""
@@ -99,18 +122,20 @@ class Observer:
             log = eviction_log.happened(written, alive)
             announced = [entry for entry in written if entry.uid in alive]
             self._renew(eviction_log.pasts(log), now)
-            known = {node.name for node in nodes}
+            known = {node.name: node for node in nodes}
             found = informers.usage.of_workloads(self._named(known), now)
             nodes = informers.usage.of_nodes(nodes, now)
+            beyond = self._outside.nodes(informers.nodes.nodes.copy(), known)
         found = self._sound(found, nodes)
         found, promises = with_promises(found, log, announced, nodes, now, self._settings.nomination_timeout)
-        workloads = tuple(made.workload for made in found)
+        workloads = (*(made.workload for made in found), *self._outside.workloads(beyond))
         cluster = Cluster(
             now=now,
             settings=self._settings,
-            nodes=nodes,
-            queues=self._queues,
+            nodes=(*nodes, *beyond),
+            queues=self._with_unknown(workloads),
             workloads=workloads,
+            namespaces=self._labelled_namespaces(),
             disruption_budgets=self._budgets(),
             evictions=tuple(sorted(map(eviction_log.eviction_of, log), key=lambda e: (e.at, e.workload, e.task))),
         )
@@ -124,6 +149,12 @@ class Observer:
             promises,
             tuple(self._left_out),
         )
+
+    def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
+        """Give the queues, with that of what belongs to none where there is such."""
+        if any(w.queue == UNKNOWN for w in workloads) and all(q.name != UNKNOWN for q in self._queues):
+            return (*self._queues, _UNKNOWN)
+        return self._queues
 
     # -- configuration --------------------------------------------------------------------------------------------
 
@@ -190,7 +221,23 @@ class Observer:
     def _budgets(self) -> tuple[Any, ...]:
         tell = self.informers.findings.tell
         items = self._objects("poddisruptionbudgets").sorted()
-        return tuple(b for item in items if (b := budgets.budget_of(item, tell)))
+        kept: dict[str, int] = {}
+        found = []
+        for item in items:
+            count = kept[item.metadata.namespace] = kept.get(item.metadata.namespace, 0) + 1
+            if count > _MOST_BUDGETS:
+                tell(
+                    budgets.PDB, item.metadata, f"{_MOST_BUDGETS} are looked at in a namespace; the API server keeps it"
+                )
+                continue
+            made = total(
+                lambda: budgets.budget_of(item, tell),  # noqa: B023
+                None,
+                lambda why: tell(budgets.PDB, item.metadata, why),  # noqa: B023
+            )
+            if made is not None:
+                found.append(made)
+        return tuple(found)
 
     def _log(self) -> list[eviction_log.EvictionEntry]:
         entries: list[eviction_log.EvictionEntry] = []
@@ -214,28 +261,37 @@ class Observer:
         """Make anew the workloads whose pods changed, all of them where something beside the pods did."""
         pods = self.informers.pods
         movable = self._settings.rescheduler.schedulers
-        external = (*(self._objects(name).version for name in _SAYING), pasts, movable)
+        nodes = self.informers.nodes.nodes.copy()
+        pools = {name: node.labels.get(keys.POOL, DEFAULT_POOL) for name, node in nodes.items()}
+        if pools != self._pools:
+            self._pools, self._homes = pools, self._homes + 1
+        external = (*(self._objects(name).version for name in _SAYING), pasts, movable, self._homes)
         again: Iterable[GroupKey] = pods.dirty
         if external != self._beside:
             self._beside, again = external, (*pods.groups, *self._made.keys())
-            found = map(groups.native_workload, self._objects("native workloads").sorted())
+            listed = self._objects("native workloads").sorted()
+            found = [total(lambda: groups.native_workload(item), None, lambda _: None) for item in listed]  # noqa: B023
             self._described = dict(pair for pair in found if pair is not None)
         classes = {name: item for (_, name), item in self._objects("priorityclasses").items.items()}
-        by_key: dict[str, list[tuple[str, EvictionHistory]]] = {}
-        for (key, uid), past in pasts.items():
-            by_key.setdefault(key, []).append((uid, past))
-        for group in set(again):
+        history = _Pasts(pasts)
+        for group in sorted({*again, *self._retry.due(now)}):
             members = pods.groups.get(group)
-            records = [r for r in map(pods.seen, members or ()) if self._is_ours(r)]
+            seen = [pods.seen(member) for member in sorted(members or ())]
+            records = [r for r in seen if self._is_ours(r)]
+            self._outside.take(group, records, [r for r in seen if self._is_beyond(r)])
             if not records:
                 self._made.pop(group, None)
+                self._retry.forget(group)
                 continue
-            said = self._said(group) if group[3] or records[0].scheduler in movable else None
-            uid = (said.uid if said else "") or records[0].owner_uid
-            past = next(
-                (p for u, p in by_key.get(f"{group[0]}/{group[2]}", ()) if not uid or u in ("", uid)), EvictionHistory()
-            )
-            self._made[group] = make(group, records, said, classes, past, now, movable)
+            try:
+                about = self._said(group) if group[3] or records[0].scheduler in movable else None
+                uid = (about.uid if about else "") or records[0].owner_uid
+                past = history.of(f"{group[0]}/{group[2]}", uid)
+                self._made[group] = make(group, records, about, classes, past, now, movable)
+                self._retry.forget(group)
+            except Exception as error:  # noqa: BLE001  one group that cannot be made costs no other
+                self._made[group] = unreadable(group, records, f"cannot be read: {brief(error)}")
+                self._retry.later(group, now)
         pods.dirty.clear()
 
     def _is_ours(self, record: PodRecord) -> bool:
@@ -246,61 +302,124 @@ class Observer:
             return node is not None and node.labels.get(keys.POOL, DEFAULT_POOL) == pool
         return (record.pool or DEFAULT_POOL) == pool
 
+    def _is_beyond(self, record: PodRecord) -> bool:
+        """Whether a pod is on a node of another pool."""
+        return self._pools.get(record.task.node or "", self.informers.options.pool) != self.informers.options.pool
+
+    def _labelled_namespaces(self) -> tuple[Namespace, ...]:
+        items = self._objects("namespaces").sorted()
+        return tuple(Namespace(name=item.metadata.name, labels=item.metadata.labels or {}) for item in items)
+
     def _said(self, group: GroupKey) -> GroupDeclaration | None:
-        namespace, kind, name, _ = group
+        namespace, kind, name, _, uid = group
         if kind == "group":
             for source, read in _GROUP_READERS:
                 item = self._objects(source).items.get((namespace, name))
                 if item is not None:
-                    return read(item)
+                    return said(read, item)
             return None
-        about, by = self._owner(namespace, kind, name), self._described.get((namespace, kind, name))
+        about, by = self._owner(namespace, kind, name, uid), self._described.get((namespace, kind, name))
         return about if by is None else groups.described(about, by)
 
-    def _owner(self, namespace: str, kind: str, name: str) -> GroupDeclaration | None:
-        if kind == "Job":
-            job: Any = self._objects("jobs").items.get((namespace, name))
-            return None if job is None else groups.job(job)
-        item = self._objects(_OWNERS.get(kind, "")).items.get((namespace, name)) if kind in _OWNERS else None
-        return None if item is None else groups.owner(item)
+    def _owner(self, namespace: str, kind: str, name: str, uid: str) -> GroupDeclaration | None:
+        source, read = ("jobs", groups.job) if kind == "Job" else (_OWNERS.get(kind, ""), groups.owner)
+        item: Any = self._objects(source).items.get((namespace, name)) if source else None
+        if item is None or (uid and item.metadata.uid != uid):
+            return None
+        return said(read, item)
 
-    def _named(self, nodes: set[str]) -> list[ObservedWorkload]:
-        """Give all workloads by name, each name once, without tasks on nodes that are not there."""
+    def _named(self, nodes: Mapping[str, Node]) -> list[ObservedWorkload]:
+        """Give all workloads by name, each name once, without tasks on nodes that are not there.
+
+        Those that need no other name keep their own, whatever the others would be called.
+        """
         taken: dict[str, ObservedWorkload] = {}
-        for group in sorted(self._made, key=_rank):
+        others: list[tuple[GroupKey, ObservedWorkload]] = []
+        for group in sorted(self._made, key=lambda g: _rank(g, self._made[g])):
             made = self._made[group]
+            if made.workload.key in taken:
+                others.append((group, made))
+            else:
+                taken[made.workload.key] = made
+        for group, made in others:
             workload = made.workload
-            if workload.key in taken:
-                suffix = group[1].lower() if group[3] else f"{group[1].lower()}-{workload.scheduler_name}"
-                workload = replace(workload, name=f"{workload.name}.{suffix}")
-                made = replace(made, workload=workload)
-            taken[workload.key] = made
+            suffix = group[1].lower() if group[3] else f"{group[1].lower()}-{workload.scheduler_name}"
+            name = next(n for n in _other_names(workload, suffix) if f"{workload.namespace}/{n}" not in taken)
+            renamed = replace(made, workload=replace(workload, name=name))
+            taken[renamed.workload.key] = renamed
         return [_on_nodes(made, nodes) for _, made in sorted(taken.items())]
 
     def _sound(self, found: list[ObservedWorkload], nodes: tuple[Node, ...]) -> list[ObservedWorkload]:
-        """Leave what the engine must not be given: such workloads hold their room, and wait."""
+        """Leave what the engine must not be given: what runs of it stays charged and evictable, what waits waits."""
+        for made in found:
+            for line in made.problems:
+                self._complain(made, line)
+        found = self._admitted(found)
+        wrong = self._wrong(found, nodes)
+        if wrong:
+            found = [self._mended(made, wrong[n]) if n in wrong else made for n, made in enumerate(found)]
+            still = self._wrong(found, nodes)
+            found = [held(made, still[n].message) if n in still else made for n, made in enumerate(found)]
+        return [made for made in found if any(t.phase is not Phase.FAILED for t in made.workload.tasks)]
+
+    def _wrong(self, found: list[ObservedWorkload], nodes: tuple[Node, ...]) -> dict[int, ClusterFinding]:
+        """Give by number what is wrong with workloads; of several things the first."""
         wrong: dict[int, ClusterFinding] = {}
-        self._left_out = []
         workloads = [made.workload for made in found]
-        for checked in (check_workloads(workloads, self._queues), check_placement(nodes, workloads)):
+        queues = (*self._queues, _UNKNOWN) if self._queues else ()
+        for checked in (check_workloads(workloads, queues), check_placement(nodes, workloads)):
             for finding in checked:
                 if not finding.is_warning and finding.path[0] == "workloads":
                     wrong.setdefault(int(finding.path[1]), finding)
-        kept = []
-        for index, made in enumerate(found):
-            problem = wrong.get(index)
-            sane = held(made, problem.message) if problem is not None else made
-            if problem is not None:
-                reason = "QueueUnknown" if problem.path[-1] == "queue" else "Invalid"
-                waiting = tuple(p for p in made.pods if p.task.phase is Phase.PENDING and p.scheduler == TENURE)
-                self._left_out.append(LeftOut(waiting, reason, problem.message))
-            for line in sane.problems:
-                first = made.pods[0]
-                meta = api.Meta(first.name, first.namespace, first.uid)
-                self.informers.findings.tell("Pod", meta, line)
-            if any(t.phase is not Phase.FAILED for t in sane.workload.tasks):
-                kept.append(sane)
-        return kept
+        return wrong
+
+    def _mended(self, made: ObservedWorkload, problem: ClusterFinding) -> ObservedWorkload:
+        """Give what can be decided about of a workload in which something is wrong."""
+        self._leave_out(made, "QueueUnknown" if problem.path[-1] == "queue" else "Invalid", problem.message)
+        if made.workload.scheduler_name != TENURE:
+            return held(made, problem.message)
+        return salvaged(made, problem.message, self._charged_queue(made))
+
+    def _admitted(self, found: list[ObservedWorkload]) -> list[ObservedWorkload]:
+        """Let wait what is for a queue that its namespace may not use; what was bound there stays."""
+        self._left_out = []
+        namespaces = self._namespaces = Namespaces(self._queues, self._objects("namespaces").items)
+        return [
+            made
+            if made.workload.scheduler_name != TENURE
+            or namespaces.may_use(made.workload.queue, made.workload.namespace)
+            else self._refused(made)
+            for made in found
+        ]
+
+    def _refused(self, made: ObservedWorkload) -> ObservedWorkload:
+        own = made.workload
+        message = f"namespace {own.namespace} may not use queue {own.queue}: its namespaceSelector does not admit it"
+        self._leave_out(made, "QueueRefused", message)
+        if charged(made.pods):
+            return without_waiting(made)
+        return salvaged(made, message, self._charged_queue(made))
+
+    def _charged_queue(self, made: ObservedWorkload) -> str:
+        """Give the leaf queue that what runs of a workload is charged to: the last valid one, else a last resort."""
+        if not self._queues:
+            return DEFAULT_QUEUE
+        parents = {q.parent for q in self._queues}
+        leaves = {q.name for q in self._queues} - parents
+        own = made.workload
+        stated = own.queue if self._namespaces.may_use(own.queue, own.namespace) else ""
+        return next((name for name in (charged(made.pods), stated, DEFAULT_QUEUE) if name in leaves), UNKNOWN)
+
+    def _complain(self, made: ObservedWorkload, message: str) -> None:
+        """Tell of something that is wrong with a workload, on the first of its pods."""
+        if made.pods:
+            first = made.pods[0]
+            self.informers.findings.tell("Pod", api.Meta(first.name, first.namespace, first.uid), message)
+
+    def _leave_out(self, made: ObservedWorkload, reason: str, message: str) -> None:
+        self._complain(made, message)
+        waiting = tuple(p for p in made.pods if p.task.phase is Phase.PENDING and p.scheduler == TENURE)
+        self._left_out.append(LeftOut(waiting, reason, message))
 
     def _objects(self, name: str) -> ObjectStore:
         return self.informers.objects.get(name) or _NO_OBJECTS
@@ -342,25 +461,82 @@ def _subject(made: ObservedWorkload) -> Subject:
     return Subject("v1", "Pod", pod.namespace, pod.name, pod.uid)
 
 
-def _rank(group: GroupKey) -> tuple[Any, ...]:
-    namespace, kind, name, is_own = group
+def _rank(group: GroupKey, made: ObservedWorkload) -> tuple[Any, ...]:
+    namespace, kind, name, is_own, uid = group
     place = _KINDS.index(kind) if kind in _KINDS else len(_KINDS)
-    return (not is_own, place, kind, namespace, name)
+    has_gone = all(p.is_going for p in made.pods)
+    return (not is_own, has_gone, place, kind, namespace, name, made.workload.created_at, uid)
 
 
-def _on_nodes(made: ObservedWorkload, nodes: set[str]) -> ObservedWorkload:
-    """Leave out tasks on nodes that are not there, and nominations to such."""
+def _other_names(workload: Workload, suffix: str) -> Iterator[str]:
+    """Give names for a workload whose own is taken: by its kind, then by its uid, then by number."""
+    named = f"{workload.name}.{suffix}"
+    yield named
+    yield f"{named}.{workload.uid}"
+    yield from (f"{named}.{workload.uid}.{n}" for n in itertools.count(2))
+
+
+class _Pasts:
+    """What the log says of workloads, by who they are; a record that names no identity is about the name."""
+
+    def __init__(self, pasts: Mapping[tuple[str, str], EvictionHistory]) -> None:
+        self._by_uid: dict[tuple[str, str], EvictionHistory] = {}
+        self._by_name: dict[str, list[tuple[str, EvictionHistory]]] = {}
+        for (key, uid), past in pasts.items():
+            if uid:
+                self._by_uid[key.partition("/")[0], uid] = past
+            self._by_name.setdefault(key, []).append((uid, past))
+
+    def of(self, key: str, uid: str) -> EvictionHistory:
+        """Give what is said of the workload that has a uid, or else of the one that has a name."""
+        known = self._by_uid.get((key.partition("/")[0], uid)) if uid else None
+        if known is not None:
+            return known
+        return next((past for u, past in self._by_name.get(key, ()) if not uid or not u), EvictionHistory())
+
+
+class _Retries:
+    """Groups of which no workload could be made: each is tried again after a while, and then ever less often."""
+
+    def __init__(self) -> None:
+        self._until: dict[GroupKey, tuple[int, int]] = {}
+
+    def due(self, now: int) -> list[GroupKey]:
+        """Give those whose time has come."""
+        return [group for group, (until, _) in self._until.items() if until <= now]
+
+    def later(self, group: GroupKey, now: int) -> None:
+        """One failed again."""
+        pause = min(2 * self._until.get(group, (0, _FIRST_PAUSE // 2))[1], _LONGEST_PAUSE)
+        self._until[group] = now + pause, pause
+
+    def forget(self, group: GroupKey) -> None:
+        """One could be made, or is gone."""
+        self._until.pop(group, None)
+
+
+_MOST_BUDGETS = 100
+_FIRST_PAUSE = 1_000_000
+_LONGEST_PAUSE = 300_000_000
+
+
+def _on_nodes(made: ObservedWorkload, nodes: Mapping[str, Node]) -> ObservedWorkload:
+    """Leave out tasks on nodes that are not there, and nominations to such, or to devices that they do not have."""
     tasks = made.workload.tasks
-    if all((t.node is None or t.node in nodes) and (t.nominated is None or t.nominated.node in nodes) for t in tasks):
+    if all((t.node is None or t.node in nodes) and _can_be(t.nominated, nodes) for t in tasks):
         return made
     kept, pods = [], []
     for number, task in enumerate(tasks):
         if task.node is not None and task.node not in nodes:
             continue
-        nominated_tasks = task.nominated
-        kept.append(
-            replace(task, nominated=None) if nominated_tasks is not None and nominated_tasks.node not in nodes else task
-        )
+        kept.append(task if _can_be(task.nominated, nodes) else replace(task, nominated=None))
         if number < len(made.pods):
             pods.append(made.pods[number])
     return ObservedWorkload(replace(made.workload, tasks=tuple(kept)), tuple(pods), made.problems)
+
+
+def _can_be(nominated_tasks: Nomination | None, nodes: Mapping[str, Node]) -> bool:
+    if nominated_tasks is None:
+        return True
+    node = nodes.get(nominated_tasks.node)
+    return node is not None and all(0 <= d < node.allocatable.get(GPU, 0) for d in nominated_tasks.devices)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from tenure.clusters.kubernetes import keys
+from tenure.clusters.kubernetes.bounded import ObjectText
 from tenure.clusters.kubernetes.cache.handlers import GroupKey
 from tenure.clusters.kubernetes.cache.pod_records import BARE, DAEMON, MIRROR, OWN, TENURE, PodRecord
-from tenure.clusters.kubernetes.read.groups import GroupDeclaration
+from tenure.clusters.kubernetes.read.groups import NOTHING_SAID, GroupDeclaration
 from tenure.model.cluster import DEFAULT_QUEUE
-from tenure.model.duration import parse_duration
+from tenure.model.resources import GPU
 from tenure.model.workload import Checkpoint, Phase, Task, TaskSpec, Workload
 
 HELD = "tenure-held"
@@ -20,12 +21,15 @@ HELD = "tenure-held"
 
 ACTIVE = frozenset({Phase.BOUND, Phase.RUNNING})
 PLACED = frozenset({Phase.BOUND, Phase.RUNNING, Phase.TERMINATING})
+MOST_SUCCEEDED = 10_000
+"""So many tasks that succeeded are stood in for."""
+
 BARE_KIND = "Pod"
 """``ownerKind`` of a pod that nobody recreates."""
 
 _INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
 _DIGITS = re.compile(r"(\d+)")
-_NOTHING = GroupDeclaration()
+_MOST_DIGITS = 18
 _INTERVAL, _OVERHEAD = "tenure.dev/checkpoint-interval", "tenure.dev/restart-overhead"
 _PREEMPTIBLE = {
     "tenure.dev/preemptible": {"true": True, "false": False},
@@ -38,7 +42,7 @@ SYSTEM_PRIORITY = 2_000_000_000
 
 
 class EvictionHistory(NamedTuple):
-    """What the log of evictions says of a workload. Times in µs since the epoch."""
+    """The past evictions of a workload, as the eviction log has them. Times in µs since the epoch."""
 
     last_evicted_at: int | None = None
     not_before: int | None = None
@@ -66,9 +70,9 @@ def make(
 
     ``classes`` are the priority classes by name, ``movable`` the other schedulers whose pods the rescheduler may move.
     """
-    namespace, kind, name, is_own = key
+    namespace, kind, name, is_own, _ = key
     pods = _in_order(list(records))
-    about = said or _NOTHING
+    about = said or NOTHING_SAID
     problems = [*about.problems, *(f"pod {p.name}: {line}" for p in pods for line in p.problems)]
     tasks = _with_order([p.task for p in pods])
     values: dict[str, Any] = dict(about.values)
@@ -79,13 +83,16 @@ def make(
         foreign = _foreign(namespace, name, pods[0].uid, tasks, scheduler, min(p.created_at for p in pods))
         return ObservedWorkload(foreign, tuple(pods), tuple(problems))
     annotations = {**_common(pods), **about.annotations}
-    values["queue"] = values.get("queue") or _queue(about, pods)
-    values.setdefault("priority", _priority(about, pods, classes))
+    values["queue"] = charged(pods) or values.get("queue") or _queue(about, pods)
+    values["priority"] = _priority(values.get("priority"), about, pods, classes)
     values.setdefault("preemptible", _preemptible(annotations, about, pods, problems))
+    if values["preemptible"] is False and any(p.sealed.is_bound and not p.sealed.fixed for p in pods if p.sealed):
+        values["preemptible"] = True
+        problems.append("preemptible: false came after its start; it is evictable until it starts anew")
     if scheduler != TENURE:
         values |= _of_others(values, pods)
     if values.get("min_member") is None and "sub_groups" not in values:
-        values["min_member"] = _min_member(kind, about, pods)
+        values["min_member"] = _min_member(kind, about, pods, problems)
     if any(_says_no(classes.get(p.priority_class)) for p in pods):
         values.setdefault("allow_preemption", False)
     made = Workload(
@@ -106,13 +113,62 @@ def make(
     return ObservedWorkload(_with_succeeded(made, about), tuple(pods), tuple(problems))
 
 
+def without_waiting(made: ObservedWorkload) -> ObservedWorkload:
+    """Give a workload with what stands on nodes alone."""
+    pairs = [(p, t) for p, t in zip(made.pods, made.workload.tasks, strict=False) if t.phase in PLACED]
+    kept = replace(made.workload, tasks=tuple(t for _, t in pairs))
+    return ObservedWorkload(kept, tuple(p for p, _ in pairs), made.problems)
+
+
+def salvaged(made: ObservedWorkload, why: str, queue: str) -> ObservedWorkload:
+    """Let what runs of a workload that cannot be decided about stay charged to a queue, and evictable.
+
+    What says where it belongs or what it holds is left out: a part of a GPU is charged as the whole one.
+    """
+    placed = [(p, t) for p, t in zip(made.pods, made.workload.tasks, strict=False) if t.phase in PLACED]
+    old = made.workload
+    workload = Workload(
+        name=old.name,
+        namespace=old.namespace,
+        uid=old.uid,
+        queue=queue,
+        priority=old.priority,
+        preemptible=not all(p.sealed is not None and p.sealed.fixed for p, _ in placed),
+        min_member=1,
+        tasks=tuple(_plainly(t) for _, t in placed),
+        created_at=old.created_at,
+        started_at=old.started_at,
+        last_evicted_at=old.last_evicted_at,
+        owner_kind=old.owner_kind,
+    )
+    return ObservedWorkload(workload, tuple(p for p, _ in placed), (*made.problems, why))
+
+
+def _plainly(task: Task) -> Task:
+    """Give a placed task with nothing but what it holds."""
+    spec = task.spec
+    if spec.gpu_share is not None:
+        whole = tuple(sorted({**dict(spec.requests), GPU: spec.gpu_share.devices}.items()))
+        spec = replace(spec, requests=whole, gpu_share=None)
+    return replace(task, devices=(), spec=spec, sub_group=None, order=None, nominated=None, annotations={}, role=None)
+
+
 def held(made: ObservedWorkload, why: str) -> ObservedWorkload:
     """Let a workload that cannot be decided about hold the room that it has, and nothing more."""
     placed = [(p, t) for p, t in zip(made.pods, made.workload.tasks, strict=False) if t.phase in PLACED]
-    tasks = tuple(replace(t, devices=(), spec=replace(t.spec, gpu_share=None), sub_group=None) for _, t in placed)
+    tasks = tuple(_plainly(t) for _, t in placed)
     old = made.workload
     workload = _foreign(old.namespace, old.name, old.uid, tasks, HELD, old.created_at)
     return ObservedWorkload(workload, tuple(p for p, _ in placed), (*made.problems, why))
+
+
+def unreadable(key: GroupKey, pods: Sequence[PodRecord], why: str) -> ObservedWorkload:
+    """Give what is left of a group of which no workload can be made: its pods, and what they hold."""
+    tasks = tuple(replace(p.task, order=None, sub_group=None) for p in pods)
+    first = min(pods, key=lambda p: (p.created_at, p.uid))
+    queue = charged(pods) or first.queue or DEFAULT_QUEUE
+    made = _foreign(key[0], key[2], first.uid, tasks, TENURE if key[3] else first.scheduler, first.created_at)
+    return ObservedWorkload(replace(made, queue=queue, priority=first.priority), tuple(pods), (why,))
 
 
 def _foreign(namespace: str, name: str, uid: str, tasks: tuple[Task, ...], scheduler: str, created_at: int) -> Workload:
@@ -144,13 +200,16 @@ def _in_order(pods: list[PodRecord]) -> list[PodRecord]:
 def _place(pod: PodRecord) -> tuple[Any, ...]:
     index = next((pod.labels[k] for k in _INDEX_LABELS if k in pod.labels), "")
     own = pod.task.order if pod.task.order is not None else 0
-    number = int(index) if index.isdecimal() else -1
+    number = int(index) if index.isdecimal() and len(index) <= _MOST_DIGITS else -1
     return own, number, pod.created_at, natural(pod.name), pod.uid
 
 
 def natural(name: str) -> list[tuple[int, str]]:
     """Give a sort key by which ``a-2`` comes before ``a-10``."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name)]
+    return [
+        (int(part), "") if part.isdecimal() and len(part) <= _MOST_DIGITS else (-1, part)
+        for part in _DIGITS.split(name)
+    ]
 
 
 def _with_order(tasks: list[Task]) -> tuple[Task, ...]:
@@ -159,16 +218,27 @@ def _with_order(tasks: list[Task]) -> tuple[Task, ...]:
     return tuple(t if t.order is not None else replace(t, order=0) for t in tasks)
 
 
+def charged(pods: Sequence[PodRecord]) -> str:
+    """Give the queue that was charged when the first of what runs was bound; nothing where nothing runs."""
+    found = (p for p in pods if p.sealed is not None and p.sealed.is_bound and p.task.phase in PLACED)
+    first = min(found, key=lambda p: (p.sealed.started if p.sealed else "", p.created_at, p.uid), default=None)
+    return first.sealed.queue if first is not None and first.sealed is not None else ""
+
+
 def _queue(about: GroupDeclaration, pods: Sequence[PodRecord]) -> str:
     own = next((about.labels[k] for k in keys.QUEUE_LABELS if about.labels.get(k)), "")
     return own or next((p.queue for p in pods if p.queue), "") or DEFAULT_QUEUE
 
 
-def _priority(about: GroupDeclaration, pods: Sequence[PodRecord], classes: Mapping[str, Any]) -> int:
+def _priority(
+    stated: int | None, about: GroupDeclaration, pods: Sequence[PodRecord], classes: Mapping[str, Any]
+) -> int:
+    """Give the priority: a group may lower that of its pods, which a quota may guard, and raise it to no more."""
+    own = max(p.priority for p in pods)
     named = classes.get(about.priority_class)
-    if about.priority_class and named is not None and named.value is not None:
-        return int(named.value)
-    return max(p.priority for p in pods)
+    if stated is None and about.priority_class and named is not None and named.value is not None:
+        stated = int(named.value)
+    return own if stated is None else min(stated, own)
 
 
 def _preemptible(
@@ -186,11 +256,11 @@ def _preemptible(
     return None
 
 
-def _min_member(kind: str, about: GroupDeclaration, pods: Sequence[PodRecord]) -> int | None:
+def _min_member(kind: str, about: GroupDeclaration, pods: Sequence[PodRecord], problems: list[str]) -> int | None:
     """Give how many start together: as annotated, as the Job says, one for what an owner replaces one by one."""
-    stated = about.annotations.get(keys.MIN_MEMBER, "")
-    if stated.isdecimal() and int(stated) > 0:
-        return int(stated)
+    stated = ObjectText(about.annotations, problems).whole(keys.MIN_MEMBER, 1)
+    if stated is not None:
+        return stated
     annotated = [p.min_member for p in pods if p.min_member is not None]
     if annotated:
         return max(annotated)
@@ -210,7 +280,8 @@ def _checkpoint(
 ) -> Checkpoint | None:
     """Give what is known of checkpoints: of those that pods report the oldest; one that lies ahead counts as none."""
     last = _least(p.checkpoint for p in pods if p.task.phase in ACTIVE and (p.checkpoint or 0) <= now)
-    interval, overhead = (_duration(annotations, key, problems) for key in (_INTERVAL, _OVERHEAD))
+    said = ObjectText(annotations, problems)
+    interval, overhead = (said.duration(key) for key in (_INTERVAL, _OVERHEAD))
     base = given or Checkpoint()
     found = Checkpoint(
         interval=interval or base.interval,
@@ -218,17 +289,6 @@ def _checkpoint(
         restart_overhead=base.restart_overhead if overhead is None else overhead,
     )
     return None if found == Checkpoint() else found
-
-
-def _duration(annotations: Mapping[str, str], key: str, problems: list[str]) -> int | None:
-    text = annotations.get(key)
-    if text is None:
-        return None
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        problems.append(f"annotation {key}: {error}")
-        return None
 
 
 def _least(times: Iterable[int | None]) -> int | None:
@@ -254,7 +314,7 @@ def _owner_kind(kind: str, pods: Sequence[PodRecord]) -> str | None:
 def _with_succeeded(workload: Workload, about: GroupDeclaration) -> Workload:
     """Let tasks that succeeded count although their pods are gone: as many as the core may need of them."""
     there = sum(t.phase is Phase.SUCCEEDED for t in workload.tasks)
-    missing = min(about.succeeded - there, (workload.min_member or 0) - 1)
+    missing = min(about.succeeded - there, (workload.min_member or 0) - 1, MOST_SUCCEEDED)
     if missing <= 0:
         return workload
     ordered = workload.tasks[0].order is not None

@@ -2,31 +2,35 @@
 
 The order is that of the specification: what has to survive is written before what it is about. Each write says what it
 is about, so that it counts once and only where the plan saw the truth; one that is refused is left out, and the next
-cycle plans anew. Between any two writes the process may end.
+cycle plans anew. Between any two writes the process may end. A step that cannot be written, whatever the reason, takes
+no other with it but those of its own set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from tenure.clusters.kubernetes import keys
+from tenure.clusters.kubernetes.bounded import brief
 from tenure.clusters.kubernetes.cache import pod_records
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
+from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import STRATEGIC, ApiError, Client
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.read.nominations import ReplacementNomination
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.read.workloads import ACTIVE
+from tenure.clusters.kubernetes.seals import Seal
 from tenure.clusters.kubernetes.write import eviction_log_writer, patches
 from tenure.clusters.kubernetes.write.queue_status import QueueStatuses
 from tenure.clusters.record import logged
 from tenure.engine.plan import EVICTING, Plan, PlanStep
 from tenure.model.duration import format_time
+from tenure.model.selectors import LabelSelector
 from tenure.model.workload import Nomination, Workload
 
 T = TypeVar("T")
@@ -34,7 +38,12 @@ T = TypeVar("T")
 IN_FLIGHT = 16
 """Writes at a time."""
 
+BROKEN: Final = "Broken"
+"""Reason of an error that is this process's own."""
+
 _GONE = 404
+_TOO_MUCH = frozenset({413, 422})
+"""Answers to a write that makes an object larger than it may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +58,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a plan: the steps that were carried out, and those that were not."""
+    """The outcome of a plan: the steps that were carried out, and those that were not."""
 
     done: list[PlanStep] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -57,7 +66,10 @@ class Outcome:
 
 
 class Actor:
-    """Carries plans out. ``allowed`` is asked before each write, and raises where this process may write no more."""
+    """The writer that carries plans out on an API server.
+
+    ``allowed`` is asked before each write, and raises where this process may write no more.
+    """
 
     def __init__(
         self,
@@ -84,7 +96,7 @@ class Actor:
         plan = _with_pods(plan, observed)
         workloads = {w.key: w for w in observed.cluster.workloads}
         self.allowed()
-        self.statuses.write(plan, observed)
+        self._write_statuses(plan, observed, outcome)
         self._keep_promises(plan, observed, outcome)
         self._expire(plan, observed, outcome)
         self._mark_stale(plan, observed, outcome)
@@ -94,6 +106,15 @@ class Actor:
         if evictions:
             self._evict(self._rehearse(evictions, observed, outcome), plan, observed, workloads, outcome)
         return outcome
+
+    def _write_statuses(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
+        """Write what was decided about queues; where that fails it is tried again in the next cycle."""
+        try:
+            self.statuses.write(plan, observed)
+        except ApiError as error:
+            if not error.status:
+                raise  # nobody is there to be asked
+            outcome.failures.append(Failure("status", "", "", error))
 
     def evict(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
         """Carry out the evictions of a plan and nothing else of it."""
@@ -119,7 +140,8 @@ class Actor:
             if step.node not in nodes:
                 raise ApiError(_GONE, "NotFound", f"node {step.node} is gone")
             self.client.create(patches.pod_path(pod, "binding"), patches.binding(pod, step, start))
-            self.informers.pods.assume(pod, pod_records.bound(pod, step.node, step.devices, plan.now, start))
+            seal = sealed_at_bind(pod, workloads[step.workload], step.devices, start)
+            self.informers.pods.assume(pod, pod_records.bound(pod, step.node, step.devices, plan.now, start, seal))
 
         self._all(bind, [s for s in plan.steps if s.action == "bind"], outcome)
 
@@ -139,7 +161,7 @@ class Actor:
             pod = observed.pod(step.workload, step.task_index)
             nominated_tasks = Nomination(node=step.node, devices=step.devices, at=plan.now)
             needs = leaving.get((step.workload, step.node), ())
-            self._patch(pod, patches.nomination(pod, nominated_tasks, needs=needs))
+            self._patch(pod, patches.nomination(pod, nominated_tasks, plan.now, needs=needs))
             self.informers.pods.assume(pod, pod_records.nominated(pod, nominated_tasks))
 
         before = len(outcome.failures)
@@ -157,11 +179,11 @@ class Actor:
         def settle(due: _Due) -> None:
             pod, landing = due.pod, due.landing
             if landing is None:
-                self._patch(pod, patches.no_nomination(pod))
+                self._patch(pod, patches.no_nomination(pod, plan.now))
                 self.informers.pods.assume(pod, pod_records.nominated(pod, None))
             else:
                 told = landing.nomination
-                self._patch(pod, patches.nomination(pod, told, replaces=landing.replaces))
+                self._patch(pod, patches.nomination(pod, told, plan.now, replaces=landing.replaces))
                 self.informers.pods.assume(pod, pod_records.landed(pod, told, landing.replaces))
 
         steps = [
@@ -174,7 +196,7 @@ class Actor:
 
         def give_up(step: PlanStep) -> None:
             pod = observed.pod(step.workload, step.task_index)
-            self._patch(pod, patches.no_nomination(pod))
+            self._patch(pod, patches.no_nomination(pod, plan.now))
             self.informers.pods.assume(pod, pod_records.nominated(pod, None))
 
         given_up = [PlanStep("expire", key, "", "", task, -1) for key, task in plan.expired if (key, task) not in again]
@@ -194,8 +216,7 @@ class Actor:
 
         def mark(step: PlanStep) -> None:
             pod = observed.pod(step.workload, step.task_index)
-            value = format_time(step.leaves_at) if step.leaves_at else None
-            self._patch(pod, patches.annotation(pod, keys.STALE_SINCE, value))
+            self._patch(pod, patches.stale(pod, step.leaves_at or None, plan.now))
 
         self._all(mark, marks, outcome)
 
@@ -208,7 +229,7 @@ class Actor:
         def announce(step: PlanStep) -> None:
             pod = observed.pod(step.workload, step.task_index)
             if step.action == "withdraw":
-                self._patch(pod, patches.no_notice(pod))
+                self._patch(pod, patches.no_notice(pod, plan.now))
             else:
                 landing = landings.get((step.workload, step.task_index))
                 self._patch(pod, patches.notice(pod, step, landing, plan.now))
@@ -243,13 +264,19 @@ class Actor:
     ) -> None:
         if not steps:
             return
-        entries = [self._entry(step, plan, observed, workloads) for step in steps]
-        self.logbook.add(entries, plan.now, observed)
+        entries: dict[str, eviction_log.EvictionEntry] = {}
+        for step in steps:
+            pod = observed.pod(step.workload, step.task_index)
+            entry = self._recorded(step, plan, observed, workloads, outcome)
+            if entry is not None:
+                entries[pod.uid] = entry
+        unwritten = self.logbook.add(list(entries.values()), plan.now, observed)
+        steps = self._on_record(steps, entries, unwritten, observed, outcome)
 
         def evict(step: PlanStep) -> None:
             pod = observed.pod(step.workload, step.task_index)
-            marked = self._patch(pod, patches.target(pod, step, plan.now))
-            self.client.create(patches.pod_path(pod, "eviction"), patches.eviction(pod, patches.version_of(marked)))
+            marked = self._mark(pod, step, plan.now)
+            self.client.create(patches.pod_path(pod, "eviction"), patches.eviction(pod, marked))
             self.informers.pods.assume(pod, pod_records.evicted(pod, plan.now))
             with suppress(ApiError):  # it goes, whether it still says why or not
                 self._patch(pod, patches.target_again(pod, step, plan.now))
@@ -259,9 +286,57 @@ class Actor:
         failed = outcome.failures[before:]
         known = {(f.workload, f.task) for f in failed if f.error.is_refusal}
         unknown = {(f.workload, f.task) for f in failed if not f.error.is_refusal}
-        self.logbook.doubt([e for e in entries if (e.workload, e.task) in unknown])
+        self.logbook.doubt([e for e in entries.values() if (e.workload, e.task) in unknown])
         if known:
-            self.logbook.remove([e for e in entries if (e.workload, e.task) in known])
+            self.logbook.remove([e for e in entries.values() if (e.workload, e.task) in known])
+
+    def _recorded(
+        self, step: PlanStep, plan: Plan, observed: Observed, workloads: dict[str, Workload], outcome: Outcome
+    ) -> eviction_log.EvictionEntry | None:
+        """Give the record of an eviction; one of which none can be made is not carried out."""
+        try:
+            return self._entry(step, plan, observed, workloads)
+        except Exception as error:  # noqa: BLE001  one pod that cannot be written down costs no other eviction
+            outcome.failures.append(Failure(step.action, step.workload, step.task, _broken(error)))
+            return None
+
+    def _on_record(
+        self,
+        steps: list[PlanStep],
+        entries: dict[str, eviction_log.EvictionEntry],
+        unwritten: dict[str, ApiError],
+        observed: Observed,
+        outcome: Outcome,
+    ) -> list[PlanStep]:
+        """Leave out evictions that are not on record, and with each the others of its set."""
+        broken = set()
+        for step in steps:
+            uid = observed.pod(step.workload, step.task_index).uid
+            if uid in unwritten:
+                outcome.failures.append(Failure(step.action, step.workload, step.task, unwritten[uid]))
+            if uid in unwritten or uid not in entries:
+                broken.add(_set_of(step))
+        if not broken:
+            return steps
+        left = [s for s in steps if _set_of(s) in broken]
+        outcome.skipped += left
+        uids = {observed.pod(s.workload, s.task_index).uid for s in left} - set(unwritten)
+        written = [entries[uid] for uid in sorted(uids & set(entries))]
+        if written:
+            self.logbook.remove(written)
+        return [s for s in steps if _set_of(s) not in broken]
+
+    def _mark(self, pod: PodRecord, step: PlanStep, now: int) -> str:
+        """Write on a pod why it goes, and give the version that it has then.
+
+        Its owner may have filled its annotations so that nothing can be added: then its condition alone says it.
+        """
+        try:
+            return patches.version_of(self._patch(pod, patches.target(pod, step, now)))
+        except ApiError as error:
+            if error.status not in _TOO_MUCH:
+                raise
+        return patches.version_of(self._patch(pod, patches.target(pod, step, now, plainly=True)))
 
     def _entry(
         self, step: PlanStep, plan: Plan, observed: Observed, workloads: dict[str, Workload]
@@ -269,7 +344,8 @@ class Actor:
         pod = observed.pod(step.workload, step.task_index)
         not_before = plan.requeue.not_before.get(step.workload)
         uid = "" if pod.kept == pod_records.BARE else observed.uids[step.workload]
-        return eviction_log.entry_of(logged(step, workloads, plan.now), pod.uid, uid, not_before)
+        asked = {key for rule in observed.cluster.settings.disruption.budgets for key in _keys_of(rule.selector)}
+        return eviction_log.entry_of(logged(step, workloads, plan.now), pod.uid, uid, not_before, asked)
 
     # -- all of them ------------------------------------------------------------------------------------------------
 
@@ -287,6 +363,10 @@ class Actor:
                 write(step)
             except ApiError as error:
                 return error
+            except NotLeaderError:
+                raise
+            except Exception as error:  # noqa: BLE001  one step that cannot be written takes no other with it
+                return _broken(error)
             return None
 
         for step, error in zip(steps, self._in_parallel(attempt, steps), strict=True):
@@ -297,6 +377,26 @@ class Actor:
 
     def _in_parallel(self, write: Callable[[PlanStep], T], steps: Sequence[PlanStep]) -> Iterable[T]:
         return map(write, steps) if len(steps) == 1 else self._pool.map(write, steps)
+
+
+def sealed_at_bind(pod: PodRecord, workload: Workload, devices: tuple[int, ...], start: int | None) -> Seal:
+    """Give what is sealed of a pod that is being bound."""
+    kept = pod.kept if pod.kept in (pod_records.BARE, pod_records.DAEMON) else ""
+    started = "" if start is None else format_time(start)
+    return Seal(
+        queue=workload.queue, started=started, devices=tuple(devices), fixed=not workload.is_preemptible, kept=kept
+    )
+
+
+def _broken(error: Exception) -> ApiError:
+    """Give an error of this process as one of a write."""
+    return ApiError(0, BROKEN, brief(error))
+
+
+def _keys_of(selector: LabelSelector | None) -> Iterator[str]:
+    if selector is not None:
+        yield from (key for key, _ in selector.match_labels)
+        yield from (requirement.key for requirement in selector.match_expressions)
 
 
 class _Due(NamedTuple):

@@ -21,7 +21,7 @@ MOST = 25
 
 
 class Conditions:
-    """Writes the condition where it is not what it should be; each state of an object is looked at once."""
+    """The writer of the condition ``Accepted``; each state of an object is looked at once."""
 
     def __init__(self, client: Client, informers: InformerCache) -> None:
         self.client = client

@@ -22,7 +22,7 @@ MOST_NOTE = 1000
 
 
 class Subject(NamedTuple):
-    """What an event is about."""
+    """The subject of an event."""
 
     api_version: str
     kind: str
@@ -32,7 +32,7 @@ class Subject(NamedTuple):
 
 
 class Events:
-    """Writes events in a thread of its own, so that nothing waits for them."""
+    """The writer of events, in a thread of its own, so that nothing waits for it."""
 
     def __init__(
         self, client: Client, instance: str, *, wall: Callable[[], int] = lambda: time.time_ns() // 1000

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
 
 import msgspec
 
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.informers import InformerCache
-from tenure.clusters.kubernetes.client.requests import Client
+from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.read.observe import Observed, alive_pods
 from tenure.model.cluster import Cluster
@@ -30,45 +31,67 @@ class EvictionLogWriter:
         self.allowed = allowed
         self._unsure: dict[str, float] = {}
 
-    def add(self, entries: Sequence[eviction_log.EvictionEntry], now: int, observed: Observed) -> None:
+    def add(self, entries: Sequence[eviction_log.EvictionEntry], now: int, observed: Observed) -> dict[str, ApiError]:
         """Write entries before their evictions are asked for; what is too old to matter is dropped on the way.
 
-        Raises
-        ------
-        ApiError
-            They are not written; nothing of them may be carried out.
+        They are divided over as many ConfigMaps as it takes. Gives, by uid of the pod, the entries that could not be
+        written, and why: nothing of those may be carried out.
         """
         since = now - horizon(observed.cluster)
-        page = self._newest()
-        if page is None:
-            self._create(0, entries)
-            return
-        number, item, known = page
-        kept = [e for e in self._done(known) if _matters(e, since, now)]
-        text = eviction_log.write([*kept, *entries])
-        if len(text) > eviction_log.MOST_BYTES and kept:
-            self._create(number + 1, entries)
+        try:
+            listed = self._pages()
+        except ApiError as error:
+            return {entry.uid: error for entry in entries}
+        failed: dict[str, ApiError] = {}
+        current = max(listed, key=_last, default=None)
+        kept = [] if current is None else [e for e in self._done(_entries(current)) if _matters(e, since, now)]
+        held = eviction_log.write(kept)
+        parts = eviction_log.pages(
+            entries, max(1, eviction_log.MOST_BYTES - len(held.encode())) if kept else eviction_log.MOST_BYTES
+        )
+        if current is not None:
+            first, text = next(parts)
+            if first:
+                self._attempt(first, failed, lambda: self._replace(current, held + text))
+        free = [n for n in range(eviction_log.PAGES) if n not in {_number(page) for page in listed}]
+        rest = [(part, text) for part, text in parts if part]
+        for part, text in rest:
+            number = free.pop(0) if free else -1
+            self._attempt(part, failed, lambda: self._create(number, text))  # noqa: B023
+        if rest:
             self._drop_old(since, now)
-        else:
-            self._replace(item, text)
+        return failed
+
+    def _attempt(
+        self, part: Sequence[eviction_log.EvictionEntry], failed: dict[str, ApiError], write: Callable[[], None]
+    ) -> None:
+        """Write one page; where that fails, its entries are the only ones that are not written."""
+        try:
+            write()
+        except ApiError as error:
+            failed.update((entry.uid, error) for entry in part)
 
     def remove(self, entries: Sequence[eviction_log.EvictionEntry]) -> None:
         """Take back entries of evictions that were refused."""
         gone = {(e.uid, e.at) for e in entries}
-        page = self._newest()
-        if page is not None:
-            _, item, known = page
-            self._replace(item, eviction_log.write(e for e in known if (e.uid, e.at) not in gone))
+        self._keep(lambda e: (e.uid, e.at) not in gone)
 
     def forget(self, tasks: Container[tuple[str, str]]) -> None:
         """Take out what was announced of these tasks (by workload and name) and is withdrawn."""
-        page = self._newest()
-        if page is not None:
-            _, item, known = page
-            alive = alive_pods(self.informers)
-            kept = [e for e in known if e.uid not in alive or (e.workload, e.task) not in tasks]
+        alive = alive_pods(self.informers)
+        self._keep(lambda e: e.uid not in alive or (e.workload, e.task) not in tasks)
+
+    def _keep(self, wanted: Callable[[eviction_log.EvictionEntry], bool]) -> None:
+        """Leave out of each page what is not wanted there; a page that cannot be written stays as it is.
+
+        An entry that stays although nothing came of it counts for nothing: its pod is still there.
+        """
+        for page in self._pages():
+            known = _entries(page)
+            kept = [e for e in known if wanted(e)]
             if len(kept) < len(known):
-                self._replace(item, eviction_log.write(kept))
+                with suppress(ApiError):
+                    self._replace(page, eviction_log.write(kept))
 
     def doubt(self, entries: Sequence[eviction_log.EvictionEntry]) -> None:
         """Keep in mind evictions of which nobody knows what came: their entries stay until their pods tell."""
@@ -89,24 +112,23 @@ class EvictionLogWriter:
         pages = msgspec.json.decode(answer, type=_List).items
         return sorted((p for p in pages if _number(p) >= 0), key=_number)
 
-    def _newest(self) -> tuple[int, api.ApiObject, list[eviction_log.EvictionEntry]] | None:
-        pages = self._pages()
-        return (_number(pages[-1]), pages[-1], _entries(pages[-1])) if pages else None
-
     def _drop_old(self, since: int, now: int) -> None:
-        for item in self._pages()[:-1]:
+        for item in self._pages():
             if not any(_matters(e, since, now) for e in _entries(item)):
                 self.allowed()
-                self.client.delete(f"{_path(item.metadata.namespace)}/{item.metadata.name}")
+                with suppress(ApiError):  # it has another chance when the next page is begun
+                    self.client.delete(f"{_path(item.metadata.namespace)}/{item.metadata.name}")
 
-    def _create(self, number: int, entries: Sequence[eviction_log.EvictionEntry]) -> None:
+    def _create(self, number: int, text: str) -> None:
+        if number < 0:
+            raise ApiError(0, "LogFull", f"the log of evictions has {eviction_log.PAGES} pages of what still matters")
         namespace, pool = self.informers.options.namespace, self.informers.options.pool
         self.allowed()
         body = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": f"tenure-evictions-{pool}-{number}", "labels": {eviction_log.LABEL: pool}},
-            "data": {eviction_log.DATA: eviction_log.write(entries)},
+            "metadata": {"name": eviction_log.page_name(pool, number), "labels": {eviction_log.LABEL: pool}},
+            "data": {eviction_log.DATA: text},
         }
         self.client.create(_path(namespace), body)
 
@@ -136,6 +158,11 @@ def _matters(entry: eviction_log.EvictionEntry, since: int, now: int) -> bool:
 def _entries(item: api.ApiObject) -> list[eviction_log.EvictionEntry]:
     data = item.data if isinstance(item.data, dict) else {}
     return eviction_log.parse(str(data.get(eviction_log.DATA, "")))[0]
+
+
+def _last(item: api.ApiObject) -> tuple[str, int]:
+    """Give a sort key by which the page that was written to last comes last."""
+    return max((e.at for e in _entries(item)), default=""), _number(item)
 
 
 def _number(item: api.ApiObject) -> int:

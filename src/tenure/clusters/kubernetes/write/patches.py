@@ -9,6 +9,7 @@ import msgspec
 
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
+from tenure.clusters.kubernetes.seals import NO_SEAL, NominationNote, NoticeNote, Seal, condition_of
 from tenure.engine.plan import PlanStep
 from tenure.model.duration import format_time
 from tenure.model.workload import Nomination
@@ -39,35 +40,45 @@ def binding(pod: PodRecord, step: PlanStep, started: int | None) -> dict[str, An
 
 
 def nomination(
-    pod: PodRecord, nominated_tasks: Nomination, *, replaces: str = "", needs: Sequence[str] = ()
+    pod: PodRecord, nominated_tasks: Nomination, now: int, *, replaces: str = "", needs: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Give the change by which a pod is promised a place.
 
     ``replaces`` is the uid of the pod that it stands in for, ``needs`` are those of the pods that go for it.
     """
-    node, devices, at = nominated_tasks.node, nominated_tasks.devices, nominated_tasks.at
-    note: dict[str, Any] = {"node": node, "at": format_time(at)}
-    if devices:
-        note["devices"] = list(devices)
-    if replaces:
-        note["replaces"] = replaces
-    if needs:
-        note["needs"] = list(needs)
-    return _status(pod, {keys.NOMINATION: _text(note)}, {"nominatedNodeName": node})
+    node, devices, at = nominated_tasks.node, nominated_tasks.devices, format_time(nominated_tasks.at)
+    note = NominationNote(node, at, tuple(devices), replaces, tuple(needs))
+    seal = msgspec.structs.replace(pod.sealed or NO_SEAL, nomination=note)
+    return _status(
+        pod, {keys.NOMINATION: _text(note)}, {"nominatedNodeName": node, "conditions": [condition_of(seal, now)]}
+    )
 
 
-def no_nomination(pod: PodRecord) -> dict[str, Any]:
+def no_nomination(pod: PodRecord, now: int) -> dict[str, Any]:
     """Give the change by which a promise is given up."""
-    return _status(pod, {keys.NOMINATION: None}, {"nominatedNodeName": None})
+    seal = msgspec.structs.replace(pod.sealed or NO_SEAL, nomination=None)
+    return _status(pod, {keys.NOMINATION: None}, {"nominatedNodeName": None, "conditions": [condition_of(seal, now)]})
 
 
-def target(pod: PodRecord, step: PlanStep, now: int) -> dict[str, Any]:
-    """Give the change that marks a pod before its eviction: why, for whom, and where it lands."""
+def sealing(pod: PodRecord, seal: Seal, now: int) -> dict[str, Any]:
+    """Give the change by which a pod says where it is charged; it counts for this very pod, as it was seen."""
+    return _status(pod, {}, {"conditions": [condition_of(seal, now)]})
+
+
+def target(pod: PodRecord, step: PlanStep, now: int, *, plainly: bool = False) -> dict[str, Any]:
+    """Give the change that marks a pod before its eviction: why, for whom, and where it lands.
+
+    ``plainly``: by its condition alone, where its owner has left no room for an annotation.
+    """
     note = {
         "cause": step.cause, "for": step.beneficiary, "at": format_time(now), "to": step.to, "reason": step.reason,
     }  # fmt: skip
     said = {key: value for key, value in note.items() if value is not None}
-    return _status(pod, {keys.EVICTION: _text(said), keys.NOTICE: None}, {"conditions": [_disrupted(step, now)]})
+    conditions = [_disrupted(step, now)]
+    if pod.sealed is not None and pod.sealed.notice is not None:
+        conditions.append(condition_of(msgspec.structs.replace(pod.sealed, notice=None), now))
+    annotations = {} if plainly else {keys.EVICTION: _text(said), keys.NOTICE: None}
+    return _status(pod, annotations, {"conditions": conditions})
 
 
 def target_again(pod: PodRecord, step: PlanStep, now: int) -> dict[str, Any]:
@@ -102,26 +113,29 @@ def eviction(pod: PodRecord, version: str, *, dry: bool = False) -> dict[str, An
 
 def notice(pod: PodRecord, step: PlanStep, landing: PlanStep | None, now: int) -> dict[str, Any]:
     """Give the change by which an eviction is announced; ``landing`` says where the pod is to go."""
-    note: dict[str, Any] = {
-        "deadline": format_time(step.deadline),
-        "cause": step.cause,
-        "at": format_time(step.notice_at if step.notice_at >= 0 else now),
-    }
-    if step.beneficiary is not None:
-        note["for"] = step.beneficiary
-    if landing is not None:
-        note |= {"to": landing.node, "devices": list(landing.devices)}
-    return _status(pod, {keys.NOTICE: _text(note)}, {})
+    note = NoticeNote(
+        deadline=format_time(step.deadline),
+        cause=step.cause or "",
+        beneficiary=step.beneficiary,
+        at=format_time(step.notice_at if step.notice_at >= 0 else now),
+        to=None if landing is None else landing.node,
+        devices=() if landing is None else tuple(landing.devices),
+    )
+    seal = msgspec.structs.replace(pod.sealed or NO_SEAL, notice=note)
+    return _status(pod, {keys.NOTICE: _text(note)}, {"conditions": [condition_of(seal, now)]})
 
 
-def no_notice(pod: PodRecord) -> dict[str, Any]:
+def no_notice(pod: PodRecord, now: int) -> dict[str, Any]:
     """Give the change by which a notice is withdrawn."""
-    return _status(pod, {keys.NOTICE: None}, {})
+    seal = msgspec.structs.replace(pod.sealed or NO_SEAL, notice=None)
+    return _status(pod, {keys.NOTICE: None}, {"conditions": [condition_of(seal, now)]})
 
 
-def annotation(pod: PodRecord, key: str, value: str | None) -> dict[str, Any]:
-    """Give the change of one annotation of a pod."""
-    return {"metadata": {"uid": pod.uid, "annotations": {key: value}}}
+def stale(pod: PodRecord, since: int | None, now: int) -> dict[str, Any]:
+    """Give the change that says since when a pod's gang has too few tasks, or that it has enough again."""
+    text = None if since is None else format_time(since)
+    seal = msgspec.structs.replace(pod.sealed or NO_SEAL, stale=text or "")
+    return _status(pod, {keys.STALE_SINCE: text}, {"conditions": [condition_of(seal, now)]})
 
 
 def waiting(pod: PodRecord, reason: str, message: str, now: int) -> dict[str, Any]:
@@ -152,5 +166,5 @@ def _status(pod: PodRecord, annotations: dict[str, str | None], status: dict[str
     return {"metadata": metadata, "status": status}
 
 
-def _text(note: dict[str, Any]) -> str:
+def _text(note: object) -> str:
     return msgspec.json.encode(note).decode()

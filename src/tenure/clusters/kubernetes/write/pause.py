@@ -16,7 +16,7 @@ _GONE = 404
 
 
 class Pause(NamedTuple):
-    """Until when no evictions are made (µs since the epoch), and why."""
+    """A pause of evictions: until when (µs since the epoch), and why."""
 
     until: int
     reason: str = ""

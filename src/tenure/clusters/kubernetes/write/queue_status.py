@@ -24,7 +24,7 @@ _CONFLICT, _GONE = 409, 404
 
 
 class QueueStatuses:
-    """Writes the status of queues where it changed."""
+    """The writer of queues' status, where it changed."""
 
     def __init__(self, client: Client, informers: InformerCache) -> None:
         self.client = client

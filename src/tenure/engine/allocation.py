@@ -1,4 +1,4 @@
-"""The ordinary allocate order, played through on a session inside a transaction (spec: the transaction)."""
+"""The pass of allocation over all that wait, in order: in a scenario up to a contender, or to its end (spec: order)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import NamedTuple
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.order import Keys, QueueOrder, QueueShares, Skip
 from tenure.engine.placement import Placer, has_choice
+from tenure.engine.scenario_backfill import ScenarioBackfill
 from tenure.engine.session import Session
 from tenure.engine.workloads import Demand, TaskState, WorkloadState
-from tenure.victims.backfill_reservation import ScenarioBackfill
 
 
 class AllocationOutcome(NamedTuple):
@@ -32,8 +32,8 @@ def serve(
     session: Session,
     placer: Placer,
     shares: QueueShares,
-    contender: WorkloadState,
-    victims: Sequence[WorkloadState],
+    contender: WorkloadState | None = None,
+    victims: Sequence[WorkloadState] = (),
     *,
     keys: Keys | None = None,
     endings: ExpectedReleases | None = None,
@@ -41,14 +41,14 @@ def serve(
 ) -> AllocationOutcome:
     """Serve all that wait, victims included, in order, until the contender's next step has found its place or lost it.
 
-    Once the contender is served, the others are gone on with only where a victim
-    might find a place: what is left over for anybody else is the next cycle's. ``keys``: see `QueueOrder`. With
-    backfill ``easy`` nobody delays the first that does not fit; ``endings`` are as before the victims went, and so is
-    ``before``, the order at its beginning.
+    Without a contender everybody is served, and backfilling keeps no reservation. With one: once the contender is
+    served, the others are gone on with only where a victim might find a place: what is left over for anybody else is
+    the next cycle's. ``keys``: see `QueueOrder`. With backfill ``easy`` nobody delays the first that does not fit;
+    ``endings`` are as before the victims went, and so is ``before``, the order at its beginning.
     """
     most = session.most_room()
-    easy = session.settings.backfill == "easy"
-    remaining = ScenarioBackfill(session, placer, contender, victims, endings) if easy else None
+    easy = contender is not None and session.settings.backfill == "easy"
+    remaining = ScenarioBackfill(session, placer, contender, victims, endings) if easy and contender else None
     place = placer.place if remaining is None else remaining.try_place
 
     def without_effect(who: WorkloadState, step: Demand) -> bool:
@@ -73,6 +73,8 @@ def serve(
             session.refresh(workload)
             order.served(workload)
             served = served or workload is contender
+            if contender is None:
+                continue
             if _any_fits(session, placer, victims) if served else not _lost(placer, contender):
                 continue
             break
@@ -87,13 +89,14 @@ def _order(
     session: Session,
     shares: QueueShares,
     skip: Skip,
-    contender: WorkloadState,
+    contender: WorkloadState | None,
     victims: Sequence[WorkloadState],
     keys: Keys | None,
     before: QueueOrder | None,
 ) -> QueueOrder:
     """Give the order from its beginning: taken up again, where it is known how it was before the victims went."""
-    again = None if before is None else before.again(skip, {contender.leaf, *(v.leaf for v in victims)})
+    changed = {w.leaf for w in (contender, *victims) if w is not None}
+    again = None if before is None else before.again(skip, changed)
     return again if again is not None else QueueOrder(session, shares, skip, keys=keys)
 
 

@@ -1,23 +1,28 @@
-"""The best set, proved by branch and bound, where it can be done within a bounded number of steps.
+"""The best set of few takes, proved by branch and bound: quicker than to start a solver for it.
 
 Takes of one leaf that are alike are one item: the best of them go first, and only their number is to be decided.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, product
 
 from tenure.engine.queues import Amount
-from tenure.quota.problem import NOBODY, Binding, Key, QuotaProblem
+from tenure.quota.follow_up_cuts import FollowUpCut, respects
+from tenure.quota.problem import NOBODY, Binding, Key, Levels, QuotaProblem, add_levels, ordered
 from tenure.quota.units import EvictionUnit
 
-MOST_ITEMS = 200
+MOST_ITEMS = 60
 """Items beyond which it is not tried."""
 
-MOST_TAKES = 400
+MOST_TAKES = 120
 """Takes beyond which it is not tried."""
+
+MOST_STEPS = 4000
+"""Steps after which it is given up."""
 
 _MOST_COMBINATIONS = 64
 
@@ -30,8 +35,7 @@ class _Option:
     amount: Amount
     binding: Binding
     last: int
-    highest: int
-    priorities: tuple[int, ...]
+    levels: Levels
     cost: int
 
 
@@ -50,26 +54,34 @@ class _State:
     """What has been decided so far."""
 
     freed: dict[int, int]
+    levels: Levels
     last: int = 0
-    highest: int = NOBODY
     leaf_priority: int = NOBODY
-    priorities: tuple[int, ...] = ()
     cost: int = 0
 
 
-class QuotaSearch:
-    """A search that starts from a set which is known, and gives the best that it has found."""
+class BranchAndBound:
+    """A search that starts from a set which is known, and gives the best that it has found.
+
+    ``cuts`` say which sets do not count. What it ``finished`` is proved to be the best.
+    """
 
     def __init__(
-        self, problem: QuotaProblem, takes: Sequence[EvictionUnit], known: Sequence[EvictionUnit], limit: int
+        self,
+        problem: QuotaProblem,
+        takes: Sequence[EvictionUnit],
+        known: Sequence[EvictionUnit],
+        limit: int,
+        cuts: Sequence[FollowUpCut] = (),
     ) -> None:
         self.problem = problem
         self.best = list(known)
-        self.tried = len(takes) <= MOST_TAKES
-        found = _items(problem, sorted(takes, key=problem.candidates.rank)) if self.tried else iter(())
+        self.cuts = cuts
+        self.tried = len(takes) <= MOST_TAKES and not _has_several_groups(takes)
+        found = _items(problem, sorted(takes, key=problem.candidates.rank), cuts) if self.tried else iter(())
         self.items = sorted(found, key=lambda i: i.tier, reverse=True)
         self.value = problem.key(known) if self.tried else ()
-        self.limit = limit
+        self.limit = min(limit, MOST_STEPS)
         self.steps = 0
         self.by_cost = problem.candidates.session.settings.victims == "cost"
         self._chosen: list[_Option] = []
@@ -79,20 +91,20 @@ class QuotaSearch:
         self._rest = list(accumulate(reversed(most), _sum, initial=dict.fromkeys(problem.rows, 0)))[::-1]
 
     @property
-    def exhausted(self) -> bool:
-        """Whether the bound was hit, so that a better set may exist."""
-        return self.steps >= self.limit
+    def finished(self) -> bool:
+        """Whether nothing better exists."""
+        return self.steps < self.limit
 
     def run(self) -> list[EvictionUnit]:
-        """Search, and give the best set."""
+        """BranchAndBound, and give the best set."""
         if not self.tried or len(self.items) > MOST_ITEMS:
             self.steps = self.limit
         else:
-            self._decide(0, _State(dict.fromkeys(self.problem.rows, 0)))
+            self._decide(0, _State(dict.fromkeys(self.problem.rows, 0), {}))
         return self.best
 
     def _decide(self, number: int, state: _State) -> None:
-        if self.exhausted:
+        if not self.finished:
             return
         self.steps += 1
         bound = self._bound(number, state)
@@ -123,10 +135,9 @@ class QuotaSearch:
             number + 1,
             _State(
                 freed,
+                add_levels(state.levels, option.levels),
                 state.last + option.last,
-                max(state.highest, option.highest),
                 max(state.leaf_priority, item.leaf_priority),
-                tuple(sorted((*state.priorities, *option.priorities), reverse=True)),
                 state.cost + option.cost,
             ),
         )
@@ -160,18 +171,17 @@ class QuotaSearch:
         bound: Key = (
             sum(problem.weight[row] * amount for row, amount in left.items()),
             state.last,
-            state.highest,
+            ordered(state.levels),
             problem.weighed(freed),
             beyond,
             state.leaf_priority,
-            state.priorities,
         )
         return (*bound, state.cost) if self.by_cost else bound
 
     def _judge(self) -> None:
         takes = [take for option in self._chosen for take in option.takes]
         value = self.problem.key(takes)
-        if value < self.value:
+        if value < self.value and respects(takes, self.cuts):
             self.best, self.value = takes, value
 
 
@@ -179,31 +189,35 @@ def _sum(first: dict[int, int], second: dict[int, int]) -> dict[int, int]:
     return {row: amount + second[row] for row, amount in first.items()}
 
 
-def _items(problem: QuotaProblem, takes: Sequence[EvictionUnit]) -> Iterator[_Item]:
+def _items(problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]) -> Iterator[_Item]:
     by_workload: dict[str, list[EvictionUnit]] = {}
     for take in takes:
         by_workload.setdefault(take.workload.key, []).append(take)
     bundles: dict[object, list[EvictionUnit]] = {}
     for own in by_workload.values():
         if len(own) == 1:
-            bundles.setdefault(_alike(problem, own[0]), []).append(own[0])
+            bundles.setdefault(alike(problem, own[0], cuts), []).append(own[0])
         else:
-            yield _item(problem, own, _combinations(problem, own))
+            yield _item(problem, own, _combinations(problem, own, cuts))
     for bundle in bundles.values():
         yield _item(problem, bundle, [tuple(bundle[:count]) for count in range(len(bundle) + 1)])
 
 
-def _alike(problem: QuotaProblem, take: EvictionUnit) -> object:
+def alike(problem: QuotaProblem, take: EvictionUnit, cuts: Sequence[FollowUpCut]) -> object:
+    """Give what takes of one leaf have in common that are decided about together: only their number matters."""
     charges = problem.charges(take.tasks)
-    return take.workload.leaf, take.amount, take.tier, take.last, len(take.tasks), take.whole, charges
+    alone = take if any(cut.concerns(take) or cut.prevented_by(take) for cut in cuts) else None
+    return take.workload.leaf, take.amount, take.tier, take.last, len(take.tasks), take.whole, charges, alone
 
 
-def _combinations(problem: QuotaProblem, takes: Sequence[EvictionUnit]) -> list[tuple[EvictionUnit, ...]]:
+def _combinations(
+    problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]
+) -> list[tuple[EvictionUnit, ...]]:
     """Give what may be taken of an elastic workload: numbers of equal surplus tasks, or compound takes."""
     groups: dict[object, list[EvictionUnit]] = {}
     for take in takes:
         if not take.compound:
-            groups.setdefault(_alike(problem, take), []).append(take)
+            groups.setdefault(alike(problem, take, cuts), []).append(take)
     choices = [[tuple(group[:count]) for count in range(len(group) + 1)] for group in groups.values()]
     found: list[tuple[EvictionUnit, ...]] = []
     for parts in product(*choices):
@@ -226,10 +240,14 @@ def _item(problem: QuotaProblem, takes: Sequence[EvictionUnit], choices: Sequenc
 def _option(problem: QuotaProblem, takes: tuple[EvictionUnit, ...]) -> _Option:
     zero = (0,) * len(problem.queues.resources)
     amount = tuple(map(sum, zip(zero, *(t.amount for t in takes), strict=True)))
-    priorities = tuple(sorted((t.workload.priority for t in takes), reverse=True))
     cost = sum(map(problem.candidates.price, takes))
     charges = problem.charges(task for take in takes for task in take.tasks)
     binding = (*problem.binding(takes[0].workload.leaf, amount), *charges) if takes else ()
-    return _Option(
-        takes, amount, binding, sum(t.last for t in takes), max(priorities, default=NOBODY), priorities, cost
-    )
+    return _Option(takes, amount, binding, sum(t.last for t in takes), problem.levels(takes), cost)
+
+
+def _has_several_groups(takes: Sequence[EvictionUnit]) -> bool:
+    """Whether parts of one workload that hold others could be combined in more ways than are looked at here."""
+    groups = Counter(t.workload.key for t in takes if t.compound and not t.whole)
+    surplus = Counter(t.workload.key for t in takes if not t.compound)
+    return any(count > 1 for count in groups.values()) or any(2**n > _MOST_COMBINATIONS for n in surplus.values())

@@ -1,0 +1,117 @@
+"""``tenure history``: export, import, prune and forget."""
+
+from __future__ import annotations
+
+import click
+
+from tenure.cli.errors import DONE
+from tenure.cli.history_option import given, opened, reads_history
+
+
+@click.group()
+def history() -> None:
+    """Look after a history: take it elsewhere, bring it back, take out what is old or personal."""
+
+
+@history.command("export")
+@click.argument("target", metavar="FILE", type=click.Path(dir_okay=False))
+@click.option("--format", "form", type=click.Choice(["parquet", "jsonl", "otlp"]),
+              help="Default: by the name: .parquet, .jsonl or .otlp.json; with .gz they are packed.")  # fmt: skip
+@click.option("--since", metavar="D|TIME", help="Only from then on.")
+@click.option("--until", metavar="D|TIME", help="Only until then.")
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only records of this kind; any number of times.")
+@reads_history
+def export(
+    target: str, form: str | None, since: str | None, until: str | None, kinds: tuple[str, ...], history: str | None
+) -> int:
+    """Write records into FILE, for DuckDB, pandas, or a collector of OpenTelemetry."""
+    from tenure.cli.report import window  # noqa: PLC0415  loaded when it runs
+    from tenure.history import exchange  # noqa: PLC0415
+    from tenure.history.query import Query  # noqa: PLC0415
+    from tenure.history.record import KINDS  # noqa: PLC0415
+    from tenure.model.problems import nearest  # noqa: PLC0415
+
+    for kind in kinds:
+        if kind not in KINDS:
+            raise click.UsageError(
+                f"--kind: there is no kind {kind!r}{nearest(kind, KINDS)}; there are {', '.join(KINDS)}"
+            )
+    with opened(history) as store:
+        begin, end = window(store, since, until)
+        count = exchange.export(
+            store, target, form or exchange.format_of(target), Query(kinds=kinds, since=begin, until=end)
+        )
+    click.echo(f"{count:,} records written to {target}")
+    return DONE
+
+
+@history.command("import")
+@click.argument("source", metavar="FILE", type=click.Path())
+@reads_history
+def bring(source: str, history: str | None) -> int:
+    """Read an export (Parquet or lines of JSON) into the history; what is there already is not there twice."""
+    from tenure.history import open_history  # noqa: PLC0415  loaded when it runs
+    from tenure.history.exchange import import_file  # noqa: PLC0415
+
+    with open_history(given(history), write=True) as store:
+        found, new = import_file(store, source)
+    click.echo(f"{found:,} records read, {new:,} of them new")
+    return DONE
+
+
+@history.command()
+@click.option("--keep", default=None, metavar="D", help="Keep what is younger than this; default: 13 months.")
+@click.option("--keep-kind", "kinds", multiple=True, metavar="KIND=D",
+              help="Keep records of one kind for another time, e.g. usage=90d; any number of times.")  # fmt: skip
+@click.option("--now", metavar="TIME", help="Count ages from then; default: the last record, at the latest now.")
+@reads_history
+def prune(keep: str | None, kinds: tuple[str, ...], now: str | None, history: str | None) -> int:
+    """Take out records that are older than they are to be kept."""
+    from tenure.cli.inputs import duration_of  # noqa: PLC0415  loaded when it runs
+    from tenure.history import open_history, retention  # noqa: PLC0415
+    from tenure.history.record import KINDS  # noqa: PLC0415
+    from tenure.history.window import instant  # noqa: PLC0415
+
+    default = retention.KEPT if keep is None else duration_of(keep, "--keep")
+    limits = {}
+    for text in kinds:
+        kind, sign, length = text.partition("=")
+        if kind not in KINDS or not sign:
+            raise click.UsageError(f"--keep-kind {text!r}: write KIND=D; kinds are {', '.join(KINDS)}")
+        limits[kind] = duration_of(length, "--keep-kind")
+    with open_history(given(history), write=True) as store:
+        span = store.span()
+        last = 0 if span is None else span[1]
+        try:
+            at = last if now is None else instant(now, last)
+        except ValueError as error:
+            raise click.UsageError(f"--now {error}") from None
+        count = retention.prune(store, at, limits, default=default)
+    click.echo(f"{count:,} records taken out")
+    return DONE
+
+
+@history.command()
+@click.option("--user", required=True, metavar="NAME", help="Whose name is taken out.")
+@reads_history
+def forget(user: str, history: str | None) -> int:
+    """Take a user's name out of all records. What happened stays, without the name."""
+    from tenure.history import open_history  # noqa: PLC0415  loaded when it runs
+    from tenure.history.retention import forget_user  # noqa: PLC0415
+
+    with open_history(given(history), write=True) as store:
+        count = forget_user(store, user)
+    click.echo(f"{count:,} records no longer name {user}")
+    return DONE
+
+
+@history.command()
+@reads_history
+def migrate(history: str | None) -> int:
+    """Bring a history that an earlier Tenure wrote to the present form."""
+    from tenure.history import open_history  # noqa: PLC0415  loaded when it runs
+
+    with open_history(given(history), write=True) as store:
+        found = store.info()
+    click.echo(f"{found.records:,} records, schema {found.schema}")
+    return DONE

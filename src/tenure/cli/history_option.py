@@ -1,0 +1,65 @@
+"""The option ``--history``, and what is written where it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from tenure.history.store import HistoryStore
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+VARIABLE: Final = "TENURE_HISTORY"
+"""The environment variable that stands for ``--history`` where that is not given."""
+
+
+def writes_history(command: F) -> F:
+    """Give a command the option to write what happened."""
+    option = click.option(
+        "--history", metavar="FILE|URL", envvar=VARIABLE,
+        help=f"Also write what happened and why: a file, or postgresql://…; default: ${VARIABLE}.",
+    )  # fmt: skip
+    return option(command)
+
+
+def reads_history(command: F) -> F:
+    """Give a command the option that says where its history is."""
+    option = click.option(
+        "--history", metavar="FILE|URL", envvar=VARIABLE,
+        help=f"The history: a file, an export of one, or postgresql://…; default: ${VARIABLE}.",
+    )  # fmt: skip
+    return option(command)
+
+
+def given(history: str | None) -> str:
+    """Give the address of the history that a command needs.
+
+    Raises
+    ------
+    click.UsageError
+        There is none.
+    """
+    if not history:
+        raise click.UsageError(f"which history? name it with --history FILE (or URL), or in {VARIABLE}")
+    return history
+
+
+@contextmanager
+def opened(history: str | None) -> Iterator[HistoryStore]:
+    """Open the history that a command reads: a store, or an export, which is read into a store of its own first."""
+    from tenure.history import open_history  # noqa: PLC0415  SQLAlchemy takes long to import
+    from tenure.history.exchange import import_file, is_export  # noqa: PLC0415
+
+    address = given(history)
+    if not is_export(address):
+        with open_history(address) as store:
+            yield store
+        return
+    with TemporaryDirectory(prefix="tenure-") as folder, open_history(f"{folder}/history.db", write=True) as store:
+        import_file(store, address)
+        yield store

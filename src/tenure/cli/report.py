@@ -1,0 +1,80 @@
+"""``tenure report``: what was used, lost, caused and gained, from a history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from tenure.cli.errors import DONE
+from tenure.cli.history_option import opened, reads_history
+
+if TYPE_CHECKING:
+    from tenure.history.store import HistoryStore
+
+
+@click.command()
+@click.option("--since", metavar="D|TIME", help="From when: such as 30d before the end, or a time; default: all.")
+@click.option("--until", metavar="D|TIME", help="Until when: a time, or so long before the last record.")
+@click.option("--by", type=click.Choice(["team", "queue", "cause", "beneficiary", "workload", "user"]),
+              default="cause", show_default=True, help="What a row is of.")  # fmt: skip
+@click.option("--prices", type=click.Path(), metavar="FILE",
+              help="Prices for a whole unit and hour, by resource, e.g. nvidia.com/gpu: 2.5.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["text", "json", "csv", "html"]), default="text",
+              show_default=True, help="Form of the output.")  # fmt: skip
+@reads_history
+def report(since: str | None, until: str | None, by: str, prices: str | None, form: str, history: str | None) -> int:
+    """Say what was used, what evictions cost and who caused it, what lay idle, and whether it paid.
+
+    The sums close: used + lost + idle is what there was, and what was lost is what was caused.
+    """
+    from tenure.history.statement import statement_of  # noqa: PLC0415  loaded when it runs
+    from tenure.report.statement_json import statement_csv, statement_text_json  # noqa: PLC0415
+
+    paid = None if prices is None else _prices(prices)
+    with opened(history) as store:
+        begin, end = window(store, since, until)
+        found = statement_of(store, begin, end, by)
+    if form == "json":
+        click.echo(statement_text_json(found, paid))
+    elif form == "csv":
+        click.echo(statement_csv(found, paid), nl=False)
+    else:
+        from tenure.report.statement_text import statement_page, statement_text  # noqa: PLC0415
+        from tenure.report.tables import terminal  # noqa: PLC0415
+
+        text = statement_page(found, paid) if form == "html" else statement_text(found, terminal(), paid)
+        click.echo(text, nl=False)
+    return DONE
+
+
+def window(store: HistoryStore, since: str | None, until: str | None) -> tuple[int | None, int | None]:
+    """Read the options that say from when until when; a duration counts back from the last record.
+
+    Raises
+    ------
+    click.UsageError
+        One is no time, or they are in the wrong order.
+    """
+    from tenure.history.window import instant  # noqa: PLC0415  loaded when it runs
+
+    span = store.span()
+    last = 0 if span is None else span[1]
+    try:
+        end = None if until is None else instant(until, last)
+    except ValueError as error:
+        raise click.UsageError(f"--until {error}") from None
+    try:
+        begin = None if since is None else instant(since, last if end is None else end)
+    except ValueError as error:
+        raise click.UsageError(f"--since {error}") from None
+    if begin is not None and end is not None and begin >= end:
+        raise click.UsageError(f"--since {since} is not before --until {until}")
+    return begin, end
+
+
+def _prices(path: str) -> dict[str, float]:
+    """Read a price list: resource and price a line, YAML or JSON."""
+    from tenure.history.prices import load_prices  # noqa: PLC0415  loaded when it runs
+
+    return load_prices(path)

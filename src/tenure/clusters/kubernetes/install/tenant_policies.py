@@ -1,0 +1,303 @@
+"""The ValidatingAdmissionPolicies that refuse at submission what the scheduler would not believe anyway.
+
+The API server evaluates them itself: no webhook can fail, and nothing of Tenure's is asked. Without them nothing is
+lost but the early answer (`docs/trust.md`). What they never restrict: administrators (``system:masters``), Kubernetes'
+own controllers, and Tenure's service account, which has policies of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tenure.clusters.kubernetes import keys
+from tenure.clusters.kubernetes.seals import SEAL
+
+GROUP: Final = "admissionregistration.k8s.io"
+TENANT_LABEL: Final = "tenure.dev/tenant"
+"""Label of namespaces in which a PodDisruptionBudget has to allow an eviction at some time: ``"true"``."""
+
+RESERVED: Final = (
+    keys.STARTED, keys.DEVICES, keys.NOMINATION, keys.STALE_SINCE, keys.EVICTION, keys.NOTICE, keys.NOT_BEFORE,
+)  # fmt: skip
+"""Annotations that only Tenure writes."""
+
+FIXED_LABELS: Final = (*keys.QUEUE_LABELS, keys.POD_GROUP, keys.SUB_GROUP, "tenure.dev/preemptible")
+FIXED_ANNOTATIONS: Final = (
+    "tenure.dev/preemptible", "kai.scheduler/preemptibility", keys.ROLE, keys.SUB_GROUP, "pod-group-name",
+    "tenure.dev/gpu-fraction", "tenure.dev/gpu-memory", "tenure.dev/gpu-devices",
+)  # fmt: skip
+"""What decides where a pod is charged, and what spares it: it stays as it was when the pod was bound."""
+
+_OWN_MAPS: Final = ("tenure-evictions-", "tenure-queues-", "tenure-moves-")
+_OWN_CONDITIONS: Final = ("PodScheduled", "DisruptionTarget", SEAL)
+
+Object = dict[str, Any]
+Named = Callable[[str], Object]
+"""Makes the metadata of an object from its name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantPolicy:
+    """One policy. ``holds`` has expressions, each with what is said where it does not hold.
+
+    ``params`` is the kind of the objects for each of which it is evaluated, ``bound`` where it holds.
+    """
+
+    name: str
+    rules: Sequence[Object]
+    conditions: Mapping[str, str]
+    holds: Mapping[str, str]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    params: Object | None = None
+    bound: Object | None = None
+
+    def objects(self, metadata: Named) -> Iterator[Object]:
+        """Give the policy, and what makes it hold."""
+        spec: Object = {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": list(self.rules)},
+            "matchConditions": [{"name": word, "expression": text} for word, text in self.conditions.items()],
+            "variables": [{"name": word, "expression": text} for word, text in self.variables.items()],
+            "validations": [{"expression": text, "message": message} for text, message in self.holds.items()],
+        }
+        binding: Object = {"policyName": self.name, "validationActions": ["Deny"]}
+        if self.params is not None:
+            spec["paramKind"] = self.params
+            binding["paramRef"] = {"selector": {}, "parameterNotFoundAction": "Allow"}
+        if self.bound is not None:
+            binding["matchResources"] = self.bound
+        for kind, body in (("", spec), ("Binding", binding)):
+            yield {
+                "apiVersion": f"{GROUP}/v1",
+                "kind": f"ValidatingAdmissionPolicy{kind}",
+                "metadata": metadata(self.name),
+                "spec": body,
+            }
+
+
+def policies(namespace: str, schedulers: Sequence[str]) -> tuple[TenantPolicy, ...]:
+    """Give the policies of an installation.
+
+    Parameters
+    ----------
+    namespace
+        The namespace of Tenure's service account.
+    schedulers
+        Names of schedulers whose pods are Tenure's.
+    """
+    account = f"system:serviceaccount:{namespace}:tenure"
+    tenants, ours = _tenants(account), f"object.spec.schedulerName in {_listed(schedulers)}"
+    return (
+        _reserved(tenants),
+        _placed(tenants, ours),
+        _unbound(tenants, ours),
+        _priorities(tenants),
+        _budgets(tenants),
+        _queues(tenants),
+        *_itself(namespace, account),
+    )
+
+
+def _reserved(tenants: str) -> TenantPolicy:
+    return TenantPolicy(
+        name="tenure-reserved",
+        rules=[_rule("", "pods", "CREATE", "UPDATE"), _rule("", "pods/status", "UPDATE")],
+        conditions={"tenants": tenants},
+        variables=_before_and_after("annotations"),
+        holds={
+            f"{_listed(RESERVED)}.all(k, {_SAME})": f"only Tenure writes the annotations {', '.join(RESERVED)}",
+            f"{_seal('object')} == {_seal('oldObject')}": f"only Tenure writes the condition {SEAL}",
+        },
+    )
+
+
+def _placed(tenants: str, ours: str) -> TenantPolicy:
+    labels = {f"{word}Labels": text for word, text in _before_and_after("labels").items()}
+    same_labels = _SAME.replace("variables.old", "variables.oldLabels").replace("variables.new", "variables.newLabels")
+    return TenantPolicy(
+        name="tenure-placed",
+        rules=[_rule("", "pods", "UPDATE")],
+        conditions={
+            "tenants": tenants,
+            "placed": f"{ours} && has(oldObject.spec.nodeName) && oldObject.spec.nodeName != ''",
+        },
+        variables={**_before_and_after("annotations"), **labels},
+        holds={
+            f"{_listed(FIXED_LABELS)}.all(k, {same_labels})": (
+                f"a pod that runs keeps its labels {', '.join(FIXED_LABELS)}"
+            ),
+            f"{_listed(FIXED_ANNOTATIONS)}.all(k, {_SAME})": (
+                f"a pod that runs keeps its annotations {', '.join(FIXED_ANNOTATIONS)}"
+            ),
+            f"({_owners('object')}) == ({_owners('oldObject')})": "a pod that runs keeps its controller",
+        },
+    )
+
+
+def _unbound(tenants: str, ours: str) -> TenantPolicy:
+    return TenantPolicy(
+        name="tenure-binding",
+        rules=[_rule("", "pods", "CREATE")],
+        conditions={"tenants": tenants, "ours": ours},
+        holds={
+            "!has(object.spec.nodeName) || object.spec.nodeName == ''": (
+                "Tenure places its pods itself: leave spec.nodeName out"
+            )
+        },
+    )
+
+
+def _priorities(tenants: str) -> TenantPolicy:
+    may = "authorizer.group('scheduling.k8s.io').resource('priorityclasses').name(variables.new).check('use').allowed()"
+    named = "{0} != null && has({0}.spec.priorityClassName) ? {0}.spec.priorityClassName : ''"
+    return TenantPolicy(
+        name="tenure-priorities",
+        rules=[_rule("tenure.dev", "podgroups", "CREATE", "UPDATE", version="v1alpha1")],
+        conditions={"tenants": tenants},
+        variables={"new": named.format("object"), "old": named.format("oldObject")},
+        holds={
+            f"variables.new == '' || variables.new == variables.old || {may}": (
+                "needs the right to use that PriorityClass; name it on the pods, where a ResourceQuota counts it"
+            )
+        },
+    )
+
+
+def _budgets(tenants: str) -> TenantPolicy:
+    never = (
+        "has(object.spec.maxUnavailable) && string(object.spec.maxUnavailable) in ['0', '0%']",
+        "has(object.spec.minAvailable) && string(object.spec.minAvailable) == '100%'",
+    )
+    return TenantPolicy(
+        name="tenure-budgets",
+        rules=[_rule("policy", "poddisruptionbudgets", "CREATE", "UPDATE")],
+        conditions={"tenants": tenants},
+        holds={
+            f"!({never[0]}) && !({never[1]})": (
+                "a budget has to allow an eviction at some time; raise maxUnavailable or lower minAvailable"
+            )
+        },
+        bound={"namespaceSelector": {"matchLabels": {TENANT_LABEL: "true"}}},
+    )
+
+
+def _queues(tenants: str) -> TenantPolicy:
+    """Refuse pods and groups for a queue whose `namespaceSelector` does not admit their namespace.
+
+    Each queue is a parameter, so it is evaluated once for each queue that there is.
+    """
+    labelled = " || ".join(
+        f"('{key}' in variables.labels && variables.labels['{key}'] == params.metadata.name)"
+        for key in keys.QUEUE_LABELS
+    )
+    grouped = "has(object.spec.queue) && object.spec.queue == params.metadata.name"
+    there = "(e.key in variables.has)"
+    listed = f"({there} && variables.has[e.key] in e.values)"
+    expression = (
+        f"e.operator == 'In' ? {listed} : e.operator == 'NotIn' ? !{listed}"
+        f" : e.operator == 'Exists' ? {there} : !{there}"
+    )
+    wanted = "params.spec.namespaceSelector"
+    equal = f"{wanted}.matchLabels.all(k, k in variables.has && variables.has[k] == {wanted}.matchLabels[k])"
+    admits = (
+        f"(!has({wanted}.matchLabels) || {equal})"
+        f" && (!has({wanted}.matchExpressions) || {wanted}.matchExpressions.all(e, {expression}))"
+    )
+    return TenantPolicy(
+        name="tenure-queues",
+        rules=[
+            _rule("", "pods", "CREATE", "UPDATE"),
+            _rule("tenure.dev", "podgroups", "CREATE", "UPDATE", version="v1alpha1"),
+        ],
+        conditions={"tenants": tenants, "lives": "!has(object.metadata.deletionTimestamp)"},
+        variables={
+            "labels": _labels("object"),
+            "has": "has(namespaceObject.metadata.labels) ? namespaceObject.metadata.labels : {}",
+            "names": f"request.resource.resource == 'podgroups' ? ({grouped}) : ({labelled})",
+        },
+        holds={
+            f"!variables.names || !has({wanted}) || ({admits})": (
+                "this namespace may not use that queue: the queue's namespaceSelector does not admit it"
+            )
+        },
+        params={"apiVersion": "tenure.dev/v1alpha1", "kind": "Queue"},
+    )
+
+
+def _itself(namespace: str, account: str) -> Iterator[TenantPolicy]:
+    """Hold Tenure's own account to what it is for, where rights alone cannot say it."""
+    own = {"tenure": f"request.userInfo.username == '{account}'"}
+    others = "{0}.status.conditions.filter(c, !(c.type in " + _listed(_OWN_CONDITIONS) + ")).map(c, c.type + c.status)"
+    conditions = " == ".join(f"(has({o}.status.conditions) ? {others.format(o)} : [])" for o in ("object", "oldObject"))
+    phases = " == ".join(f"(has({o}.status.phase) ? {o}.status.phase : '')" for o in ("object", "oldObject"))
+    yield TenantPolicy(
+        name="tenure-itself",
+        rules=[_rule("", "pods/status", "UPDATE")],
+        conditions=own,
+        variables=_before_and_after("annotations"),
+        holds={
+            f"variables.new.all(k, k.startsWith('{keys.PREFIX}') || (k in variables.old"
+            " && variables.old[k] == variables.new[k]))"
+            f" && variables.old.all(k, k.startsWith('{keys.PREFIX}') || k in variables.new)": (
+                "Tenure changes no annotation but its own"
+            ),
+            f"({_labels('object')}) == ({_labels('oldObject')})": "Tenure changes no label of a pod",
+            phases: "Tenure changes no phase of a pod",
+            conditions: f"Tenure changes no conditions but {', '.join(_OWN_CONDITIONS)}",
+        },
+    )
+    yield TenantPolicy(
+        name="tenure-maps",
+        rules=[_rule("", "configmaps", "CREATE")],
+        conditions=own,
+        holds={
+            f"request.namespace == '{namespace}'"
+            f" && {_listed(_OWN_MAPS)}.exists(p, object.metadata.name.startsWith(p))": (
+                "Tenure creates no ConfigMap but its own"
+            )
+        },
+    )
+
+
+def _tenants(account: str) -> str:
+    """Give the condition that whoever asks is neither Tenure, nor an administrator, nor a controller of Kubernetes'."""
+    return (
+        f"request.userInfo.username != '{account}'"
+        " && !request.userInfo.username.startsWith('system:serviceaccount:kube-system:')"
+        " && !(request.userInfo.username in ['system:kube-controller-manager', 'system:apiserver'])"
+        " && !request.userInfo.groups.exists(g, g == 'system:masters')"
+    )
+
+
+def _rule(group: str, resource: str, *operations: str, version: str = "v1") -> Object:
+    return {"apiGroups": [group], "apiVersions": [version], "operations": list(operations), "resources": [resource]}
+
+
+def _listed(words: Sequence[str]) -> str:
+    return "[" + ", ".join(f"'{word}'" for word in words) + "]"
+
+
+_SAME: Final = "(k in variables.new ? variables.new[k] : '') == (k in variables.old ? variables.old[k] : '')"
+
+
+def _before_and_after(what: str) -> dict[str, str]:
+    return {
+        word: f"{whose} != null && has({whose}.metadata.{what}) ? {whose}.metadata.{what} : {{}}"
+        for word, whose in (("new", "object"), ("old", "oldObject"))
+    }
+
+
+def _labels(whose: str) -> str:
+    return f"has({whose}.metadata.labels) ? {whose}.metadata.labels : {{}}"
+
+
+def _owners(whose: str) -> str:
+    found = f"{whose}.metadata.ownerReferences.filter(o, has(o.controller) && o.controller).map(o, o.kind + o.uid)"
+    return f"has({whose}.metadata.ownerReferences) ? {found} : []"
+
+
+def _seal(whose: str) -> str:
+    found = f"{whose}.status.conditions.filter(c, c.type == '{SEAL}').map(c, has(c.message) ? c.message : '')"
+    return f"({whose} != null && has({whose}.status) && has({whose}.status.conditions) ? {found} : [])"

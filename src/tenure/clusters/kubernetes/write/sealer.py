@@ -1,0 +1,108 @@
+"""Writing seals: what runs gets on record where it is charged, in a thread of its own.
+
+A pod is bound without waiting for that; until it shows, this process knows what it decided. A pod that was bound by
+somebody who ended before writing its seal, or before there were seals, is sealed as it is seen first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import msgspec
+
+from tenure.clusters.kubernetes.cache.informers import InformerCache
+from tenure.clusters.kubernetes.cache.pod_records import PodRecord
+from tenure.clusters.kubernetes.client.leader import NotLeaderError
+from tenure.clusters.kubernetes.client.requests import STRATEGIC, ApiError, Client
+from tenure.clusters.kubernetes.read.observe import UNKNOWN, Observed
+from tenure.clusters.kubernetes.seals import Seal
+from tenure.clusters.kubernetes.write import patches
+from tenure.clusters.kubernetes.write.actor import sealed_at_bind
+
+AGAIN_SECONDS = 1.0
+"""A seal that was refused, since its pod changed meanwhile, is written anew after so long."""
+
+
+class Sealer:
+    """Seals pods that run. ``failed`` is told of what should not happen."""
+
+    def __init__(
+        self, client: Client, informers: InformerCache, *, failed: Callable[[BaseException], None] = lambda _: None
+    ) -> None:
+        self._client = client
+        self._informers = informers
+        self._failed = failed
+        self._told: Observed | None = None
+        self._there = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="seals", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self, seconds: float = 2.0) -> None:
+        """End; what is under way is finished within so many seconds, or left."""
+        self._stopped.set()
+        self._there.set()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+
+    def tell(self, observed: Observed) -> None:
+        """Say what was observed last."""
+        self._told = observed
+        if self._informers.pods.unsealed:
+            self._there.set()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            self._there.wait()
+            self._there.clear()
+            try:
+                told = self._told
+                if told is not None and self.seal(told):
+                    self._stopped.wait(AGAIN_SECONDS)
+                    self._there.set()
+            except NotLeaderError:
+                self._stopped.wait(AGAIN_SECONDS)
+            except Exception as error:  # noqa: BLE001  no thread ends silently
+                self._failed(error)
+                self._stopped.wait(AGAIN_SECONDS)
+
+    def seal(self, observed: Observed) -> int:
+        """Seal what is not sealed yet; gives how many could not be."""
+        pods = self._informers.pods
+        with pods.lock:
+            due = [pods.records[key] for key in pods.unsealed if key in pods.records]
+            known = {record.uid: pods.seals.get(record.uid) for record in due}
+        if not due:
+            return 0
+        seen = {pod.uid: (key, n) for key, listed in observed.pods.items() for n, pod in enumerate(listed)}
+        workloads = {w.key: w for w in observed.cluster.workloads}
+        left = 0
+        for pod in due:
+            seal = known[pod.uid]
+            if seal is None and pod.uid in seen:
+                key, number = seen[pod.uid]
+                workload = workloads[key]
+                if workload.queue != UNKNOWN and pod.scheduler == workload.scheduler_name:
+                    task = workload.tasks[number]
+                    seal = sealed_at_bind(pod, workload, task.devices, workload.started_at)
+            if seal is not None and not self._stopped.is_set():
+                left += not self._write(pod, seal, observed.cluster.now)
+        return left
+
+    def _write(self, pod: PodRecord, seal: Seal, now: int) -> bool:
+        shown = pod.sealed
+        if shown is not None and shown is not seal:
+            seal = msgspec.structs.replace(seal, notice=shown.notice, stale=shown.stale)
+        try:
+            self._client.patch(patches.pod_path(pod, "status"), patches.sealing(pod, seal, now), STRATEGIC)
+        except ApiError as error:
+            return error.status in _FOR_GOOD
+        return True
+
+
+_FOR_GOOD = frozenset({404, 422})
+"""Answers after which there is nothing to write any more."""

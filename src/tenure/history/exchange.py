@@ -1,0 +1,302 @@
+"""Exports, which other tools open as they are, and their way back: Parquet, JSON lines, OpenTelemetry logs as JSON.
+
+One row is one record. Parquet has its columns, and its payload as JSON text; lines of JSON have all of it as an object,
+and so have OpenTelemetry's log records, as the OTLP/JSON files that a collector's file receiver reads. What comes back
+from Parquet or lines is the same, key by key, so that nothing is there twice.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, Final
+
+from tenure.history.query import EVERYTHING, Query
+from tenure.history.record import KEY_BYTES, KINDS, Draft, HistoryRecord, Origin, encode
+from tenure.history.store import HistoryStore
+from tenure.model.duration import format_time
+from tenure.model.problems import InputProblem, InvalidInputError
+
+FORMATS: Final = ("parquet", "jsonl", "otlp")
+
+CHUNK: Final = 20_000
+MOST_LINE: Final = 16 * 1024 * 1024
+"""Characters of one line that are read; the largest record is that of a cluster."""
+
+_TEXTS: Final = ("workload", "queue", "cause", "beneficiary")
+
+
+def format_of(path: str) -> str:
+    """Give the format that a file's name says; lines of JSON where it says none."""
+    name = path.removesuffix(".gz")
+    return "parquet" if name.endswith(".parquet") else "otlp" if name.endswith((".otlp.json", ".otlp")) else "jsonl"
+
+
+def is_export(path: str) -> bool:
+    """Whether a name is that of an export that can be read."""
+    return path.removesuffix(".gz").endswith((".parquet", ".jsonl", ".ndjson"))
+
+
+def export(store: HistoryStore, path: str, form: str, query: Query = EVERYTHING) -> int:
+    """Write records into a file, which is there whole or not at all; gives how many.
+
+    Raises
+    ------
+    HistoryError
+        The store cannot be read.
+    OSError
+        The file cannot be written.
+    """
+    target = Path(path)
+    part = target.with_name(target.name + ".part")
+    try:
+        with store.reading() as connection:
+            records = (record for record, _ in store.scan(connection, query))
+            count = _WRITERS[form](records, part, packed=path.endswith(".gz"))
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+    return count
+
+
+def _write_lines(records: Iterable[HistoryRecord], path: Path, *, packed: bool) -> int:
+    count = 0
+    with _text(path, packed=packed) as out:
+        for record in records:
+            out.write(encode(plain(record)) + "\n")
+            count += 1
+    return count
+
+
+def _text(path: Path, *, packed: bool) -> IO[str]:
+    if packed:
+        return io.TextIOWrapper(gzip.GzipFile(path, "wb", mtime=0), encoding="utf-8")
+    return path.open("w", encoding="utf-8")
+
+
+def plain(record: HistoryRecord) -> dict[str, Any]:
+    """Give a record as plain data; its time both as text and in µs."""
+    fields = record._asdict()
+    fields["time"] = format_time(record.at)
+    fields["key"] = record.key.hex()
+    return fields
+
+
+def _write_otlp(records: Iterable[HistoryRecord], path: Path, *, packed: bool) -> int:
+    """One line for so many records, each a whole ``resourceLogs`` document."""
+    count = 0
+    rest = iter(records)
+    with _text(path, packed=packed) as out:
+        while chunk := list(islice(rest, 1000)):
+            count += len(chunk)
+            by_origin: dict[tuple[str, str], list[dict[str, Any]]] = {}
+            for record in chunk:
+                by_origin.setdefault((record.cluster, record.pool), []).append(_log_record(record))
+            logs = [
+                {
+                    "resource": {"attributes": [
+                        _attribute("service.name", "tenure"), _attribute("k8s.cluster.name", cluster),
+                        _attribute("tenure.node_pool", pool),
+                    ]},
+                    "scopeLogs": [{"scope": {"name": "tenure.history"}, "logRecords": found}],
+                }
+                for (cluster, pool), found in by_origin.items()
+            ]  # fmt: skip
+            out.write(encode({"resourceLogs": logs}) + "\n")
+    return count
+
+
+def _log_record(record: HistoryRecord) -> dict[str, Any]:
+    named = {name: getattr(record, name) for name in _TEXTS if getattr(record, name) is not None}
+    attributes = {"kind": record.kind, **named, "key": record.key.hex(), "plan": record.plan}
+    return {
+        "timeUnixNano": str(record.at * 1000),
+        "severityNumber": 9,
+        "severityText": "INFO",
+        "eventName": f"tenure.{record.kind}",
+        "body": {"stringValue": encode(record.payload)},
+        "attributes": [_attribute(f"tenure.{name}", str(value)) for name, value in attributes.items()]
+        + [{"key": "tenure.value", "value": {"intValue": str(record.value)}}],
+    }
+
+
+def _attribute(name: str, value: str) -> dict[str, Any]:
+    return {"key": name, "value": {"stringValue": value}}
+
+
+def _write_parquet(records: Iterable[HistoryRecord], path: Path, *, packed: bool) -> int:  # noqa: ARG001  it is packed
+    pa, pq = _pyarrow()
+    schema = _parquet_schema(pa)
+    count = 0
+    rest = iter(records)
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        while chunk := list(islice(rest, CHUNK)):
+            count += len(chunk)
+            columns = {
+                name: [getattr(r, name) for r in chunk] for name in schema.names if name not in {"time", "payload"}
+            }
+            columns["time"] = [r.at for r in chunk]
+            columns["payload"] = [encode(r.payload) for r in chunk]
+            writer.write_table(pa.table({name: columns[name] for name in schema.names}, schema=schema))
+    return count
+
+
+def _parquet_schema(pa: Any) -> Any:
+    text = pa.string()
+    return pa.schema([
+        ("time", pa.timestamp("us", tz="UTC")), ("at", pa.int64()), ("kind", text), ("workload", text), ("queue", text),
+        ("cause", text), ("beneficiary", text), ("value", pa.int64()), ("payload", text), ("cluster", text),
+        ("pool", text), ("plan", text), ("sequence", pa.int64()), ("version", pa.int16()),
+        ("key", pa.binary(KEY_BYTES)),
+    ])  # fmt: skip
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415  an extra
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415
+    except ModuleNotFoundError:
+        what = "Parquet needs the package pyarrow; pip install 'tenure[parquet]', or name a file .jsonl"
+        raise InvalidInputError([InputProblem("history", 0, "", what)]) from None
+    return pa, pq
+
+
+_WRITERS: Final = {"parquet": _write_parquet, "jsonl": _write_lines, "otlp": _write_otlp}
+
+
+def import_file(store: HistoryStore, path: str) -> tuple[int, int]:
+    """Read an export into a store; gives how many records it holds, and how many of them were new.
+
+    Raises
+    ------
+    InvalidInputError
+        The file is no export; what stands before the wrong line is in the store already.
+    HistoryError
+        The store cannot be written.
+    """
+    if not Path(path).is_file():
+        raise InvalidInputError([InputProblem(path, 0, "", "there is no such file")])
+    read = _read_parquet if format_of(path) == "parquet" else _read_lines
+    found = new = 0
+    rest = read(path)
+    while chunk := list(islice(rest, CHUNK)):
+        by_origin: dict[Origin, list[Draft]] = {}
+        for origin, draft in chunk:
+            by_origin.setdefault(origin, []).append(draft)
+        found += len(chunk)
+        new += sum(store.append(origin, drafts) for origin, drafts in by_origin.items())
+    return found, new
+
+
+def _read_lines(path: str) -> Iterator[tuple[Origin, Draft]]:
+    opened = gzip.open if path.endswith(".gz") else open
+    try:
+        with opened(path, "rt", encoding="utf-8") as lines:
+            number = 0
+            while line := lines.readline(MOST_LINE):
+                number += 1
+                if line.strip():
+                    yield _draft(line, path, number)
+    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
+        raise InvalidInputError([InputProblem(path, 0, "", f"is no export in lines of JSON: {error}")]) from None
+
+
+def _draft(line: str, path: str, number: int) -> tuple[Origin, Draft]:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        raise InvalidInputError(
+            [InputProblem(path, number, "", "is no JSON; a record is one object on one line")]
+        ) from None
+    if not isinstance(fields, dict):
+        raise InvalidInputError([InputProblem(path, number, "", "is no record; a record is one object on one line")])
+    return checked(fields, path, number)
+
+
+def checked(fields: dict[str, Any], path: str, number: int) -> tuple[Origin, Draft]:
+    """Make a record of plain data, all of which is looked at.
+
+    Raises
+    ------
+    InvalidInputError
+        Something is missing, or of the wrong kind.
+    """
+    wrong = _wrong(fields)
+    if wrong is not None:
+        raise InvalidInputError([InputProblem(path, number, wrong[0], wrong[1])])
+    payload = fields["payload"]
+    draft = Draft(
+        fields["at"], fields["kind"], fields.get("workload"), fields.get("queue"), fields.get("cause"),
+        fields.get("beneficiary"), fields["value"], payload if isinstance(payload, str) else encode(payload),
+        fields["plan"], fields["sequence"], bytes.fromhex(fields["key"]),
+    )  # fmt: skip
+    return Origin(fields["cluster"], fields["pool"]), draft
+
+
+_LARGEST: Final = 1 << 62
+_LATEST: Final = 253_402_300_799_000_000
+"""The end of the year 9999, in µs since the epoch."""
+
+
+def _wrong(fields: dict[str, Any]) -> tuple[str, str] | None:
+    """Name the first field that is wrong, and what would be right."""
+    for name, right, what in _CHECKS:
+        if not right(fields.get(name)):
+            return name, what
+    return None
+
+
+def _whole(low: int, high: int) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_object(payload: Any) -> bool:
+    if isinstance(payload, str):
+        try:
+            payload = json.loads(payload)
+        except (ValueError, RecursionError):
+            return False
+    return isinstance(payload, dict)
+
+
+def _is_key(value: Any) -> bool:
+    return isinstance(value, str) and len(value) == 2 * KEY_BYTES and not set(value) - set("0123456789abcdef")
+
+
+_CHECKS: Final = (
+    ("at", _whole(-_LATEST // 5, _LATEST), "is no time in µs since the epoch"),
+    ("value", _whole(-_LARGEST, _LARGEST), "is no whole number in range"),
+    ("sequence", _whole(-_LARGEST, _LARGEST), "is no whole number in range"),
+    *((name, _is_text, "is no text") for name in ("cluster", "pool", "plan")),
+    *((name, lambda v: v is None or isinstance(v, str), "is neither text nor null") for name in _TEXTS),
+    ("kind", lambda v: v in KINDS, f"is none of {', '.join(KINDS)}"),
+    ("key", _is_key, f"is not {KEY_BYTES} bytes in hexadecimal"),
+    ("payload", _is_object, "is no object"),
+)
+
+
+def _read_parquet(path: str) -> Iterator[tuple[Origin, Draft]]:
+    pa, pq = _pyarrow()
+    try:
+        file = pq.ParquetFile(path)
+        missing = set(_parquet_schema(pa).names) - set(file.schema_arrow.names)
+        if missing:
+            raise InvalidInputError([InputProblem(path, 0, "", f"is no export of a history: no column {min(missing)}")])
+        number = 0
+        for batch in file.iter_batches(batch_size=CHUNK):
+            for row in batch.to_pylist():
+                number += 1
+                key = row["key"]
+                fields = {**row, "key": key.hex() if isinstance(key, bytes) else key}
+                yield checked(fields, path, number)
+    except pa.ArrowException as error:
+        what = " ".join(str(error).split())[:200]
+        raise InvalidInputError([InputProblem(path, 0, "", f"is no Parquet file that can be read: {what}")]) from None

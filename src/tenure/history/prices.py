@@ -1,0 +1,31 @@
+"""Price lists: what a whole unit of a resource costs for an hour."""
+
+from __future__ import annotations
+
+import math
+
+from tenure.model.kinds import is_number
+from tenure.model.problems import InputProblem, InvalidInputError, shorten
+from tenure.model.source import read_document
+
+
+def load_prices(path: str) -> dict[str, float]:
+    """Read a file of resources and prices, ``nvidia.com/gpu: 2.5``; YAML or JSON.
+
+    Raises
+    ------
+    InvalidInputError
+        It cannot be read, or holds something else.
+    """
+    document = read_document(path)
+    if not isinstance(document.value, dict) or not document.value:
+        what = "is no price list; write a resource and its price for an hour on each line, such as nvidia.com/gpu: 2.5"
+        raise InvalidInputError([InputProblem(path, 0, "", what)])
+    wrong = [
+        ((str(name),), f"{shorten(value)} is no price; write a number of 0 or more")
+        for name, value in document.value.items()
+        if not is_number(value) or not math.isfinite(value) or value < 0
+    ]
+    if wrong:
+        raise InvalidInputError(document.problems(wrong))
+    return {str(name): float(value) for name, value in document.value.items()}

@@ -1,0 +1,95 @@
+"""What is kept for how long, and what is taken out: by age, and on a person's wish."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from sqlalchemy import Connection, delete, func, select, update
+
+from tenure.history.record import KINDS, encode
+from tenure.history.rollup import DAY
+from tenure.history.schema import MONTHS, USAGE, month_start, next_month, records_table
+from tenure.history.store import HistoryStore, months_of
+
+KEPT: Final = 396 * DAY
+"""Thirteen months, in µs: for so long records are kept where nothing else is said."""
+
+PERSONAL: Final = ("user", "forUser")
+"""Fields of payloads that name a person."""
+
+FORGOTTEN: Final = "(forgotten)"
+"""What stands where a user's name stood."""
+
+
+def prune(store: HistoryStore, now: int, keep: Mapping[str, int] | None = None, *, default: int = KEPT) -> int:
+    """Take out what is older than it is to be kept; gives how many records went.
+
+    Parameters
+    ----------
+    store
+        What is pruned.
+    now
+        The time that ages count from, in µs since the epoch.
+    keep
+        By kind of record, for how long, in µs; of a usage record also its sums by the hour.
+    default
+        For how long what is not named there.
+
+    Raises
+    ------
+    HistoryError
+        The store cannot be written; what was taken out up to then stays out.
+    """
+    limits = {kind: now - (keep or {}).get(kind, default) for kind in KINDS}
+    with store.reading() as connection:
+        months = months_of(connection)
+    gone = 0
+    for month in months:  # a transaction each: others may write between them
+        with store.writing() as connection:
+            gone += _prune_month(connection, month, limits)
+    with store.writing() as connection:
+        connection.execute(delete(USAGE).where(USAGE.c.until <= limits["usage"]))
+    return gone
+
+
+def _prune_month(connection: Connection, month: int, limits: Mapping[str, int]) -> int:
+    table = records_table(month)
+    if month_start(next_month(month)) <= min(limits.values()):
+        gone = connection.execute(select(func.count()).select_from(table)).scalar_one()
+        table.drop(connection)
+        connection.execute(delete(MONTHS).where(MONTHS.c.month == month))
+        return int(gone)
+    gone = 0
+    for kind, limit in limits.items():
+        if limit > month_start(month):
+            gone += connection.execute(delete(table).where(table.c.kind == kind, table.c.at < limit)).rowcount
+    return int(gone)
+
+
+def forget_user(store: HistoryStore, user: str) -> int:
+    """Take a user's name out of all records; gives in how many it stood. What happened stays.
+
+    This alone changes what is written: a person's right to it stands above the log.
+
+    Raises
+    ------
+    HistoryError
+        The store cannot be written.
+    """
+    with store.reading() as connection:
+        months = months_of(connection)
+    changed = 0
+    for month in months:
+        table = records_table(month)
+        with store.writing() as connection:
+            named = table.c.payload.contains(encode({"": user}).removeprefix('{"":').removesuffix("}"), autoescape=True)
+            for row in connection.execute(select(table.c.id, table.c.payload).where(named)).all():
+                fields = json.loads(row.payload)
+                if user not in [fields.get(name) for name in PERSONAL]:
+                    continue
+                fields |= {name: FORGOTTEN for name in PERSONAL if fields.get(name) == user}
+                connection.execute(update(table).where(table.c.id == row.id).values(payload=encode(fields)))
+                changed += 1
+    return changed

@@ -1,0 +1,344 @@
+"""The best set of any number of takes: an exact program, solved once for each thing that sets are compared by.
+
+Takes that are alike are one whole variable: how many of them go, the best first. The stages are solved in the order
+of the spec (quota preemption, firing); what a stage has reached is a bound in all later ones. A stage whose value
+cannot be less than what is known already is not solved. Every answer is rounded, held against the rules in whole
+numbers, and compared by the exact key, so that no set is ever worse than the one that the search began with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import gcd, inf
+
+from tenure.quota.branch_and_bound import alike
+from tenure.quota.follow_up_cuts import FollowUpCut, respects
+from tenure.quota.problem import QuotaProblem, QuotaSelection
+from tenure.quota.units import EvictionUnit
+
+Line = dict[int, int]
+"""Coefficients by variable."""
+
+_LARGE = 10**6
+"""Coefficients beyond which a line is scaled down."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinearProgram:
+    """``low <= lines <= high``, to be minimised over ``cost``; variables go from 0 to ``upper``.
+
+    ``start`` has values to begin with; those in ``broken`` need not be whole.
+    """
+
+    cost: list[float]
+    upper: list[float]
+    lines: list[dict[int, float]]
+    low: list[float]
+    high: list[float]
+    start: list[float]
+    broken: list[int]
+
+
+Solve = Callable[[LinearProgram], list[float] | None]
+"""Gives the values of an optimal solution; None if none was proved."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """One thing that sets are compared by: what the program makes least, and what a set has of it.
+
+    No set has less than ``floor``.
+    """
+
+    line: Line
+    worth: Callable[[Sequence[EvictionUnit]], int]
+    floor: int = 0
+
+
+@dataclass(slots=True)
+class _Bundle:
+    """Takes that are alike, the best to take first, and their variable."""
+
+    takes: list[EvictionUnit]
+    column: int
+
+
+@dataclass(slots=True)
+class _Columns:
+    """Variables and lines, while they are written."""
+
+    upper: list[float] = field(default_factory=list)
+    broken: list[int] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+
+    def add(self, upper: float, *, whole: bool) -> int:
+        self.upper.append(upper)
+        if not whole:
+            self.broken.append(len(self.upper) - 1)
+        return len(self.upper) - 1
+
+    def bound(self, line: Line, *, low: float = -inf, high: float = inf) -> None:
+        if line:
+            self.lines.append(line)
+            self.low.append(low)
+            self.high.append(high)
+
+
+class ExactSelection:
+    """The search for the best set; ``proved`` says whether it is known to be the best."""
+
+    def __init__(
+        self,
+        problem: QuotaProblem,
+        takes: Sequence[EvictionUnit],
+        known: Sequence[EvictionUnit],
+        solve: Solve,
+        cuts: Sequence[FollowUpCut] = (),
+    ) -> None:
+        self.problem = problem
+        self.solve = solve
+        self.cuts = cuts
+        self.best = list(known) if respects(known, cuts) else []
+        self.value = problem.key(self.best)
+        self.proved = False
+        self.bundles = list(_bundles(problem, takes, cuts))
+        self.write = _Columns()
+        for bundle in self.bundles:
+            bundle.column = self.write.add(len(bundle.takes), whole=True)
+        self._columns = {take: b.column for b in self.bundles for take in b.takes}
+        self._need: list[int] = []
+        self._beyond: list[tuple[int, int]] = []
+        self._rules()
+
+    def run(self) -> list[EvictionUnit]:
+        """Solve stage by stage, and give the best set."""
+        for stage in self._stages():
+            if not self._settle(stage):
+                return self.best
+        self._exchange()
+        self.proved = True
+        return self.best
+
+    # -- rules --------------------------------------------------------------------------------------------------------
+
+    def _rules(self) -> None:
+        problem, write = self.problem, self.write
+        bounds: dict[int, Line] = {}
+        for bundle in self.bundles:
+            take = bundle.takes[0]
+            binding = (*problem.binding(take.workload.leaf, take.amount), *problem.charges(take.tasks))
+            for number, held in binding:
+                line = bounds.setdefault(number, {})
+                line[bundle.column] = line.get(bundle.column, 0) + held
+        for number, line in sorted(bounds.items()):
+            write.bound(line, high=problem.slack[number])
+        for row, need in problem.need.items():
+            line = {b.column: b.takes[0].amount[row] for b in self.bundles if b.takes[0].amount[row]}
+            if problem.never:
+                write.bound(line, high=need)
+            missing = write.add(need, whole=False)
+            self._need.append(missing)
+            write.bound({**line, missing: 1}, low=need)
+        self._overlaps()
+        for cut in self.cuts:
+            instead = {self._columns[t]: -1 for t in self._columns if cut.prevented_by(t)}
+            for take in self._columns:
+                if cut.concerns(take) and not cut.prevented_by(take):
+                    write.bound({**instead, self._columns[take]: 1}, high=0)
+        self._distances()
+
+    def _overlaps(self) -> None:
+        """Of one workload only takes that do not overlap go together."""
+        by_workload: dict[str, list[_Bundle]] = {}
+        for bundle in self.bundles:
+            by_workload.setdefault(bundle.takes[0].workload.key, []).append(bundle)
+        for own in by_workload.values():
+            for compound in (b for b in own if b.takes[0].compound):
+                tasks = set(compound.takes[0].tasks)
+                for other in own:
+                    common = sum(not tasks.isdisjoint(t.tasks) for t in other.takes)
+                    if common and other is not compound:
+                        self.write.bound({other.column: 1, compound.column: common}, high=len(other.takes))
+
+    def _distances(self) -> None:
+        """How far each queue below the top is from the amount that it should give."""
+        problem, write = self.problem, self.write
+        given: dict[tuple[int, int], Line] = {}
+        for bundle in self.bundles:
+            take = bundle.takes[0]
+            for queue in problem.queues.path[take.workload.leaf]:
+                if queue == problem.top:
+                    break
+                for row in problem.rows:
+                    if take.amount[row]:
+                        given.setdefault((queue, row), {})[bundle.column] = take.amount[row]
+        for (queue, row), line in sorted(given.items()):
+            wanted = problem.target.get(queue, {}).get(row, 0)
+            most = sum(int(self.write.upper[c]) * amount for c, amount in line.items())
+            far = write.add(max(wanted, most), whole=False)
+            write.bound({**line, far: -1}, high=wanted)
+            write.bound({**line, far: 1}, low=wanted)
+            self._beyond.append((far, problem.weight[row]))
+
+    # -- stages -------------------------------------------------------------------------------------------------------
+
+    def _stages(self) -> Iterator[_Stage]:
+        """Give what is to be made least, the most important first."""
+        problem = self.problem
+        over = dict(zip(self._need, (problem.weight[row] for row in problem.rows), strict=True))
+        yield _Stage(over, lambda takes: problem.left(self._freed(takes)), problem.left(problem.most))
+        yield self._of(lambda take: take.last)
+        for level in sorted({t.workload.priority for t in self._columns}, reverse=True):
+            yield self._of(partial(_taken_of, problem, level))
+        yield self._of(lambda take: sum(problem.weight[row] * take.amount[row] for row in problem.rows))
+        yield _Stage(dict(self._beyond), problem.distance)
+        yield from self._leaf_priorities()
+        if problem.candidates.session.settings.victims == "cost":
+            yield _Stage(self._costs(), lambda takes: sum(map(problem.candidates.price, takes)))
+            yield self._of(lambda take: int(take.whole))
+            yield self._of(lambda take: len(take.tasks))
+
+    def _freed(self, takes: Sequence[EvictionUnit]) -> dict[int, int]:
+        return {row: sum(t.amount[row] for t in takes) for row in self.problem.rows}
+
+    def _of(self, worth: Callable[[EvictionUnit], int]) -> _Stage:
+        """Give a stage that is a sum over the takes; those of one bundle have the same."""
+        line = {b.column: amount for b in self.bundles if (amount := worth(b.takes[0]))}
+        return _Stage(line, lambda takes: sum(map(worth, takes)))
+
+    def _leaf_priorities(self) -> Iterator[_Stage]:
+        """Give whether anything is taken of queues of each priority, the highest first, until something has to be."""
+        problem, of = self.problem, self.problem.leaf_priority
+        for level in sorted({of(t) for t in self._columns}, reverse=True):
+            used = self.write.add(1, whole=True)
+            for bundle in self.bundles:
+                if of(bundle.takes[0]) == level:
+                    self.write.bound({bundle.column: 1, used: -len(bundle.takes)}, high=0)
+            yield _Stage({used: 1}, partial(_takes_of_queues, problem, level))
+            if any(of(t) == level for t in self.best):
+                return
+
+    def _costs(self) -> Line:
+        """Give what it costs: of those that are alike the cheapest go first, so that each further one costs as much."""
+        line: Line = {}
+        for bundle in self.bundles:
+            prices: dict[int, int] = {}
+            for take in bundle.takes:
+                price = self.problem.candidates.price(take)
+                prices[price] = prices.get(price, 0) + 1
+            if len(prices) == 1:
+                line[bundle.column] = next(iter(prices))
+                continue
+            parts = {self.write.add(count, whole=False): price for price, count in prices.items()}
+            self.write.bound({**dict.fromkeys(parts, 1), bundle.column: -1}, low=0, high=0)
+            line |= parts
+        return line
+
+    # -- solving ------------------------------------------------------------------------------------------------------
+
+    def _settle(self, stage: _Stage) -> bool:
+        """Make one thing least, and keep it so; False if the solver did not come to an end."""
+        if stage.worth(self.best) > stage.floor:
+            values = self.solve(self._program(stage.line))
+            if values is None or not self._take_over(values):
+                return False
+        self.write.bound(stage.line, high=stage.worth(self.best))
+        return True
+
+    def _program(self, stage: Line) -> LinearProgram:
+        write = self.write
+        lines, low, high = [], [], []
+        for line, least, most in zip(write.lines, write.low, write.high, strict=True):
+            scaled, factor = _scaled(line)
+            lines.append(scaled)
+            low.append(least * factor)
+            high.append(most * factor)
+        cost = [0.0] * len(write.upper)
+        for column, amount in _scaled(stage)[0].items():
+            cost[column] = amount
+        return LinearProgram(cost, list(write.upper), lines, low, high, self._values(), list(write.broken))
+
+    def _values(self) -> list[float]:
+        """Give the set that is known as values; what only follows from it is left to the solver."""
+        values = [float("nan")] * len(self.write.upper)
+        chosen = set(self.best)
+        for bundle in self.bundles:
+            values[bundle.column] = sum(take in chosen for take in bundle.takes)
+        return values
+
+    def _take_over(self, values: Sequence[float]) -> bool:
+        """Read a solution; False if the rules forbid it after all, or it is worse than what is known."""
+        chosen = list(self._read(values))
+        selection = QuotaSelection(self.problem)
+        if not all(selection.try_add(take) for take in chosen) or not respects(chosen, self.cuts):
+            return False
+        value = self.problem.key(chosen)
+        if value < self.value:
+            self.best, self.value = chosen, value
+        return True
+
+    def _read(self, values: Sequence[float]) -> Iterator[EvictionUnit]:
+        taken: dict[str, set[object]] = {}
+        for bundle in sorted(self.bundles, key=lambda b: not b.takes[0].compound):
+            count = round(values[bundle.column])
+            own = taken.setdefault(bundle.takes[0].workload.key, set())
+            free = [t for t in bundle.takes if own.isdisjoint(t.tasks)] if own else bundle.takes
+            for take in free[:count]:
+                if take.compound:
+                    own.update(take.tasks)
+                yield take
+
+    def _exchange(self) -> None:
+        """Of what could stand for each other, take what is younger: the last word of the order."""
+        same: dict[object, list[EvictionUnit]] = {}
+        for take in self._columns:
+            if not take.compound:
+                price = self.problem.candidates.price(take)
+                same.setdefault((alike(self.problem, take, self.cuts), price), []).append(take)
+        chosen = set(self.best)
+        for takes in same.values():
+            own = [t for t in takes if t in chosen]
+            free = [t for t in takes if not any(c.compound and c.workload is t.workload for c in chosen)]
+            chosen.difference_update(own)
+            chosen.update(sorted(free, key=lambda t: t.age)[: len(own)])
+        found = sorted(chosen, key=self.problem.candidates.rank)
+        if self.problem.key(found) < self.value and respects(found, self.cuts):
+            self.best, self.value = found, self.problem.key(found)
+
+
+def _taken_of(problem: QuotaProblem, level: int, take: EvictionUnit) -> int:
+    """Give what a take has of one priority."""
+    return problem.weighted(take.amount) if take.workload.priority == level else 0
+
+
+def _takes_of_queues(problem: QuotaProblem, level: int, takes: Sequence[EvictionUnit]) -> int:
+    """Give 1 if anything is taken of queues of one priority, else 0."""
+    return int(any(problem.leaf_priority(t) == level for t in takes))
+
+
+def _bundles(problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]) -> Iterator[_Bundle]:
+    """Put takes together that are alike; those of a workload that could be taken in several ways by themselves."""
+    several: dict[str, int] = {}
+    for take in takes:
+        several[take.workload.key] = several.get(take.workload.key, 0) + 1
+    found: dict[object, list[EvictionUnit]] = {}
+    for take in sorted(takes, key=problem.candidates.rank):
+        own = take.workload.key if several[take.workload.key] > 1 else None
+        compound = take if take.compound else None
+        found.setdefault((own, compound, alike(problem, take, cuts)), []).append(take)
+    for bundle in found.values():
+        yield _Bundle(bundle, -1)
+
+
+def _scaled(line: Line) -> tuple[dict[int, float], float]:
+    """Divide a line by what its coefficients have in common, and further where they are large."""
+    if not line:
+        return {}, 1.0
+    common = gcd(*line.values()) or 1
+    largest = max(abs(c) for c in line.values()) / common
+    factor = 1 / common if largest <= _LARGE else _LARGE / largest / common
+    return {column: amount * factor for column, amount in line.items()}, factor

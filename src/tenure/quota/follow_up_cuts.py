@@ -1,0 +1,40 @@
+"""What would follow if a set went: sets after which another cause would evict for one of their tasks come last.
+
+A set that has a follow-up is told apart by a *cut*: it may not hold a task of the workload for which something would
+be evicted, unless it holds one of those tasks as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.quota.units import EvictionUnit
+
+Follow = Callable[[Sequence[TaskState]], Sequence["FollowUpCut"]]
+"""Says of tasks that would be evicted what would follow; nothing where nothing does."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUpCut:
+    """For ``victim``, one of the set, ``evicts`` would be evicted next."""
+
+    victim: WorkloadState
+    evicts: frozenset[TaskState]
+
+    def concerns(self, take: EvictionUnit) -> bool:
+        """Whether a take is one for which something would be evicted."""
+        return take.workload is self.victim
+
+    def prevented_by(self, take: EvictionUnit) -> bool:
+        """Whether with this take what would be evicted next is gone already."""
+        return not self.evicts.isdisjoint(take.tasks)
+
+
+def respects(takes: Iterable[EvictionUnit], cuts: Sequence[FollowUpCut]) -> bool:
+    """Whether a set is none of those that are told apart."""
+    chosen = list(takes) if cuts else []
+    return not any(
+        any(cut.concerns(t) for t in chosen) and not any(cut.prevented_by(t) for t in chosen) for cut in cuts
+    )

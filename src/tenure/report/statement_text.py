@@ -1,0 +1,134 @@
+"""A statement for people: as tables for a terminal, and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tenure.history.amounts import UNITS
+from tenure.history.statement import Statement, StatementRow, Sums
+from tenure.model.duration import format_time
+from tenure.model.resources import CPU, GPU
+from tenure.report.page import Cell, Tile, html_table, page, section, tiles
+from tenure.report.statement_json import MICRO, money
+from tenure.report.tables import TableColumn, Terminal, table
+from tenure.report.words import duration, number, percent, resource_label
+
+HOUR = 3600 * MICRO
+
+MAX_ROWS = 40
+"""Rows that a terminal shows; JSON and CSV have them all."""
+
+HEADS = {
+    "cause": "cause", "queue": "queue", "team": "team", "beneficiary": "for whom", "workload": "workload",
+    "user": "user",
+}  # fmt: skip
+
+
+def statement_text(statement: Statement, where: Terminal, prices: Mapping[str, float] | None = None) -> str:
+    """Give what `tenure report` prints: sums by resource, then the rows, in hours of the main resource."""
+    parts = [f"{where.bold('from')} {format_time(statement.since)} {where.bold('to')} {format_time(statement.until)}\n"]
+    columns = [TableColumn("hours of"), *(TableColumn(h, right=True) for h in _TOTALS)]
+    parts.append(table(columns, list(_totals(statement)), where))
+    if prices is not None:
+        parts.append(f"in money: {_in_money(statement, prices)}\n")
+    parts += [f"{sentence}\n" for sentence in remarks(statement)]
+    heads = headings(statement, prices)
+    shown = statement.rows[:MAX_ROWS]
+    rows = [line_of(row, statement, prices) for row in shown]
+    columns = [TableColumn(heads[0], wrap=True), *(TableColumn(h, right=True) for h in heads[1:])]
+    parts.append(table(columns, rows, where) if rows else "nothing was used and nobody evicted\n")
+    if len(statement.rows) > len(shown):
+        parts.append(f"{len(statement.rows) - len(shown)} more: --format json or csv has them all\n")
+    return "\n".join(parts)
+
+
+_TOTALS = ("capacity", "used", "in guaranteed", "lost", "idle")
+
+
+def _totals(statement: Statement) -> Iterator[list[str]]:
+    for resource in statement.capacity:
+        sums = (statement.capacity, statement.used, statement.within, statement.lost, statement.idle)
+        yield [resource_label(resource), *(hours(one, resource) for one in sums)]
+
+
+def hours(sums: Sums, resource: str) -> str:
+    """Give a sum in hours of a resource; of bytes, in GiB-hours."""
+    value = sums.get(resource, 0) / UNITS.get(resource, 1) / HOUR
+    return number(value / (1 << 30), 1) if resource in {"memory", "ephemeral-storage"} else number(value, 1)
+
+
+def main_resource(statement: Statement) -> str:
+    """Name the resource that the rows are shown in: GPUs where there are any."""
+    names = list(statement.capacity) or [CPU]
+    return next((r for r in (GPU, CPU) if statement.capacity.get(r)), names[0])
+
+
+def headings(statement: Statement, prices: Mapping[str, float] | None) -> list[str]:
+    """Name the columns of the rows."""
+    heads = [HEADS[statement.by]]
+    if statement.by not in {"cause", "beneficiary"}:
+        heads.append("used")
+    heads += ["lost", "caused", "saved", "gained", "evictions", "paid", "repeated"]
+    if statement.by not in {"cause", "beneficiary"}:
+        heads += ["wait", "wait 95%"]
+    return [*heads, "lost in money"] if prices is not None else heads
+
+
+def line_of(row: StatementRow, statement: Statement, prices: Mapping[str, float] | None) -> list[str]:
+    """Give one row in words, as the headings say."""
+    resource = main_resource(statement)
+    cells = [row.key or "(nobody)"]
+    if statement.by not in {"cause", "beneficiary"}:
+        cells.append(hours(row.used, resource))
+    cells += [hours(one, resource) for one in (row.lost, row.caused, row.saved, row.gained)]
+    cells += [f"{row.evictions:,}", f"{row.paid:,}", f"{row.repeated:,}"]
+    if statement.by not in {"cause", "beneficiary"}:
+        waits = sorted(row.waits)
+        mean = sum(waits) / len(waits) / MICRO if waits else None
+        high = waits[min(len(waits) - 1, len(waits) * 95 // 100)] / MICRO if waits else None
+        cells += [duration(mean), duration(high)]
+    return [*cells, number(money(row.lost, prices), 2)] if prices is not None else cells
+
+
+def remarks(statement: Statement) -> list[str]:
+    """Say first which causes lost more than they gained, and what the history does not know."""
+    found = [f"{cause} lost more than it gained: look at it first" for cause in statement.losing]
+    for begin, end in statement.gaps:
+        found.append(
+            f"nothing is known from {format_time(begin)} to {format_time(end)}: the store could not be written"
+        )
+    return found
+
+
+def _in_money(statement: Statement, prices: Mapping[str, float]) -> str:
+    sums = (("used", statement.used), ("lost", statement.lost), ("idle", statement.idle))
+    return ", ".join(f"{name} {number(money(one, prices), 2)}" for name, one in sums)
+
+
+def statement_page(statement: Statement, prices: Mapping[str, float] | None = None) -> str:
+    """Give a statement as one self-contained page."""
+    resource = main_resource(statement)
+    whole = statement.capacity.get(resource, 0)
+    label = resource_label(resource)
+    figures = []
+    for name, sums in (("used", statement.used), ("lost", statement.lost), ("idle", statement.idle)):
+        share = percent(sums.get(resource, 0) / whole) if whole else ""
+        figures.append(Tile(f"{name}, {label}-hours", hours(sums, resource), share))
+    figures += [Tile("evictions", f"{sum(r.evictions for r in statement.rows):,}"),
+                Tile("that paid", f"{sum(r.paid for r in statement.rows):,}")]  # fmt: skip
+    heads = headings(statement, prices)
+    rows = (_cells(line_of(row, statement, prices)) for row in statement.rows)
+    totals = html_table(_cells(["hours of", *_TOTALS]), (_cells(line) for line in _totals(statement)))
+    return page(
+        "Statement",
+        f"From {format_time(statement.since)} to {format_time(statement.until)}, by {HEADS[statement.by]}.",
+        [
+            tiles(figures),
+            section("Sums", " ".join(f"{remark}." for remark in remarks(statement)), totals),
+            section(f"By {HEADS[statement.by]}", f"In hours of {label}.", html_table(_cells(heads), rows)),
+        ],
+    )
+
+
+def _cells(texts: list[str]) -> list[Cell]:
+    return [Cell(text, right=number > 0) for number, text in enumerate(texts)]

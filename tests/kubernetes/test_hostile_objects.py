@@ -1,0 +1,285 @@
+"""What a tenant writes costs the tenant: one test for each way that was found, and for its brothers."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from tests.kubernetes.pods import NOW, node, observed, pod, sealed, thing, watching
+
+from tenure.clusters.kubernetes import api, keys
+from tenure.clusters.kubernetes.bounded import ObjectText, decoded, shallow
+from tenure.clusters.kubernetes.cache.handlers import ObjectStore
+from tenure.clusters.kubernetes.client.watch import Reflector, WatchReports
+from tenure.clusters.kubernetes.read import eviction_log
+from tenure.cycle import Scheduler
+from tenure.engine.snapshot import session_of
+from tenure.model.cluster import Eviction
+
+GPU = "nvidia.com/gpu"
+DEEP = "[" * 100_000
+DIGITS = "9" * 5_000
+EVERY_KEY = sorted(
+    {*keys.WRITTEN, keys.MIN_MEMBER, keys.TASK_ORDER, keys.SUB_GROUP, keys.ROLE, keys.NOT_BEFORE, keys.POD_GROUP,
+     "tenure.dev/gpu-fraction", "tenure.dev/gpu-memory", "tenure.dev/gpu-devices", "tenure.dev/expected-runtime",
+     "tenure.dev/requeue-delay", "tenure.dev/checkpoint-interval", "tenure.dev/restart-overhead",
+     "tenure.dev/eviction-ack", "tenure.dev/preemptible", "kai.scheduler/preemptibility", "pod-group-name",
+     "yunikorn.apache.org/allow-preemption"}
+)  # fmt: skip
+
+
+def by_name(seen):
+    return {w.name: w for w in seen.cluster.workloads}
+
+
+def told(watch):
+    return {meta.name: message for _, meta, message in watch.informers.findings.new}
+
+
+def decide(seen):
+    """Decide on what was observed, and give the names of what is bound."""
+    plan = Scheduler(session_of(seen.cluster)).cycle(NOW)
+    return {s.task for s in plan.steps if s.action == "bind"}
+
+
+TEXTS = {
+    "nests": DEEP, "nests objects": '{"a":' * 50_000, "digits": DIGITS, "negative digits": "-" + DIGITS,
+    "long": "x" * 200_000, "zero bytes": "\0\0", "lines": "a\nb\x1b[2J\u202e", "list of digits": ",".join([DIGITS] * 9),
+    "float": "1e999999", "digits of elsewhere": "٣²", "half a character": "\ufffd", "time": "9999-12-31T23:59:59Z",
+    "first time": "0001-01-01T00:00:00Z", "longest": "292000y", "long duration": "2500000h", "name": "../../x y",
+    "wrong shape": '{"node": 3, "needs": {"a": 1}}', "number": "1" + "0" * 4_300, "empty": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("runs", [True, False])
+def test_no_annotation_keeps_others_from_being_decided_about(text, runs):
+    """Whatever stands in any annotation, on a pod that waits or runs: the others are bound as without it."""
+    strange = [
+        pod(f"strange-{n}", annotations={key: TEXTS[text]}, owner=("Job", f"j-{n}"), node="n" if runs else None,
+            labels={keys.POD_GROUP: "g"} if key == keys.SUB_GROUP else None)
+        for n, key in enumerate(EVERY_KEY)
+    ]  # fmt: skip
+    group = thing("g", namespace="default", metadata={"annotations": dict.fromkeys(EVERY_KEY, TEXTS[text])}, spec={})
+    watch = watching(node("n", "500", **{GPU: "8"}), pod("fine"), *strange, podgroups=[group])
+    assert "fine" in decide(watch.observe(NOW))
+    for message in told(watch).values():
+        assert len(message) < 1000
+        assert message.isprintable()
+
+
+def test_a_pod_that_says_everything_wrong_at_once_costs_itself():
+    """All annotations of it are wrong; a few of them are told of, and the pod is still there."""
+    watch = watching(node("n"), pod("fine"), pod("strange", annotations=dict.fromkeys(EVERY_KEY, DIGITS)))
+    seen = watch.observe(NOW)
+    assert {"fine", "strange"} <= set(by_name(seen))
+    assert 1 <= sum(meta.name == "strange" for _, meta, _ in watch.informers.findings.new) <= 20
+
+
+LABELS = {f"example.com/{n}-{'x' * 50}": "y" * 60 for n in range(9_000)}
+
+
+def test_a_victim_with_a_megabyte_of_labels_has_a_short_record():
+    """What goes into the log is bounded; labels that budgets ask for are kept first."""
+    gone = Eviction(at=NOW, workload="d/w", task="w-0", cause="reclaim", labels={**LABELS, "zone": "a"})
+    entry = eviction_log.entry_of(gone, "uid", "uid-w", None, {"zone"})
+    assert len(eviction_log.write([entry])) < 8_000
+    assert entry.labels["zone"] == "a"
+
+
+def test_many_records_are_divided_over_pages():
+    """Each page stays below its limit; together they hold every record once, in order."""
+    made = [
+        eviction_log.entry_of(Eviction(at=NOW, workload=f"d/{n}", task=f"{n}", cause="reclaim"), f"u{n}", "", None)
+        for n in range(5_000)
+    ]
+    pages = list(eviction_log.pages(made, 10_000))
+    assert [e for part, _ in pages for e in part] == made
+    assert len(pages[0][1]) <= 10_000
+    assert all(len(text.encode()) <= eviction_log.MOST_BYTES for _, text in pages)
+    assert [e for _, text in pages for e in eviction_log.parse(text)[0]] == made
+
+
+def test_names_that_collide_are_two_workloads():
+    """A group ``a.job`` beside a group ``a`` and a Job ``a``: three workloads, and the room of none is given away."""
+    found = observed(
+        node("n", "3"),
+        pod("p", labels={keys.POD_GROUP: "a.job"}, node="n"),
+        pod("q", labels={keys.POD_GROUP: "a"}, node="n"),
+        pod("r", owner=("Job", "a"), node="n"),
+        pod("more"),
+    )
+    assert {w.tasks[0].name for w in found.cluster.workloads} == {"p", "q", "r", "more"}
+    assert len({w.key for w in found.cluster.workloads}) == 4
+    assert decide(found) == set()
+
+
+def test_an_owner_of_an_old_name_is_another_workload():
+    """A Job that was made anew is not the one whose pods still go; the new one has the name."""
+    old = pod("old", owner=("Job", "a"), node="n", deletionTimestamp="2026-11-20T10:00:00Z")
+    new = pod("new", owner=("Job", "a"))
+    new.metadata.owner_references[0].uid = "another"
+    found = by_name(observed(node("n"), old, new))
+    assert found["a"].tasks[0].name == "new"
+    assert [w.tasks[0].name for name, w in found.items() if name != "a"] == ["old"]
+
+
+QUEUES = [thing("default", spec={}), thing("a", spec={"guaranteed": {"cpu": "1"}}), thing("b", spec={})]
+BECOMES_INVALID = {
+    "a bogus subgroup": {"annotations": {keys.SUB_GROUP: "none"}, "labels": {"tenure.dev/queue": "a"}},
+    "forged devices": {"annotations": {keys.DEVICES: "7,9"}, "labels": {"tenure.dev/queue": "a"}},
+    "an unknown queue": {"labels": {"tenure.dev/queue": "none"}},
+    "another's queue": {"labels": {"tenure.dev/queue": "b"}},
+    "a mirror annotation": {"annotations": {keys.MIRROR: "x"}, "labels": {"tenure.dev/queue": "a"}},
+    "a DaemonSet for an owner": {"owner": ("DaemonSet", "d"), "labels": {"tenure.dev/queue": "a"}},
+    "a node for an owner": {
+        "owner": ("Node", "n"), "annotations": {keys.MIRROR: "x"}, "labels": {"tenure.dev/queue": "a"}
+    },
+    "that it is not preemptible": {
+        "annotations": {"tenure.dev/preemptible": "false"}, "labels": {"tenure.dev/queue": "a"}
+    },
+    "a notice": {
+        "annotations": {keys.NOTICE: json.dumps({"deadline": "9999-01-01T00:00:00Z", "cause": "reclaim"})},
+        "labels": {"tenure.dev/queue": "a"},
+    },
+    "no label at all": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BECOMES_INVALID)
+def test_what_runs_and_is_changed_stays_charged_and_evictable(what):
+    """Whatever its owner writes on it: it counts for the queue that it was bound for, and may be evicted."""
+    known = sealed(queue="a", started="2026-11-20T09:30:00Z")
+    fields = {"owner": ("Job", "j"), **BECOMES_INVALID[what]}
+    found = observed(node("n", **{GPU: "2"}), pod("p", node="n", status=known, **fields), queues=QUEUES)
+    (workload,) = found.cluster.workloads
+    assert (workload.queue, workload.scheduler_name, workload.is_preemptible) == ("a", "tenure", True)
+    assert workload.started_at == NOW - 1_800_000_000
+    session = session_of(found.cluster)
+    state = session.workloads[workload.key]
+    assert any(session.queues.allocated[state.leaf])
+    assert state.tasks[0].notice is None
+
+
+def test_a_part_of_a_gpu_whose_device_nobody_knows_is_charged_as_a_whole_one():
+    """What holds a part of a GPU and does not say which holds one that nobody else is given."""
+    share = {"annotations": {"tenure.dev/gpu-fraction": "500m", keys.DEVICES: "x"}}
+    found = observed(
+        node("n", **{GPU: "1"}), pod("p", node="n", **share), pod("q", annotations={"tenure.dev/gpu-fraction": "500m"})
+    )
+    assert dict(by_name(found)["p"].tasks[0].spec.requests)[GPU] == 1
+    assert decide(found) == set()
+
+
+def test_the_start_is_the_api_servers():
+    """Its owner cannot move it on, nor back: the time at which the API server placed the pod counts."""
+    placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-20T09:40:00Z"}
+    for forged in ("2026-11-20T09:59:59Z", "1990-01-01T00:00:00Z", "nonsense"):
+        seen = observed(
+            node("n"), pod("p", node="n", annotations={keys.STARTED: forged}, status={"conditions": [placed]})
+        )
+        assert by_name(seen)["p"].started_at == NOW - 1_200_000_000
+
+
+def test_a_group_raises_the_priority_of_its_pods_no_further_than_they_have_it():
+    """A PodGroup's class cannot pass the quota that guards the pods'; it may lower it."""
+    classes = [thing("high", value=1000), thing("low", value=-5)]
+    for name, expected in (("high", 10), ("low", -5)):
+        group = thing("g", namespace="default", spec={"priorityClassName": name})
+        seen = observed(pod("p", labels={keys.POD_GROUP: "g"}, priority=10), podgroups=[group], priorityclasses=classes)
+        assert by_name(seen)["g"].priority == expected
+    group = thing("g", namespace="default", spec={"priority": 1000})
+    assert by_name(observed(pod("p", labels={keys.POD_GROUP: "g"}), podgroups=[group]))["g"].priority == 0
+
+
+def test_a_queue_is_used_by_the_namespaces_that_it_admits():
+    """Pods of others wait, and say why; what was bound before that was said stays."""
+    selector = {"matchLabels": {"team": "a"}}
+    queues = [thing("default", spec={}), thing("a", spec={"namespaceSelector": selector})]
+    spaces = [thing("ours", metadata={"labels": {"team": "a"}}), thing("theirs")]
+    label = {"tenure.dev/queue": "a"}
+    found = observed(
+        node("n"),
+        pod("ours", namespace="ours", labels=label),
+        pod("theirs", namespace="theirs", labels=label),
+        pod("ran", namespace="theirs", labels=label, node="n", status=sealed(queue="a")),
+        pod("sneaks", namespace="theirs", labels=label, node="n"),
+        queues=queues,
+        namespaces=spaces,
+    )
+    assert {w.name: w.queue for w in found.cluster.workloads} == {"ours": "a", "ran": "a", "sneaks": "default"}
+    assert [(left.reason, [p.name for p in left.pods]) for left in found.left_out if left.pods] == [
+        ("QueueRefused", ["theirs"])
+    ]
+
+
+def test_what_belongs_to_no_queue_at_all_is_owed_nothing():
+    """Where there is no default queue either, what runs stands where everybody may take from it."""
+    found = observed(
+        node("n"),
+        pod("p", labels={"tenure.dev/queue": "none"}, node="n"),
+        queues=[thing("a", spec={}), thing("b", spec={})],
+    )
+    (workload,) = found.cluster.workloads
+    assert (workload.queue, workload.is_preemptible) == ("tenure-unknown", True)
+    assert session_of(found.cluster).workloads["default/p"].leaf >= 0
+
+
+def terms(count):
+    term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term] * count}}
+
+
+def test_terms_without_end_are_their_own_pods_cost():
+    """A pod with more terms than are looked at is not placed and says why; as many as that are."""
+    seen = observed(node("n"), pod("many", affinity=terms(11)), pod("few", affinity=terms(10)), pod("fine"))
+    assert decide(seen) == {"few", "fine"}
+    assert by_name(seen)["many"].tasks[0].spec.unsupported == (
+        "11 terms of pod affinity and anti-affinity (10 at the most)",
+    )
+
+
+def test_an_object_that_cannot_be_read_does_not_hold_up_its_watch():
+    """Of a list and of a watch: one that nests without end, and one of another shape; the others are there."""
+    complaints = []
+    reports = WatchReports(lambda meta, why: complaints.append((meta.name, why)))
+    store = ObjectStore()
+    deep = b'{"metadata":{"name":"deep","resourceVersion":"3"},"spec":' + b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"}"
+    wrong = b'{"metadata":{"name":"wrong","resourceVersion":"4","labels":["a"]}}'
+    fine = b'{"metadata":{"name":"fine","resourceVersion":"5"},"spec":{}}'
+    listed = b'{"metadata":{"resourceVersion":"6"},"items":[' + b",".join((deep, wrong, fine)) + b"]}"
+
+    class Server:
+        def get(self, _path, **_query):
+            return listed
+
+    reflector = Reflector(Server(), "/x", api.ApiObject, store, lambda: None, reports=reports)
+    reflector._list()
+    assert {name for _, name in store.items} == {"deep", "fine"}
+    assert [name for name, _ in complaints] == ["deep", "wrong"]
+    for line in (deep, wrong, fine):
+        newer = line.replace(b'"resourceVersion":"', b'"resourceVersion":"1')
+        reflector._take(reflector._event(b'{"type":"MODIFIED","object":' + newer + b"}"))
+    assert len(complaints) == 4
+    assert reflector.error == ""
+
+
+def test_text_that_nests_is_cut_and_stays_json():
+    """What is not deep stays byte for byte; brackets in text are none."""
+    plain = json.dumps({"a": [{"b": '[{\\"['}], "c": ["]"]}).encode()
+    assert shallow(plain) == plain
+    assert msgspec.json.decode(shallow(b"[" * 9 + b"]" * 9, 3)) == [[["(nests too deep to be read)"]]]
+
+
+def test_readers_are_total():
+    """Every reader of a stranger's text gives a value or None, and at most a few sentences."""
+    for text in TEXTS.values():
+        problems = []
+        said = ObjectText({"k": text}, problems)
+        for read in (said.text, said.name, said.whole, said.numbers, said.time, said.duration, said.gpus):
+            read("k")
+        said.note("k", dict)
+        said.choice("k", ("a",))
+        assert len(problems) <= 10
+        decoded(text, dict)

@@ -1,0 +1,239 @@
+"""Random clusters with every cause, rule and kind of work, and the reading of what "causes add up" forbids on them.
+
+No clock strikes while one is played: delays, minimum runtimes, expected run times, cooldowns, deadlines and windows are
+whole minutes and begin half a minute off, and twenty cycles take twenty seconds.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from dataclasses import replace
+from typing import NamedTuple
+
+from tenure.clusters.embedded import EmbeddedCluster
+from tenure.cycle import Scheduler
+from tenure.engine.snapshot import session_of
+from tenure.model.cluster import Cluster
+from tenure.model.node import Node
+from tenure.model.queue import Queue, QueueStatus, QuotaStatus
+from tenure.model.settings import BudgetRule, QuotaPreemptionSettings, RequeueSettings, ReschedulerSettings, Settings
+from tenure.model.workload import Checkpoint, GpuShare, Phase, Task, TaskSpec, Workload
+
+GPU = "nvidia.com/gpu"
+NOW = 1_000_000_000_000_000
+MINUTE = 60_000_000
+HALF = MINUTE // 2
+ACTIONS = ("stale-gang", "quota", "allocate", "consolidate", "reclaim", "preempt", "requeue", "reschedule")
+
+
+def drawn(seed):
+    """Draw a cluster from a seed."""
+    rng = random.Random(seed)
+    size = rng.choice([2, 4])
+    nodes = tuple(Node(name=f"n{i}", allocatable={GPU: size, "cpu": 1000 * size}) for i in range(rng.randint(1, 4)))
+    queues = _queues(rng, size * len(nodes))
+    parents = {q.parent for q in queues}
+    leaves = [q.name for q in queues if q.name not in parents]
+    workloads = (*_running(rng, nodes, size, leaves), *_waiting(rng, size, leaves))
+    quota = rng.random() < 0.4
+    state = Cluster(now=NOW, settings=_settings(rng, quota=quota), nodes=nodes, queues=queues, workloads=workloads)
+    return _lowered(rng, state) if quota else state
+
+
+def _settings(rng, *, quota):
+    budgets = ()
+    if rng.random() < 0.2:
+        budgets = (BudgetRule(name="few", max_evictions=rng.randint(0, 3), per=10 * MINUTE),)
+    plain = Settings()
+    return replace(
+        plain,
+        actions=ACTIONS,
+        backfill=rng.choice(["none", "none", "none", "easy"]),
+        reclaim_min_runtime=rng.choice([0, 0, 0, 10 * MINUTE]),
+        preempt_min_runtime=rng.choice([0, 0, 0, 5 * MINUTE]),
+        eviction_notice=rng.choice([0] * 9 + [3_000_000]),
+        requeue_delay=rng.choice([0, 10 * MINUTE]),
+        requeue=RequeueSettings(),
+        quota_preemption=QuotaPreemptionSettings(enabled=quota),
+        rescheduler=ReschedulerSettings(pending_for=rng.choice([0, MINUTE])),
+        disruption=replace(plain.disruption, budgets=budgets),
+    )
+
+
+def _queues(rng, total):
+    found = []
+    for top in range(rng.randint(1, 3)):
+        name = f"q{top}"
+        middle = rng.choice([0, 0, 2])
+        found.append(_queue(rng, name, None, total, inner=bool(middle)))
+        for child in range(middle):
+            low = rng.choice([0, 0, 2])
+            found.append(_queue(rng, f"{name}-{child}", name, total, inner=bool(low)))
+            found += [_queue(rng, f"{name}-{child}-{i}", f"{name}-{child}", total, inner=False) for i in range(low)]
+    return tuple(found)
+
+
+def _queue(rng, name, parent, total, *, inner):
+    floor = {}
+    if not inner and rng.random() < 0.6:
+        floor = {GPU: 500 * rng.randint(0, max(1, total))}
+    most = {GPU: max(floor.get(GPU, 0), 1000 * rng.randint(1, total))} if rng.random() < 0.15 and not inner else {}
+    return Queue(
+        name=name,
+        parent=parent,
+        guaranteed=floor,
+        max=most,
+        weight=rng.choice([1.0, 1.0, 2.0, 0.0]),
+        priority=rng.choice([100, 100, 100, 50]),
+        preemption_policy=rng.choice(["default"] * 12 + ["fence", "disabled"]),
+        reclaim_min_runtime=rng.choice([None, None, None, 0, 20 * MINUTE]),
+    )
+
+
+def _spec(rng, size):
+    if rng.random() < 0.2:
+        return TaskSpec(requests=(("cpu", 200),), gpu_share=GpuShare(milli=rng.choice([300, 500])))
+    return TaskSpec(requests=((GPU, rng.choice([1, 1, 1, 2, size])), ("cpu", rng.choice([0, 0, 100, 1000]))))
+
+
+def _running(rng, nodes, size, leaves):
+    free = {n.name: [1000] * size for n in nodes}
+    cpu = {n.name: 1000 * size for n in nodes}
+    for number in range(rng.randint(3, 14)):
+        spec, wanted, placed = _spec(rng, size), rng.choice([1, 1, 1, 2, 3]), []
+        asked = dict(spec.requests)
+        for name in rng.sample(sorted(free), len(free)):
+            while len(placed) < wanted and cpu[name] >= asked.get("cpu", 0):
+                milli = spec.gpu_share.milli if spec.gpu_share else 1000
+                open_to = [d for d, left in enumerate(free[name]) if left >= milli]
+                devices = tuple(open_to[: asked.get(GPU, 1)])
+                if len(devices) < asked.get(GPU, 1):
+                    break
+                for device in devices:
+                    free[name][device] -= milli
+                cpu[name] -= asked.get("cpu", 0)
+                placed.append((name, devices))
+        if not placed:
+            continue
+        started = NOW - rng.choice([1, 7, 15, 60, 600]) * MINUTE - HALF
+        tasks = tuple(
+            Task(name=f"r{number}-{i}", spec=spec, phase=Phase.RUNNING, node=node, devices=devices, started_at=started)
+            for i, (node, devices) in enumerate(placed)
+        )
+        yield replace(
+            _workload(rng, f"r{number}", tasks, leaves, started - MINUTE), started_at=started,
+            allow_preemption=rng.random() > 0.1,
+        )  # fmt: skip
+
+
+def _waiting(rng, size, leaves):
+    for number in range(rng.randint(1, 6)):
+        spec = _spec(rng, size)
+        tasks = tuple(Task(name=f"p{number}-{i}", spec=spec) for i in range(rng.choice([1, 1, 2, 3])))
+        yield _workload(rng, f"p{number}", tasks, leaves, NOW - rng.randint(0, 50) * MINUTE - HALF)
+
+
+def _workload(rng, name, tasks, leaves, created):
+    return Workload(
+        name=name,
+        queue=rng.choice(leaves),
+        priority=rng.choice([0, 0, 10, 50, 100]),
+        min_member=rng.randint(1, len(tasks)),
+        created_at=created,
+        tasks=tasks,
+        expected_runtime=rng.choice([None, None, 5 * MINUTE, 30 * MINUTE, 100 * MINUTE]),
+        checkpoint=rng.choice([None, None, None, Checkpoint(interval=10 * MINUTE, restart_overhead=MINUTE)]),
+    )
+
+
+def _lowered(rng, state):
+    """Lower the max of a queue below what it uses, so long ago that its deadline has passed."""
+    session = session_of(state)
+    held = {q.name: session.queues.allocated[n][session.queues.resources.index(GPU)]
+            for n, q in enumerate(session.queues.queues)}  # fmt: skip
+    queues = []
+    for queue in state.queues:
+        floor = queue.guaranteed.get(GPU, 0)
+        below = list(range(floor, held[queue.name], 500))
+        inner = any(q.parent == queue.name for q in state.queues)
+        if below and not inner and rng.random() < 0.5:
+            most = {GPU: rng.choice(below)}
+            armed = QuotaStatus(armed_at=NOW - 2 * MINUTE, delay=MINUTE, deadline=NOW - MINUTE, max=most)
+            queues.append(
+                replace(queue, max=most, quota_preemption_delay=MINUTE, status=QueueStatus(quota_preemption=armed))
+            )
+        else:
+            queues.append(queue)
+    return replace(state, queues=tuple(queues))
+
+
+def played(state, cycles):
+    """Play cycles a second apart until nothing happens any more; gives all steps, and what was said to follow."""
+    embedded, steps, follows = EmbeddedCluster(state), [], []
+    for number in range(cycles):
+        if number:
+            embedded.advance(state.now + number * 1_000_000)
+        seen = embedded.observe()
+        scheduler = Scheduler(session_of(seen))
+        scheduler.cycles, scheduler.context.detailed = number, False
+        plan = scheduler.cycle(seen.now)
+        embedded.carry_out(plan)
+        steps += plan.steps
+        follows += [(number, f) for f in plan.follow_ups]
+        announced = any(t.notice for w in embedded.observe().workloads for t in w.tasks)
+        if not (plan.steps or plan.expired or announced):
+            break
+    return Played(steps, follows)
+
+
+class Played(NamedTuple):
+    """All steps of some cycles, and by cycle what was said to follow."""
+
+    steps: list
+    follow_ups: list
+
+
+def forbidden(played):
+    """Give every breach of what holds on a cluster that does not change, as one sentence each."""
+    breaches = []
+    said = defaultdict(set)
+    for cycle, follow_up in played.follow_ups:
+        said[cycle].add((follow_up.of, follow_up.cause))
+    nominated_to = set()
+    announced = set()
+    victims = {}
+    by_cycle = defaultdict(list)
+    for step in played.steps:
+        by_cycle[step.cycle].append(step)
+    for cycle, steps in sorted(by_cycle.items()):
+        evicted = {(s.workload, s.task): s for s in steps if s.action == "evict"}
+        breaches += _in_one_plan(cycle, steps, evicted)
+        for (workload, task), step in evicted.items():
+            follows = (step.beneficiary, step.cause) in announced
+            if (workload, task) in nominated_to and not follows and step.cause != "quota":
+                breaches.append(f"cycle {cycle}: {task}, for which somebody was evicted, is evicted by {step.cause} "
+                                f"for {step.beneficiary}")  # fmt: skip
+            if step.beneficiary in victims and step.beneficiary not in {of for of, _ in announced}:
+                breaches.append(f"cycle {cycle}: {task} is evicted by {step.cause} for {step.beneficiary}, "
+                                f"a victim of {victims[step.beneficiary]}")  # fmt: skip
+        served = {s.beneficiary for s in evicted.values()}
+        nominated_to |= {
+            (s.workload, s.task) for s in steps if s.action in ("bind", "nominate") and s.workload in served
+        }
+        for (workload, _), step in evicted.items():
+            victims[workload] = f"{step.cause} in cycle {cycle}"
+        announced |= said[cycle]
+    return breaches
+
+
+def _in_one_plan(cycle, steps, evicted):
+    """Say what is bound and evicted, or evicted and placed where it stood, in one plan."""
+    for step in steps:
+        gone = evicted.get((step.workload, step.task))
+        if gone is None or step.action not in ("bind", "nominate"):
+            continue
+        if step.action == "bind":
+            yield f"cycle {cycle}: {step.task} is evicted and bound"
+        elif step.node == gone.node and step.devices == gone.devices:
+            yield f"cycle {cycle}: {step.task} is evicted and nominated where it stood"

@@ -1,0 +1,163 @@
+"""The best set by the solver, against every possible set and against branch and bound."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tests.builders import cluster, node, queue, spec, workload
+from tests.quota.oracle import best, keeps_guarantees, over, value
+from tests.quota.strategies import clusters
+from tests.quota.test_best_set import fire_at_once, taken_in
+
+from tenure.actions import quota as action
+from tenure.engine.snapshot import session_of
+from tenure.fairness.current import Fairness
+from tenure.model.settings import ExactSettings, QuotaPreemptionSettings
+from tenure.playthrough import play
+from tenure.quota import branch_and_bound
+from tenure.quota.choose import choose
+from tenure.quota.follow_up_cuts import FollowUpCut, respects
+from tenure.quota.units import UnitCandidates
+from tenure.rescheduler.memory import MoveMemory
+from tenure.shields.plugins import EvictionPlugins
+
+
+@pytest.fixture(scope="module")
+def solve():
+    """The solver as the action calls it, in one process for all examples."""
+    context = SimpleNamespace(rescheduling=MoveMemory())
+    yield lambda program: action._solve(context, ExactSettings(), program)
+    context.rescheduling.solver.close()
+
+
+def chosen(cluster, name, *, solve=None, by_solver=False, follow=None):
+    """What is chosen of one queue, by one way or the other."""
+    session = session_of(cluster)
+    session.now = cluster.now
+    queues = session.queues
+    number = queues.index[name]
+    rows = {queues.resources.index(r): amount for r, amount in over(cluster, name).items()}
+    shares = Fairness(session).now().allocatable_without_history
+    never = cluster.settings.quota_preemption.overshoot == "never"
+    with pytest.MonkeyPatch.context() as patch:
+        if by_solver:
+            patch.setattr(branch_and_bound, "MOST_TAKES", -1)
+        else:
+            patch.setattr(branch_and_bound, "MOST_STEPS", 200_000)
+        return choose(
+            UnitCandidates(session, EvictionPlugins()), number, rows, shares, never=never, solve=solve, follow=follow
+        )  # fmt: skip
+
+
+def runs(name, cpu, **fields):
+    return workload(name, of=spec(cpu=cpu), on="n", queue="q", **fields)
+
+
+def names(choice):
+    return sorted(t.model.name for take in choice.takes for t in take.tasks)
+
+
+@settings(max_examples=60, deadline=None)
+@given(clusters(levels=3, most=6, work=7), st.data())
+def test_the_solver_finds_a_set_as_good_as_any(solve, cluster, data):
+    """Every subset is tried: least over max, fewest spared, priorities from the highest down, least freed."""
+    armed = [q.name for q in cluster.queues if over(cluster, q.name)]
+    assume(armed)
+    name = data.draw(st.sampled_from(armed))
+    choice = chosen(cluster, name, solve=solve, by_solver=True)
+    gone = set(names(choice))
+    taken = [(w, [t for t in w.tasks if t.name in gone]) for w in cluster.workloads]
+    taken = [(w, tasks) for w, tasks in taken if tasks]
+    assert keeps_guarantees(cluster, taken)
+    assert value(cluster, name, taken) == best(cluster, name)
+    assert not choice.exhausted
+
+
+@settings(max_examples=60, deadline=None)
+@given(clusters(levels=4, most=9, work=16), st.data())
+def test_the_solver_and_branch_and_bound_agree_to_the_last_word(solve, cluster, data):
+    """Distance, cost, cores, tasks and age included, on problems of which no test could try every set."""
+    armed = [q.name for q in cluster.queues if over(cluster, q.name)]
+    assume(armed)
+    name = data.draw(st.sampled_from(armed))
+    looked, solved = chosen(cluster, name), chosen(cluster, name, solve=solve, by_solver=True)
+    assume(not looked.exhausted)
+    assert solved.problem.key(solved.takes) == looked.problem.key(looked.takes)
+
+
+def crowd(count, most):
+    """One queue with work of many sizes, priorities and ages, over its max."""
+    work = [
+        runs(
+            f"w{i}", 1 + i % 7, priority=(0, 20, 50, 80)[i // 3 % 4], running=60 + 37 * i, allow_preemption=i % 9 > 0
+        )
+        for i in range(count)
+    ]  # fmt: skip
+    return cluster([node("n", cpu=10 * count)], work, [queue("q", max={"cpu": most})])
+
+
+def test_thousands_of_workloads_are_no_bound(solve):
+    """What no branch and bound ends is proved: exactly under max, nobody spared is taken, and no priority too high."""
+    found = crowd(3000, 5000)
+    choice = chosen(found, "q", solve=solve, by_solver=True)
+    assert not choice.exhausted
+    need = over(found, "q")["cpu"]
+    sizes = {w.name: dict(w.tasks[0].spec.requests)["cpu"] for w in found.workloads}
+    gone = {take.workload.model.name for take in choice.takes}
+    assert sum(sizes[name] for name in gone) == need
+    assert all(w.allow_preemption for w in found.workloads if w.name in gone)
+    highest = max(w.priority for w in found.workloads if w.name in gone)
+    below = sum(sizes[w.name] for w in found.workloads if w.allow_preemption and w.priority < highest)
+    taken = sum(sizes[w.name] for w in found.workloads if w.name in gone and w.priority == highest)
+    assert taken == need - below
+
+
+def test_what_has_a_follow_up_is_chosen_last(solve):
+    """A set after which something else would be evicted loses against a dearer one after which nothing would."""
+    work = [
+        runs("cheap", 2, running=60),
+        runs("dear", 2, running=6000),
+    ]
+    found = cluster([node("n", cpu=10)], work, [queue("q", max={"cpu": 2})])
+
+    def follow(tasks):
+        helped = next((t.workload for t in tasks if t.model.name.startswith("cheap")), None)
+        return [] if helped is None else [FollowUpCut(helped, frozenset())]
+
+    for by_solver in (False, True):
+        assert names(chosen(found, "q", solve=solve, by_solver=by_solver)) == ["cheap-0"]
+        assert names(chosen(found, "q", solve=solve, by_solver=by_solver, follow=follow)) == ["dear-0"]
+
+
+def test_a_follow_up_that_no_set_avoids_is_taken_as_it_is(solve):
+    """Least over max comes first: where every such set has a follow-up, the best of them goes."""
+    found = cluster([node("n", cpu=10)], [runs("w", 4, running=60)], [queue("q", max={"cpu": 2})])
+
+    def follow(tasks):
+        return [FollowUpCut(t.workload, frozenset()) for t in tasks]
+
+    assert names(chosen(found, "q", solve=solve, follow=follow)) == ["w-0"]
+
+
+def test_a_cut_says_which_sets_do_not_count():
+    """It forbids the victim alone, not with what would be evicted for it."""
+    victim, other = object(), object()
+    task, further = object(), object()
+    cut = FollowUpCut(victim, frozenset([further]))
+    one, two = SimpleNamespace(workload=victim, tasks=(task,)), SimpleNamespace(workload=other, tasks=(further,))
+    assert [respects(takes, [cut]) for takes in ([one], [two], [one, two], [])] == [False, True, True, True]
+
+
+def test_a_large_problem_is_solved_within_a_cycle():
+    """The action itself starts the solver where there is too much to look through."""
+    found = fire_at_once(crowd(300, 600), "q")
+    on = QuotaPreemptionSettings(enabled=True)
+    found = replace(found, settings=replace(found.settings, actions=("quota",), quota_preemption=on))
+    played = play(found)
+    assert next(q for q in played.quota if q.queue == "q").exhausted is False
+    assert not over(played.after, "q")
+    assert taken_in(found, played)

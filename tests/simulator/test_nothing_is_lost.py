@@ -1,0 +1,84 @@
+"""Simulations of random contended clusters with all actions on: every job ends, waits, or was dropped with a reason."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.properties.contention import MINUTE, contended
+
+from tenure.model.settings import QuotaPreemptionSettings, Settings
+from tenure.model.workload import Checkpoint
+from tenure.simulator.checker import check
+from tenure.simulator.checks.ends import BOUND_ENDED, ENDED_TWICE, LOST, NO_REASON
+from tenure.simulator.checks.order import BOUND_FINISHED, BOUND_TWICE, ENDED_IDLE, EVICTED_IDLE
+from tenure.simulator.log import END, REST
+from tenure.simulator.outcomes import outcomes_of
+from tenure.simulator.run import Simulation, SimulationSetup, prepare
+from tenure.simulator.traces.records import Trace, TraceJob
+
+OURS = {LOST, ENDED_TWICE, BOUND_ENDED, NO_REASON, ENDED_IDLE, EVICTED_IDLE, BOUND_TWICE, BOUND_FINISHED}
+"""What only the simulator can do wrong: whatever is planned, it keeps its books."""
+
+
+def busy(seed):
+    """A cluster and a trace: starts, ends, evictions and departures fall on the same few minutes."""
+    rng = random.Random(seed)
+    found = contended(seed, large=rng.random() < 0.3, crowd=rng.choice([4, 8]))
+    chosen = Settings(
+        actions=("stale-gang", "quota", "allocate", "consolidate", "reclaim", "preempt", "requeue", "reschedule"),
+        reclaim_min_runtime=rng.choice([0, 0, 2 * MINUTE]),
+        preempt_min_runtime=rng.choice([0, 0, 2 * MINUTE]),
+        expected_runtime=rng.choice([None, 3 * MINUTE]),
+        eviction_notice=rng.choice([0, 0, MINUTE]),
+        quota_preemption=QuotaPreemptionSettings(enabled=True),
+    )
+
+    def dressed(workload):
+        grace = rng.choice([0, 0, MINUTE, 2 * MINUTE])
+        return replace(
+            workload,
+            tasks=tuple(replace(t, grace_period=grace) for t in workload.tasks),
+            checkpoint=rng.choice([None, Checkpoint(interval=MINUTE)]),
+            expected_runtime=rng.choice([None, 2 * MINUTE, 5 * MINUTE]),
+        )
+
+    standing = tuple(dressed(w) for w in found.workloads if w.started_at is not None)
+    coming = [dressed(w) for w in found.workloads if w.started_at is None]
+    coming += [replace(w, name=f"{w.name}-{n}", priority=rng.choice([0, 50, 90])) for w in coming for n in range(3)]
+    jobs = [
+        TraceJob(replace(w, created_at=rng.randrange(6) * MINUTE), rng.choice([0, 1, 2, 3, 8]) * MINUTE, w.name)
+        for w in coming
+    ]
+    jobs.sort(key=lambda j: j.workload.created_at)
+    state = replace(found, workloads=standing, settings=chosen)
+    trace = Trace(format="tenure", jobs=tuple(jobs), records=len(jobs))
+    return prepare(state, trace), trace
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_every_job_ends_once_or_says_why_not(seed):
+    """No job of a known run time is left running, none that waits is forgotten, and none ends twice."""
+    state, trace = busy(seed)
+    result = Simulation(SimulationSetup(state), trace).run()
+    out = outcomes_of(result.log, trace)
+    ends = Counter((e[2], e[3]) for e in result.log.events if e[0] == END)
+    assert all(times == 1 for times in ends.values())
+    known = [job for job in range(len(out.state)) if out.runtime[job] >= 0]
+    assert all(out.state[job] != "running" for job in known)
+    found = check(result.log, state.nodes, queues=state.queues)
+    assert not OURS.intersection(found.by_kind), found
+
+
+def test_what_runs_for_ever_does_not_keep_the_simulation_going():
+    """Many wait behind it and are looked at again and again; the simulation ends, and says that they wait."""
+    state, trace = busy(189)
+    result = Simulation(SimulationSetup(state), trace).run()
+    assert result.complete
+    assert {e[2] for e in result.log.events if e[0] == REST} >= {
+        job for job, state in enumerate(outcomes_of(result.log, trace).state) if state == "pending"
+    }
