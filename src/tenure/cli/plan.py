@@ -47,7 +47,11 @@ def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
     from tenure.playthrough import play  # noqa: PLC0415
     from tenure.report.plan_json import plan_json  # noqa: PLC0415
 
-    check_targets({"--report": report, "--output": output}, (file, queues, *additions, where.config, where.kubeconfig))
+    kept = history if history is None or "://" not in history else None
+    check_targets(
+        {"--report": report, "--output": output, "--history": kept},
+        (file, queues, *additions, where.config, where.kubeconfig),
+    )
     cluster, warnings = cluster_from(file or "", overrides, additions, queues, asked_for(file, where, live=live))
     warn(warnings)
     if actions is not None:
@@ -97,4 +101,7 @@ def _actions(text: str) -> tuple[Action, ...]:
             raise click.UsageError(f"--actions: there is no action {name!r}{nearest(name, ACTIONS)}; there are {known}")
     if not chosen:
         raise click.UsageError("--actions: name at least one action")
+    twice = [name for number, name in enumerate(chosen) if name in chosen[:number]]
+    if twice:
+        raise click.UsageError(f"--actions: {twice[0]} is there twice; name each action once")
     return cast("tuple[Action, ...]", chosen)

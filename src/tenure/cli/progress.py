@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 from tenure.report.tables import terminal, text_width
 from tenure.report.words import duration
@@ -128,7 +128,7 @@ class Interruption:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Hold the first Ctrl-C back until `Interruption.check`; the second one comes through at once.
+    """Hold the first Ctrl-C, or SIGTERM, back until `Interruption.check`; the second one comes through at once.
 
     An interruption in the middle of a decision would leave half of it in the log.
     """
@@ -139,12 +139,14 @@ def interruptible() -> Iterator[Interruption]:
             signal.default_int_handler(number, frame)
         interruption.wanted = True
 
+    before: list[tuple[signal.Signals, Any]] = []
     try:
-        before = signal.signal(signal.SIGINT, note)
+        before.extend((number, signal.signal(number, note)) for number in (signal.SIGINT, signal.SIGTERM))
     except ValueError:  # not the main thread: nobody presses Ctrl-C here
         yield interruption
         return
     try:
         yield interruption
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before:
+            signal.signal(number, handler)
