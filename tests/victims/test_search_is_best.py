@@ -22,7 +22,7 @@ from tenure.victims.dry_run import AcceptedSet, DryRuns
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.rules import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.search import SearchBudget, VictimSearch
-from tenure.victims.set_order import consistent, key_of, priorities, uses_lower
+from tenure.victims.set_order import consistent, key_of, lowest_of, usage
 
 MOST_PIECES = 9
 RULES = {
@@ -41,14 +41,18 @@ def best_of_all(session, dry_runs, contender, rules, pieces):
         for subset in map(list, combinations(pieces, size))
         if consistent(subset) and isinstance(dry_runs.play(contender, subset, rules), AcceptedSet)
     ]
-    kept = [s for s in valid if not any(beaten(s, other) for other in valid)]
+    lowest = lowest_of(pieces)
+    kept = [s for s in valid if not any(beaten(s, other, dry_runs.weights, lowest) for other in valid)]
     return min((key_of(session.settings, s) for s in kept), default=None)
 
 
-def beaten(one, other):
+def beaten(one, other, weights, lowest):
     """Whether ``other`` differs from ``one`` inside one queue only and uses lower priorities there."""
     differ = {p.workload.leaf for p in set(one) ^ set(other)}
-    return len(differ) == 1 and uses_lower(priorities(other, min(differ)), priorities(one, min(differ)))
+    if len(differ) != 1:
+        return False
+    (leaf,) = differ
+    return usage(other, leaf, weights, lowest[leaf]) < usage(one, leaf, weights, lowest[leaf])
 
 
 def drawn(seed, order="cost"):

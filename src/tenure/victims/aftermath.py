@@ -108,10 +108,9 @@ class Aftermath:
             return None
         with self._ahead():
             self._settle(result, everything=growing)
-            if growing:
+            if at_risk:
                 rivals = list(islice(self._rivals(contender, victims, got, result, causes, shares), MOST_ASKED))
-            if later:
-                helped = list(self._may_be_helped(victims, causes, shares))
+            helped = list(self._may_be_helped(victims, causes, shares))
             taker = self._taker(contender, rivals)
             if taker is None:
                 result.follow_ups = tuple(self._found(helped))
@@ -302,6 +301,8 @@ class Aftermath:
         Who asks for several steps, one after the other, is looked at for some of them.
         """
         for asked in rivals:
+            if asked.workload.step is None or asked.workload.entry is None:  # served since it was asked for
+                continue
             with self.session.scenario():
                 if self._takes(asked, contender):
                     return asked
@@ -341,8 +342,9 @@ class Aftermath:
         without_effect: set[object] = set()
         searched = 0
         for victim, causes in by_victim.items():
-            if victim.step is None or victim.entry is None or searched == MOST_HELPED:
-                continue
+            if searched == MOST_HELPED:
+                break
+            assert victim.step is not None
             kind = victim.leaf, victim.priority, victim.step.kind, id(victim.step.shape or victim)
             if kind in without_effect:
                 continue

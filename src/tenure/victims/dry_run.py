@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import gt, mul
 from typing import NamedTuple, Protocol
 
@@ -16,6 +17,7 @@ from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.transaction import Scenario, Undone
+from tenure.engine.weights import resource_weights
 from tenure.engine.workloads import GROW, Demand, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import Owed
@@ -144,6 +146,11 @@ class DryRuns:
         self._keys: Keys = {}
         self._before: QueueOrder | None = None
         self._tried = 0
+
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """The weights of resources by which sets are compared, by row."""
+        return resource_weights(self.session)
 
     def play(
         self,

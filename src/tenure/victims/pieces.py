@@ -27,10 +27,10 @@ class Piece:
 
     ``whole``: all of the workload, in stages, surplus first. ``group``: it cuts a subgroup below its minimum.
     ``fresh``: all of it was placed in this cycle and runs nothing yet, so taking it is no eviction and costs nothing;
-    ``ran`` are those of its tasks that were not.
-    ``amount`` is what it holds as queues count it, ``frees`` lists node and amounts by row of the node table. ``rank``
-    orders pieces of one queue, the best to take first; its first item is the workload's priority. ``floor`` comes
-    before the key of every set that holds it. ``bill`` is what its cost depends on.
+    ``ran`` are those of its tasks that were not. ``amount`` is what it holds as queues count it, ``ran_amount`` what of
+    it ran before this cycle. ``frees`` lists node and amounts by row of the node table. ``rank`` orders pieces of one
+    queue, the best to take first; its first item is the workload's priority. ``floor`` comes before the key of every
+    set that holds it. ``bill`` is what its cost depends on.
     """
 
     workload: WorkloadState
@@ -44,6 +44,7 @@ class Piece:
     age: int
     leaf_priority: int
     amount: Amount
+    ran_amount: Amount
     frees: tuple[tuple[int, Amount], ...]
     rank: Rank
     floor: Rank
@@ -169,10 +170,12 @@ def _piece(
     age = _age(workload)
     rank = _rank(session, workload, tasks, price, age, whole=whole, ran=len(ran))
     level = session.queues.queues[workload.leaf].priority
+    amount = held(session, tasks)
+    ran_amount = amount if len(ran) == len(tasks) or not ran else held(session, ran)
     floor = (-(1 << 40), 0 if session.settings.victims == "cost" else ()) if is_fresh else _floor(session, level, rank)
     return Piece(
         workload, stages, tasks, ran, whole, group, is_fresh, price, age,
-        level, held(session, tasks), _frees(session, tasks), rank, floor, bill,
+        level, amount, ran_amount, _frees(session, tasks), rank, floor, bill,
     )  # fmt: skip
 
 

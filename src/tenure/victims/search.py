@@ -25,7 +25,7 @@ from tenure.victims.returning_victims import ReturningVictims
 from tenure.victims.room_bounds import RoomDemand
 from tenure.victims.rules import CauseRules
 from tenure.victims.search_scope import ScopeBounds
-from tenure.victims.set_order import Key, priorities, uses_lower
+from tenure.victims.set_order import Key, lowest_of
 from tenure.victims.subsets import PieceSubsets
 from tenure.victims.usable import UsablePieces
 
@@ -130,7 +130,7 @@ class VictimSearch:
         self.allowed = reach.allowed if reach is not None else None
         self.opening = reach.opening if reach is not None else None
         self.others = reach.others if reach is not None else 0
-        self.subsets = PieceSubsets(session.settings, reach.limits if reach is not None else None)
+        self.subsets = PieceSubsets(session.settings, dry_runs.weights, reach.limits if reach is not None else None)
         self.infeasible: Callable[[], bool] = bool
         self.found = SearchResult()
         self._without_effect = 0
@@ -307,9 +307,10 @@ class VictimSearch:
         """The best set among all subsets, or ``best`` if none comes before it."""
         if not self.need.met(pieces):
             return best
-        leaves = {p.workload.leaf for p in pieces}
+        self.subsets.lowest = lowest_of(pieces)
+        leaves = set(self.subsets.lowest)
         alone = leaves.pop() if len(leaves) == 1 else None
-        limit = self._key(best, alone)
+        limit = self._limit(best, alone)
         most = self.found.tried + (MOST_TRIED if not self.many else MOST_AROUND if best else MOST_WITHOUT)
         for key, subset in self.subsets.of(pieces, alone):
             if (limit is not None and key >= limit) or self._gives_up(most, best):
@@ -324,10 +325,11 @@ class VictimSearch:
             if better is not None:
                 best = best or better
             elif not self._follows(subset):
-                return subset
+                return min((s for s in (subset, best) if s is not None), key=lambda s: self._key(s, None) or ())
             else:
                 self.subsets.bar(frozenset(subset))  # only sets of which no part would do are compared
-                best, limit = min((best, limit), (subset, self._key(subset, alone)), key=_by_limit)
+                best = min((s for s in (best, subset) if s is not None), key=lambda s: self._key(s, None) or ())
+                limit = self._limit(best, alone)
         return self._last_word(pieces, best, budget)
 
     def _last_word(self, pieces: list[Piece], best: list[Piece] | None, budget: SearchBudget) -> list[Piece] | None:
@@ -337,6 +339,13 @@ class VictimSearch:
         if self.subsets.beyond is not None and not self.found.refusals:
             self._play(self.subsets.beyond)
         return None
+
+    def _limit(self, best: list[Piece] | None, alone: int | None) -> Key | None:
+        """Give the key from which on no set comes before the best one; inside one queue a set with follow-ups has none.
+
+        It refuses none that has no follow-up, whatever is taken of which priority.
+        """
+        return None if best is None or (alone is not None and self._follows(best)) else self._key(best, alone)
 
     def _key(self, pieces: list[Piece] | None, alone: int | None) -> Key | None:
         """Give the order of a set that pays, with what follows from it."""
@@ -377,15 +386,12 @@ class VictimSearch:
         for leaf in sorted({p.workload.leaf for p in chosen if not p.fresh}):
             own = [p for p in pieces if p.workload.leaf == leaf]
             outside = [p for p in chosen if p.workload.leaf != leaf]
-            level = priorities(chosen, leaf)
-            if not any(p.workload.priority < level[0] for p in own):
-                continue
+            level = self.subsets.usage(chosen, leaf)
             for _, subset in self.subsets.of(own, leaf):
-                lower = priorities(subset, leaf)
-                if lower and lower[0] > level[0]:
+                if self.subsets.usage(subset, leaf) >= level:
                     break
                 candidate = [*outside, *subset]
-                if not uses_lower(lower, level) or not self.need.met(candidate):
+                if not self.need.met(candidate):
                     continue
                 if not budget.spend():
                     return None
@@ -422,8 +428,3 @@ class VictimSearch:
                 self._without_effect += verdict.shield in (NO_ROOM, NO_LANDING)
                 self.found.refusals.append((", ".join(dict.fromkeys(p.workload.key for p in pieces)), verdict))
         return verdict
-
-
-def _by_limit(found: tuple[list[Piece] | None, Key | None]) -> tuple[bool, Key]:
-    """Order sets by their keys; no set comes last."""
-    return found[1] is None, found[1] or ()

@@ -2,12 +2,14 @@
 
 In this order: queues of lower priority (of a set, its highest leaf's); cost, or age where the settings say so; cores
 of workloads; tasks; younger first, by start, creation and place among the tasks; name. Apart from that, a set is
-beaten by one that differs from it inside one queue only and uses lower priorities there.
+refused where another one pays that differs from it inside one queue only and uses lower priorities there: of the
+highest priority of either less is taken, in weighted resources, or as much and less of the next, and so on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import mul
 from typing import TypeAlias
 
 from tenure.model.settings import Settings
@@ -51,14 +53,32 @@ def _names(pieces: Sequence[Piece]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted([(p.workload.key, t.index) for p in pieces for t in p.tasks]))
 
 
-def priorities(pieces: Iterable[Piece], leaf: int) -> list[int]:
-    """Priorities that a set uses inside one queue, highest first."""
-    return sorted((p.workload.priority for p in pieces if p.workload.leaf == leaf and not p.fresh), reverse=True)
+Usage: TypeAlias = tuple[tuple[int, int], ...]
+"""Priorities from the highest down, each with the weighted resources that are taken of it; what sorts first is lower.
+"""
 
 
-def uses_lower(one: Sequence[int], other: Sequence[int]) -> bool:
-    """Whether one list of priorities is lower than another, compared from the highest on as far as both go."""
-    return next((a < b for a, b in zip(one, other, strict=False) if a != b), False)
+def usage(pieces: Iterable[Piece], leaf: int, weights: Sequence[int], lowest: int) -> Usage:
+    """Give what a set takes inside one queue of each priority above the ``lowest`` that could be taken there.
+
+    What was only bound in this cycle does not count; ``weights`` are those of the resources, by row. Of the lowest
+    priority cost decides: sets that take nothing else all use the lowest that there is.
+    """
+    found: dict[int, int] = {}
+    for piece in pieces:
+        level = piece.workload.priority
+        if piece.workload.leaf == leaf and level > lowest and not piece.fresh:
+            found[level] = found.get(level, 0) + sum(map(mul, weights, piece.ran_amount))
+    return tuple(sorted(((level, taken) for level, taken in found.items() if taken), reverse=True))
+
+
+def lowest_of(pieces: Iterable[Piece]) -> dict[int, int]:
+    """Give the lowest priority of some pieces, by queue."""
+    found: dict[int, int] = {}
+    for piece in pieces:
+        leaf, level = piece.workload.leaf, piece.workload.priority
+        found[leaf] = min(level, found.get(leaf, level))
+    return found
 
 
 def consistent(pieces: Sequence[Piece]) -> bool:

@@ -7,34 +7,41 @@ from heapq import heapify, heappop, heappush
 
 from tenure.model.settings import Settings
 from tenure.victims.pieces import Piece
-from tenure.victims.set_order import Key, consistent, key_of, priorities
-
-Limits = Callable[[Sequence[Piece]], Callable[[Sequence[Piece]], bool]]
+from tenure.victims.set_order import Key, Usage, consistent, key_of, usage
 
 LEAST = -(1 << 40)
 """Below every priority."""
+
+Limits = Callable[[Sequence[Piece]], Callable[[Sequence[Piece]], bool]]
 
 
 class PieceSubsets:
     """The subsets of some pieces in order; what is learnt on the way leaves out all that come later and hold it.
 
     ``limits`` says which sets of some pieces the rules refuse because they are too much, and so is every larger one;
-    ``beyond`` is the first of them.
+    ``beyond`` is the first of them. ``weights`` are those of resources, by row, and
+    ``lowest`` is the lowest priority that could be taken, by queue.
     """
 
-    def __init__(self, settings: Settings, limits: Limits | None) -> None:
+    def __init__(self, settings: Settings, weights: Sequence[int], limits: Limits | None) -> None:
         self.settings = settings
+        self.weights = weights
+        self.lowest: dict[int, int] = {}
         self.limits = limits
         self.beyond: list[Piece] | None = None
         self._barred: list[frozenset[Piece]] = []
 
+    def usage(self, pieces: Sequence[Piece], leaf: int) -> Usage:
+        """Give what some pieces take of which priority inside one queue."""
+        return usage(pieces, leaf, self.weights, self.lowest.get(leaf, LEAST))
+
     def key(self, pieces: list[Piece], alone: int | None, follows: Sequence[int] = ()) -> Key:
         """Order sets, ``follows`` being the costs of what follows.
 
-        Inside one queue (``alone``) the highest priority that is used comes before everything else.
+        Inside one queue (``alone``) what is taken of which priority comes before everything else.
         """
         key = key_of(self.settings, pieces, follows)
-        return key if alone is None else (max(priorities(pieces, alone), default=LEAST), *key)
+        return key if alone is None else (self.usage(pieces, alone), *key)
 
     def of(self, pieces: list[Piece], alone: int | None) -> Iterator[tuple[Key, list[Piece]]]:
         """Give all subsets in their order."""

@@ -1,0 +1,83 @@
+"""The search for victims finds the set that a naive reading of the specification finds.
+
+Ten thousand clusters by hand: ``TENURE_ORACLE=10000 pytest tests/oracles/test_naive_search.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+
+import pytest
+from tests.oracles.naive_search import best_set, pieces
+from tests.properties.contention import GPU, contended
+from tests.properties.test_evictions import fair_shares
+
+from tenure.engine.placement import Placer
+from tenure.engine.snapshot import session_of
+from tenure.fairness.current import Fairness
+from tenure.playthrough import play
+from tenure.shields.plugins import EvictionPlugins
+from tenure.victims.candidates import CandidateGatherer
+from tenure.victims.dry_run import DryRuns
+from tenure.victims.preemptible_usage import PreemptibleUsage
+from tenure.victims.rules import PreemptRules, ReclaimEligibility
+from tenure.victims.search import SearchBudget, VictimSearch
+
+MANY = int(os.environ.get("TENURE_ORACLE", "120"))
+MOST_PIECES = 7
+
+
+def drawn(seed):
+    """Draw a cluster in which one workload waits, a core and nothing else, and all that runs says its devices."""
+    state = contended(seed, crowd=1)
+    given = dict.fromkeys((n.name for n in state.nodes), 0)
+    workloads = []
+    for workload in state.workloads:
+        tasks = []
+        for task in workload.tasks:
+            count = dict(task.spec.requests)[GPU] if task.node else 0
+            first = given.get(task.node, 0)
+            given[task.node] = first + count
+            tasks.append(replace(task, devices=tuple(range(first, first + count))))
+        workloads.append(replace(workload, tasks=tuple(tasks)))
+    waits = replace(workloads[-1], min_member=None)
+    return replace(state, workloads=(*workloads[:-1], waits)), waits
+
+
+def chosen(cluster, key, cause):
+    """The tasks that the search takes for a contender, and its order but for names; None for nothing."""
+    session = session_of(cluster)
+    shares, plugins = Fairness(session).now(), EvictionPlugins([])
+    contender = session.workloads[key]
+    if contender.step is None:
+        return None
+    rules = PreemptRules(session, contender) if cause == "preempt" else ReclaimEligibility(session, shares, contender)
+    if rules.contender_may() is not None:
+        return None
+    dry_runs = DryRuns(session, Placer(session), shares, plugins)
+    candidates = CandidateGatherer(session, plugins, PreemptibleUsage(session)).gather(contender, rules)
+    found = VictimSearch(session, dry_runs, contender, rules, candidates).run(SearchBudget(1 << 20))
+    assert not found.cut
+    if found.pieces is None:
+        return None
+    return frozenset((p.workload.key, t.index) for p in found.pieces for t in p.tasks)
+
+
+@pytest.mark.parametrize("cause", ["reclaim", "preempt"])
+def test_the_search_finds_what_a_naive_reading_of_the_specification_finds(cause):
+    """Whom it takes costs the least, among the sets that no other refuses; nobody where there is no such set."""
+    looked = some = 0
+    for seed in range(MANY):
+        cluster, waits = drawn(random.Random(seed).randrange(1 << 32))
+        if len(pieces(cluster, waits)) > MOST_PIECES or play(replace(
+            cluster, settings=replace(cluster.settings, actions=("allocate",)))).steps:  # fmt: skip
+            continue
+        best = best_set(cluster, fair_shares(cluster), waits, cause)
+        mine = chosen(cluster, waits.key, cause)
+        assert (mine is None) == (best is None), (seed, mine, best)
+        assert best is None or mine in best[1], (seed, mine, best)
+        looked, some = looked + 1, some + (best is not None)
+    assert looked >= MANY // 8
+    assert some >= MANY // 60
