@@ -25,7 +25,7 @@ ELSEWHERE = {
 
 
 def commands():
-    """Give page and command of each line of a fenced block that begins with ``tenure`` (lines joined at backslashes)."""
+    """Give page and command of each line of a fenced block that begins with ``tenure``."""
     for page in PAGES:
         for block in FENCE.findall(page.read_text()):
             for line in block.replace("\\\n", " ").splitlines():
