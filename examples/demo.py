@@ -49,7 +49,7 @@ def simulate(folder: Path) -> str:
     for name, actions in (("evictions-off", "[allocate]"), ("evictions-on", "[allocate,reclaim]")):
         show(f"Nine days of it, {name.replace('-', ' ')}", "simulate", jobs, "--cluster", cluster,
              "--set", f"scheduler.actions={actions}", "--report", str(folder / f"{name}.html"),
-             "--format", "json", into=folder / f"{name}.json")  # fmt: skip
+             "--history", str(folder / f"{name}.db"), "--format", "json", into=folder / f"{name}.json")  # fmt: skip
     off, on = folder / "evictions-off.json", folder / "evictions-on.json"
     show("The two side by side", "compare", str(off), str(on))
     return seen(json.loads(off.read_text()), json.loads(on.read_text()))
@@ -71,6 +71,8 @@ def main() -> None:
     print("\nReports to look at in a browser:")
     for page in sorted(folder.glob("*.html")):
         print(f"  {page}")
+    print("\nA closer look, and who took the room of the one that waited longest:")
+    print(f"  tenure console --simulation {shlex.quote(str(folder / 'evictions-on.db'))}")
     print(f"\n{sentence}")
 
 

@@ -155,6 +155,7 @@ def tenant(plane: ControlPlane, view: View) -> bool:
     plane.apply(_job("training", "research", pods=4, gpus=4))
     happened = view.watch(_runs("training"), 60)
     view.linger(2)
+    plane.kubectl("-n", TEAM, "delete", "pods", "intruder", "deep", "--ignore-not-found", "--grace-period=0", "--force")
     if happened:
         print(
             f"\n  {refused} tries were refused as they were made, and the rest was not believed: research has its GPUs."

@@ -105,7 +105,7 @@ class Stage:
     def add_node(self, node):
         """Create a node, ready or not."""
         known = plain(type(node), node)
-        amounts = {k: str(v) for k, v in known.get("allocatable", {}).items()}
+        amounts = {"pods": "10000"} | {k: str(v) for k, v in known.get("allocatable", {}).items()}
         labels = dict(node.labels)
         if node.gpu_memory:
             labels[keys.GPU_MEMORY_LABEL] = str(node.gpu_memory >> 20)

@@ -240,6 +240,21 @@ def test_terms_without_end_are_their_own_pods_cost():
     )
 
 
+def test_resources_that_nobody_has_cost_no_row_for_each_pod():
+    """A few of them may be asked for in a namespace, as an autoscaler may know them; the others are not looked at."""
+    greedy = [
+        pod(
+            f"greedy-{n}",
+            containers=[{"name": "c", "resources": {"requests": {f"example.com/{n}-{m}": "1" for m in range(9)}}}],
+        )
+        for n in range(50)
+    ]
+    seen = observed(node("n"), pod("fine"), *greedy)
+    assert len(session_of(seen.cluster).nodes.resources) < 40
+    assert decide(seen) == {"fine"}
+    assert any("no node has" in text for text in by_name(seen)["greedy-9"].tasks[0].spec.unsupported)
+
+
 def test_an_object_that_cannot_be_read_does_not_hold_up_its_watch():
     """Of a list and of a watch: one that nests without end, and one of another shape; the others are there."""
     complaints = []

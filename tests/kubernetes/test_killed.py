@@ -17,7 +17,7 @@ from tests.kubernetes.witness import Witness
 WRITES = 30 if os.environ.get("TENURE_TENANT") != "hostile" else 120
 """Writes within which it is killed; beside a tenant who is told of what is wrong with its objects there are more."""
 
-KILLS = 200 if os.environ.get("TENURE_EXAMPLES") == "thorough" else 25
+KILLS = int(os.environ.get("TENURE_KILLS", "200" if os.environ.get("TENURE_EXAMPLES") == "thorough" else "25"))
 
 
 class Kubelet:
