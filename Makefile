@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml requirements.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement requirements.txt --editable '.[dev]'
 	@touch $@
 
-# The main job in a minute: a cluster file planned and explained, a workload generated and simulated, reports written.
+# What Tenure is for, in a minute: a plan and its reasons, a quota what-if, a move, evictions off and on.
 demo: install
 	@$(BIN)/python examples/demo.py
 

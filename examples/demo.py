@@ -1,25 +1,58 @@
-"""The main job in a minute: plan and explain a cluster file, then simulate a generated workload under two settings."""
+"""What Tenure is for, in a minute: a plan and its reasons, a quota what-if, a move, and evictions off and on."""
 
 from __future__ import annotations
 
-import os
+import json
 import shlex
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
-TENURE = Path(sys.executable).with_name("tenure")
+TENURE = (sys.executable, "-m", "tenure")
 
 
-def show(what: str, *words: str) -> None:
+def show(what: str, *words: str, into: Path | None = None) -> None:
     """Say what comes, show the command as one would type it, and run it."""
-    command = [str(w) for w in words]
-    print(f"\n\033[1m{what}\033[0m\n$ tenure {shlex.join(command)}\n", flush=True)
-    done = subprocess.run([str(TENURE), *command], check=False)
+    target = f" > {shlex.quote(str(into))}" if into is not None else ""
+    print(f"\n\033[1m{what}\033[0m\n$ tenure {shlex.join(words)}{target}\n", flush=True)
+    if into is None:
+        done = subprocess.run([*TENURE, *words], check=False)
+    else:
+        with into.open("w") as stream:
+            done = subprocess.run([*TENURE, *words], check=False, stdout=stream)
     if done.returncode:
         sys.exit(done.returncode)
+
+
+def seen(off: dict[str, Any], on: dict[str, Any]) -> str:
+    """Say in one sentence what evictions changed, with the figures of both simulations."""
+    evictions = sum(on["evictions"].values())
+    lost = on["lost"].get("nvidia.com/gpu", 0.0) / 3600
+    less = 1 - on["wait_s"]["mean"] / off["wait_s"]["mean"] if off["wait_s"]["mean"] else 0.0
+    change = f"{abs(less):.0%} {'less' if less >= 0 else 'more'}"
+    return (
+        f"What you saw: with {evictions} evictions, each made for a job that then ran, the mean job waited {change} "
+        f"(half of all jobs at most {on['wait_s']['median']:,.0f} s instead of {off['wait_s']['median']:,.0f} s), "
+        f"at the price of {lost:,.0f} GPU-hours of work done again."
+    )
+
+
+def simulate(folder: Path) -> str:
+    """Simulate one workload with evictions off and on, compare the two, and give the sentence about them."""
+    jobs, cluster = str(folder / "jobs.csv"), str(folder / "cluster.yaml")
+    show("A workload after a published model, more than the cluster can take, and the cluster",
+         "generate", "--jobs", "600", "--gpus", "64", "--load", "1.0", "--seed", "1", "--out", jobs,
+         "--cluster", cluster)  # fmt: skip
+    for name, actions in (("evictions-off", "[allocate]"), ("evictions-on", "[allocate,reclaim]")):
+        show(f"Nine days of it, {name.replace('-', ' ')}", "simulate", jobs, "--cluster", cluster,
+             "--set", f"scheduler.actions={actions}", "--report", str(folder / f"{name}.html"),
+             "--history", str(folder / f"{name}.db"), "--format", "json", into=folder / f"{name}.json")  # fmt: skip
+    off, on = folder / "evictions-off.json", folder / "evictions-on.json"
+    show("The two side by side", "compare", str(off), str(on))
+    return seen(json.loads(off.read_text()), json.loads(on.read_text()))
 
 
 def main() -> None:
@@ -29,24 +62,18 @@ def main() -> None:
     show("What would be done on this cluster, and why does the rest wait?", "plan", cluster,
          "--report", str(folder / "plan.html"))  # fmt: skip
     show("Why does train-large wait, and what would it take?", "explain", cluster, "train-large")
-    show("A workload after a published model, and a cluster for it", "generate", "--jobs", "2000", "--gpus", "128",
-         "--load", "0.9", "--seed", "1", "--out", str(folder / "jobs.csv"),
-         "--cluster", str(folder / "cluster.yaml"))  # fmt: skip
-    for backfill in ("none", "easy"):
-        print(f"\n\033[1mA month of it, with backfill {backfill}\033[0m", flush=True)
-        words = ["simulate", str(folder / "jobs.csv"), "--cluster", str(folder / "cluster.yaml"),
-                 "--set", f"scheduler.backfill={backfill}", "--set", "scheduler.actions=[allocate]",
-                 "--report", str(folder / f"{backfill}.html"),
-                 "--history", str(folder / f"{backfill}.db"), "--format", "json"]  # fmt: skip
-        print(f"$ tenure {shlex.join(words)} > {folder / backfill}.json", flush=True)
-        with (folder / f"{backfill}.json").open("w") as out:
-            subprocess.run([str(TENURE), *words], check=True, stdout=out)
-    show("The two side by side", "compare", str(folder / "none.json"), str(folder / "easy.json"))
+    show("Who would go if this quota were lowered, and when?", "plan", str(HERE / "quota" / "cluster.yaml"),
+         "--queues", str(HERE / "quota" / "queues.yaml"), "--set", "queue.prod.max.vcore=500",
+         "--cycles", "20", "--every", "1m", "--report", str(folder / "quota.html"))  # fmt: skip
+    show("What has to move so that a large job fits?", "reschedule", str(HERE / "rescheduler" / "make-room.yaml"),
+         "--report", str(folder / "moves.html"))  # fmt: skip
+    sentence = simulate(folder)
     print("\nReports to look at in a browser:")
     for page in sorted(folder.glob("*.html")):
         print(f"  {page}")
     print("\nA closer look, and who took the room of the one that waited longest:")
-    print(f"  {shlex.quote(os.path.relpath(TENURE))} console --simulation {shlex.quote(str(folder / 'easy.db'))}")
+    print(f"  tenure console --simulation {shlex.quote(str(folder / 'evictions-on.db'))}")
+    print(f"\n{sentence}")
 
 
 if __name__ == "__main__":

@@ -56,9 +56,13 @@ class Scheduler:
     recorded
         Cause, victim and contender of what causes in shadow have recorded before, each of which is recorded once; to
         be handed on where a new session is made for each cycle. It is added to.
+    about
+        The workload (namespace/name) that somebody asks about: where it waits for moves, none are sought for others.
     """
 
-    def __init__(self, session: Session, recorded: set[tuple[str, str, str]] | None = None) -> None:
+    def __init__(
+        self, session: Session, recorded: set[tuple[str, str, str]] | None = None, about: str | None = None
+    ) -> None:
         self.session = session
         self.endings = ExpectedReleases()
         self.cycles = 0
@@ -68,6 +72,7 @@ class Scheduler:
         self.modes = [mode_of(settings, name) for name in enabled]
         self.shadow = Shadow(set() if recorded is None else recorded)
         self.context = Context(session, Placer(session), Fairness(session), self.endings, Plan(session.now))
+        self.context.about = about
         if session.settings.backfill == "easy":
             for workload in session.workloads.values():
                 if workload.occupied():

@@ -68,10 +68,11 @@ class PlayThrough:
     external: PlayThrough | None = None
 
 
-def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrough:
+def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND, about: str | None = None) -> PlayThrough:
     """Play ``cycles`` cycles, ``every`` µs apart. ``before`` and ``after`` are the cluster at both ends.
 
-    Each cycle decides on what the one before it left in the cluster, and on nothing else.
+    Each cycle decides on what the one before it left in the cluster, and on nothing else. ``about``: the workload
+    (namespace/name) that is asked about; if it waits, no moves are sought for others.
     """
     embedded, quotas = EmbeddedCluster(cluster), QuotaHistory()
     result = PlayThrough(before=cluster, after=cluster)
@@ -84,7 +85,7 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND) -> PlayThrou
             embedded.advance(cluster.now + number * every)
         seen = embedded.observe()
         session = session_of(seen)
-        scheduler = Scheduler(session, recorded)
+        scheduler = Scheduler(session, recorded, about)
         scheduler.cycles = number
         plan = scheduler.cycle(seen.now)
         result.steps += plan.steps

@@ -28,9 +28,9 @@ class Context:
 
     ``endings`` is kept only where backfill needs it; ``last_pass`` is what allocate remembers of its last pass;
     ``paid`` are the tasks that held a nomination when the cycle began; ``watched`` are gangs that may become stale;
-    ``detailed``: somebody reads why workloads were skipped. Kept from cycle to cycle are ``rescheduling`` by the
-    rescheduler, ``requeueing`` by requeue, ``memory`` by the search for victims, and ``no_effect_passes``, by cause, of
-    passes that helped nobody.
+    ``about``: the one workload that is asked about; ``detailed``: somebody reads why workloads were skipped. Kept
+    from cycle to cycle are ``rescheduling`` by the rescheduler, ``requeueing`` by requeue, ``memory`` by the search
+    for victims, and ``no_effect_passes``, by cause, of passes that helped nobody.
     """
 
     session: Session
@@ -49,6 +49,7 @@ class Context:
     detailed: bool = True
     requeueing: RequeueMemory | None = None
     no_effect_passes: dict[Cause, NoEffectPass] = field(default_factory=dict)
+    about: str | None = None
     memory: VictimMemory | None = None
 
     def evicting(self) -> EvictionState:

@@ -21,6 +21,8 @@ def reschedule(context: Context) -> None:
     settings = session.settings.rescheduler
     overdue = anyone_waits(session) and session.now >= memory.look_at
     waiting = _overdue(context, memory) if overdue else []
+    if context.about is not None:
+        waiting = [w for w in waiting if w.key == context.about] or waiting
     emptied = [n for n in draining if any(t.node == n and t.active for t in session.on_node[n])] if draining else []
     new = _new(context, memory, made) if settings.new_nodes.enabled and made else []
     hot = _hot(context, memory, read) if settings.hot_nodes.enabled and read else []

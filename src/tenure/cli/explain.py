@@ -28,6 +28,7 @@ def explain(
     Of a live cluster, WORKLOAD stands alone.
     """
     from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.progress import busy  # noqa: PLC0415
     from tenure.explain import explain_workload, find_workload  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
 
@@ -38,7 +39,8 @@ def explain(
     cluster, warnings = cluster_from(given or "", overrides, additions, live=asked_for(given, where, live=live))
     warn(warnings)
     found = find_workload(cluster, asked, given or "the cluster")
-    played = play(cluster)
+    with busy("working out what would happen"):
+        played = play(cluster, about=found.key)
     if played.external is not None and found.scheduler_name in cluster.settings.rescheduler.schedulers:
         played = played.external
     story = explain_workload(played, found)

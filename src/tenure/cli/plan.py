@@ -53,17 +53,23 @@ def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
 ) -> int:  # fmt: skip
     """Decide on the cluster in FILE, or a live one, and print what would be done and why; nothing is changed."""
     from tenure.cli.inputs import cluster_from, duration_of, warn  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.progress import busy  # noqa: PLC0415
     from tenure.cli.targets import check_targets  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
     from tenure.report.plan_json import plan_json  # noqa: PLC0415
 
-    check_targets({"--report": report, "--output": output}, (file, queues, *additions, where.config, where.kubeconfig))
+    kept = history if history is None or "://" not in history else None
+    check_targets(
+        {"--report": report, "--output": output, "--history": kept},
+        (file, queues, *additions, where.config, where.kubeconfig),
+    )
     cluster, warnings = cluster_from(file or "", overrides, additions, queues, asked_for(file, where, live=live))
     warn(warnings)
     if actions is not None:
         cluster = replace(cluster, settings=replace(cluster.settings, actions=_actions(actions)))
     step = duration_of(every, "--every")
-    played = play(cluster, cycles=cycles, every=step)
+    with busy("planning"):
+        played = play(cluster, cycles=cycles, every=step)
     if history is not None:
         _record(history, file or "live", played, cycles, step)
     result = plan_json(played)
@@ -130,4 +136,7 @@ def _actions(text: str) -> tuple[Action, ...]:
             raise click.UsageError(f"--actions: there is no action {name!r}{nearest(name, ACTIONS)}; there are {known}")
     if not chosen:
         raise click.UsageError("--actions: name at least one action")
+    twice = [name for number, name in enumerate(chosen) if name in chosen[:number]]
+    if twice:
+        raise click.UsageError(f"--actions: {twice[0]} is there twice; name each action once")
     return cast("tuple[Action, ...]", chosen)

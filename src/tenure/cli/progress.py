@@ -1,14 +1,15 @@
-"""Progress of a simulation on a terminal, and an end by Ctrl-C at a moment at which all is consistent."""
+"""Progress of a simulation or a plan on a terminal, and an end by Ctrl-C at a moment at which all is consistent."""
 
 from __future__ import annotations
 
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 from tenure.report.tables import terminal, text_width
 from tenure.report.words import duration
@@ -81,6 +82,29 @@ class ProgressLine:
             self.shown = 0
 
 
+@contextmanager
+def busy(what: str, stream: IO[str] | None = None, first: float = 1.0) -> Iterator[None]:
+    """Show on a terminal what is being done and for how long, once it takes longer than ``first`` seconds."""
+    line = ProgressLine(stream)
+    if not line.live:
+        yield
+        return
+    ended = threading.Event()
+
+    def show() -> None:
+        while not ended.wait(first):
+            line.show(f"{what} …  {duration(round(line.clock() - line.began))}")
+
+    shower = threading.Thread(target=show, daemon=True)
+    shower.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        shower.join()
+        line.clear()
+
+
 def progress_text(done: int, jobs: int, now: int, elapsed: float) -> str:
     """Put progress in words. ``now`` is µs of virtual time, ``elapsed`` seconds that passed."""
     rate = done / elapsed if elapsed > 0 else 0.0
@@ -104,7 +128,7 @@ class Interruption:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Hold the first Ctrl-C back until `Interruption.check`; the second one comes through at once.
+    """Hold the first Ctrl-C, or SIGTERM, back until `Interruption.check`; the second one comes through at once.
 
     An interruption in the middle of a decision would leave half of it in the log.
     """
@@ -115,12 +139,14 @@ def interruptible() -> Iterator[Interruption]:
             signal.default_int_handler(number, frame)
         interruption.wanted = True
 
+    before: list[tuple[signal.Signals, Any]] = []
     try:
-        before = signal.signal(signal.SIGINT, note)
+        before.extend((number, signal.signal(number, note)) for number in (signal.SIGINT, signal.SIGTERM))
     except ValueError:  # not the main thread: nobody presses Ctrl-C here
         yield interruption
         return
     try:
         yield interruption
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before:
+            signal.signal(number, handler)

@@ -33,6 +33,7 @@ def reschedule(  # noqa: PLR0913, PLR0917  one parameter for each option
     from dataclasses import replace  # noqa: PLC0415  loaded when it runs
 
     from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415
+    from tenure.cli.progress import busy  # noqa: PLC0415
     from tenure.cli.targets import check_targets  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
     from tenure.report.plan_json import plan_json  # noqa: PLC0415
@@ -43,7 +44,9 @@ def reschedule(  # noqa: PLR0913, PLR0917  one parameter for each option
     cluster, warnings = cluster_from(file or "", overrides, live=asked_for(file, where, live=live))
     warn(warnings)
     cluster = replace(cluster, settings=replace(cluster.settings, actions=("reschedule",)))
-    played = play(_with_drains(cluster, drains))
+    drained = _with_drains(cluster, drains)
+    with busy("planning moves"):
+        played = play(drained)
     result = plan_json(played)
     if output is not None:
         from tenure.cli.outputs import write_cluster  # noqa: PLC0415

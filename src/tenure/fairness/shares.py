@@ -42,8 +42,8 @@ def fair_shares(
     Guarantees of children that exceed their parent's fair share are given all the same (step 1), so only then, and
     where guarantees at the top level exceed the total, do the shares of siblings add up to more than there is.
     """
-    if not request:
-        return []
+    if not request or not request[0]:
+        return [[] for _ in request]
     columns = []
     for resource, column in enumerate(zip(*request, strict=True)):
         shares = _shares_of(tree, resource, total[resource], column, history)

@@ -105,7 +105,8 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
     "ExactSettings": {
         "enabled": "Whether plans are sought that are proven cheapest.",
         "nodeLimit": "How many steps of its solver a plan may take.",
-        "timeLimit": "After so long the greedy plan stands.",
+        "effort": "What all plans of a cycle may take together, in entries of their programs; then greedy plans stand.",
+        "timeLimit": "After so long in all, in one cycle, greedy plans stand.",
     },
     "BackgroundSettings": {
         "interval": "How often it looks; unset: never.",

@@ -138,10 +138,14 @@ class DisruptionSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactSettings:
-    """Bounds of the exact planner."""
+    """Bounds of the exact planner.
+
+    ``effort`` and ``time_limit`` (µs) are shared by all plans of a cycle, ``node_limit`` holds for each of them.
+    """
 
     enabled: bool = True
     node_limit: Count = 10_000
+    effort: Count = 500_000
     time_limit: PositiveDuration = 60 * SECOND
 
 

@@ -72,7 +72,7 @@ def joined(pieces: list[Piece]) -> list[Piece]:
 def gantt(history: SimulationSeries, stretch: BusiestStretch) -> Plot:
     """Draw a stretch of a simulation."""
     nodes = [history.nodes[index] for index in stretch.nodes.tolist()]
-    each = ALONE if len(nodes) == 1 else max(LEAST, min(MOST, 480 // len(nodes)))
+    each = ALONE if len(nodes) == 1 else max(LEAST, min(MOST, 480 // max(1, len(nodes))))
     height = each * len(nodes)
     marks = [line(0, row * each, WIDTH, row * each, "grid") for row in range(len(nodes) + 1)]
     for row, number in enumerate(stretch.nodes.tolist()):

@@ -14,6 +14,7 @@ from tenure.rescheduler.certificate import in_plan
 from tenure.rescheduler.enact import enact
 from tenure.rescheduler.heuristic.repair import suitable
 from tenure.rescheduler.memory import CAUSE, MoveMemory, PastMove, moves_of
+from tenure.rescheduler.milp.budget import BudgetedSolver
 from tenure.rescheduler.planner import PlannerLimits
 from tenure.rescheduler.problem.build import MovableTasks, ProblemView, view
 from tenure.rescheduler.problem.definition import MoveAnswer, MoveProblem, TaskMove
@@ -52,8 +53,10 @@ class TriggerExecution:
         self.memory = memory
         self.session = state.session
         self.settings = state.session.settings.rescheduler
-        self.solver = memory.solver if self.settings.exact.enabled else None
-        self.limits = PlannerLimits(self.settings.exact.node_limit, self.settings.exact.time_limit / SECOND)
+        exact = self.settings.exact
+        seconds = exact.time_limit / SECOND
+        self.solver = BudgetedSolver(memory.solver, exact.effort, seconds) if exact.enabled else None
+        self.limits = PlannerLimits(exact.node_limit, seconds)
         self.movable = MovableTasks(state, memory)
         self.moved = False
 

@@ -38,7 +38,7 @@ ALONE = 4
 
 @dataclass(frozen=True, slots=True)
 class PlannerLimits:
-    """The limits of the exact planner: nodes of its tree, and as a guard seconds."""
+    """The limits of the exact planner for one plan: nodes of its tree, and as a guard seconds."""
 
     node_limit: int = 10_000
     time_limit: float = 60.0
@@ -87,7 +87,7 @@ def _exact(
             return _by_parts(problem, covers, found, bound, solver, left)
         solution = solver.solve(program, node_limit=max(1, nodes), time_limit=max(0.1, left))
         nodes -= solution.nodes
-        if solution.failure:
+        if solution.failure and not solution.refused:
             found = _harder(problem, covers, found)
         if solution.infeasible and cutoff is not None:
             bound = max(bound, cutoff)

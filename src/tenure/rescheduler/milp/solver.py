@@ -26,7 +26,8 @@ _PIECE = 1 << 16
 class Solution:
     """The solution of a program: values (None if none were found), the proven bound, and whether the search ended.
 
-    ``seconds`` are those of the processor. ``failure`` says what went wrong with the process, empty if nothing did.
+    ``seconds`` are those of the processor. ``failure`` says what went wrong with the process, empty if nothing did;
+    ``refused``: nothing did, but what may be spent is spent.
     """
 
     values: NDArray[np.float64] | None
@@ -35,6 +36,7 @@ class Solution:
     infeasible: bool
     nodes: int = 0
     failure: str = ""
+    refused: bool = False
     seconds: float = 0.0
 
 

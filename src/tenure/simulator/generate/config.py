@@ -11,7 +11,11 @@ DEFAULT_CAPACITY = 64
 
 MAX_JOBS = 10_000_000
 MAX_DAYS = 36_500
+MIN_LOAD = 0.001
 MAX_LOAD = 100
+MAX_CAPACITY = 1_000_000
+MAX_QUEUES = 10_000
+MAX_USERS = 10_000
 
 
 class TooManyJobsError(ValueError):
@@ -42,13 +46,16 @@ class GeneratorConfig:
     def problems(self) -> list[str]:
         """Say what is wrong with the values, one sentence each."""
         checks = (
-            (self.capacity >= 1, f"capacity {self.capacity} is less than 1"),
+            (1 <= self.capacity <= MAX_CAPACITY, f"capacity {self.capacity} is not between 1 and {MAX_CAPACITY}"),
             (self.node_size >= 1, f"node size {self.node_size} is less than 1"),
             (self.jobs is None or 1 <= self.jobs <= MAX_JOBS, f"{self.jobs} jobs are not between 1 and {MAX_JOBS}"),
             (self.days is None or 0 < self.days <= MAX_DAYS, f"{self.days} days are not between 0 and {MAX_DAYS}"),
-            (self.load is None or 0 < self.load <= MAX_LOAD, f"load {self.load} is not between 0 and {MAX_LOAD}"),
-            (self.queues >= 1, f"{self.queues} queues are less than 1"),
-            (self.users >= 1, f"{self.users} users are less than 1"),
+            (
+                self.load is None or MIN_LOAD <= self.load <= MAX_LOAD,
+                f"load {self.load} is not between {MIN_LOAD} and {MAX_LOAD}",
+            ),
+            (1 <= self.queues <= MAX_QUEUES, f"{self.queues} queues are not between 1 and {MAX_QUEUES}"),
+            (1 <= self.users <= MAX_USERS, f"{self.users} users are not between 1 and {MAX_USERS}"),
             (0 <= self.shared <= 1, f"share {self.shared} of shared GPUs is not between 0 and 1"),
             (0 <= self.saving <= 1, f"share {self.saving} of checkpointing jobs is not between 0 and 1"),
             (None in (self.jobs, self.days, self.load), "jobs, days and load are all given: any two decide the third"),

@@ -77,7 +77,7 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
     dropped = records = 0
     for row in read_table(source, REQUIRED, COLUMNS, problems):
         records += 1
-        submitted, pods = row.need("submit_s", micros, 0), row.value("pods", _count, 1)
+        pods, submitted = row.value("pods", _count, 1), row.need("submit_s", micros, 0)
         if row.ok and not options.holds(submitted):
             continue
         limit.take(source, row.line, pods)
