@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo demo-kubernetes test check bench browser controlplane clean
+.PHONY: install demo demo-kubernetes test check bench browser controlplane postgresql prometheus clean
 
 install: $(STAMP)
 
@@ -25,7 +25,7 @@ demo-kubernetes: install
 	@$(BIN)/python tools/controlplane/build.py >/dev/null
 	@$(BIN)/python examples/demo_kubernetes.py
 
-test: install check browser controlplane
+test: install check browser controlplane postgresql prometheus
 	$(BIN)/pytest --numprocesses 2 --dist worksteal -rsR
 
 # Format, lint, types and import layers.
@@ -40,6 +40,19 @@ browser:
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
 	  echo "no chromium here, and none could be installed: the browser tests will be skipped"
+
+# Debian's PostgreSQL server, for the tests of the history; they start one of their own. Where it cannot be installed they
+# are skipped, visibly.
+postgresql:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null; } || \
+	  echo "no PostgreSQL server here, and none could be installed: its tests will be skipped"
+
+# Debian's Prometheus with promtool, for the tests of the dashboard and the rules.
+prometheus:
+	@command -v promtool >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus >/dev/null; } || \
+	  echo "no Prometheus here, and none could be installed: its tests will be skipped"
 
 # A real Kubernetes control plane from Go modules, once a machine (eight minutes on two cores). Where there is no Go, the
 # tests that need it are skipped, visibly.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -36,7 +37,7 @@ def main() -> None:
         words = ["simulate", str(folder / "jobs.csv"), "--cluster", str(folder / "cluster.yaml"),
                  "--set", f"scheduler.backfill={backfill}", "--set", "scheduler.actions=[allocate]",
                  "--report", str(folder / f"{backfill}.html"),
-                 "--format", "json"]  # fmt: skip
+                 "--history", str(folder / f"{backfill}.db"), "--format", "json"]  # fmt: skip
         print(f"$ tenure {shlex.join(words)} > {folder / backfill}.json", flush=True)
         with (folder / f"{backfill}.json").open("w") as out:
             subprocess.run([str(TENURE), *words], check=True, stdout=out)
@@ -44,6 +45,8 @@ def main() -> None:
     print("\nReports to look at in a browser:")
     for page in sorted(folder.glob("*.html")):
         print(f"  {page}")
+    print("\nA closer look, and who took the room of the one that waited longest:")
+    print(f"  {shlex.quote(os.path.relpath(TENURE))} console --simulation {shlex.quote(str(folder / 'easy.db'))}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tenure.engine.plan import Reason
@@ -11,6 +11,8 @@ from tenure.model.resources import GPU
 from tenure.model.workload import Phase, Workload
 
 Numbers = dict[str, Any]
+
+_FIRST = "that nobody who comes before it takes it"
 
 MOST = 3
 """Names that are listed in one sentence."""
@@ -27,11 +29,13 @@ def what_helps(reasons: Sequence[Reason], workload: Workload) -> tuple[str, ...]
 
 
 def _less_in_queue(n: Numbers, _: Workload) -> list[str]:
+    resource, queue, needed = n["resource"], n["queue"], n["allocated"] + n["asked"]
     if n["asked"] > n["max"]:
-        asked = format_queue_quantity(n["asked"], n["resource"])
-        return [f"a max of {asked} {n['resource']} or more for queue {n['queue']}, or a smaller request"]
-    amount = format_queue_quantity(n["allocated"] + n["asked"] - n["max"], n["resource"])
-    return [f"{amount} of {n['resource']} less in queue {n['queue']}, or a max that is higher by as much"]
+        most = format_queue_quantity(needed, resource)
+        holds = f", which holds {format_queue_quantity(n['allocated'], resource)}" if n["allocated"] else ""
+        return [f"a max of {most} {resource} or more for queue {queue}{holds}, and {_FIRST}"]
+    amount = format_queue_quantity(needed - n["max"], resource)
+    return [f"{amount} of {resource} less in queue {queue}, or a max that is higher by as much, and {_FIRST}"]
 
 
 def _more_guaranteed(n: Numbers, _: Workload) -> list[str]:
@@ -50,7 +54,9 @@ def _more_room(n: Numbers, workload: Workload) -> list[str]:
         return [f"room for {n['tasks'] - n['room']} more of its tasks at the same time"]
     short = [name.removeprefix("insufficient ") for name in n["failed"] if name.startswith("insufficient ")]
     if short:  # these nodes pass everything else
-        return [f"one node that is open to it with {_asked(workload, short)} free{_for_the_others(workload)}"]
+        requests = n.get("requests", {})
+        free = _asked(workload, [*requests, *(name for name in short if name not in requests)], requests)
+        return [f"one node that is open to it with {free} free{_for_the_others(workload)}, and {_FIRST}"]
     worst = max(n["failed"].items(), key=lambda item: (item[1], item[0]))[0]
     return [f"one node without this obstacle: {worst}"]
 
@@ -62,10 +68,10 @@ def _other_nodes(n: Numbers, _: Workload) -> list[str]:
     return ["larger or more nodes, or a smaller request: no waiting helps"]
 
 
-def _asked(workload: Workload, resources: Sequence[str]) -> str:
-    """Write what one of its tasks that wait asks for of some resources."""
+def _asked(workload: Workload, resources: Sequence[str], requests: Mapping[str, int]) -> str:
+    """Write what one of its tasks that wait asks for of some resources; ``requests`` are those of the task meant."""
     spec = next((t.spec for t in workload.tasks if t.phase is Phase.PENDING), None)
-    amounts = {} if spec is None else dict(spec.requests)
+    amounts = requests or ({} if spec is None else dict(spec.requests))
     found = [f"{format_quantity(amounts[name], name)} {name}" for name in resources if amounts.get(name)]
     if spec is not None and spec.gpu_share is not None and GPU in resources:
         found.append(f"room for its part of {spec.gpu_share.devices} GPU" + "s" * (spec.gpu_share.devices > 1))
@@ -93,7 +99,7 @@ def _shields(n: Numbers, _: Workload) -> list[str]:
         ending = min((e for e in entries if e["until"] is not None), key=lambda e: e["until"], default=None)
         if ending is not None:
             found.append(
-                f"nothing but time, for {n['cause']}: {shield} holds {ending['workload']} until {ending['until']}"
+                f"for {n['cause']}, to wait: {shield} holds {ending['workload']} until {ending['until']}, not longer"
             )
         elif shield in _LIFTED:
             found.append(f"for {n['cause']}, {_LIFTED[shield].format(names=_names(entries))}")
@@ -138,7 +144,7 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "NextCycle": lambda _, __: ["nothing but the next cycle"],
     "NoRight": _a_right,
     "ShieldedVictims": _shields,
-    "PreemptionDelay": lambda n, _: [f"nothing but time: from {n['until']} on others may be evicted for it"],
+    "PreemptionDelay": lambda n, _: [f"to wait: from {n['until']} on others may be evicted for it"],
     "OthersFirst": lambda n, _: [f"nothing but its turn, after {n['others']} others, or a higher priority"],
     "SearchExhausted": lambda _, __: ["the next cycle, or a higher search.maxScenarios"],
     "NoMoveHelps": lambda _, __: ["a further node, or fewer pods that must not move"],

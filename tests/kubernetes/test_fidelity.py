@@ -155,6 +155,17 @@ def test_numbers_of_labels_are_read_as_go_reads_them(label, bound, fits):
     assert bool(admitted("p", node("n", {"gen": label}), pod("p", affinity=affinity))) is fits
 
 
+def test_a_term_with_what_is_no_number_matches_nothing_and_the_others_count():
+    """The API server accepts it."""
+    terms = [
+        {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["x"]}]},
+        {"matchExpressions": [{"key": "disk", "operator": "NotIn", "values": ["ssd"]}]},
+    ]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    nodes = node("a", {"gen": "5", "disk": "ssd"}), node("b", {"disk": "hdd"})
+    assert admitted("p", *nodes, pod("p", affinity=affinity)) == {"b"}
+
+
 BEYOND = node("other", {"zone": "1", "tenure.dev/node-pool": "gpus"})
 
 

@@ -59,17 +59,58 @@ def test_pods_of_nobody_are_workloads_of_their_own_that_are_not_moved():
     assert {w.name: (w.owner_kind, w.min_member) for w in seen.values()} == {"a": ("Pod", 1), "b": ("Pod", 1)}
 
 
+JOB = {"kind": api.Job, "spec": {"parallelism": 4, "completions": 3}}
+TWO = {"tenure.dev/min-member": "2"}
+
+
 @pytest.mark.parametrize(
-    ("extra", "together"),
-    [
-        ({}, 2),
-        ({"jobs": [thing("g", namespace="default", kind=api.Job, spec={"parallelism": 4, "completions": 3})]}, 3),
-    ],
+    ("metadata", "of_pods", "together"),
+    [({}, {}, 3), ({}, TWO, 2), ({"annotations": TWO}, {}, 2), ({"labels": TWO}, {}, 2)],
 )
-def test_as_many_of_a_job_start_together_as_run_in_parallel(extra, together):
-    """What a Job says binds; an annotation of its pods where nothing is known of the Job itself."""
-    pods = [pod(f"g-{i}", owner=("Job", "g"), annotations={"tenure.dev/min-member": "2"}) for i in range(4)]
-    assert by_name(observed(*pods, **extra))["g"].min_member == together
+def test_as_many_of_a_job_start_together_as_run_in_parallel_or_as_is_said(metadata, of_pods, together):
+    """An annotation or label of the Job says it, then one of its pods, then how many run in parallel."""
+    pods = [pod(f"g-{i}", owner=("Job", "g"), annotations=of_pods) for i in range(4)]
+    jobs = [thing("g", namespace="default", metadata=metadata, **JOB)]
+    assert by_name(observed(*pods, jobs=jobs))["g"].min_member == together
+
+
+def test_a_job_of_which_nothing_is_known_starts_as_its_pods_say():
+    pods = [pod(f"g-{i}", owner=("Job", "g"), annotations=TWO) for i in range(4)]
+    assert by_name(observed(*pods))["g"].min_member == 2
+
+
+SECOND = 1_000_000
+
+
+def test_a_group_by_label_waits_until_no_more_pods_come():
+    """What says nowhere how many it is starts when no pod has joined it for a second."""
+    labels = {"tenure.dev/pod-group": "g"}
+    watch = watching(pod("a", labels=labels, owner=("Set", "s")))
+    first = watch.observe(NOW)
+    assert by_name(first)["g"].min_member > len(by_name(first)["g"].tasks)
+    assert first.wake == NOW + SECOND
+    watch.informers.pods.put(pod("b", labels=labels, owner=("Set", "s")))
+    late = watch.observe(NOW + SECOND // 4)
+    assert late.wake == NOW + SECOND // 4 + SECOND
+    assert by_name(watch.observe(NOW + SECOND))["g"].min_member == 3
+    complete = watch.observe(NOW + SECOND // 4 + SECOND)
+    assert (by_name(complete)["g"].min_member, complete.wake) == (2, None)
+
+
+@pytest.mark.parametrize("said", ["a PodGroup", "an annotation"])
+def test_a_group_that_says_how_many_it_is_waits_for_nothing_else(said):
+    labels = {"tenure.dev/pod-group": "g"}
+    stated = said == "an annotation"
+    waits = pod("a", labels=labels, annotations={"tenure.dev/min-member": "1"} if stated else {})
+    groups = [] if stated else [thing("g", namespace="default", spec={"minMember": 1})]
+    assert by_name(observed(waits, podgroups=groups))["g"].min_member == 1
+
+
+def test_a_group_of_which_some_run_waits_for_no_more():
+    labels = {"tenure.dev/pod-group": "g"}
+    runs = pod("a", labels=labels, node="n", owner=("Set", "s"))
+    seen = by_name(observed(node("n"), runs, pod("b", labels=labels, owner=("Set", "s"))))
+    assert seen["g"].min_member == 2
 
 
 def test_what_is_replaced_one_by_one_starts_one_by_one():

@@ -7,7 +7,7 @@ from pathlib import Path
 from tenure.clusters.kubernetes import keys
 from tenure.live.metrics import LiveMetrics
 from tenure.live.reasons import REASONS
-from tenure.live.tables import EVENTS, METRICS, WARNINGS
+from tenure.live.tables import EVENTS, METRICS, QUEUE_METRICS, WARNINGS
 from tenure.telemetry.tables import EVENTS as OF_PLANS
 from tenure.telemetry.tables import METRICS as METRICS_OF_PLANS
 
@@ -16,7 +16,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "live-cluster.md").read_text()
 
 def test_every_metric_event_and_reason_is_documented():
     """Metrics and events stand there with their words, reasons of conditions by name."""
-    for name, text in (METRICS | EVENTS).items():
+    by_queue = {metric.name: metric.help for metric in QUEUE_METRICS}
+    for name, text in (METRICS | EVENTS | by_queue).items():
         assert f"| `{name}` | {text} |" in PAGE
     for reason in REASONS:
         assert f"`{reason}`" in PAGE
@@ -31,7 +32,8 @@ def test_every_annotation_is_documented():
 def test_what_is_served_is_what_the_tables_have():
     """The exporter has each metric of the tables, and no other."""
     served = {family.name for family in LiveMetrics().registry.collect()}
-    assert served == {name.removesuffix("_total") for name in (*METRICS, *(m.name for m in METRICS_OF_PLANS))}
+    tables = (*METRICS, *(m.name for m in METRICS_OF_PLANS), *(m.name for m in QUEUE_METRICS))
+    assert served == {name.removesuffix("_total") for name in tables}
 
 
 def test_warnings_are_events_of_the_tables():

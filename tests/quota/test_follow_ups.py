@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pytest
 from tests.builders import NOW, cluster, node, queue, spec, workload
 from tests.quota.strategies import MINUTE
 from tests.quota.test_best_set import taken_in
 
+from tenure.cli.main import main
 from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.model.settings import QuotaPreemptionSettings
 from tenure.playthrough import play
 
-CASES = Path(__file__).parents[1] / "cases" / "quota"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "quota"
 
 
 def over_max(work, *, most, cpu=20):
@@ -51,3 +54,15 @@ def test_nothing_is_evicted_in_any_later_cycle():
     evicted = [s for s in played.steps if s.action == "evict"]
     assert evicted
     assert {(s.cycle, s.cause) for s in evicted} == {(0, "quota")}
+
+
+def test_the_example_of_the_readme_evicts_five_tasks_and_none_later(capsys):
+    """``tenure plan`` as the README shows it: what it costs is said once, and nothing is brought back."""
+    files = [str(EXAMPLE / "cluster.yaml"), "--queues", str(EXAMPLE / "queues.yaml")]
+    change = ["--set", "queue.prod.max.vcore=500", "--cycles", "20", "--every", "1m", "--format", "json"]
+    with pytest.raises(SystemExit, match="0"):
+        main(["plan", *files, *change])
+    evicted = [s for s in json.loads(capsys.readouterr().out)["steps"] if s["action"] == "evict"]
+    assert len(evicted) == 5
+    assert sum(s["cost"] for s in evicted) == 175_500
+    assert {(s["cycle"], s["cause"]) for s in evicted} == {(15, "quota")}

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from tenure.clusters.kubernetes.install.console import console_objects
 from tenure.clusters.kubernetes.install.manifests import DEFAULT_POOL, Installation, objects, write
 from tenure.clusters.kubernetes.install.rbac import Role
 from tenure.model.kinds import NameKind
@@ -33,6 +34,11 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
     "--scheduler-name", "schedulers", multiple=True, metavar="NAME",
     help="Pods with this schedulerName count as Tenure's too. Repeatable.",
 )  # fmt: skip
+@click.option("--console", is_flag=True, help="Add a console: a Deployment of its own, which may only read.")
+@click.option(
+    "--console-host", "hosts", multiple=True, metavar="NAME",
+    help="A name under which browsers ask for the console, such as an Ingress's. Repeatable.",
+)  # fmt: skip
 @click.option("--service-monitor", is_flag=True, help="Add a Service and a ServiceMonitor for the Prometheus operator.")
 def install(
     namespace: str,
@@ -41,6 +47,8 @@ def install(
     config: str | None,
     read_only: bool,
     yunikorn_config: str | None,
+    console: bool,
+    hosts: tuple[str, ...],
     **others: Any,
 ) -> int:
     """Print what `kubectl apply -f -` installs: namespace, resource definitions, rights, settings, Deployment.
@@ -62,7 +70,9 @@ def install(
         yunikorn=_pair(yunikorn_config) if yunikorn_config else None,
         **others,
     )
-    click.echo(write(objects(asked)), nl=False)
+    if hosts and not console:
+        raise click.UsageError("--console-host names a host of the console; add --console")
+    click.echo(write([*objects(asked), *(console_objects(asked, hosts) if console else ())]), nl=False)
     return 0
 
 

@@ -37,6 +37,9 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     ),
     "reschedule": CommandEntry("tenure.cli.reschedule", "reschedule", "Say which running tasks to move, wave by wave."),
     "compare": CommandEntry("tenure.cli.compare", "compare", "Put the summaries of simulations side by side."),
+    "console": CommandEntry(
+        "tenure.cli.console", "console", "Serve a page and an API that show a cluster, a file or a history."
+    ),
     "report": CommandEntry(
         "tenure.cli.report", "report", "Say what was used, lost to evictions and by whom, and if it paid."
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -14,8 +14,10 @@ from tenure.cli.history_option import writes_history
 from tenure.cli.live_cluster import ClusterAddress, asked_for, cluster_options
 
 if TYPE_CHECKING:
+    from tenure.model.cluster import Cluster
     from tenure.model.settings import Action
     from tenure.playthrough import PlayThrough
+    from tenure.report.tables import Colored
 
 
 @click.command()
@@ -31,6 +33,14 @@ if TYPE_CHECKING:
               help="Queues from a YuniKorn queues.yaml instead of the file's.")  # fmt: skip
 @click.option("--cycles", type=click.IntRange(1, 1_000_000), default=1, show_default=True, help="How many cycles.")
 @click.option("--every", default="1s", show_default=True, metavar="D", help="Time between two cycles.")
+@click.option("--queue", "queue_name", metavar="NAME", help="Print only what is about this queue and those below it.")
+@click.option("--workload", metavar="NS/NAME", help="Print only what is about this workload.")
+@click.option(
+    "--top", type=click.IntRange(0), metavar="N", help="Rows of each table; 0: all. Default: all of a small plan."
+)
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
+              help="Colours: where the terminal shows them and NO_COLOR is not set, or as said.")  # fmt: skip
+@click.option("--pager/--no-pager", default=True, help="Show what is longer than the terminal page by page.")
 @click.option("--report", type=click.Path(), help="Write the cluster before and after as an HTML page.")
 @click.option("--output", type=click.Path(), help="Write the cluster file that results.")
 @writes_history
@@ -38,7 +48,8 @@ if TYPE_CHECKING:
 def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
     file: str | None, form: str, actions: str | None, overrides: tuple[str, ...], additions: tuple[str, ...],
     queues: str | None, cycles: int, every: str, report: str | None, output: str | None, live: bool,
-    where: ClusterAddress, history: str | None,
+    where: ClusterAddress, history: str | None, queue_name: str | None, workload: str | None, top: int | None,
+    color: Colored, pager: bool,
 ) -> int:  # fmt: skip
     """Decide on the cluster in FILE, or a live one, and print what would be done and why; nothing is changed."""
     from tenure.cli.inputs import cluster_from, duration_of, warn  # noqa: PLC0415  loaded when it runs
@@ -67,13 +78,37 @@ def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
         write_atomically(
             Path(report), plan_page(played.before, (played.external or played).after, result, played.quota_tracks)
         )
+    if queue_name is not None or workload is not None:
+        result = _about(result, played.after, queue_name, workload)
     if form == "json":
         click.echo(json.dumps(result, indent=1, ensure_ascii=False))
     else:
         from tenure.report.plan_text import print_plan  # noqa: PLC0415
 
-        print_plan(result)
+        print_plan(result, top=top, color=color, paged=pager)
     return DONE
+
+
+def _about(result: dict[str, Any], cluster: Cluster, queue: str | None, workload: str | None) -> dict[str, Any]:
+    """Give of a plan what is about a queue, or a workload, or one of that queue."""
+    from tenure.explain import find_workload  # noqa: PLC0415  only where one is named
+    from tenure.model.cluster import DEFAULT_QUEUE  # noqa: PLC0415
+    from tenure.model.problems import nearest  # noqa: PLC0415
+    from tenure.report.plan_summary import of_some  # noqa: PLC0415
+
+    known = {entry["name"] for entry in result["queues"]}
+    if queue is not None and queue not in known:
+        raise click.UsageError(f"--queue: there is no queue {queue!r}{nearest(queue, sorted(known))}")
+    queues = known if queue is None else {queue}
+    if queue is not None:
+        while below := {q.name for q in cluster.queues if q.parent in queues} - queues:
+            queues |= below
+    keys = {w.key for w in cluster.workloads if (w.queue or DEFAULT_QUEUE) in queues}
+    if workload is not None:
+        found = find_workload(cluster, workload, "--workload")
+        keys &= {found.key}
+        queues &= {found.queue or DEFAULT_QUEUE}
+    return of_some(result, keys, queues)
 
 
 def _record(history: str, file: str, played: PlayThrough, cycles: int, every: int) -> None:

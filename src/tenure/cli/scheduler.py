@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from tenure.cli.errors import DONE, OUTSIDE_FAILED
+from tenure.cli.history_option import writes_history
 from tenure.cli.live_cluster import ClusterAddress, cluster_options
 
 
@@ -26,6 +27,11 @@ from tenure.cli.live_cluster import ClusterAddress, cluster_options
               help="Bind and evict nothing; say by events what would be evicted.")  # fmt: skip
 @click.option("--metrics-access", type=click.Choice(["open", "authorized"]), default="open", show_default=True,
               help="Who may read /metrics: everybody, or whom the API server lets get that path.")  # fmt: skip
+@click.option("--queue-metrics", metavar="A,B,…", default="",
+              help="Queues with metrics of their own, at most 200; all others are summed up as 'other'.")  # fmt: skip
+@click.option("--cluster-name", envvar="TENURE_CLUSTER", default="kubernetes", show_default=True, metavar="NAME",
+              help="What this cluster is called in its history.")  # fmt: skip
+@writes_history
 @cluster_options()
 def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any) -> int:
     """Schedule a live cluster's pods with schedulerName tenure, until it is ended."""
@@ -42,7 +48,8 @@ def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any)
     log = set_up(sys.stderr, form=others["log_format"], verbose=others["verbose"])
     identity = os.environ.get("POD_NAME") or f"{socket.gethostname()}_{os.getpid()}"
     service = Service(client, options, settings, identity=identity, in_flight=in_flight, log=log,
-                      read_only=others["read_only"])  # fmt: skip
+                      read_only=others["read_only"], history=others["history"], name=others["cluster_name"],
+                      queues=_names(others["queue_metrics"]))  # fmt: skip
 
     def end(*_: object) -> None:
         service.stop()
@@ -52,3 +59,8 @@ def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any)
     guards = others["metrics_access"] == "authorized"
     done = service.run((host.strip("[]"), int(port)), guards_metrics=guards)
     return DONE if done else OUTSIDE_FAILED
+
+
+def _names(text: str) -> list[str]:
+    """Read names that commas part."""
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -3,44 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
-from operator import itemgetter
+from heapq import heapify, heappop, heappush
 
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.evictions import going
 from tenure.engine.placement import Placer
 from tenure.engine.session import Session
-from tenure.engine.workloads import Shape, WorkloadState
+from tenure.engine.workloads import Shape, TaskState, WorkloadState
+
+Release = tuple[int, str, list[TaskState]]
+"""Expected end (µs since the epoch), the workload's name, and the tasks that it holds room with."""
 
 
 def estimated_starts(session: Session, workloads: Iterable[WorkloadState]) -> dict[str, int]:
-    """Give by workload the earliest such time in µs since the epoch; those are missing for whom nobody knows one.
+    """Give by workload when it would start, in µs since the epoch; those are missing for whom nobody knows.
 
-    Running workloads are released in the order of their expected ends; the time is that of the one that makes room
-    for the next step, and for it in every queue on the path. Others that wait are not looked at. What is nominated
-    starts when what terminates on its nodes has left.
+    Parameters
+    ----------
+    session
+        As things stand; it stays so.
+    workloads
+        Those that wait, in the order in which they are served.
+
+    Notes
+    -----
+    All are played out on one future. What runs is released at its expected end; whenever something is, those that wait
+    are served in order, each that fits with its next step, within the max of every queue on its path. It holds its
+    room from then on, until its own expected end if it has one, so that the same room is promised once. What is
+    nominated starts when what terminates on its nodes has left.
     """
     waiting = list(workloads)
     found = {w.key: at for w in waiting if (at := _promised_start(session, w)) is not None}
     waiting = [w for w in waiting if w.step is not None]
     placer = Placer(session)
+    ends = [(end, key, [t for t in w.tasks if t.active]) for end, _, key, w in all_endings(session).sorted]
+    heapify(ends)
     with session.scenario():
-        waiting = _fitting(session, placer, waiting, session.now, found)
-        for end, group in groupby(all_endings(session).sorted, key=itemgetter(0)):
-            if not waiting:
+        now = session.now
+        while waiting:
+            waiting = _serve(session, placer, waiting, now, ends, found)
+            if not ends:
                 break
-            for *_, running in group:
-                for task in running.tasks:
-                    if task.node >= 0 and task.active:
+            now = max(now, ends[0][0])
+            while ends and ends[0][0] <= now:
+                for task in heappop(ends)[2]:
+                    if task.node >= 0 or task.nominated >= 0:
                         session.withdraw(task)
-            waiting = _fitting(session, placer, waiting, max(end, session.now), found)
     return found
 
 
-def _fitting(
-    session: Session, placer: Placer, waiting: list[WorkloadState], now: int, found: dict[str, int]
+def _serve(
+    session: Session, placer: Placer, waiting: list[WorkloadState], now: int, ends: list[Release], found: dict[str, int]
 ) -> list[WorkloadState]:
-    """Note ``now`` for those that fit with what is released so far, each by itself; gives the others."""
+    """Place those that fit ``now``, in order, and note when they will end; gives the others."""
     left = []
     failed: set[Shape] = set()
     for workload in waiting:
@@ -48,16 +63,15 @@ def _fitting(
         assert step is not None
         fits = False
         if step.shape not in failed and session.queues.admits(workload.leaf, step.amount, fixed=workload.fixed):
-            tasks = step.tasks
-            with session.scenario():
-                fits = placer.place(workload, step)
-            step.tasks = tasks
+            fits = placer.place(workload, step)
             if not fits and step.shape is not None:
                 failed.add(step.shape)
-        if fits:
-            found[workload.key] = now
-        else:
+        if not fits:
             left.append(workload)
+            continue
+        found[workload.key] = now
+        if workload.expected:
+            heappush(ends, (now + workload.expected, workload.key, list(step.tasks)))
     return left
 
 

@@ -180,6 +180,7 @@ def _no_node(session: Session, cls: TaskClass, failures: dict[str, int]) -> Reas
         }
         numbers["largest"] = {r: v for r, v in largest.items() if v < UNLIMITED}
         return Reason("NeverFits", f"no node could take one of its tasks even if it were empty: {counts}", numbers)
+    numbers["requests"] = dict(cls.spec.requests)
     return Reason("NoNodeFits", f"0 of {there} nodes fit: {counts}", numbers)
 
 

@@ -23,7 +23,10 @@ class Session(SessionState):
 
     def add_workloads(self, models: Iterable[Workload], *, later: int = 0) -> list[WorkloadState]:
         """Take in workloads with whatever of them is placed already, created ``later`` µs later than they say."""
-        added = [self._take_in(model) for model in models]
+        taken = tuple(models)
+        for row in self.terms.register((task.spec, model.namespace) for model in taken for task in model.tasks):
+            count_anew(self, row)
+        added = [self._take_in(model) for model in taken]
         for state in added:
             state.created_at += later
             state.queued_at = self.queued_since(state)
@@ -48,10 +51,7 @@ class Session(SessionState):
         classes, terms = self.classes, self.terms
         namespace = model.namespace
         for index, task in enumerate(model.tasks):
-            spec = task.spec
-            for row in terms.register(spec, namespace):
-                count_anew(self, row)
-            state.tasks.append(TaskState(task, index, state, classes.of(spec)))
+            state.tasks.append(TaskState(task, index, state, classes.of(task.spec)))
         if terms.used:
             for task_state in state.tasks:
                 task_state.terms = terms.of(task_state.model.spec, namespace)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tenure.engine.journal import Journal
 from tenure.engine.labels import selects
 from tenure.engine.nodes import NOW, THEN, Ints, NodeTable
-from tenure.model.resources import Labels
+from tenure.model.resources import Labels, Pairs
 from tenure.model.selectors import (
     HostPort,
     LabelSelector,
@@ -107,7 +107,9 @@ class TermTable:
         self._collides: list[list[int]] = []
         self._eligible: dict[object, Mask] = {}
         self._by_pair: dict[tuple[str, str], list[int]] = {}
-        self._general: list[int] = []
+        self._general: dict[str, list[int]] = {}
+        """Rows that are found by no label, by the namespace that they look at; those that look at more by none."""
+        self._matching: dict[tuple[Pairs, str], tuple[int, ...]] = {}
         count = len(nodes)
         self.match = np.zeros((2, 0, count), np.int64)
         self.leaving = np.zeros((2, 0, count), np.int64)
@@ -119,12 +121,21 @@ class TermTable:
         """Whether there is any term or port at all."""
         return bool(self.terms or self.ports)
 
-    def register(self, spec: TaskSpec, namespace: str) -> list[int]:
-        """Make rows for all terms of a spec. Gives the new rows, whose counts still have to be filled."""
-        first = len(self.terms)
-        if spec.affinity is not None or spec.spread or spec.host_ports:
-            self._resolve(spec, namespace)
+    def register(self, asked: Iterable[tuple[TaskSpec, str]]) -> list[int]:
+        """Make rows for all terms of specs, each with the namespace of its task.
+
+        Gives the new rows; what is there already still has to be counted in them.
+        """
+        first, ports = len(self.terms), len(self.ports)
+        seen: set[tuple[int, str]] = set()
+        for spec, namespace in asked:
+            known = (id(spec), namespace)
+            if known not in seen and (spec.affinity is not None or spec.spread or spec.host_ports):
+                seen.add(known)
+                self._resolve(spec, namespace)
+        if len(self.terms) > first or len(self.ports) > ports:
             self._grow()
+            self._matching.clear()
         return list(range(first, len(self.terms)))
 
     def of(self, spec: TaskSpec, namespace: str) -> TaskTerms | None:
@@ -132,11 +143,19 @@ class TermTable:
         if not self.used:
             return None
         terms = self._resolve(spec, namespace)
-        labels = dict(spec.labels)
-        near = [row for pair in spec.labels for row in self._by_pair.get(pair, ())]
-        found = (row for row in {*near, *self._general} if self._matches(self.terms[row], labels, namespace))
-        terms.matches = tuple(sorted(found))
+        terms.matches = self._rows_for(spec.labels, namespace)
         return terms if terms.matches or terms.constrained else None
+
+    def _rows_for(self, pairs: Pairs, namespace: str) -> tuple[int, ...]:
+        """Give the rows whose terms mean tasks with these labels; tasks with equal labels are looked at once."""
+        found = self._matching.get((pairs, namespace))
+        if found is None:
+            labels = dict(pairs)
+            near = {row for pair in pairs for row in self._by_pair.get(pair, ())}
+            near.update(self._general.get(namespace, ()), self._general.get("", ()))
+            found = tuple(sorted(row for row in near if self._matches(self.terms[row], labels, namespace)))
+            self._matching[pairs, namespace] = found
+        return found
 
     def matching(self, row: int, spec: TaskSpec, namespace: str) -> bool:
         """Whether the task matches the term of that row."""
@@ -217,11 +236,23 @@ class TermTable:
         if row is None:
             row = self._row[term] = len(self.terms)
             self.terms.append(term)
-            if term.selector is not None and term.selector.match_labels:
-                self._by_pair.setdefault(term.selector.match_labels[0], []).append(row)
-            elif term.selector is not None:
-                self._general.append(row)
+            self._index(row, term.meant[0])
         return row
+
+    def _index(self, row: int, meant: Meant) -> None:
+        """Note by which labels the tasks of a term are found: those that it does not mean are not looked at."""
+        selector = meant.selector
+        if selector is None:
+            return
+        chosen = next((r for r in selector.match_expressions if r.operator == "In"), None)
+        if selector.match_labels:
+            self._by_pair.setdefault(selector.match_labels[0], []).append(row)
+        elif chosen is not None:
+            for value in chosen.values:
+                self._by_pair.setdefault((chosen.key, value), []).append(row)
+        else:
+            alone = meant.among is None and len(meant.namespaces) == 1
+            self._general.setdefault(next(iter(meant.namespaces)) if alone else "", []).append(row)
 
     def _find_port(self, port: HostPort) -> int:
         row = self._port_row.get(port)
@@ -235,8 +266,12 @@ class TermTable:
         return row
 
     def _grow(self) -> None:
+        """Make the arrays long enough; by half as much again, so that many small steps do not copy them each time."""
+
         def grown(array: Ints, rows: int) -> Ints:
-            more = np.zeros((2, rows - array.shape[1], array.shape[2]), np.int64)
+            if rows <= array.shape[1]:
+                return array
+            more = np.zeros((2, max(rows - array.shape[1], array.shape[1] // 2), array.shape[2]), np.int64)
             return np.concatenate([array, more], axis=1)
 
         self.match = grown(self.match, len(self.terms))

@@ -200,12 +200,12 @@ class WorkloadState:
     of those that wait, None while it does not wait; ``queued_at`` is the time by which it stands there. Before
     ``not_before`` it is not sent back to the queue again. Times are in µs since the epoch. ``expected`` is the expected
     runtime that applies, None where none is set or ``unclear`` says why it is not known. ``saved_at`` is the last
-    checkpoint that became known since it was taken in.
+    checkpoint that became known since it was taken in. ``sparing``: it, or a task of it, asks to be spared, or did.
     """
 
     __slots__ = (
         "created_at", "entry", "expected", "fixed", "key", "last_evicted_at", "leaf", "model", "moved", "not_before",
-        "priority", "queued_at", "root", "saved_at", "stale_since", "started_at", "step", "tasks", "unclear",
+        "priority", "queued_at", "root", "saved_at", "sparing", "stale_since", "started_at", "step", "tasks", "unclear",
     )  # fmt: skip
 
     def __init__(self, model: Workload, leaf: int) -> None:
@@ -216,6 +216,7 @@ class WorkloadState:
         self.created_at = self.queued_at = model.created_at
         self.not_before: int | None = None
         self.fixed = not model.is_preemptible
+        self.sparing = model.asks_to_be_spared
         self.started_at = model.started_at
         self.last_evicted_at = model.last_evicted_at
         self.stale_since = model.stale_since

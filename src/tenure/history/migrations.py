@@ -9,7 +9,7 @@ from sqlalchemy import Connection, insert, inspect, select, update
 
 from tenure.history.errors import HistoryError
 from tenure.history.rollup import Rollup
-from tenure.history.schema import META, METADATA, MONTHS, SCHEMA, USAGE, indexes_of, records_table
+from tenure.history.schema import META, METADATA, MONTHS, SCHEMA, USAGE, records_table
 
 LOCK: Final = 7_365_883_671
 """Number of the lock that a writer holds on a PostgreSQL server while it writes: one at a time."""
@@ -66,7 +66,7 @@ def _sum_usage(connection: Connection) -> None:
     USAGE.create(connection, checkfirst=True)
     for month in connection.execute(select(MONTHS.c.month).order_by(MONTHS.c.month)).scalars().all():
         table = records_table(month)
-        for index in indexes_of(month):
+        for index in sorted(table.indexes, key=lambda index: str(index.name)):
             index.create(connection, checkfirst=True)
         rollup = Rollup()
         columns = table.c

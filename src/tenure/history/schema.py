@@ -51,9 +51,8 @@ COLUMNS: Final = (
 def records_table(month: int) -> Table:
     """Give the table of a month, a number such as 202611."""
     name = f"tenure_records_{month}"
-    metadata = MetaData()
-    return Table(
-        name, metadata,
+    table = Table(
+        name, MetaData(),
         Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
         Column("key", LargeBinary(16), nullable=False),
         Column("at", BigInteger, nullable=False),
@@ -69,21 +68,18 @@ def records_table(month: int) -> Table:
         Column("value", BigInteger, nullable=False),
         Column("payload", Text, nullable=False),
     )  # fmt: skip
+    return _index(table)
 
 
-def indexes_of(month: int) -> list[Index]:
-    """Give the indexes of a month: by key, by kind and time, by workload, and by whom it was done for."""
-    table = records_table(month)
-    if not table.indexes:
-        name, columns = table.name, table.c
-        Index(f"{name}_key", columns.key, unique=True)
-        Index(f"{name}_kind", columns.kind, columns.at)
-        has_workload, has_beneficiary = columns.workload.is_not(None), columns.beneficiary.is_not(None)
-        Index(f"{name}_workload", columns.workload, columns.at,
-              sqlite_where=has_workload, postgresql_where=has_workload)  # fmt: skip
-        Index(f"{name}_beneficiary", columns.beneficiary, columns.at,
-              sqlite_where=has_beneficiary, postgresql_where=has_beneficiary)  # fmt: skip
-    return sorted(table.indexes, key=lambda index: str(index.name))
+def _index(table: Table) -> Table:
+    """Index a month: by key, by kind and time, by workload, and by whom it was done for."""
+    name, c = table.name, table.c
+    Index(f"{name}_key", c.key, unique=True)
+    Index(f"{name}_kind", c.kind, c.at)
+    for column in (c.workload, c.beneficiary):
+        there = column.is_not(None)
+        Index(f"{name}_{column.name}", column, c.at, sqlite_where=there, postgresql_where=there)
+    return table
 
 
 def month_of(at: int) -> int:

@@ -18,7 +18,7 @@ from tenure.history.errors import HistoryError
 from tenure.history.query import EVERYTHING, Page, Query, conditions, position, token
 from tenure.history.record import VERSION, Draft, HistoryRecord, Origin
 from tenure.history.rollup import Rollup
-from tenure.history.schema import COLUMNS, MONTHS, SCHEMA, SOURCES, indexes_of, month_of, month_start, records_table
+from tenure.history.schema import COLUMNS, MONTHS, SCHEMA, SOURCES, month_of, month_start, records_table
 
 AT_ONCE: Final = 20_000
 """Records that are written in one transaction."""
@@ -141,8 +141,6 @@ class HistoryStore:
         table = records_table(month)
         if connection.execute(select(MONTHS.c.month).where(MONTHS.c.month == month)).scalar() is None:
             table.create(connection)
-            for index in indexes_of(month):
-                index.create(connection)
             connection.execute(insert(MONTHS).values(month=month))
         return table
 

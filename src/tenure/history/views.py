@@ -85,15 +85,16 @@ def cluster_then(store: HistoryStore, at: int) -> Cluster | None:
     What tasks ask for is told by resource; constraints on nodes are not recorded. None where nothing is known of it.
     """
     with store.reading() as connection:
-        origin = _origin(store, connection, at)
+        origin = origin_at(store, connection, at)
         stays = stays_at(store, connection, at)
     if origin is None:
         return None
     cluster = cluster_of({**origin, "now": format_time(at)}, store.place)
-    return replace(cluster, workloads=tuple(_workload(stay) for _, stay in sorted(stays.items())))
+    return replace(cluster, workloads=tuple(workload_of(stay) for _, stay in sorted(stays.items())))
 
 
-def _origin(store: HistoryStore, connection: Connection, at: int) -> dict[str, Any] | None:
+def origin_at(store: HistoryStore, connection: Connection, at: int) -> dict[str, Any] | None:
+    """Give the cluster as its file would say it, without workloads, as it was last told of before a time."""
     for record, _ in store.scan(connection, Query(kinds=("origin",), until=at + 1), limit=1, newest=True):
         found = record.payload.get("cluster")
         return found if isinstance(found, dict) else None
@@ -107,11 +108,12 @@ def stays_at(store: HistoryStore, connection: Connection, at: int) -> dict[str, 
     """Give by name the workloads that were there at a time."""
     found: dict[str, Stay] = {}
     for record, _ in store.scan(connection, Query(kinds=LIFE, until=at + 1)):
-        _live(found, record)
+        live_on(found, record)
     return found
 
 
-def _live(found: dict[str, Stay], record: HistoryRecord) -> None:
+def live_on(found: dict[str, Stay], record: HistoryRecord) -> None:
+    """Let one record of `LIFE` happen to the workloads that are there."""
     key, fields = record.workload or "", record.payload
     if record.kind == "submitted":
         found[key] = Stay(key, record.queue or "", record.at, fields)
@@ -132,7 +134,8 @@ def _live(found: dict[str, Stay], record: HistoryRecord) -> None:
             stay.tasks[name] = node, tuple(devices)
 
 
-def _workload(stay: Stay) -> Workload:
+def workload_of(stay: Stay) -> Workload:
+    """Make the workload of a stay."""
     namespace, _, name = stay.key.partition("/")
     specs = [spec for number, *rest in stay.fields.get("specs", ()) for spec in [_spec(*rest)] * number]
     names = list(stay.tasks) + [made for i in range(len(specs)) if (made := f"{name}-{i}") not in stay.tasks]

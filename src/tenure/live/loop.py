@@ -163,7 +163,7 @@ class Loop:
         turn = self._beside(observed, cluster.settings, allowed)
         notes = self._alone("tell", "", lambda: notes_of(allowed, session)) or []
         retried = self.isolation.quarantine.wake(now)
-        allowed.wake = min((at for at in (allowed.wake, retried) if at is not None), default=None)
+        allowed.wake = min((at for at in (allowed.wake, retried, observed.wake) if at is not None), default=None)
         if turn is not None:
             notes += turn.notes
             allowed.wake = min((at for at in (allowed.wake, turn.wake) if at is not None), default=None)
@@ -228,9 +228,14 @@ class Loop:
 
     def _waiting(self, session: Session, plan: Plan, observed: Any, cluster: Cluster) -> Sequence[WaitingReason]:
         """Say of workloads that wait why they do: of those that do not say it yet, a few in each cycle."""
-        found = []
-        models = {w.key: w for w in cluster.workloads}
-        for key in self.cluster.unexplained(observed, _MOST_EXPLAINED):
+        found: list[WaitingReason] = []
+        chosen = self.cluster.unexplained(observed, _MOST_EXPLAINED)
+        models = {w.key: w for w in cluster.workloads} if chosen else {}
+        until = time.thread_time() + _EXPLAINING
+        for key in chosen:
+            if time.thread_time() > until:
+                self.cluster.has_more_to_explain = True
+                break
             state = session.workloads.get(key)
             aside = self.isolation.quarantine.why(models[key], cluster.now) if key in models else ""
             if aside:
@@ -246,6 +251,8 @@ class Loop:
 
 
 _MOST_EXPLAINED = 50
+_EXPLAINING = 0.05
+"""Seconds of a processor in each cycle that looking why something waits may take."""
 
 
 def notes_of(plan: Plan, session: Session) -> list[ObjectNote]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from tenure.clusters.kubernetes.write.actor import Outcome
 from tenure.live.loop import CycleOutcome
+from tenure.live.queue_metrics import QueueMetrics
 from tenure.live.tables import METRICS
 from tenure.telemetry.samples import samples_of
 from tenure.telemetry.tables import METRICS as OF_PLANS
@@ -17,7 +20,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 class LiveMetrics:
     """The metrics of plans, and of what came of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, queues: Iterable[str] = ()) -> None:
         registry = self.registry = CollectorRegistry()
         self._of_plans: dict[str, Counter | Gauge] = {}
         for metric in OF_PLANS:
@@ -33,7 +36,11 @@ class LiveMetrics:
         self.leads = _gauge("tenure_leader", registry)
         self.pending = _gauge("tenure_pending_workloads", registry)
         self.lists = _gauge("tenure_watch_lists", registry)
+        self.queues = QueueMetrics(registry, queues)
         self.dropped = _gauge("tenure_events_dropped", registry)
+        self.history_backlog = _gauge("tenure_history_backlog", registry)
+        self.history_dropped = _gauge("tenure_history_dropped_records", registry)
+        self.history_away = _gauge("tenure_history_away", registry)
         self.faults = _counter("tenure_faults_total", registry, "stage")
         self.aside = _gauge("tenure_set_aside_workloads", registry)
         self.problems = _gauge("tenure_object_problems", registry)
@@ -54,6 +61,7 @@ class LiveMetrics:
             else:
                 found.inc(sample.value)
         self._count_writes(cycle.outcome)
+        self.queues.count(cycle.session, cycle.outcome.done, cycle.observed.cluster.workloads)
         if cycle.external is not None:
             self._count_writes(cycle.external.outcome)
         waiting = (w for w in cycle.session.workloads.values() if w.leaf >= 0 and w.entry is not None)
@@ -68,6 +76,12 @@ class LiveMetrics:
             self.writes.labels(failure.action, "refused").inc()
         for step in outcome.skipped:
             self.writes.labels(step.action, "skipped").inc()
+
+    def tell_of_history(self, backlog: int, dropped: int, *, away: bool) -> None:
+        """Tell how far the history is behind."""
+        self.history_backlog.set(backlog)
+        self.history_dropped.set(dropped)
+        self.history_away.set(away)
 
     def text(self) -> tuple[int, str, bytes]:
         """Give all metrics as Prometheus reads them."""

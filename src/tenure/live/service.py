@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 
 from tenure.clusters.kubernetes.cache.informers import Options
 from tenure.clusters.kubernetes.client.leader import Election, NotLeaderError, lease_name
@@ -13,6 +14,8 @@ from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.read_only import NoReservations, ReadOnlyCluster
 from tenure.clusters.kubernetes.write.actor import BROKEN, Outcome
+from tenure.history.record import Origin
+from tenure.live.drain import HistoryDrain
 from tenure.live.external import ExternalRescheduler
 from tenure.live.figures import Figures
 from tenure.live.isolation import Fault
@@ -20,6 +23,7 @@ from tenure.live.log import Log
 from tenure.live.loop import CycleOutcome, Loop, Pace
 from tenure.live.metrics import LiveMetrics
 from tenure.live.probes import Admits, Answer, Probes, plain
+from tenure.live.recorder import LiveRecorder
 from tenure.live.tables import WARNINGS
 from tenure.model.settings import Settings
 from tenure.telemetry.events import records_of
@@ -29,11 +33,14 @@ STALLED_SECONDS = 120.0
 
 FAILED_PAUSE = 1.0
 
+DROPS_SECONDS = 60.0
+"""So often at most the log says that events were not written."""
+
 
 class Service:
     """A replica of the scheduler."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a replica is made of
         self,
         client: Client,
         options: Options,
@@ -44,9 +51,19 @@ class Service:
         log: Log,
         pace: Pace | None = None,
         read_only: bool = False,
+        history: str | None = None,
+        name: str = "kubernetes",
+        queues: Sequence[str] = (),
     ) -> None:
         self.client = client
         self.log = log
+        self.recorder = LiveRecorder(options.pool)
+        self.drain = None if history is None else HistoryDrain(
+            history, Origin(name, options.pool), told=lambda text: log.warning("history", trouble=text),
+            lost=self._history_lost,
+        )  # fmt: skip
+        self._forget = threading.Event()
+        self._term = 0
         self.election = Election(client, options.namespace, lease_name(options.pool), identity)
         self.cluster = (ReadOnlyCluster if read_only else KubernetesCluster)(
             client,
@@ -64,7 +81,7 @@ class Service:
             identity,
             failed=lambda error: log.failed("figures could not be made", error),
         )
-        self.metrics = LiveMetrics()
+        self.metrics = LiveMetrics(queues)
         self.reservation_controller = (NoReservations if read_only else ReservationController)(
             self.cluster.client, self.cluster.informers
         )
@@ -79,6 +96,7 @@ class Service:
         )
         self._stopped = threading.Event()
         self._without_usage = False
+        self._dropped, self._dropped_at = 0, -DROPS_SECONDS
         self._broken: list[str] = []
 
     def run(self, address: tuple[str, int], *, guards_metrics: bool = False) -> bool:
@@ -96,8 +114,12 @@ class Service:
             self._until_reachable()
             self.election.start()
             self.figures.start()
+            if self.drain is not None:
+                self.drain.start()
             self._go_on()
         finally:
+            if self.drain is not None:
+                self.drain.stop()
             self.log.info("scheduler ends")
             self.figures.stop()
             self.cluster.close()
@@ -152,14 +174,36 @@ class Service:
         cluster = cycle.observed.cluster
         self.figures.tell(cluster, self.cluster.paused_until(cluster.now), self.cluster.observed_version)
         self.metrics.count(cycle)
+        if self.drain is not None:
+            self._record(self.drain, cycle)
         self.metrics.aside.set(self.loop.isolation.quarantine.count(cluster.now))
         self._tell_of_usage()
+        self._tell_of_drops()
         self._tell_of_watches()
         self._log(cycle.outcome, cycle)
         if cycle.external is not None:
             self._log(cycle.external.outcome, cycle)
         for record in records_of(cycle.plan):
             self.log.debug(record.event, **record.fields)
+
+    def _record(self, drain: HistoryDrain, cycle: CycleOutcome) -> None:
+        """Hand on what the cycle says; nothing that goes wrong here may hold scheduling up."""
+        try:
+            now = cycle.observed.cluster.now
+            if self._forget.is_set():
+                self._forget.clear()
+                self.recorder.forget_evictions()
+            if self.election.terms != self._term:
+                self._term = self.election.terms
+                drain.add(self.recorder.begin(now, self.election.identity))
+            paused = self.cluster.paused_until(now)
+            drain.add(self.recorder.cycle(cycle.observed, cycle.plan, cycle.session, paused))
+        except Exception as error:  # noqa: BLE001  a bug in what is only told must not end a cycle
+            self.log.failed("the history misses a cycle", error)
+
+    def _history_lost(self) -> None:
+        """Records were dropped: those of evictions stand in the cluster's own log, and are given again."""
+        self._forget.set()
 
     def _log(self, outcome: Outcome, cycle: CycleOutcome) -> None:
         for failure in outcome.failures:
@@ -176,6 +220,13 @@ class Service:
         if outcome.done or outcome.failures or outcome.skipped:
             self.log.info("cycle", done=len(outcome.done), refused=len(outcome.failures), skipped=len(outcome.skipped),
                           seconds=round(cycle.seconds, 4), deciding=round(cycle.deciding, 4))  # fmt: skip
+
+    def _tell_of_drops(self) -> None:
+        """Say, at most once a minute, that events were not written."""
+        dropped, now = self.cluster.events.dropped, time.monotonic()
+        if dropped > self._dropped and now - self._dropped_at >= DROPS_SECONDS:
+            self.log.warning("events were not written: too many, or refused", events=dropped - self._dropped)
+            self._dropped, self._dropped_at = dropped, now
 
     def _tell_of_usage(self) -> None:
         """Say once that a setting needs to know what is in use, and why that is not known."""
@@ -212,6 +263,8 @@ class Service:
     def _metrics(self) -> Answer:
         self.metrics.dropped.set(self.cluster.events.dropped)
         self.metrics.kept.set(sum(1 for _ in self.reservation_controller.tainted()))
+        if self.drain is not None:
+            self.metrics.tell_of_history(self.drain.backlog, self.drain.dropped, away=bool(self.drain.trouble))
         self.metrics.leads.set(self.election.leads)
         self.metrics.broken.set(len(self.cluster.informers.broken))
         self.metrics.problems.set(self.cluster.informers.findings.count)

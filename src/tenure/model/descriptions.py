@@ -163,6 +163,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "requeueDelay": "For how long it is not requeued again after it was.",
         "preemptionDelay": "How long it waits before anything is evicted for it.",
         "checkpoint": "What it says of its checkpoints; the last one stands on its pods.",
+        "preemptionPolicy": "`Never`: nothing is evicted for it.",
         "allowPreemption": "`false`: it is evicted only where nothing else helps.",
         "allowPreemptionUntil": "When that ends.",
         "evictionNotice": "How long before an eviction it is announced on the pods.",

@@ -23,7 +23,7 @@ from tenure.model.records import RecordField, kind_of
 from tenure.model.report import BAD, ProblemReport, Trail, unroll
 from tenure.model.source import read_documents
 from tenure.model.vocabulary import Count
-from tenure.model.workload import Phase, Task, Workload
+from tenure.model.workload import ContenderPolicy, Phase, Task, Workload
 
 POD_GROUP = "tenure.dev/pod-group"
 """Label of pods that form one workload."""
@@ -91,6 +91,7 @@ class _Pod:
     namespace: str
     queue: str
     priority: int
+    preemption_policy: ContenderPolicy | None
     min_member: int | None
     task: Task
     labels: dict[str, str]
@@ -189,6 +190,7 @@ class _Reader:
             namespace=metadata.values.get("namespace", "default"),
             queue=_queue(labels),
             priority=given.value,
+            preemption_policy=given.preemption_policy,
             min_member=min_member,
             task=task,
             labels=labels,
@@ -224,6 +226,7 @@ class _Reader:
             namespace=metadata.values.get("namespace", "default"),
             queue=_queue({**labels, **inner.values.get("labels", {})}),
             priority=given.value,
+            preemption_policy=given.preemption_policy,
             min_member=read_annotations(metadata, self.report).get("min_member", count),
             tasks=tuple(replace(first, name=f"{name}-{i}") for i in range(count)),
             created_at=self.now,
@@ -261,6 +264,7 @@ class _Reader:
                 f"priority class {spec.priority_class} is not known here; add its value as priority: N, or the class",
             )
         found = found or PriorityClass()
+        found = found if spec.preemption_policy is None else replace(found, preemption_policy=spec.preemption_policy)
         return found if spec.priority is None else replace(found, value=spec.priority)
 
     def _task(
@@ -326,6 +330,7 @@ def _workload(pods: list[_Pod]) -> Workload:
         namespace=first.namespace,
         queue=first.queue,
         priority=max(pod.priority for pod in pods),
+        preemption_policy="Never" if any(pod.preemption_policy == "Never" for pod in pods) else None,
         min_member=max(minima) if minima else None,
         tasks=tuple(pod.task for pod in pods),
         created_at=first.reader.now,

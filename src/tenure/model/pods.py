@@ -12,7 +12,7 @@ from typing import Any
 
 from tenure.model.containers import ExactAmountsKind, ListKind, MapKind, PairsKind, QuantityKind
 from tenure.model.entries import EntryKind, EntryValues
-from tenure.model.kinds import BooleanKind, IntegerKind, TextKind, ValueKind
+from tenure.model.kinds import BooleanKind, ChoiceKind, IntegerKind, TextKind, ValueKind
 from tenure.model.pod_requests import pod_requests, values_of
 from tenure.model.records import RecordField, kind_of, record_of
 from tenure.model.report import BAD, ProblemReport, Trail
@@ -20,6 +20,7 @@ from tenure.model.resources import GPU, MEMORY
 from tenure.model.scalars import resolve_scalar
 from tenure.model.selectors import Affinity, HostPort, SpreadConstraint, Toleration
 from tenure.model.vocabulary import Count, Ordinal, Priority
+from tenure.model.workload import ContenderPolicy
 
 _EVALUATED_VOLUMES = frozenset(
     {"name", "configMap", "downwardAPI", "emptyDir", "gitRepo", "hostPath", "image", "projected", "secret"}
@@ -147,6 +148,7 @@ def pod_entry() -> EntryKind:
         schedulingGates=ListKind(AnyKind()),
         priority=kind_of(Priority),
         priorityClassName=TextKind(),
+        preemptionPolicy=ChoiceKind(("PreemptLowerPriority", "Never")),
         hostNetwork=BooleanKind(),
         hostUsers=BooleanKind(),
         status=status,
@@ -167,6 +169,7 @@ class PodFields:
     is_gated: bool
     priority: int | None
     priority_class: str | None
+    preemption_policy: ContenderPolicy | None
     grace_period: int | None
 
 
@@ -195,6 +198,7 @@ def read_pod(read: EntryValues, metadata: Mapping[str, Any], report: ProblemRepo
         is_gated=bool(spec.get("schedulingGates")),
         priority=spec.get("priority"),
         priority_class=spec.get("priorityClassName") or None,
+        preemption_policy=spec.get("preemptionPolicy"),
         grace_period=None if seconds is None else seconds * 1_000_000,
     )
 

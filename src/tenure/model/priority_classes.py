@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tenure.model.kinds import BooleanKind
+from tenure.model.kinds import BooleanKind, ChoiceKind
 from tenure.model.pods import entry_of, metadata_entry
 from tenure.model.records import kind_of
 from tenure.model.report import BAD, ProblemReport, Trail
 from tenure.model.vocabulary import Priority
-from tenure.model.workload import OPT_OUT
+from tenure.model.workload import SPARING, ContenderPolicy
 
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """Priority classes that every cluster has."""
@@ -21,6 +21,7 @@ class PriorityClass:
     """The properties of pods by class: their priority, and the annotations that hold for them as well."""
 
     value: int = 0
+    preemption_policy: ContenderPolicy | None = None
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -40,7 +41,11 @@ class PriorityClasses:
     def read(self, value: object, at: Trail, report: ProblemReport) -> None:
         """Read a manifest of ``scheduling.k8s.io/v1``, and keep the class that it makes."""
         entry = entry_of(
-            "PriorityClass", metadata=metadata_entry(), value=kind_of(Priority), globalDefault=BooleanKind()
+            "PriorityClass",
+            metadata=metadata_entry(),
+            value=kind_of(Priority),
+            globalDefault=BooleanKind(),
+            preemptionPolicy=ChoiceKind(("PreemptLowerPriority", "Never")),
         ).decode(value, at, report)
         if entry is BAD:
             return
@@ -56,7 +61,7 @@ class PriorityClasses:
         if name in self.known:
             report.add(((at, "metadata"), "name"), f"priority class {name} is there twice; keep one of the two")
             return
-        asked = {k: v for k, v in described.get("annotations", {}).items() if k == OPT_OUT}
-        self.known[name] = PriorityClass(entry.values["value"], asked)
+        asked = {k: v for k, v in described.get("annotations", {}).items() if k in SPARING}
+        self.known[name] = PriorityClass(entry.values["value"], entry.values.get("preemptionPolicy"), asked)
         if entry.values.get("globalDefault"):
             self.default = self.known[name]

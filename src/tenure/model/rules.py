@@ -20,7 +20,7 @@ def _check_requirement(requirement: Requirement) -> Iterator[Message]:
         yield "values", f"is missing; {operator} needs at least one value"
     if operator in ("Exists", "DoesNotExist") and values:
         yield "values", f"stands beside {operator}, which takes none; leave it out"
-    if operator in ("Gt", "Lt") and not (len(values) == 1 and values[0].removeprefix("-").isdigit()):
+    if operator in ("Gt", "Lt") and len(values) != 1:  # one that is no number is accepted, and matches nothing
         yield "values", f"{operator} needs exactly one whole number, in quotes"
 
 

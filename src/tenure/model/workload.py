@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from tenure.model.containers import AmountsKind, PairsKind
 from tenure.model.kinds import ConstantKind
@@ -30,6 +30,23 @@ DEFAULT_GRACE_PERIOD = 30_000_000
 
 OPT_OUT = "yunikorn.apache.org/allow-preemption"
 """Annotation of a workload, a pod or its priority class that asks to be spared (``false``)."""
+
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+"""Annotation that asks to be spared (``false``)."""
+
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+"""Annotation that asks to be spared (``true``, or a duration: for so long after the start)."""
+
+PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+"""Annotation that asks to be spared by being there, whatever it says but ``false``."""
+
+SPARING = (OPT_OUT, SAFE_TO_EVICT, DO_NOT_DISRUPT, PREFER_NO_EVICTION)
+"""Annotations of workloads and pods that ask to be spared."""
+
+NEVER = "Never"
+"""Policy of a workload for which nothing is evicted."""
+
+ContenderPolicy = Literal["PreemptLowerPriority", "Never"]
 
 SAVING = 1_000_000
 """How long, in µs, what makes checkpoints takes to make one when it is told to go; assumed where nobody measures it."""
@@ -189,6 +206,7 @@ class Workload:
     requeue_not_before: Time | None = None
     preemption_delay: Duration | None = None
     checkpoint: Checkpoint | None = None
+    preemption_policy: ContenderPolicy | None = None
     allow_preemption: bool = True
     allow_preemption_until: Time | None = None
     eviction_notice: Duration | None = None
@@ -201,6 +219,15 @@ class Workload:
     def key(self) -> str:
         """Namespace and name, the workload's identity."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def asks_to_be_spared(self) -> bool:
+        """Whether anything of it asks for it, for whatever time."""
+        if not self.allow_preemption or (self.annotations and not self.annotations.keys().isdisjoint(SPARING)):
+            return True
+        return any(
+            t.role is not None or (t.annotations and not t.annotations.keys().isdisjoint(SPARING)) for t in self.tasks
+        )
 
     @property
     def is_preemptible(self) -> bool:

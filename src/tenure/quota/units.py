@@ -16,7 +16,7 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import BOUND, RUNNING, SUCCEEDED, TaskState, WorkloadState
 from tenure.ledger.entries import LinearBound
 from tenure.shields.min_runtime import resolve
-from tenure.shields.opt_out import last_resort
+from tenure.shields.opt_out import spared
 from tenure.shields.plugins import EvictionPlugins
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
@@ -162,7 +162,7 @@ class UnitCandidates:
             amount = task.cls.amount_at(task.node, self.session.nodes)
             for row in rows:
                 if amount[row] > 0:
-                    last = last_resort(self.session, task)
+                    last = spared(self.session, task)
                     pool.takes.append(EvictionUnit(workload, (task,), amount, int(last), (last, workload.priority)))
                     break
         return True
@@ -234,7 +234,7 @@ class UnitCandidates:
         self, workload: WorkloadState, tasks: tuple[TaskState, ...], *, whole: bool = True, compound: bool = False
     ) -> EvictionUnit:
         session = self.session
-        last = sum(last_resort(session, task) for task in tasks)
+        last = sum(spared(session, task) for task in tasks)
         return EvictionUnit(
             workload, tasks, amount_of(session, tasks), last, (last > 0, workload.priority), whole, compound
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from dataclasses import replace
 from typing import Any
 
 from tenure.report.plan_rows import SAME, Rows, all_moves, all_rows, headline, move_sentence, queue_rows, waves
-from tenure.report.tables import GAP, TableColumn, Terminal, table, terminal, text_width, wrap
+from tenure.report.plan_summary import READ_ON, TOP, is_large, summary
+from tenure.report.tables import GAP, Colored, TableColumn, Terminal, table, terminal, text_width, wrap
 
 WHY, WORKLOAD = "why", "workload"
 ROOM_FOR_REASONS = 32
@@ -19,24 +21,66 @@ MOST_BESIDE = 4
 FOLLOWING = "and those after it"
 
 
-def print_plan(result: dict[str, Any]) -> None:
-    """Print a plan, given as the JSON of the command, to standard output."""
-    sys.stdout.write(plan_text(result, terminal()))
+TINTS = {
+    "bind": "green", "nominate": "cyan", "evict": "red", "notice": "yellow", "withdraw": "green", "committed": "red",
+    "armed": "yellow", "fires": "red",
+}  # fmt: skip
+"""Colours of words that stand alone in a cell."""
 
 
-def plan_text(result: dict[str, Any], where: Terminal) -> str:
-    """Give a plan as text that fits a terminal."""
+def print_plan(result: dict[str, Any], *, top: int | None = None, color: Colored = "auto", paged: bool = True) -> None:
+    """Print a plan, given as the JSON of the command, to standard output.
+
+    Parameters
+    ----------
+    result
+        The plan.
+    top
+        Rows of each table; 0: all of them. Without it, a large plan is summed up first, with all of it below on a
+        terminal, where a pager shows it, and the first few rows of each table elsewhere.
+    color
+        Whether it is coloured.
+    paged
+        Whether what is longer than the terminal goes through a pager.
+    """
+    where, is_terminal = terminal(color=color), sys.stdout.isatty()
+    if top is None and is_terminal and paged:
+        top = 0
+    text = plan_text(result, where, top)
+    if is_terminal and paged and text.count("\n") >= shutil.get_terminal_size().lines:
+        import click  # noqa: PLC0415  only for the pager
+
+        click.echo_via_pager(text, color=where.styled)
+    else:
+        sys.stdout.write(text)
+
+
+def plan_text(result: dict[str, Any], where: Terminal, top: int | None = None) -> str:
+    """Give a plan as text that fits a terminal; ``top`` as for `print_plan`."""
+    large = is_large(result)
+    most = (TOP if large else 0) if top is None else top
     parts = ["\n".join(wrap(headline(result), where.width)) + "\n"]
+    if large:
+        parts += [_set(rows, where) for rows in summary(result)]
+        if most:
+            parts.append("\n".join(wrap(READ_ON, where.width)) + "\n")
     for rows in all_rows(result):
-        parts += [_set(part, where) for part in _apart(rows, where)]
+        parts += [_set(part, where) for part in _apart(_first(rows, most), where)]
     for move in all_moves(result):
         sentence = "\n".join(wrap(move_sentence(move), where.width))
         moved = waves(move)
         parts.append(f"{sentence}\n" + (_set(moved, where) if moved.rows else ""))
     queues = queue_rows(result)
     if queues.rows:
-        parts.append(_set(queues, where))
+        parts.append(_set(_first(queues, most), where))
     return "\n".join(parts)
+
+
+def _first(rows: Rows, most: int) -> Rows:
+    """Give the first rows of a table, with how many there are in its title; 0: all."""
+    if not most or len(rows.rows) <= most:
+        return rows
+    return replace(rows, title=f"{rows.title} (the first {most} of {len(rows.rows):,})", rows=rows.rows[:most])
 
 
 def _apart(rows: Rows, where: Terminal) -> list[Rows]:
@@ -64,6 +108,8 @@ def _apart(rows: Rows, where: Terminal) -> list[Rows]:
 
 
 def _set(rows: Rows, where: Terminal) -> str:
-    columns = [TableColumn(name, right=name in rows.numbers, wrap=name in rows.wide) for name in rows.headings]
+    columns = [
+        TableColumn(name, right=name in rows.numbers, wrap=name in rows.wide, tints=TINTS) for name in rows.headings
+    ]
     title = where.bold(rows.title.upper()) + "\n" if rows.title else ""
     return title + table(columns, rows.rows, where)

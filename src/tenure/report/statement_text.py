@@ -132,3 +132,23 @@ def statement_page(statement: Statement, prices: Mapping[str, float] | None = No
 
 def _cells(texts: list[str]) -> list[Cell]:
     return [Cell(text, right=number > 0) for number, text in enumerate(texts)]
+
+
+def comparison_text(happened: Statement, replayed: Statement, where: Terminal) -> str:
+    """Put the statement of what was replayed beside that of what happened."""
+    resource = main_resource(happened)
+    rows = [["span", *(duration((s.until - s.since) / MICRO) for s in (happened, replayed))]]
+    rows += [
+        [
+            f"{name}, {resource_label(resource)}-hours",
+            *(hours(getattr(s, name), resource) for s in (happened, replayed)),
+        ]
+        for name in ("capacity", "used", "lost", "idle")
+    ]
+    causes = sorted({row.key for s in (happened, replayed) for row in s.rows})
+    for cause in causes:
+        counts = (sum(row.evictions for row in s.rows if row.key == cause) for s in (happened, replayed))
+        rows.append([f"evictions by {cause}", *(f"{count:,}" for count in counts)])
+    return table(
+        [TableColumn("figure"), TableColumn("happened", right=True), TableColumn("replayed", right=True)], rows, where
+    )

@@ -15,7 +15,7 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.nominators.contract import NominatorFindings
 from tenure.requeue.rules import core_of
-from tenure.shields.opt_out import last_resort
+from tenure.shields.opt_out import spared
 from tenure.victims.pieces import Piece, pieces_of
 
 
@@ -126,7 +126,7 @@ def in_order(session: Session, shares: CurrentShares, nominated: list[Nominated]
             over[leaf] = max(0.0, *(_excess(session, shares, queue) for queue in session.queues.path[leaf]))
         found.append(RequeueCandidate(workload, entry, over[leaf]))
     found.sort(key=_rank)
-    found.sort(key=lambda c: any(last_resort(session, t) for t in c.workload.tasks if t.node >= 0))
+    found.sort(key=lambda c: any(spared(session, t) for t in c.workload.tasks if t.node >= 0))
     return found
 
 

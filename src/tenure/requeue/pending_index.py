@@ -87,8 +87,8 @@ class PendingIndex:
                 self._delayed.discard(state)
                 continue
             found.add(state)
-            assert refusal.until is not None
-            first = refusal.until if first is None else min(first, refusal.until)
+            if refusal.until is not None:
+                first = refusal.until if first is None else min(first, refusal.until)
         return found, first
 
     def _put_in(self, state: WorkloadState) -> None:

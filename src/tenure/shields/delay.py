@@ -1,4 +1,7 @@
-"""Preemption delay: for a while a contender causes no eviction, so that an autoscaler can act first (spec: reclaim)."""
+"""For whom nothing is evicted, ever or for a while: the policy ``Never``, and the preemption delay.
+
+Preemption delay: for a while a contender causes no eviction, so that an autoscaler can act first (spec: reclaim).
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,21 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.model.duration import format_duration
+from tenure.model.workload import NEVER
 
 SHIELD = "preemption-delay"
+POLICY = "preemption-policy"
+
+
+def evicts_never(contender: WorkloadState) -> bool:
+    """Whether its pods, or their priority class, say that nothing is to be evicted for it."""
+    return contender.model.preemption_policy == NEVER
 
 
 def delay(session: Session, contender: WorkloadState) -> Refusal | None:
-    """Refuse a contender that has to wait: until max(createdAt, lastEvictedAt) + preemptionDelay."""
+    """Refuse a contender for which nothing is ever evicted, or not yet: max(createdAt, lastEvictedAt) + delay."""
+    if evicts_never(contender):
+        return Refusal(POLICY, f"nothing is evicted for it: its preemptionPolicy is {NEVER}")
     own = contender.model.preemption_delay
     wait = session.settings.preemption_delay if own is None else own
     if not wait:

@@ -1,15 +1,21 @@
-"""Opt-out: work that asks to be spared is the last resort, for as long as its request counts (spec: quota preemption).
+"""What asked to be spared: last of all for every cause, and never for what only improves (spec: the cycle).
 
-Owner and driver pods (``role: originator``) are the last resort as well: with them goes what they started.
+This is the one place that reads it. A request counts for as long as it does: until ``allowPreemptionUntil``, and at
+most for `maxOptOut` after the start. Owner and driver pods (``role: originator``) are spared as well: with them goes
+what they started.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
-from tenure.model.workload import OPT_OUT
+from tenure.model.duration import parse_duration
+from tenure.model.workload import DO_NOT_DISRUPT, OPT_OUT, PREFER_NO_EVICTION, SAFE_TO_EVICT, SPARING
 
 ORIGINATOR = "originator"
+SHIELD = "opt-out"
 
 
 def ends_at(session: Session, workload: WorkloadState) -> int | None:
@@ -23,21 +29,48 @@ def ends_at(session: Session, workload: WorkloadState) -> int | None:
     limits = (queues.queues[queue].max_opt_out for queue in queues.path[workload.leaf])
     limit = next((found for found in limits if found is not None), None)
     if limit is not None:
-        start = workload.created_at if workload.started_at is None else workload.started_at
-        ends.append(start + limit)
+        ends.append(_start(workload) + limit)
     return min(ends, default=None)
 
 
-def last_resort(session: Session, task: TaskState) -> bool:
-    """Whether a task is taken only if nothing else helps: an originator, or one whose opt-out still counts."""
-    model, workload = task.model, task.workload
-    if model.role == ORIGINATOR:
+def spared(session: Session, task: TaskState) -> bool:
+    """Whether a task asks to be spared now, or is an originator."""
+    workload = task.workload
+    if not workload.sparing:
+        return False
+    if task.model.role == ORIGINATOR:
         return True
-    if workload.model.allow_preemption:
-        asked = model.annotations.get(OPT_OUT) if model.annotations else None
-        if asked is None and workload.model.annotations:
-            asked = workload.model.annotations.get(OPT_OUT)
-        if asked != "false":
-            return False
+    if workload.model.allow_preemption and not _asks(session, task):
+        return False
     end = ends_at(session, workload)
     return end is None or session.now < end
+
+
+def count_spared(session: Session, tasks: Iterable[TaskState]) -> int:
+    """Count the tasks that ask to be spared: of two sets the one with fewer comes first."""
+    return sum(spared(session, task) for task in tasks)
+
+
+def _asks(session: Session, task: TaskState) -> bool:
+    """Whether an annotation asks for it; of the task's own and its workload's the task's own counts."""
+    own, common = task.model.annotations or {}, task.workload.model.annotations or {}
+    found = {key: text for key in SPARING if (text := own.get(key, common.get(key))) is not None}
+    return bool(found) and _says_so(session, task, found)
+
+
+def _says_so(session: Session, task: TaskState, annotations: Mapping[str, str]) -> bool:
+    if annotations.get(OPT_OUT) == "false" or annotations.get(SAFE_TO_EVICT) == "false":
+        return True
+    if annotations.get(PREFER_NO_EVICTION, "false") != "false":
+        return True
+    text = annotations.get(DO_NOT_DISRUPT, "false")
+    if text in {"true", "false"}:
+        return text == "true"
+    try:
+        return session.now < _start(task.workload) + parse_duration(text)
+    except ValueError:
+        return False
+
+
+def _start(workload: WorkloadState) -> int:
+    return workload.created_at if workload.started_at is None else workload.started_at

@@ -31,6 +31,7 @@ from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadSta
 from tenure.fairness.current import CurrentShares
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
+from tenure.shields.delay import evicts_never
 from tenure.victims.dry_run import AcceptedSet, FollowUp
 from tenure.victims.preemption_pass import MakeRules, PreemptionPass
 from tenure.victims.rules import CauseRules
@@ -194,7 +195,7 @@ class Aftermath:
     ) -> Iterator[Asked]:
         """Give victims that wait, with each cause that could do something for them by a cheap look."""
         for victim in victims:
-            if victim.step is None or victim.entry is None:
+            if victim.step is None or victim.entry is None or evicts_never(victim):
                 continue
             for cause, make in causes.items():
                 if self._could(cause, victim):
@@ -265,6 +266,8 @@ class Aftermath:
             for entry in entries[:MOST_LOOKED_AT]:
                 rival: WorkloadState = entry[-1]
                 if rival.entry is not entry or rival is contender or rival in victims or rival.step is None:
+                    continue
+                if evicts_never(rival):
                     continue
                 if not may(rival):
                     continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from heapq import merge
 from itertools import islice, takewhile
@@ -14,6 +15,7 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
+from tenure.shields.opt_out import SHIELD as OPT_OUT
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.leaf_candidates import DeferredPieces, LeafCandidates
 from tenure.victims.pieces import CachedPieces, Piece, pieces_of, singles_of
@@ -137,6 +139,10 @@ class DeferredCandidates:
         return found
 
 
+def _asked(victim: WorkloadState) -> Refusal:
+    return Refusal(OPT_OUT, f"{victim.key} asked to be spared, and is taken only where nothing else helps")
+
+
 class CandidateGatherer:
     """Gathers candidates, leaf by leaf, and remembers them for contenders that stand alike.
 
@@ -165,7 +171,8 @@ class CandidateGatherer:
         self.detailed = detailed
         self._by_leaf: dict[int, list[WorkloadState]] | None = None
         self._served: set[WorkloadState] = set()
-        self._known: dict[int, dict[Alike, LeafCandidates]] = {}
+        self._known: dict[int, dict[tuple[Alike, bool], LeafCandidates]] = {}
+        self.sparing = True
         self._pieces: dict[tuple[WorkloadState, bool], list[Piece]] = {}
         self._begun: dict[int, set[WorkloadState]] = {}
         for task in (*fresh, *paid):
@@ -195,7 +202,7 @@ class CandidateGatherer:
         alike = self._alike(contender, rules)
         candidate_leaves = []
         for leaf in sorted(leaves):
-            of_leaf, key = known.setdefault(leaf, {}), alike(leaf)
+            of_leaf, key = known.setdefault(leaf, {}), (alike(leaf), self.sparing)
             leaf_candidates = of_leaf.get(key)
             if leaf_candidates is None:
                 leaf_candidates = of_leaf[key] = self._leaf_candidates(contender, rules, leaf)
@@ -256,6 +263,20 @@ class CandidateGatherer:
         return self._by_leaf
 
     @cached_property
+    def asked_to_be_spared(self) -> set[int]:
+        """Leaves in which something asked to be spared, or did."""
+        return {w.leaf for w in self.session.workloads.values() if w.sparing and w.leaf >= 0}
+
+    @contextmanager
+    def everybody(self) -> Iterator[None]:
+        """Gather what asked to be spared as well, for as long as the block lasts: it comes last of all."""
+        self.sparing = False
+        try:
+            yield
+        finally:
+            self.sparing = True
+
+    @cached_property
     def _fixed(self) -> set[int]:
         """Leaves in which something runs that is not preemptible."""
         return {w.leaf for w in self.session.workloads.values() if w.fixed and w.leaf >= 0 and w.occupied()}
@@ -267,7 +288,8 @@ class CandidateGatherer:
 
     def _leaf_candidates(self, contender: WorkloadState, rules: CauseRules, leaf: int) -> LeafCandidates:
         self.holdings.catch_up()
-        if self._may_wait(contender, rules, leaf):
+        asked = leaf in self.asked_to_be_spared
+        if not asked and self._may_wait(contender, rules, leaf):
             return self._for_later(leaf)
         pieces: list[Piece] = []
         refused: list[tuple[WorkloadState, Refusal]] = []
@@ -285,7 +307,11 @@ class CandidateGatherer:
                 if not refusal.core_only:
                     continue
             singly = rules.cause == "consolidate" and len(victim.tasks) > 1
-            pieces += (self._singles_of if singly else self._pieces_of)(victim, core=refusal is None)
+            found = (self._singles_of if singly else self._pieces_of)(victim, core=refusal is None)
+            if asked and self.sparing and victim.sparing:
+                refused += [(victim, _asked(victim))] if found and all(p.spared for p in found) else []
+                found = [p for p in found if not p.spared]
+            pieces += found
         return LeafCandidates(leaf, self._level(leaf), pieces, refused, shielded)
 
     def _level(self, leaf: int) -> int:

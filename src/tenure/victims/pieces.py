@@ -14,6 +14,7 @@ from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import SUCCEEDED, SubgroupState, TaskState, WorkloadState
 from tenure.model.settings import Settings
+from tenure.shields.opt_out import count_spared
 
 Rank = tuple[object, ...]
 
@@ -30,7 +31,7 @@ class Piece:
     ``ran`` are those of its tasks that were not. ``amount`` is what it holds as queues count it, ``ran_amount`` what of
     it ran before this cycle. ``frees`` lists node and amounts by row of the node table. ``rank`` orders pieces of one
     queue, the best to take first; its first item is the workload's priority. ``floor`` comes before the key of every
-    set that holds it. ``bill`` is what its cost depends on.
+    set that holds it. ``spared``: how many of its tasks asked to be spared. ``bill`` is what its cost depends on.
     """
 
     workload: WorkloadState
@@ -48,6 +49,7 @@ class Piece:
     frees: tuple[tuple[int, Amount], ...]
     rank: Rank
     floor: Rank
+    spared: int
     bill: CostTerms | None
 
     @property
@@ -172,10 +174,13 @@ def _piece(
     level = session.queues.queues[workload.leaf].priority
     amount = held(session, tasks)
     ran_amount = amount if len(ran) == len(tasks) or not ran else held(session, ran)
-    floor = (-(1 << 40), 0 if session.settings.victims == "cost" else ()) if is_fresh else _floor(session, level, rank)
+    asked = count_spared(session, ran) if workload.sparing else 0
+    floor = _floor(session, level, rank, asked)
+    if is_fresh:
+        floor = (0, -(1 << 40), 0 if session.settings.victims == "cost" else ())
     return Piece(
         workload, stages, tasks, ran, whole, group, is_fresh, price, age,
-        level, amount, ran_amount, _frees(session, tasks), rank, floor, bill,
+        level, amount, ran_amount, _frees(session, tasks), rank, floor, asked, bill,
     )  # fmt: skip
 
 
@@ -184,7 +189,8 @@ def price_anew(session: Session, piece: Piece) -> None:
     piece.cost = cost_of_all(session, piece.tasks, piece.bill)
     piece.age = age = _age(piece.workload)
     piece.rank = _rank(session, piece.workload, piece.tasks, piece.cost, age, whole=piece.whole, ran=len(piece.ran))
-    piece.floor = _floor(session, piece.leaf_priority, piece.rank)
+    piece.spared = count_spared(session, piece.ran) if piece.workload.sparing else 0
+    piece.floor = _floor(session, piece.leaf_priority, piece.rank, piece.spared)
 
 
 def costs_at_least(session: Session, workload: WorkloadState) -> int:
@@ -255,9 +261,9 @@ def _rank(
     )
 
 
-def _floor(session: Session, level: int, rank: Rank) -> Rank:
-    """Give the floor of what runs: its price, or its age where that comes first."""
-    return level, rank[1] if session.settings.victims == "cost" else (rank[1],)
+def _floor(session: Session, level: int, rank: Rank, asked: int) -> Rank:
+    """Give the floor of what runs: how much of it asked to be spared; its price, or its age where that comes first."""
+    return asked, level, rank[1] if session.settings.victims == "cost" else (rank[1],)
 
 
 def stage_two(settings: Settings, price: int, age: int) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from tenure.engine.allocation import held_back
 from tenure.engine.order import QueueOrder
 from tenure.engine.plan import Reason, Refused
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.workloads import GROW, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.duration import format_time
 from tenure.model.settings import Cause
@@ -173,8 +173,11 @@ class PreemptionPass:
             return False
         refusal = delay(self.session, workload)
         if refusal is not None:
-            numbers = {"until": format_time(refusal.until or 0)}
-            state.obstacle(workload.key, Reason("PreemptionDelay", refusal.message, numbers))
+            if refusal.until is None:
+                state.obstacle(workload.key, Reason("NeverPreempts", refusal.message))
+            else:
+                numbers = {"until": format_time(refusal.until)}
+                state.obstacle(workload.key, Reason("PreemptionDelay", refusal.message, numbers))
             state.wake_at(refusal.until)
             return False
         return True
@@ -204,7 +207,8 @@ class PreemptionPass:
     def _search(self, contender: WorkloadState, rules: CauseRules, alike: object, steps: int) -> bool:
         """Look for victims; True if the contender wants another turn."""
         state = self.state
-        if state.detailed and not (everybody := self.gatherer.gather(contender, rules)):
+        with_spared = self._may_take_spared(contender)
+        if state.detailed and not with_spared and not (everybody := self.gatherer.gather(contender, rules)):
             self._found_nothing(alike, everybody, SearchResult())
             self._explain(contender, everybody, SearchResult())
             return False
@@ -215,6 +219,10 @@ class PreemptionPass:
         granted = min(steps, state.budget.left)
         budget = SearchBudget(granted)
         found = search.run(budget)
+        if found.pieces is None and not budget.hit and with_spared:
+            with self.gatherer.everybody():
+                search = self._searching(contender, rules)
+                found, candidates = search.run(budget), search.candidates
         state.budget.left -= granted - budget.left
         if budget.hit and granted == steps and not found.carried_out:
             return True
@@ -228,11 +236,20 @@ class PreemptionPass:
         self._give_up(contender, rules, alike, search)
         return False
 
+    def _may_take_spared(self, contender: WorkloadState) -> bool:
+        """Whether, where nothing else helps, what asked to be spared may be taken: not to move it, nor for surplus."""
+        grows = contender.step is not None and contender.step.kind == GROW
+        return self.cause != "consolidate" and not grows and bool(self.gatherer.asked_to_be_spared)
+
     def best_set(self, contender: WorkloadState, rules: CauseRules, budget: SearchBudget) -> SearchResult:
         """Search for one contender alone; nothing is carried out, and who is served before it is not looked at."""
         if self.cause != "requeue" and self._infeasible(contender):
             return SearchResult()
-        return self._searching(contender, rules, alone=True).run(budget)
+        found = self._searching(contender, rules, alone=True).run(budget)
+        if found.pieces is None and not budget.hit and self._may_take_spared(contender):
+            with self.gatherer.everybody():
+                found = self._searching(contender, rules, alone=True).run(budget)
+        return found
 
     def _searching(self, contender: WorkloadState, rules: CauseRules, *, alone: bool = False) -> VictimSearch:
         """Make the search for one contender, among those whom the bounds leave."""

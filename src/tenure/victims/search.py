@@ -389,8 +389,10 @@ class VictimSearch:
             level = self.subsets.usage(chosen, leaf)
             for _, subset in self.subsets.of(own, leaf):
                 if self.subsets.usage(subset, leaf) >= level:
-                    break
+                    continue
                 candidate = [*outside, *subset]
+                if sum(p.spared for p in candidate) > sum(p.spared for p in chosen):
+                    break
                 if not self.need.met(candidate):
                     continue
                 if not budget.spend():

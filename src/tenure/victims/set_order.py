@@ -1,9 +1,11 @@
 """Comparing sets of victims (spec: choosing victims).
 
-In this order: queues of lower priority (of a set, its highest leaf's); cost, or age where the settings say so; cores
-of workloads; tasks; younger first, by start, creation and place among the tasks; name. Apart from that, a set is
-refused where another one pays that differs from it inside one queue only and uses lower priorities there: of the
-highest priority of either less is taken, in weighted resources, or as much and less of the next, and so on.
+In this order: fewer tasks that asked to be spared; queues of lower priority (of a set, its highest leaf's); cost, or
+age where the settings say so; cores of workloads; tasks; younger first, by start, creation and place among the tasks;
+name. Apart from that, a set is
+refused where another one pays that differs from it inside one queue only, spares no fewer, and uses lower priorities
+there: of the highest priority of either less is taken, in weighted resources, or as much and less of the next, and so
+on.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ def key_of(settings: Settings, pieces: Sequence[Piece], follows: Sequence[int] =
         piece = pieces[0]
         alone = ((piece.age, -piece.workload.created_at, -piece.tasks[-1].index),)
         return (
+            piece.spared,
             piece.leaf_priority,
             piece.cost + sum(follows),
             bool(follows),
@@ -46,7 +49,17 @@ def key_of(settings: Settings, pieces: Sequence[Piece], follows: Sequence[int] =
     cores = sum(p.whole for p in real)
     tasks = sum(len(p.ran) for p in real)
     youth = tuple(sorted(((p.age, -p.workload.created_at, -p.tasks[-1].index) for p in real), reverse=True))
-    return (level, *second, bool(follows), cores, tasks, youth, len(pieces), _names(pieces))
+    return (
+        sum(p.spared for p in real),
+        level,
+        *second,
+        bool(follows),
+        cores,
+        tasks,
+        youth,
+        len(pieces),
+        _names(pieces),
+    )
 
 
 def _names(pieces: Sequence[Piece]) -> tuple[tuple[str, int], ...]:

@@ -38,10 +38,10 @@ class PieceSubsets:
     def key(self, pieces: list[Piece], alone: int | None, follows: Sequence[int] = ()) -> Key:
         """Order sets, ``follows`` being the costs of what follows.
 
-        Inside one queue (``alone``) what is taken of which priority comes before everything else.
+        Inside one queue (``alone``) what is taken of which priority comes before everything else but what is spared.
         """
         key = key_of(self.settings, pieces, follows)
-        return key if alone is None else (self.usage(pieces, alone), *key)
+        return key if alone is None else (key[0], self.usage(pieces, alone), *key[1:])
 
     def of(self, pieces: list[Piece], alone: int | None) -> Iterator[tuple[Key, list[Piece]]]:
         """Give all subsets in their order."""

@@ -80,6 +80,7 @@ class ApiPodSpec(_Narrow, omit_defaults=True):
     node_name: str | None = None
     priority: int | None = None
     priority_class_name: str | None = None
+    preemption_policy: str | None = None
     scheduler_name: str = ""
     termination_grace_period_seconds: int | None = None
     scheduling_group: dict[str, Any] | None = None
@@ -179,6 +180,7 @@ class ApiObject(_Narrow):
     status: Any = None
     data: Any = None
     value: int | None = None
+    preemption_policy: str | None = None
     annotations: dict[str, str] | None = None
 
 

@@ -9,12 +9,12 @@ from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.client.leader import NotLeaderError, lease_name
-from tenure.clusters.kubernetes.client.requests import STRATEGIC, ApiError, Client, FencedClient
+from tenure.clusters.kubernetes.client.requests import Client, FencedClient
 from tenure.clusters.kubernetes.read.observe import Observed, Observer
-from tenure.clusters.kubernetes.write import patches
 from tenure.clusters.kubernetes.write.actor import Actor, Outcome
 from tenure.clusters.kubernetes.write.conditions import Conditions
 from tenure.clusters.kubernetes.write.events import Events, Subject
+from tenure.clusters.kubernetes.write.explanations import Explanations
 from tenure.clusters.kubernetes.write.pause import pause_of
 from tenure.clusters.kubernetes.write.sealer import Sealer
 from tenure.engine.plan import Plan
@@ -59,6 +59,9 @@ class KubernetesCluster:
         self.events = Events(self.client, identity)
         self.conditions = Conditions(self.client, self.informers)
         self.sealer = Sealer(self.client, self.informers, failed=lambda error: failed("seals", error))
+        self.explanations = Explanations(
+            self.client, self.informers, failed=lambda error: failed("explanations", error)
+        )
         self.allowed = allowed
         self.warnings = warnings
         self._explained: dict[str, float] = {}
@@ -70,11 +73,13 @@ class KubernetesCluster:
         """Begin to watch."""
         self.informers.start()
         self.sealer.start()
+        self.explanations.start()
 
     def close(self) -> None:
         """Finish what is under way and end."""
         self.actor.close()
         self.sealer.stop()
+        self.explanations.stop()
         self.events.stop()
         self.informers.stop()
 
@@ -173,17 +178,10 @@ class KubernetesCluster:
         return _subject("Queue" if kind == "queues" else "KAI Queue", item.metadata)
 
     def _explain(self, pods: Sequence[PodRecord], reason: str, message: str, now: int) -> None:
-        """Write on pods why they wait, where they do not say it already."""
+        """Have it written on pods why they wait, where they do not say it already."""
         for pod in pods[:_MOST_PODS]:
-            if pod.task.phase is not Phase.PENDING or pod.waits == (reason, message):
-                continue
-            self.allowed()
-            try:
-                self.client.patch(
-                    patches.pod_path(pod, "status"), patches.waiting(pod, reason, message, now), STRATEGIC
-                )
-            except ApiError:
-                return  # why something waits is worth no second try
+            if pod.task.phase is Phase.PENDING and pod.waits != (reason, message):
+                self.explanations.tell(pod, reason, message, now)
 
     def _report(self) -> None:
         """Tell of objects in which something is wrong."""

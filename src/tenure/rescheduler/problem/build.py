@@ -21,7 +21,7 @@ from tenure.rescheduler.problem.definition import Ints, Mask, MoveBound, MovePro
 from tenure.rescheduler.problem.devices import Devices, by_device
 from tenure.rescheduler.problem.domains import gathered
 from tenure.rescheduler.problem.utilization import NodeUtilization, with_utilization
-from tenure.shields.opt_out import last_resort
+from tenure.shields.opt_out import spared
 from tenure.shields.plugins import EvictionPlugins
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
@@ -100,7 +100,7 @@ class MovableTasks:
         forced = [t for t in workload.tasks if t.node == drained]
         running = [t for t in workload.tasks if t.phase is RUNNING and not t.fresh]
         still = {t for t in running if (workload.key, t.name) in self.rests}
-        if any(last_resort(self.session, t) for t in running):
+        if any(spared(self.session, t) for t in running):
             return []
         surplus_only = False
         for contender in contenders or (None,):
@@ -131,7 +131,7 @@ def _shielded(movable: MovableTasks, workload: WorkloadState, drained: int) -> s
     """Say which shield keeps a workload that runs from being moved off a node that is to be emptied."""
     state = movable.state
     refusal = preemptibility(workload) or disabled(state.session.queues, workload.leaf) or below_core(workload)
-    if refusal is None and any(last_resort(state.session, t) for t in workload.tasks if t.phase is RUNNING):
+    if refusal is None and any(spared(state.session, t) for t in workload.tasks if t.phase is RUNNING):
         return "its workload asked to be spared"
     forced = [t for t in workload.tasks if t.node == drained]
     refusal = refusal or state.plugins.filter(state.session, CAUSE, None, workload, forced=forced)

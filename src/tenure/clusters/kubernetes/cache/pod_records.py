@@ -13,7 +13,7 @@ from tenure.clusters.kubernetes.api import ApiPod, Condition, Owner, micros
 from tenure.clusters.kubernetes.bounded import LONGEST, MOST_TEXT, ObjectText, brief
 from tenure.clusters.kubernetes.cache.pod_specs import PodDemandTable
 from tenure.clusters.kubernetes.seals import Seal, seal_of
-from tenure.model.workload import Nomination, Notice, Phase, Task
+from tenure.model.workload import NEVER, SPARING, Nomination, Notice, Phase, Task
 
 TENURE: Final = "tenure"
 SECOND = 1_000_000
@@ -46,6 +46,7 @@ class PodRecord:
     pool: str
     priority: int
     priority_class: str
+    evicts_never: bool
     scheduler: str
     created_at: int
     min_member: int | None
@@ -124,6 +125,7 @@ class PodReader:
             pool=intern(labels.get(keys.POOL, "")),
             priority=spec.priority or 0,
             priority_class=intern(spec.priority_class_name or ""),
+            evicts_never=spec.preemption_policy == NEVER,
             scheduler=TENURE if spec.scheduler_name in self.schedulers else intern(spec.scheduler_name),
             created_at=micros(meta.creation_timestamp) or 0,
             min_member=asked.min_member,
@@ -156,7 +158,7 @@ class PodReader:
         started = micros(scheduled.last_transition_time) if scheduled and scheduled.status == "True" else None
         annotations = meta.annotations
         own = (
-            {k: v for k, v in annotations.items() if k.endswith(_PER_TASK) and len(v) <= MOST_TEXT}
+            {k: v for k, v in annotations.items() if (k in SPARING or k.endswith(_PER_TASK)) and len(v) <= MOST_TEXT}
             if annotations
             else _NONE
         )

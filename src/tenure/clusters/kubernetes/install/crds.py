@@ -53,7 +53,6 @@ class Resource:
     columns: tuple[PrinterColumn, ...]
 
 
-_GPU: Final = r"nvidia\.com/gpu"
 _AGE: Final = PrinterColumn("Age", ".metadata.creationTimestamp", "date")
 _ACCEPTED: Final = PrinterColumn("Accepted", '.status.conditions[?(@.type=="Accepted")].status')
 
@@ -66,9 +65,9 @@ RESOURCES: Final = (
         summary="A queue of the tree that shares the cluster; workloads live in its leaves.",
         columns=(
             PrinterColumn("Parent", ".spec.parent"),
-            PrinterColumn("Guaranteed", f".spec.guaranteed.{_GPU}"),
-            PrinterColumn("Max", f".spec.max.{_GPU}"),
-            PrinterColumn("Allocated", f".status.allocated.{_GPU}"),
+            PrinterColumn("Guaranteed", ".spec.guaranteed"),
+            PrinterColumn("Max", ".spec.max"),
+            PrinterColumn("Allocated", ".status.allocated"),
             PrinterColumn("Running", ".status.runningWorkloads", "integer"),
             PrinterColumn("Pending", ".status.pendingWorkloads", "integer"),
             PrinterColumn("Priority", ".spec.priority", "integer", wide=True),

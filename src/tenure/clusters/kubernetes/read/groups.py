@@ -29,7 +29,10 @@ _FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class GroupDeclaration:
-    """The declaration of a workload as a whole, beside its pods. ``values`` are attributes of a `Workload`."""
+    """The declaration of a workload as a whole, beside its pods. ``values`` are attributes of a `Workload`.
+
+    ``together``: so many start together where nothing says how many.
+    """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     priority_class: str = ""
@@ -40,6 +43,7 @@ class GroupDeclaration:
     succeeded: int = 0
     problems: tuple[str, ...] = ()
     kind: str = ""
+    together: int | None = None
 
 
 _DURATIONS = frozenset(
@@ -205,10 +209,10 @@ def _in_bounds(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def job(item: api.Job) -> GroupDeclaration:
-    """Give what a Job says: as many as run in parallel start together."""
+    """Give what a Job says: as many as run in parallel start together, unless something says how many."""
     parallel = 1 if item.spec.parallelism is None else item.spec.parallelism
     together = min(parallel, item.spec.completions or parallel)
-    return _owner(item.metadata, {"min_member": max(1, together)}, item.status.succeeded)
+    return replace(_owner(item.metadata, {}, item.status.succeeded), together=max(1, together))
 
 
 def owner(item: api.ApiObject) -> GroupDeclaration:

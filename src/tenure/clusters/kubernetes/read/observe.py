@@ -18,6 +18,7 @@ from tenure.clusters.kubernetes.read.namespaces import Namespaces
 from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_promises
 from tenure.clusters.kubernetes.read.outside import Outside
 from tenure.clusters.kubernetes.read.queues import config_map, kai_queue_of, queue_of, sound, stored_status
+from tenure.clusters.kubernetes.read.settling import GroupSettling
 from tenure.clusters.kubernetes.read.workloads import (
     EvictionHistory,
     ObservedWorkload,
@@ -66,7 +67,10 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A cluster, and what writing to it needs: by workload the pods behind its tasks, in their order."""
+    """A cluster, and what writing to it needs: by workload the pods behind its tasks, in their order.
+
+    ``wake`` is when it will look otherwise although nothing has changed, in µs since the epoch.
+    """
 
     cluster: Cluster
     pods: dict[str, tuple[PodRecord, ...]] = field(default_factory=dict)
@@ -75,7 +79,9 @@ class Observed:
     log: tuple[eviction_log.EvictionEntry, ...] = ()
     subjects: dict[str, Subject] = field(default_factory=dict)
     promises: NominationUpdates = field(default_factory=NominationUpdates)
+    wake: int | None = None
     left_out: tuple[LeftOut, ...] = ()
+    announced: tuple[eviction_log.EvictionEntry, ...] = ()
 
     @property
     def identities(self) -> dict[tuple[str, int], str]:
@@ -106,6 +112,7 @@ class Observer:
         self._queue_kinds: dict[str, str] = {}
         self._left_out: list[LeftOut] = []
         self._outside = Outside()
+        self._settling = GroupSettling()
         self._pools: dict[str, str] = {}
         self._homes = 0
         self._described: dict[tuple[str, str, str], GroupDeclaration] = {}
@@ -129,13 +136,13 @@ class Observer:
             beyond = self._outside.nodes(informers.nodes.nodes.copy(), known)
         found = self._sound(found, nodes)
         found, promises = with_promises(found, log, announced, nodes, now, self._settings.nomination_timeout)
-        workloads = (*(made.workload for made in found), *self._outside.workloads(beyond))
+        workloads = tuple(made.workload for made in found)
         cluster = Cluster(
             now=now,
             settings=self._settings,
             nodes=(*nodes, *beyond),
             queues=self._with_unknown(workloads),
-            workloads=workloads,
+            workloads=(*workloads, *self._outside.workloads(beyond)),
             namespaces=self._labelled_namespaces(),
             disruption_budgets=self._budgets(),
             evictions=tuple(sorted(map(eviction_log.eviction_of, log), key=lambda e: (e.at, e.workload, e.task))),
@@ -148,7 +155,9 @@ class Observer:
             tuple(log),
             {made.workload.key: _subject(made) for made in found},
             promises,
+            self._settling.wake(now),
             tuple(self._left_out),
+            tuple(announced),
         )
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
@@ -275,7 +284,7 @@ class Observer:
             self._described = dict(pair for pair in found if pair is not None)
         classes = {name: item for (_, name), item in self._objects("priorityclasses").items.items()}
         history = _Pasts(pasts)
-        for group in sorted({*again, *self._retry.due(now)}):
+        for group in sorted({*again, *self._retry.due(now), *self._settling.due(now)}):
             members = pods.groups.get(group)
             seen = [pods.seen(member) for member in sorted(members or ())]
             records = [r for r in seen if self._is_ours(r)]
@@ -283,12 +292,14 @@ class Observer:
             if not records:
                 self._made.pop(group, None)
                 self._retry.forget(group)
+                self._settling.forget(group)
                 continue
             try:
                 about = self._said(group) if group[3] or records[0].scheduler in movable else None
                 uid = (about.uid if about else "") or records[0].owner_uid
+                settled = self._settling.is_settled(group, records, now)
                 past = history.of(f"{group[0]}/{group[2]}", uid)
-                self._made[group] = make(group, records, about, classes, past, now, movable)
+                self._made[group] = make(group, records, about, classes, past, now, movable, settled=settled)
                 self._retry.forget(group)
             except Exception as error:  # noqa: BLE001  one group that cannot be made costs no other
                 self._made[group] = unreadable(group, records, f"cannot be read: {brief(error)}")

@@ -14,7 +14,7 @@ from tenure.clusters.kubernetes.cache.pod_records import BARE, DAEMON, MIRROR, O
 from tenure.clusters.kubernetes.read.groups import NOTHING_SAID, GroupDeclaration
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.resources import GPU
-from tenure.model.workload import Checkpoint, Phase, Task, TaskSpec, Workload
+from tenure.model.workload import NEVER, Checkpoint, Phase, Task, TaskSpec, Workload
 
 HELD = "tenure-held"
 """Scheduler of pods that are Tenure's and must not be touched: they hold room and belong to no queue."""
@@ -65,10 +65,13 @@ def make(
     past: EvictionHistory,
     now: int,
     movable: Collection[str] = (),
+    *,
+    settled: bool = True,
 ) -> ObservedWorkload:
     """Make the workload of a group.
 
     ``classes`` are the priority classes by name, ``movable`` the other schedulers whose pods the rescheduler may move.
+    ``settled``: of a group that says nowhere how many it is no more pods are waited for.
     """
     namespace, kind, name, is_own, _ = key
     pods = _in_order(list(records))
@@ -92,9 +95,11 @@ def make(
     if scheduler != TENURE:
         values |= _of_others(values, pods)
     if values.get("min_member") is None and "sub_groups" not in values:
-        values["min_member"] = _min_member(kind, about, pods, problems)
+        values["min_member"] = _min_member(kind, about, pods, problems, settled=settled)
     if any(_says_no(classes.get(p.priority_class)) for p in pods):
         values.setdefault("allow_preemption", False)
+    if any(p.evicts_never or _evicts_never(classes.get(p.priority_class)) for p in pods):
+        values["preemption_policy"] = NEVER
     made = Workload(
         **{**values, "checkpoint": _checkpoint(values.get("checkpoint"), annotations, pods, now, problems)},
         name=name,
@@ -272,19 +277,30 @@ def _preemptible(
     return None
 
 
-def _min_member(kind: str, about: GroupDeclaration, pods: Sequence[PodRecord], problems: list[str]) -> int | None:
+def _min_member(
+    kind: str, about: GroupDeclaration, pods: Sequence[PodRecord], problems: list[str], *, settled: bool
+) -> int | None:
     """Give how many start together: as annotated, as the Job says, one for what an owner replaces one by one."""
-    stated = ObjectText(about.annotations, problems).whole(keys.MIN_MEMBER, 1)
-    if stated is not None:
-        return stated
+    for said in (about.annotations, about.labels):
+        stated = ObjectText(said, problems).whole(keys.MIN_MEMBER, 1)
+        if stated is not None:
+            return stated
     annotated = [p.min_member for p in pods if p.min_member is not None]
     if annotated:
         return max(annotated)
+    if about.together is not None:
+        return about.together
+    if kind == "group" and not settled:
+        return len(pods) + 1  # more may come
     if kind == "group":
         owned = any(p.kept != BARE for p in pods)
         going = (Phase.TERMINATING, Phase.FAILED)
         return max(1, sum(p.task.phase not in going for p in pods)) if owned else None
     return 1
+
+
+def _evicts_never(priority_class: Any) -> bool:
+    return priority_class is not None and priority_class.preemption_policy == NEVER
 
 
 def _says_no(priority_class: Any) -> bool:

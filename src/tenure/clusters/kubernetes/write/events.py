@@ -17,7 +17,9 @@ MOST_WAITING = 2000
 SAME_SECONDS = 600.0
 """The same event of the same object is written once in so long."""
 
-PER_SECOND = 25.0
+PER_SECOND = 200.0
+"""Events are written at most this fast: as many as pods are bound."""
+
 MOST_NOTE = 1000
 
 

@@ -139,12 +139,12 @@ def stale(pod: PodRecord, since: int | None, now: int) -> dict[str, Any]:
 
 
 def waiting(pod: PodRecord, reason: str, message: str, now: int) -> dict[str, Any]:
-    """Give the change that says why a pod waits."""
+    """Give the change that says why a pod waits, in the state in which it was seen: not once it is bound."""
     condition = {
         "type": "PodScheduled", "status": "False", "reason": reason, "message": message,
         "lastTransitionTime": format_time(now // 1_000_000 * 1_000_000),
     }  # fmt: skip
-    return {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+    return {"metadata": {"uid": pod.uid, "resourceVersion": pod.version}, "status": {"conditions": [condition]}}
 
 
 def version_of(answer: bytes) -> str:

@@ -1,0 +1,234 @@
+"""B19: the console over 10,000 nodes and 100,000 pods, and with 200 viewers at once.
+
+A server process of its own shows a cluster in which one workload in a hundred changes every two seconds. Wanted: the
+first page in at most 1 s, an update (the cluster's picture renewed, and the page made anew) in at most 100 ms, at most
+500 MiB. Anchor for the viewers: a static page of the same bytes from the same kind of server in the same run. What is
+played of the cluster (fair shares, reasons) is played in another process, whose memory stands beside.
+
+    python benchmarks/b19_console.py [--nodes 10000] [--pods 100000] [--viewers 200]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+from common import print_table
+from tenure.model.cluster import Cluster
+from tenure.model.collector import collector_paused
+from tenure.model.node import Node
+from tenure.model.queue import Queue
+from tenure.model.workload import Phase, Task, TaskSpec, Workload
+
+NOW = 1_795_255_200_000_000
+VIEWS = ("/", "/queues", "/workloads", "/workloads/team-1/job-1", "/nodes", "/node?name=node-1", "/evictions",
+         "/timeline", "/api/v1/overview", "/api/v1/workloads?limit=1000", "/api/v1/nodes?limit=1000")  # fmt: skip
+EVERY = 2.0
+STATIC = "/static-anchor"
+
+
+def main() -> None:
+    """Run and print; or be the server, where so asked."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nodes", type=int, default=10_000)
+    parser.add_argument("--pods", type=int, default=100_000)
+    parser.add_argument("--viewers", type=int, default=200)
+    parser.add_argument("--serve", action="store_true")
+    asked = parser.parse_args()
+    if asked.serve:
+        serve(asked.nodes, asked.pods)
+    else:
+        measure_all(asked.nodes, asked.pods, asked.viewers)
+
+
+# -- the server ------------------------------------------------------------------------------------------------------
+
+
+def cluster_of(nodes: int, pods: int) -> Cluster:
+    """Six pods in ten run on 64 GPUs' worth of nodes; the others wait. Every fifth workload is a gang of eight."""
+    there = tuple(
+        Node(name=f"node-{n}", allocatable={"cpu": 96_000, "memory": 768 << 30, "nvidia.com/gpu": 8})
+        for n in range(nodes)
+    )
+    spec = TaskSpec(requests=(("cpu", 4000), ("memory", 16 << 30), ("nvidia.com/gpu", 1)))
+    running, made, workloads = pods * 6 // 10, 0, []
+    while made < pods:
+        number = len(workloads)
+        size = min(8 if number % 5 == 0 else 1, pods - made)
+        on = [f"node-{(made + index) % nodes}" if made + size <= running else None for index in range(size)]
+        workloads.append(workload(number, spec, on))
+        made += size
+    queues = (Queue(name="root"), *(Queue(name=f"team-{n}", parent="root") for n in range(20)))
+    return Cluster(now=NOW, nodes=there, queues=queues, workloads=tuple(workloads))
+
+
+def workload(number: int, spec: TaskSpec, on: list[str | None]) -> Workload:
+    """Make a workload."""
+    tasks = tuple(
+        Task(name=f"job-{number}-{index}", spec=spec, node=node, phase=Phase.PENDING if node is None else Phase.RUNNING)
+        for index, node in enumerate(on)
+    )
+    team = f"team-{number % 20}"
+    started = None if on[0] is None else NOW - number * 1_000_000
+    return Workload(name=f"job-{number}", namespace=team, queue=team, tasks=tasks,
+                    created_at=NOW - number * 1_000_000 - 60_000_000, started_at=started)  # fmt: skip
+
+
+def changed(cluster: Cluster, rng: random.Random) -> Cluster:
+    """One workload in a hundred has another priority, and time goes on."""
+    workloads = list(cluster.workloads)
+    for index in rng.sample(range(len(workloads)), len(workloads) // 100):
+        workloads[index] = replace(workloads[index], priority=rng.randint(0, 99))
+    return replace(cluster, now=cluster.now + 2_000_000, workloads=tuple(workloads))
+
+
+def serve(nodes: int, pods: int) -> None:
+    """Serve until standard input ends; what the changes took is printed at the end."""
+    from starlette.responses import Response  # noqa: PLC0415  only the server needs it
+    from starlette.routing import Route  # noqa: PLC0415
+
+    from tenure.web.app import application  # noqa: PLC0415
+    from tenure.web.console import Console  # noqa: PLC0415
+    from tenure.web.server import listen  # noqa: PLC0415
+    from tenure.web.server import serve as run  # noqa: PLC0415
+    from tenure.web.still import StillSource  # noqa: PLC0415
+
+    class Moving(StillSource):
+        """A cluster that changes."""
+
+        is_live = True
+        number = 1
+
+        @property
+        def version(self) -> int:
+            return self.number
+
+    with collector_paused():
+        source = Moving(cluster_of(nodes, pods), "a large cluster")
+    ended, renewed = threading.Event(), []
+    rng = random.Random(1)
+
+    def move() -> None:
+        while not ended.wait(EVERY):
+            later = changed(source._picture.cluster, rng)  # noqa: SLF001  its own source
+            began = time.thread_time()
+            source._picture = source._picture.after(later)  # noqa: SLF001
+            renewed.append(time.thread_time() - began)
+            source.number += 1
+
+    console = Console(source)
+    page = {"body": b""}
+
+    def static(_: Any) -> Response:
+        return Response(page["body"], media_type="text/html")
+
+    app = application(console, more=lambda _: [Route(STATIC, static)])
+    made = app.state.console
+
+    def control() -> None:
+        for line in sys.stdin:
+            word = line.strip()
+            if word == "move":
+                threading.Thread(target=move, daemon=True).start()
+            elif word == "page":
+                page["body"] = next(body for key, (body, _) in made.pages._kept.items() if key[0] == "/")  # noqa: SLF001
+            elif word == "told":
+                player = console.player._process  # noqa: SLF001
+                print(json.dumps({"renewed": renewed, "player": player.pid if player else None}), flush=True)
+        ended.set()
+        os._exit(0)
+
+    threading.Thread(target=control, daemon=True).start()
+    taken = listen("127.0.0.1", 0)
+    run(app, taken, lambda: print(taken.getsockname()[1], flush=True))
+
+
+# -- the viewers -----------------------------------------------------------------------------------------------------
+
+
+async def fetch(port: int, path: str) -> tuple[float, int]:
+    """Ask for a page on a connection of its own; gives the seconds and the bytes."""
+    began = time.perf_counter()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
+    await writer.drain()
+    found = await reader.read()
+    while more := await reader.read():
+        found += more
+    writer.close()
+    if not found.startswith(b"HTTP/1.1 200"):
+        raise ConnectionError(found[:200])
+    return time.perf_counter() - began, len(found)
+
+
+async def all_at_once(port: int, path: str, viewers: int) -> list[float]:
+    """Let so many ask for a page at the same moment."""
+    return [seconds for seconds, _ in await asyncio.gather(*(fetch(port, path) for _ in range(viewers)))]
+
+
+def resident(pid: int) -> float:
+    """Give the most memory that a process has held, in MiB."""
+    with open(f"/proc/{pid}/status") as status:  # noqa: PTH123  one line
+        return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
+
+
+def measure_all(nodes: int, pods: int, viewers: int) -> None:
+    """Start the server, ask it, and print."""
+    command = [sys.executable, __file__, "--serve", f"--nodes={nodes}", f"--pods={pods}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
+
+        def say(word: str) -> None:
+            print(word, file=server.stdin, flush=True)
+
+        rows = []
+        for path in VIEWS:
+            first = asyncio.run(fetch(port, path))
+            again = asyncio.run(fetch(port, path))
+            rows.append([path, f"{first[0] * 1000:,.0f}", f"{again[0] * 1000:,.1f}", f"{first[1]:,}"])
+        print_table("the first time that a page is asked for, and again", ["page", "ms", "again ms", "bytes"], rows)
+        say("page")
+        together = {}
+        for name, path in (("the overview", "/"), ("a static page of as many bytes", STATIC)) * 3:
+            times = asyncio.run(all_at_once(port, path, viewers))
+            together.setdefault(name, []).append((max(times), statistics.median(times)))
+        print_table(
+            f"{viewers} viewers at once", ["page", "the last ms", "the median ms"],
+            [[name, f"{min(t[0] for t in times) * 1000:,.0f}", f"{min(t[1] for t in times) * 1000:,.0f}"]
+             for name, times in together.items()],
+        )  # fmt: skip
+        say("move")
+        updates = []
+        for _ in range(5):
+            time.sleep(EVERY)
+            updates.append(asyncio.run(all_at_once(port, "/", viewers)))
+        say("told")
+        told = json.loads(server.stdout.readline())
+        made = [asyncio.run(fetch(port, "/workloads"))[0] for _ in range(3)]
+        print_table("an update", ["what", "ms"], [
+            ["the picture renewed (1% of the workloads), of the processor",
+             f"{statistics.median(told['renewed']) * 1000:,.1f}"],
+            ["a page made anew", f"{statistics.median(made) * 1000:,.1f}"],
+            [f"{viewers} viewers, median of the last", f"{statistics.median(map(max, updates)) * 1000:,.0f}"],
+        ])  # fmt: skip
+        memory = [["the console", f"{resident(server.pid):,.0f}"]]
+        if told["player"]:
+            memory.append(["the process that plays", f"{resident(told['player']):,.0f}"])
+        print_table("memory at most", ["process", "MiB"], memory)
+        server.stdin.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""B24: how long pods that arrive one by one wait for their binding on a cluster that is in use, beside kube-scheduler.
+
+Pods run on 1,000 simulated nodes of a real control plane; others are created at a steady rate, come what may.
+What is measured is from the request that creates a pod to the moment at which a watch shows it bound. Both schedulers
+meet the same API server and the same nodes, one after the other. Wanted: median and p99 not above kube-scheduler's in
+the same run by more than half. Needs what ``make controlplane`` builds.
+
+    python benchmarks/b24_latency.py [--nodes 1000] [--running 5000] [--rate 20 100] [--seconds 20] [--terms 0]
+
+``--terms N``: 500 of the pods that run have so many anti-affinity terms each, as a tenant's might.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import msgspec
+from tools.controlplane.plane import ControlPlane, Options
+
+from b12_kubernetes import PODS, Bench, usage
+from common import print_table
+
+HOSTILE = 500
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+LONGEST = 180.0
+
+
+class WatchedPods:
+    """The moments at which pods were seen bound, by name."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bound: dict[str, float] = {}
+        self._client = bench.client
+        self._stopped = False
+        listed = msgspec.json.decode(self._client.get(PODS, limit=1))
+        self._version = listed["metadata"]["resourceVersion"]
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        query: dict[str, str | int] = {"watch": "true", "resourceVersion": self._version}
+        for line in self._client.stream(PODS, query, LONGEST):
+            pod = msgspec.json.decode(line).get("object", {})
+            if pod.get("spec", {}).get("nodeName"):
+                self.bound.setdefault(pod["metadata"]["name"], time.monotonic())
+            if self._stopped:
+                return
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopped = True
+
+
+def main() -> int:
+    """Run and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nodes", type=int, default=1_000)
+    parser.add_argument("--running", type=int, default=5_000)
+    parser.add_argument("--rate", type=int, nargs="+", default=[20, 100])
+    parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--terms", type=int, default=0)
+    given = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="b18-") as folder, ControlPlane(Path(folder), Options()) as plane:
+        plane.install_tenure()
+        bench = Bench(plane, given.nodes, 0)
+        fill(bench, given.nodes, given.running, given.terms)
+        starts: dict[str, tuple[str, Callable[[], subprocess.Popen[bytes]]]] = {
+            "kube-scheduler": ("default-scheduler", bench.start_kube_scheduler),
+            "tenure": ("tenure", bench.start_tenure),
+        }
+        for name, (scheduler, start) in starts.items():
+            process = start()
+            warm_up(bench, scheduler)
+            for rate in given.rate:
+                before = usage(process.pid)[0]
+                waits = arrive(bench, scheduler, rate, given.seconds)
+                cpu = usage(process.pid)[0] - before
+                rows.append([name, rate, *figures(waits), f"{cpu:.1f}"])
+            process.terminate()
+            process.wait(30)
+    title = f"created to bound, {given.running:,} pods running on {given.nodes:,} nodes, {given.terms} terms"
+    print_table(title, ["scheduler", "pods/s", "median s", "p99 s", "most s", "CPU s"], rows)
+    return 0
+
+
+def figures(waits: list[float]) -> list[str]:
+    """Give median, p99 and the longest."""
+    ordered = sorted(waits)
+    p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+    return [f"{statistics.median(ordered):.3f}", f"{p99:.3f}", f"{ordered[-1]:.3f}"]
+
+
+def fill(bench: Bench, nodes: int, running: int, terms: int) -> None:
+    """Let pods run: they are bound as they are created."""
+
+    def add(number: int) -> None:
+        spec = pod_spec("default-scheduler")
+        spec["nodeName"] = f"node-{number % nodes}"
+        if number < HOSTILE and terms:
+            spec["affinity"] = {"podAntiAffinity": {REQUIRED: [hostile_term(f"{number}-{n}") for n in range(terms)]}}
+        bench.client.create(PODS, {"metadata": {"name": f"runs-{number}"}, "spec": spec})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(running)))
+
+
+def hostile_term(value: str) -> dict[str, Any]:
+    """Give an anti-affinity term that is like no other."""
+    return {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"hostile": value}}}
+
+
+def pod_spec(scheduler: str) -> dict[str, Any]:
+    """Give the spec of a small pod."""
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    return {"schedulerName": scheduler, "containers": [container]}
+
+
+def warm_up(bench: Bench, scheduler: str) -> None:
+    """Wait until the scheduler binds."""
+    watched = WatchedPods(bench)
+    name = f"first-{scheduler}"
+    bench.client.create(PODS, {"metadata": {"name": name}, "spec": pod_spec(scheduler)})
+    until = time.monotonic() + LONGEST
+    while name not in watched.bound:
+        assert time.monotonic() < until, "the scheduler binds nothing"
+        time.sleep(0.05)
+    watched.stop()
+    time.sleep(3.0)
+
+
+def arrive(bench: Bench, scheduler: str, rate: int, seconds: int) -> list[float]:
+    """Create pods at a steady rate; gives how many seconds each of them waited."""
+    watched = WatchedPods(bench)
+    created: dict[str, float] = {}
+
+    def add(name: str) -> None:
+        created[name] = time.monotonic()
+        bench.client.create(PODS, {"metadata": {"name": name}, "spec": pod_spec(scheduler)})
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(rate * seconds):
+            time.sleep(max(0.0, began + number / rate - time.monotonic()))
+            pool.submit(add, f"{scheduler}-{rate}-{number}")
+    until = time.monotonic() + LONGEST
+    while len(watched.bound.keys() & created.keys()) < rate * seconds:
+        assert time.monotonic() < until, "not all pods were bound"
+        time.sleep(0.1)
+    watched.stop()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(bench.remove, created))
+    return [watched.bound[name] - at for name, at in created.items()]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

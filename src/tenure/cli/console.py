@@ -1,0 +1,103 @@
+"""``tenure console``: a page and a JSON API over a cluster file, a history or a live cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import click
+
+from tenure.cli.errors import DONE
+from tenure.cli.live_cluster import ClusterAddress, cluster_options
+
+if TYPE_CHECKING:
+    from tenure.web.source import ConsoleSource
+
+EXTRA = "tenure[console]"
+
+
+@click.command()
+@click.option("--file", type=click.Path(), metavar="FILE", help="Look at a cluster file.")
+@click.option("--simulation", metavar="FILE", help="Look at what `tenure simulate --history` wrote.")
+@click.option("--history", metavar="FILE|URL", help="Look at a history: a file, or postgresql://…")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8765, show_default=True,
+              help="Where to listen; 0 takes a free port.")  # fmt: skip
+@click.option("--host", default="127.0.0.1", show_default=True,
+              help="The address to listen on; others than loopback only with --live, where viewers log in")  # fmt: skip
+@click.option("--allow-host", "allowed", multiple=True, metavar="NAME",
+              help="A name under which browsers ask for it, beside loopback's. Repeatable.")  # fmt: skip
+@cluster_options(live=True)
+def console(
+    file: str | None, simulation: str | None, history: str | None, port: int, host: str, allowed: tuple[str, ...],
+    live: bool, where: ClusterAddress,
+) -> int:  # fmt: skip
+    """Serve a read-only page and a JSON API that show a cluster; nothing is ever changed.
+
+    Without an option that names what to look at, TENURE_HISTORY is taken.
+    """
+    try:
+        from tenure.web.guard import LOOPBACK  # noqa: PLC0415  loaded when it runs
+        from tenure.web.server import listen, serve  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise click.UsageError(f"{error.name} is missing; install {EXTRA}") from None
+    live = live or where.given
+    named = [name for name, value in (("--file", file), ("--simulation", simulation), ("--history", history),
+                                      ("--live", live)) if value]  # fmt: skip
+    if not named and os.environ.get("TENURE_HISTORY"):
+        history, named = os.environ["TENURE_HISTORY"], ["--history"]
+    if not named or (len(named) > 1 and set(named) != {"--history", "--live"}):
+        told = f"{' and '.join(named)} are both named; leave one out" if named else "say what to look at"
+        raise click.UsageError(f"{told}: --file FILE, --simulation FILE, --history FILE|URL or --live")
+    if host not in LOOPBACK and not live:
+        raise click.UsageError(f"--host: {host} is not loopback, and without a cluster nobody says who may look; "
+                               "leave it out")  # fmt: skip
+    from tenure.web.app import application  # noqa: PLC0415
+    from tenure.web.console import Console  # noqa: PLC0415
+
+    taken = listen(host, port)
+    try:
+        source = _source(file, simulation or history, where if live else None)
+    except BaseException:
+        taken.close()
+        raise
+    whose, more = None, None
+    if live:
+        from tenure.cli.live_cluster import connect  # noqa: PLC0415
+        from tenure.web.login import Logins  # noqa: PLC0415
+
+        logins = Logins(connect(where), source, required=host not in LOOPBACK)
+        whose, more = logins.whose, logins.routes
+    shown = Console(source)
+    app = application(shown, hosts=(*LOOPBACK, *allowed), whose=whose, more=more)
+    address = f"http://{f'[{host}]' if ':' in host else host}:{taken.getsockname()[1]}"
+    signal.signal(signal.SIGTERM, lambda *_: None)  # the server ends in an orderly way by itself, and hands it on
+    try:
+        serve(app, taken, lambda: click.echo(f"listening on {address}"))
+    finally:
+        shown.close()
+        taken.close()
+    return DONE
+
+
+def _source(file: str | None, history: str | None, live: ClusterAddress | None) -> ConsoleSource:
+    """Open what is looked at."""
+    if live is not None:
+        from tenure.cli.live_cluster import connect, options_of, settings_of  # noqa: PLC0415
+        from tenure.web.live import LiveSource  # noqa: PLC0415
+
+        return LiveSource(connect(live), options_of(live, only_reads=True), settings_of(live), name=_named(live))
+    if file is not None:
+        from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415
+        from tenure.web.still import StillSource  # noqa: PLC0415
+
+        cluster, warnings = cluster_from(file)
+        warn(warnings)
+        return StillSource(cluster, file)
+    from tenure.web.past import PastSource  # noqa: PLC0415
+
+    return PastSource(history or "")
+
+
+def _named(where: ClusterAddress) -> str:
+    return where.context or "the cluster"

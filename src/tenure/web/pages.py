@@ -1,0 +1,256 @@
+"""The HTML pages: each is a template over what `data` gives, and each is an address of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from tenure.model.resources import CPU, GPU
+from tenure.report.plan_rows import all_moves, headline, move_sentence
+from tenure.web import data
+from tenure.web.asked import RequestParameters
+from tenure.web.data import Looked
+from tenure.web.drawn import bars, colors_of, difference, drawn_waves, stack, utilization
+from tenure.web.picture import STATES, WAITING, shown_resources
+from tenure.web.player import WrongError
+from tenure.web.source import HOW, PAID, SORTS, EvictionQuery
+from tenure.web.whatif import Change, changes_of
+from tenure.web.words import FILTERS
+
+HERE: Final = Path(__file__).parent
+_STEPS: Final = 200
+"""Steps of a plan that a page shows."""
+
+Context = dict[str, Any]
+View = Callable[[Looked, Mapping[str, str], list[tuple[str, str]]], tuple[str, Context] | None]
+
+
+def environment() -> Environment:
+    """Give the templates, in which everything is escaped."""
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    made.filters.update(FILTERS)
+    return made
+
+
+NAVIGATION: Final = (
+    ("/", "Overview"), ("/queues", "Queues"), ("/workloads", "Workloads"), ("/nodes", "Nodes"),
+    ("/evictions", "Evictions"), ("/timeline", "Time line"), ("/whatif", "What if"),
+)  # fmt: skip
+
+
+def overview(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
+    """Everything at a glance."""
+    RequestParameters(given, {"at"})
+    found = data.overview(look)
+    picture = look.picture
+    main = picture.main
+    queues = data.queues(look, limit=data.MOST_PER_PAGE)["queues"]
+    colors = colors_of(picture)
+    return "overview.html", {
+        "found": found, "main": main, "colors": colors, "stack": stack(picture, main, colors),
+        "queue_bars": bars([queue for queue in queues if not queue["depth"]], main), "settled": _settled(queues),
+    }  # fmt: skip
+
+
+def _settled(queues: list[Any]) -> bool:
+    return all(queue["fairShare"] is not None for queue in queues)
+
+
+def queues(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
+    """The tree of queues, and what happens next."""
+    asked = RequestParameters(given, {"at", "resource", "offset"})
+    picture = look.picture
+    main = asked.choice("resource", resources(look), picture.main)
+    offset = asked.number("offset", 0, 10_000_000)
+    found = data.queues(look, limit=100, offset=offset)
+    plan = look.played("outlook")
+    return "queues.html", {
+        "found": found, "main": main, "resources": resources(look), "colors": colors_of(picture),
+        "bars": bars(found["queues"], main), "plan": None if plan is None else data.narrowed(plan, look.viewer),
+        "headline": "" if plan is None else headline(data.narrowed(plan, look.viewer)), "most": _STEPS,
+    }  # fmt: skip
+
+
+def resources(look: Looked) -> list[str]:
+    """Give the resources that nodes have, GPUs first."""
+    return shown_resources({name for line in look.picture.nodes.values() for name in line.size})
+
+
+def queue(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context] | None:
+    """One queue."""
+    asked = RequestParameters(given, {"at", "name"})
+    name = asked.text("name")
+    found = data.queues(look, limit=data.MOST_PER_PAGE * 10)
+    mine = next((one for one in found["queues"] if one["name"] == name), None)
+    if mine is None:
+        return None
+    names = data.WorkloadQuery(queue=name, limit=50)
+    evicted = data.evictions(look, EvictionQuery(queue=name, limit=10))
+    main = look.picture.main
+    rows = [one for resource in resources(look) for one in bars([mine], resource) if one["shown"]]
+    return "queue.html", {
+        "found": found, "queue": mine, "rows": rows, "main": main, "colors": colors_of(look.picture),
+        "workloads_found": data.workloads(look, names), "evictions_found": evicted,
+        "children": [one for one in found["queues"] if one["parent"] == name],
+    }  # fmt: skip
+
+
+def workloads(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
+    """A table of workloads."""
+    asked = RequestParameters(given, {"at", "state", "queue", "q", "sort", "offset"})
+    query = workload_query(asked, 100)
+    return "workloads.html", {
+        "found": data.workloads(look, query), "query": query, "states": STATES, "sorts": data.WORKLOAD_SORTS,
+        "queues": [name for name, _, _ in data.tree(look.picture)][:_STEPS], "colors": colors_of(look.picture),
+    }  # fmt: skip
+
+
+def workload_query(asked: RequestParameters, limit: int) -> data.WorkloadQuery:
+    """Read which workloads are asked for."""
+    return data.WorkloadQuery(
+        state=asked.choice("state", STATES), queue=asked.text("queue"), text=asked.text("q"),
+        sort=asked.choice("sort", data.WORKLOAD_SORTS, "waited"), limit=limit,
+        offset=asked.number("offset", 0, 10_000_000),
+    )  # fmt: skip
+
+
+def workload(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context] | None:
+    """One workload."""
+    asked = RequestParameters(given, {"at", "name"})
+    found = data.workload(look, asked.text("name"))
+    if found is None:
+        return None
+    return "workload.html", {"found": found, "colors": colors_of(look.picture), "main": look.picture.main}
+
+
+def nodes(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
+    """A heat map of nodes."""
+    asked = RequestParameters(given, {"at", "q", "state", "sort", "offset"})
+    query = node_query(asked, 1000)
+    found = data.nodes(look, query)
+    return "nodes.html", {"found": found, "query": query, "states": data.NODE_STATES, "sorts": data.NODE_SORTS,
+                          "squares": utilization(found["nodes"]), "main": look.picture.main}  # fmt: skip
+
+
+def node_query(asked: RequestParameters, limit: int) -> data.NodeQuery:
+    """Read which nodes are asked for."""
+    return data.NodeQuery(
+        text=asked.text("q"), state=asked.choice("state", data.NODE_STATES),
+        sort=asked.choice("sort", data.NODE_SORTS, "name"), limit=limit, offset=asked.number("offset", 0, 10_000_000),
+    )  # fmt: skip
+
+
+def node(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context] | None:
+    """One node."""
+    asked = RequestParameters(given, {"at", "name"})
+    found = data.node(look, asked.text("name"))
+    if found is None:
+        return None
+    return "node.html", {"found": found, "colors": colors_of(look.picture)}
+
+
+def moves(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context] | None:
+    """What emptying a node, or making room, would move."""
+    asked = RequestParameters(given, {"at", "drain"})
+    drain = asked.text("drain") or None
+    if not look.viewer.sees_all or (drain is not None and drain not in look.picture.nodes):
+        return None
+    plan = look.played("moves", drain)
+    found = [] if plan is None else [
+        {"sentence": move_sentence(move), "move": move, "waves": drawn_waves(move)}
+        for move in all_moves(plan)]  # fmt: skip
+    return "moves.html", {"found": data.moment(look), "drain": drain, "plan": plan, "moves": found,
+                          "warnings": [] if plan is None else plan["warnings"]}  # fmt: skip
+
+
+def evictions(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
+    """A table of evictions, and what they come to by cause."""
+    asked = RequestParameters(
+        given,
+        {"at", "cause", "queue", "beneficiary", "workload", "paid", "how", "sort", "order", "since", "until", "offset"},
+    )  # fmt: skip
+    query = eviction_query(asked, 100)
+    plan = None if look.console.source.kind == "history" else look.played("outlook")
+    plan = None if plan is None else data.narrowed(plan, look.viewer)
+    planned = [] if plan is None else [*plan["steps"], *({**one, "shadow": True} for one in plan["shadow"])]
+    return "evictions.html", {
+        "found": data.evictions(look, query), "query": query, "sorts": SORTS, "paid": PAID, "how": HOW,
+        "causes": CAUSES, "planned": [one for one in planned if one["action"] in ("evict", "notice")][:_STEPS],
+        "colors": colors_of(look.picture),
+    }  # fmt: skip
+
+
+CAUSES: Final = ("reclaim", "preempt", "consolidate", "requeue", "reschedule", "quota", "stale-gang")
+
+
+def eviction_query(asked: RequestParameters, limit: int) -> EvictionQuery:
+    """Read which evictions are asked for."""
+    sort = asked.choice("sort", SORTS, "at")
+    return EvictionQuery(
+        since=asked.time("since"), until=asked.time("until"), cause=asked.text("cause"), queue=asked.text("queue"),
+        beneficiary=asked.text("beneficiary"), workload=asked.text("workload"), paid=asked.choice("paid", PAID),
+        how=asked.choice("how", HOW), sort=sort,  # type: ignore[arg-type]  # one of them, as was just checked
+        descending=asked.choice("order", ("up", "down"), "up" if sort in ("workload", "cause") else "down") == "down",
+        limit=limit, offset=asked.number("offset", 0, 10_000_000),
+    )  # fmt: skip
+
+
+def timeline(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
+    """Use over time, and the cluster at a moment of it."""
+    RequestParameters(given, {"at"})
+    picture = look.picture
+    colors = colors_of(picture)
+    begin, end = look.console.source.span()
+    every = data.queues(look, limit=data.MOST_PER_PAGE)["queues"] if look.at is None else []
+    return "timeline.html", {
+        "found": data.moment(look), "begin": begin // 1_000_000, "end": -(-end // 1_000_000),
+        "at_second": min(max(picture.now // 1_000_000, begin // 1_000_000), -(-end // 1_000_000)),
+        "states": picture.states if look.viewer.sees_all else {}, "main": picture.main, "colors": colors,
+        "stack": stack(picture, picture.main, colors), "queues": every,
+        "squares": utilization(data.nodes(look, data.NodeQuery(limit=1000))["nodes"]),
+        "workloads": data.workloads(look, data.WorkloadQuery(state=WAITING, limit=10)),
+        "evictions": data.evictions(look, EvictionQuery(until=picture.now + 1, limit=10)),
+    }  # fmt: skip
+
+
+def whatif(look: Looked, _: object, pairs: list[tuple[str, str]]) -> tuple[str, Context]:
+    """A changed copy of the cluster, played."""
+    changes = changes_of(pairs)
+    result, wrong, late = None, [], False
+    base = look.played("outlook")
+    if changes:
+        try:
+            result = look.played("plan", [c.text for c in changes if c.kind == "set"],
+                                 [c.workload for c in changes if c.kind == "add"])  # fmt: skip
+            late = result is None
+        except WrongError as error:
+            wrong = [look.viewer.told(line) for line in error.lines]
+    shown = None if result is None or base is None else difference(
+        data.narrowed(base, look.viewer), data.narrowed(result, look.viewer))  # fmt: skip
+    picture = look.picture
+    return "whatif.html", {
+        "found": data.moment(look), "changes": changes, "wrong": wrong, "late": late, "shown": shown,
+        "result": None if result is None else data.narrowed(result, look.viewer), "most": _STEPS,
+        "queues": [name for name, _, _ in data.tree(picture)][:1000], "resources": resources(look),
+        "bars": [] if shown is None else bars(shown["queues"], picture.main), "main": picture.main,
+        "colors": colors_of(picture), "without": without, "GPU": GPU, "CPU": CPU,
+    }  # fmt: skip
+
+
+def without(changes: list[Change], left: Change, at: str | None) -> str:
+    """Give the address of the same page without one of the changes."""
+    pairs = [(c.kind, c.written) for c in changes if c is not left] + ([("at", at)] if at else [])
+    return "/whatif" + (f"?{urlencode(pairs)}" if pairs else "")
+
+
+VIEWS: Final[dict[str, View]] = {
+    "/": overview, "/queues": queues, "/queue": queue, "/workloads": workloads, "/workload": workload,
+    "/nodes": nodes, "/node": node, "/moves": moves, "/evictions": evictions, "/timeline": timeline, "/whatif": whatif,
+}  # fmt: skip

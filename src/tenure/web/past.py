@@ -1,0 +1,354 @@
+"""A source that is a history: of a simulation, of plans, or of a live cluster."""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from tenure.history import open_history
+from tenure.history.query import Query
+from tenure.history.record import HistoryRecord
+from tenure.history.story import sentence
+from tenure.history.views import (
+    LIFE,
+    Stay,
+    live_on,
+    origin_at,
+    queues_over_time,
+    version_of_content,
+    workload_of,
+)
+from tenure.model.cluster import Cluster
+from tenure.model.duration import format_time
+from tenure.model.load import cluster_of
+from tenure.model.resources import CPU, GPU
+from tenure.web.picture import Picture
+from tenure.web.source import (
+    EvictionLine,
+    EvictionPage,
+    EvictionQuery,
+    StoryLine,
+    Taker,
+    Trouble,
+    UseSeries,
+    WaitLine,
+    chosen,
+)
+from tenure.web.still import seen
+from tenure.web.viewer import Viewer
+
+DAY: Final = 86_400_000_000
+LARGE: Final = 2_000_000
+"""Records from which on only the last days are gone through."""
+
+LAST_DAYS: Final = 7
+STRIDE: Final = 5_000
+"""Records between two moments whose state is kept."""
+
+MOST_KEPT: Final = 300_000
+"""Workloads in all states that are kept."""
+
+MOST_EVICTIONS: Final = 50_000
+"""Evictions that are sorted and filtered, the newest."""
+
+REREAD: Final = 10.0
+"""Seconds after which a store that has changed is gone through again."""
+
+WEIGHTED: Final = "weighted"
+"""Stands for amounts of several resources, added up by their weights."""
+
+
+@dataclass(slots=True)
+class LifeLine:
+    """One workload over the whole history. Times in µs, None: not known, or not yet."""
+
+    queue: str
+    submitted: int
+    started: int | None = None
+    ended: int | None = None
+    asked: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Passed:
+    """What one pass over a history leaves: every workload's life, and the state at some moments."""
+
+    content: str
+    span: tuple[int, int]
+    begin: int
+    lives: dict[str, LifeLine] = field(default_factory=dict)
+    moments: list[int] = field(default_factory=list)
+    states: list[dict[str, Stay]] = field(default_factory=list)
+    kept: int = 0
+    evictions: list[EvictionLine] | None = None
+    waits: list[WaitLine] = field(default_factory=list)
+    series: dict[int, UseSeries | None] = field(default_factory=dict)
+
+
+class PastSource:
+    """A history, gone through once; what it says of a moment or a workload is read when it is asked for."""
+
+    is_live = False
+    kind = "history"
+
+    def __init__(self, address: str) -> None:
+        self.name = address.rpartition("@")[2].rpartition("/")[2] if "://" in address else address
+        self._store = open_history(address)
+        self._lock = threading.RLock()
+        self._number = 0
+        self._looked = 0.0
+        self._passed = self._pass()
+        self._newest: Picture | None = None
+
+    @property
+    def note(self) -> str:
+        """Say what is shown."""
+        if self._passed.begin > self._passed.span[0]:
+            return f"This history is long: of moments and waits, the last {LAST_DAYS} days are shown."
+        return "What tasks ask for is recorded, constraints on nodes are not: what is played here leaves these out."
+
+    # -- one pass -----------------------------------------------------------------------------------------------------
+
+    def _pass(self) -> Passed:
+        info = self._store.info()
+        span = self._store.span() or (0, 0)
+        begin = span[0] if info.records < LARGE else max(span[0], span[1] - LAST_DAYS * DAY)
+        made = Passed(version_of_content(self._store), span, begin)
+        found: dict[str, Stay] = {}
+        self._keep(made, begin - 1, found)
+        count, last = 0, begin
+        with self._store.reading() as connection:
+            for record, _ in self._store.scan(connection, Query(kinds=LIFE, since=begin)):
+                if count >= STRIDE and record.at > last and made.kept + len(found) <= MOST_KEPT:
+                    self._keep(made, last, found)
+                    count = 0
+                live_on(found, record)
+                _note(made.lives, record)
+                count, last = count + 1, record.at
+        made.waits = _waits(made)
+        self._number += 1
+        return made
+
+    @staticmethod
+    def _keep(made: Passed, at: int, found: dict[str, Stay]) -> None:
+        made.moments.append(at)
+        made.states.append({key: _copy(stay) for key, stay in found.items()})
+        made.kept += len(found)
+
+    @contextmanager
+    def _current(self) -> Iterator[Passed]:
+        """Give the last pass; another one is made where the store has changed."""
+        with self._lock:
+            now = time.monotonic()
+            if now - self._looked > REREAD:
+                self._looked = now
+                if version_of_content(self._store) != self._passed.content:
+                    self._passed, self._newest = self._pass(), None
+            yield self._passed
+
+    # -- what views ask for -------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """Number of the present state."""
+        with self._current():
+            return self._number
+
+    def span(self) -> tuple[int, int]:
+        """Give the first and the last moment."""
+        with self._current() as passed:
+            return passed.span
+
+    def picture(self, at: int | None = None) -> Picture:
+        """Give the cluster at a moment, at the end where none is given."""
+        with self._current() as passed:
+            if at is None and self._newest is not None:
+                return self._newest
+            made = Picture.of(self._cluster(passed, passed.span[1] if at is None else at))
+            if at is None:
+                self._newest = made
+            return made
+
+    def _cluster(self, passed: Passed, at: int) -> Cluster:
+        number = bisect_right(passed.moments, at) - 1
+        found = {key: _copy(stay) for key, stay in passed.states[number].items()} if number >= 0 else {}
+        since = passed.moments[number] + 1 if number >= 0 else at + 1
+        with self._store.reading() as connection:
+            origin = origin_at(self._store, connection, at)
+            if since <= at:
+                for record, _ in self._store.scan(connection, Query(kinds=LIFE, since=since, until=at + 1)):
+                    live_on(found, record)
+        cluster = Cluster(now=at)
+        if origin is not None:
+            cluster = cluster_of({**origin, "now": format_time(at)}, self._store.place)
+        return replace(cluster, workloads=tuple(workload_of(stay) for _, stay in sorted(found.items())))
+
+    def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
+        """Give evictions, of very many the newest."""
+        with self._current() as passed:
+            if passed.evictions is None:
+                passed.evictions = self._evictions()
+            return chosen((line for line in passed.evictions if seen(line, viewer)), query)
+
+    def _evictions(self) -> list[EvictionLine]:
+        """Go once through what was evicted and what came of it, from the newest on."""
+        evicted: list[HistoryRecord] = []
+        outcomes: dict[str, list[HistoryRecord]] = {}
+        asked = Query(kinds=("evicted", "shadow", "outcome"))
+        with self._store.reading() as connection:
+            for record, _ in self._store.scan(connection, asked, newest=True):
+                if record.kind == "outcome":
+                    outcomes.setdefault(record.workload or "", []).append(record)
+                elif len(evicted) < MOST_EVICTIONS:
+                    evicted.append(record)
+                else:
+                    break
+        return _with_gains(evicted, outcomes)
+
+    def story(self, key: str, limit: int) -> list[StoryLine]:
+        """Tell everything that happened to a workload."""
+        found = []
+        for record in self._store.story(key, limit=limit):
+            own = record.workload == key
+            kind = record.kind if own or record.kind != "evicted" else "made room"
+            whom = record.beneficiary if own else record.workload
+            found.append(StoryLine(record.at, kind, sentence(record, key), record.cause or "", whom))
+        return found
+
+    def takers(self, key: str, limit: int) -> list[Taker]:
+        """Give for whom it was evicted, those that started while it waited, and those that held room when it came."""
+        with self._current() as passed:
+            own = passed.lives.get(key)
+            if own is None:
+                return []
+            until = own.started if own.started is not None else (own.ended or passed.span[1])
+            causes = {
+                record.beneficiary: record.cause or ""
+                for record in self._store.story(key, limit=1000)
+                if record.kind == "evicted" and record.workload == key and record.beneficiary
+            }
+            main = GPU if own.asked.get(GPU) else CPU
+            found = []
+            for other, life in passed.lives.items():
+                how = _how(own, life, until)
+                if other in causes:
+                    how = "evicted"
+                if how and other != key and life.asked.get(main):
+                    held = {name: amount for name, amount in life.asked.items() if name in own.asked}
+                    found.append(Taker(other, life.queue, how, life.submitted, life.started, life.ended, held,
+                                       causes.get(other, "")))  # fmt: skip
+        ranks = {"evicted": 0, "overtook": 1, "started": 2, "holds": 3}
+        found.sort(key=lambda taker: (ranks[taker.how], -taker.held.get(main, 0), taker.workload))
+        return found[:limit]
+
+    def waits(self, viewer: Viewer, limit: int) -> list[WaitLine]:
+        """Give those that waited longest."""
+        with self._current() as passed:
+            return [line for line in passed.waits if viewer.sees(line.workload)][:limit]
+
+    def series(self, points: int) -> UseSeries | None:
+        """Give what queues held, as means over equal steps."""
+        with self._current() as passed:
+            if points not in passed.series:
+                if len(passed.series) > 8:  # noqa: PLR2004  a few lengths are enough
+                    passed.series.clear()
+                passed.series[points] = self._series(passed, points)
+            return passed.series[points]
+
+    def _series(self, passed: Passed, points: int) -> UseSeries | None:
+        rows = queues_over_time(self._store, passed.span[0], passed.span[1] + 1, points)
+        total = next((row for row in rows if not row.queue), None)
+        if total is None or not total.at:
+            return None
+        main = GPU if any(total.capacity.get(GPU, ())) else CPU
+        capacity = round(max(total.capacity.get(main, [0.0])))
+        held = {row.queue: row.held[main] for row in rows if row.queue and any(row.held.get(main, ()))}
+        return UseSeries(main, capacity, total.at, held)
+
+    def troubles(self) -> list[Trouble]:
+        """Say where records are missing."""
+        gaps = self._store.records(Query(kinds=("gap",)), limit=3, newest=True).records
+        return [Trouble("odd", f"records are missing from {format_time(gap.at)} on: {sentence(gap)}") for gap in gaps]
+
+    def close(self) -> None:
+        """Give the store back."""
+        self._store.close()
+
+
+def _copy(stay: Stay) -> Stay:
+    return replace(stay, tasks=dict(stay.tasks))
+
+
+def _note(lives: dict[str, LifeLine], record: HistoryRecord) -> None:
+    """Note what a record says of a workload's life."""
+    key = record.workload or ""
+    if record.kind == "submitted" or key not in lives:
+        asked: Any = record.payload.get("ask") or {}
+        lives[key] = LifeLine(record.queue or "", record.at, asked=asked)
+    if record.kind == "started" and lives[key].started is None:
+        lives[key].started = record.at
+    elif record.kind == "ended":
+        lives[key].ended = record.at
+
+
+def _waits(passed: Passed, most: int = 10_000) -> list[WaitLine]:
+    found = [
+        WaitLine(key, life.queue, life.submitted, life.started,
+                 (life.started if life.started is not None else life.ended or passed.span[1]) - life.submitted)
+        for key, life in passed.lives.items()
+    ]  # fmt: skip
+    found.sort(key=lambda line: (-line.waited, line.workload))
+    return found[:most]
+
+
+def _how(own: LifeLine, other: LifeLine, until: int) -> str:
+    """Say how another workload had to do with the wait of one; empty: not at all."""
+    if other.started is None or other.started >= until:
+        return ""
+    if other.started >= own.submitted:
+        return "overtook" if other.submitted > own.submitted else "started"
+    return "holds" if other.ended is None or other.ended > own.submitted else ""
+
+
+def _with_gains(
+    evicted: Sequence[HistoryRecord], outcomes: Mapping[str, Sequence[HistoryRecord]]
+) -> list[EvictionLine]:
+    """Say of evictions what was gained by them: what somebody gained by several is shared out by what each cost."""
+    gain_of: list[HistoryRecord | None] = []
+    made: dict[int, list[HistoryRecord]] = {}
+    for record in evicted:
+        found = outcomes.get(record.beneficiary or "", ()) if record.kind == "evicted" else ()
+        gain = next((one for one in found if one.payload["evictedAt"] <= record.at <= one.payload["start"]), None)
+        gain_of.append(gain)
+        if gain is not None:
+            made.setdefault(id(gain), []).append(record)
+    lines = []
+    for record, gain in zip(evicted, gain_of, strict=True):
+        if gain is None:
+            lines.append(_eviction(record, None, None))
+            continue
+        together = made[id(gain)]
+        cost = sum(one.value for one in together)
+        part = record.value / cost if cost else 1 / len(together)
+        lines.append(_eviction(record, gain.value * part / 1e6, gain.value >= cost))
+    return lines
+
+
+def _eviction(record: HistoryRecord, gained: float | None, paid: bool | None) -> EvictionLine:
+    fields = record.payload
+    return EvictionLine(
+        record.at, record.workload or "", record.queue or "", str(fields.get("task", "")), record.cause or "",
+        record.beneficiary, fields.get("forQueue"), fields.get("node"), fields.get("to"), record.value / 1e6,
+        _spent(fields.get("lost") or {}), None if gained is None else {WEIGHTED: gained}, paid,
+        "shadow" if record.kind == "shadow" else "done", str(fields.get("reason") or ""),
+    )  # fmt: skip
+
+
+def _spent(sums: Mapping[str, int]) -> dict[str, float]:
+    """Give sums over time in resource-seconds, GPUs and cores in whole ones."""
+    return {name: amount / (1e9 if name in (GPU, CPU) else 1e6) for name, amount in sums.items()}

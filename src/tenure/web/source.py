@@ -1,0 +1,239 @@
+"""What the console's views need, wherever it comes from: one cluster at moments, and what happened to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple, Protocol
+
+from tenure.web.picture import Held, Picture
+from tenure.web.viewer import Viewer
+
+Sorted = Literal["at", "lost", "gained", "cost", "workload", "cause"]
+
+SORTS: Final[tuple[Sorted, ...]] = ("at", "lost", "gained", "cost", "workload", "cause")
+PAID: Final = ("yes", "no", "unknown")
+HOW: Final = ("done", "planned", "shadow")
+
+
+class EvictionLine(NamedTuple):
+    """An eviction: of whom, by which cause, for whom, and whether it paid. ``at`` in µs since the epoch.
+
+    ``how`` is ``done``, ``planned`` (the next cycle would make it) or ``shadow`` (it was only recorded). ``cost`` is in
+    weighted resource-seconds; ``lost`` and ``gained`` in resource-seconds by resource, GPUs in whole ones, None where
+    that is not known.
+    """
+
+    at: int
+    workload: str
+    queue: str
+    task: str
+    cause: str
+    beneficiary: str | None
+    beneficiary_queue: str | None
+    node: str | None = None
+    to: str | None = None
+    cost: float | None = None
+    lost: Mapping[str, float] | None = None
+    gained: Mapping[str, float] | None = None
+    paid: bool | None = None
+    how: str = "done"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionQuery:
+    """Which evictions are asked for, and in which order. Times in µs since the epoch, ``until`` excluded."""
+
+    since: int | None = None
+    until: int | None = None
+    cause: str = ""
+    queue: str = ""
+    beneficiary: str = ""
+    workload: str = ""
+    paid: str = ""
+    how: str = ""
+    sort: Sorted = "at"
+    descending: bool = True
+    limit: int = 100
+    offset: int = 0
+
+    def takes(self, line: EvictionLine) -> bool:
+        """Whether an eviction is meant."""
+        paid = {True: "yes", False: "no", None: "unknown"}[line.paid]
+        return (
+            (self.since is None or line.at >= self.since)
+            and (self.until is None or line.at < self.until)
+            and self.cause in ("", line.cause)
+            and self.queue in ("", line.queue)
+            and self.workload in ("", line.workload)
+            and self.beneficiary in ("", line.beneficiary)
+            and self.paid in ("", paid)
+            and self.how in ("", line.how)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CauseSum:
+    """What evictions of one cause come to; ``lost`` and ``gained`` in resource-seconds by resource."""
+
+    cause: str
+    count: int = 0
+    paid: int = 0
+    unpaid: int = 0
+    lost: Mapping[str, float] = field(default_factory=dict)
+    gained: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionPage:
+    """A page of evictions, how many there are in all, and their sums by cause."""
+
+    lines: Sequence[EvictionLine]
+    total: int
+    sums: Sequence[CauseSum] = ()
+
+
+class StoryLine(NamedTuple):
+    """Something that happened to a workload. ``whom`` is the other one: who took its room, or who gave way to it."""
+
+    at: int
+    kind: str
+    message: str
+    cause: str = ""
+    whom: str | None = None
+
+
+class Taker(NamedTuple):
+    """Who holds or held room while a workload waited. Times in µs since the epoch, ``until`` None: still.
+
+    ``how``: ``evicted`` (it made that workload leave), ``overtook`` (it came later and started earlier), ``started``
+    (it came first, and started meanwhile) or ``holds`` (it ran before).
+    """
+
+    workload: str
+    queue: str
+    how: str
+    created_at: int
+    started_at: int | None
+    until: int | None
+    held: Held
+    cause: str = ""
+
+
+class WaitLine(NamedTuple):
+    """How long a workload waited, or has waited. Times in µs since the epoch, ``waited`` in µs."""
+
+    workload: str
+    queue: str
+    created_at: int
+    started_at: int | None
+    waited: int
+
+
+@dataclass(frozen=True, slots=True)
+class UseSeries:
+    """What queues held over time: moments in µs since the epoch, values by queue in the unit of ``resource``.
+
+    ``waiting`` counts workloads that wait, ``evictions`` those since the moment before.
+    """
+
+    resource: str
+    capacity: int
+    moments: Sequence[int]
+    queues: Mapping[str, Sequence[float]]
+    waiting: Sequence[float] = ()
+    evictions: Sequence[float] = ()
+
+
+class Trouble(NamedTuple):
+    """Something that somebody should look at: how bad (``bad`` or ``odd``), and a sentence."""
+
+    mood: str
+    message: str
+
+
+class ConsoleSource(Protocol):
+    """Where the console's data come from. Safe to use from several threads; whatever it gives is bounded.
+
+    ``version`` changes whenever `picture` without a moment, or what happened, may be another.
+    """
+
+    name: str
+    kind: str
+    is_live: bool
+
+    @property
+    def note(self) -> str:
+        """Say in a sentence what is known, and what is not."""
+
+    @property
+    def version(self) -> int:
+        """Number of the present state."""
+
+    def picture(self, at: int | None = None) -> Picture:
+        """Give the cluster at a moment (µs since the epoch), the newest that is known where none is given."""
+
+    def span(self) -> tuple[int, int]:
+        """Give the first and the last moment that are known, in µs since the epoch."""
+
+    def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
+        """Give evictions of which the viewer sees who was evicted, or for whom."""
+
+    def story(self, key: str, limit: int) -> list[StoryLine]:
+        """Give what happened to a workload, in order; of more than ``limit`` the last."""
+
+    def takers(self, key: str, limit: int) -> list[Taker]:
+        """Give who took or holds the room that a workload waits or waited for, the most telling first."""
+
+    def waits(self, viewer: Viewer, limit: int) -> list[WaitLine]:
+        """Give those that wait or waited longest, the longest first."""
+
+    def series(self, points: int) -> UseSeries | None:
+        """Give what queues held over the whole span, at so many moments at most; None where nothing is known."""
+
+    def troubles(self) -> list[Trouble]:
+        """Say what is wrong with where the data come from."""
+
+    def close(self) -> None:
+        """Let go of what is held."""
+
+
+def chosen(lines: Iterable[EvictionLine], query: EvictionQuery) -> EvictionPage:
+    """Select, sort and sum evictions that are all in memory."""
+    found = [line for line in lines if query.takes(line)]
+    found.sort(key=lambda line: (line.at, line.workload, line.task))
+    found.sort(key=lambda line: _sort_key(line, query.sort), reverse=query.descending)
+    return EvictionPage(found[query.offset : query.offset + query.limit], len(found), sums_of(found))
+
+
+def _sort_key(line: EvictionLine, sort: str) -> tuple[float, str]:
+    match sort:
+        case "lost":
+            return sum((line.lost or {}).values()), ""
+        case "gained":
+            return sum((line.gained or {}).values()), ""
+        case "cost":
+            return line.cost or 0.0, ""
+        case "workload":
+            return 0.0, line.workload
+        case "cause":
+            return 0.0, line.cause
+        case _:
+            return float(line.at), ""
+
+
+def sums_of(lines: Iterable[EvictionLine]) -> list[CauseSum]:
+    """Add evictions up by cause, those by which most was lost first."""
+    found: dict[str, CauseSum] = {}
+    for line in lines:
+        one = found.get(line.cause, CauseSum(line.cause))
+        found[line.cause] = CauseSum(
+            line.cause, one.count + 1, one.paid + (line.paid is True), one.unpaid + (line.paid is False),
+            _joined(one.lost, line.lost), _joined(one.gained, line.gained),
+        )  # fmt: skip
+    return sorted(found.values(), key=lambda one: (-sum(one.lost.values()), -one.count, one.cause))
+
+
+def _joined(one: Mapping[str, float], other: Mapping[str, float] | None) -> Mapping[str, float]:
+    return {name: one.get(name, 0.0) + (other or {}).get(name, 0.0) for name in {**one, **(other or {})}}

@@ -1,0 +1,231 @@
+"""A source that is one cluster: a file, or the newest look at a live cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from heapq import nsmallest
+
+from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Eviction
+from tenure.model.resources import CPU, GPU
+from tenure.model.workload import Phase, Task, Workload
+from tenure.web.picture import PARTLY, RUNNING, WAITING, Held, Picture, WorkloadLine
+from tenure.web.source import (
+    EvictionLine,
+    EvictionPage,
+    EvictionQuery,
+    StoryLine,
+    Taker,
+    Trouble,
+    UseSeries,
+    WaitLine,
+    chosen,
+)
+from tenure.web.viewer import Viewer
+
+_HOUR = 3_600_000_000
+_RUNS = frozenset({Phase.BOUND, Phase.RUNNING, Phase.TERMINATING})
+
+
+class StillSource:
+    """One cluster, as it is in a file: it knows of the past what its workloads and its log of evictions tell."""
+
+    is_live = False
+    kind = "file"
+    note = "A cluster file knows of the past only what its workloads and its log of evictions tell."
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.name = name
+        self._picture = Picture.of(cluster)
+        self._begin: int | None = None
+
+    @property
+    def version(self) -> int:
+        """Number of the present state, which stays what it is."""
+        return 1
+
+    def picture(self, at: int | None = None) -> Picture:
+        """Give the cluster, at an earlier moment without what came or started later."""
+        now = self._picture
+        if at is None or at >= now.now:
+            return now
+        return Picture.of(rewound(now.cluster, at))
+
+    def span(self) -> tuple[int, int]:
+        """Give the first moment of which anything is told, and the cluster's own."""
+        if self._begin is None:
+            self._begin = self._first()
+        return self._begin, self._picture.now
+
+    def _first(self) -> int:
+        cluster = self._picture.cluster
+        told = [w.created_at for w in cluster.workloads] + [e.at for e in cluster.evictions]
+        told += [w.started_at for w in cluster.workloads if w.started_at is not None]
+        known = [at for at in told if 0 < at <= cluster.now]
+        return min(known, default=cluster.now - _HOUR)
+
+    def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
+        """Give evictions of the log."""
+        return chosen((line for line in self._log() if seen(line, viewer)), query)
+
+    def _log(self) -> Iterable[EvictionLine]:
+        picture = self._picture
+        for entry in picture.cluster.evictions:
+            yield line_of(entry, picture)
+
+    def story(self, key: str, limit: int) -> list[StoryLine]:
+        """Tell what the cluster knows of a workload's past."""
+        picture = self._picture
+        workload = picture.workloads.get(key)
+        found = [] if workload is None else list(_own(workload))
+        for entry in picture.cluster.evictions:
+            if entry.workload == key:
+                whom = f" for {entry.beneficiary}" if entry.beneficiary else ""
+                found.append(StoryLine(entry.at, "evicted", f"{entry.task} was evicted{whom}: {entry.cause}",
+                                       entry.cause, entry.beneficiary))  # fmt: skip
+            elif entry.beneficiary == key:
+                found.append(StoryLine(entry.at, "made room", f"{entry.task} of {entry.workload} was evicted for it",
+                                       entry.cause, entry.workload))  # fmt: skip
+        return sorted(found, key=lambda line: line.at)[-limit:]
+
+    def takers(self, key: str, limit: int) -> list[Taker]:
+        """Give for whom it was evicted, then those that started while it waits, then those that hold most."""
+        picture = self._picture
+        line = picture.lines.get(key)
+        if line is None:
+            return []
+        evicted = {e.beneficiary: e.cause for e in picture.cluster.evictions if e.workload == key and e.beneficiary}
+        wants = line.asked or line.held
+        main = GPU if wants.get(GPU) else CPU
+        first = nsmallest(limit, (
+            (_RANKS[_how(line, other, evicted)], -other.held.get(main, 0), other.key)
+            for other in picture.lines.values()
+            if other.key != key and (other.held.get(main) or other.key in evicted)
+        ))  # fmt: skip
+        gone = [_gone(whom, cause) for whom, cause in evicted.items() if whom not in picture.lines]
+        found = [_taker(line, picture.lines[other], wants, evicted) for *_, other in first]
+        return [*gone, *found][:limit]
+
+    def waits(self, viewer: Viewer, limit: int) -> list[WaitLine]:
+        """Give those that wait or waited longest for their start."""
+        now = self._picture.now
+        lines = (line for line in self._picture.lines.values() if line.created_at and viewer.sees(line.key))
+        found = nsmallest(limit, ((-_waited(line, now), line.key) for line in lines if line.state in _WAITED))
+        known = self._picture.lines
+        return [
+            WaitLine(key, known[key].queue, known[key].created_at,
+                     None if known[key].state == WAITING else known[key].started_at, -waited)
+            for waited, key in found
+        ]  # fmt: skip
+
+    def series(self, points: int) -> UseSeries | None:
+        """Give what those that run now have held since they started; what ended before is not known."""
+        picture, (begin, end) = self._picture, self.span()
+        main = picture.main
+        capacity = sum(node.size.get(main, 0) for node in picture.nodes.values())
+        if end <= begin or not capacity:
+            return None
+        moments = [begin + (end - begin) * index // (points - 1) for index in range(points)]
+        queues: dict[str, list[float]] = {}
+        waiting = [0.0] * points
+        for line in picture.lines.values():
+            held = line.held.get(main, 0)
+            start = line.started_at if line.started_at is not None else line.created_at
+            for index, at in enumerate(moments) if held or line.state == WAITING else ():
+                if held and start <= at:
+                    queues.setdefault(line.queue, [0.0] * points)[index] += held
+                elif line.created_at <= at:
+                    waiting[index] += 1
+        return UseSeries(main, capacity, moments, dict(sorted(queues.items())), waiting)
+
+    def troubles(self) -> list[Trouble]:
+        """Nothing is wrong with a file that could be read."""
+        return []
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+_WAITED = frozenset({RUNNING, PARTLY, WAITING})
+
+
+def _waited(line: WorkloadLine, now: int) -> int:
+    """Give for how long a workload waited or has waited, in µs; nothing where nobody knows when it started."""
+    end = now if line.state == WAITING else line.started_at or line.created_at
+    return max(0, end - line.created_at)
+
+
+def seen(line: EvictionLine, viewer: Viewer) -> bool:
+    """Whether a viewer sees who was evicted, or for whom."""
+    return viewer.sees(line.workload) or (line.beneficiary is not None and viewer.sees(line.beneficiary))
+
+
+def line_of(entry: Eviction, picture: Picture) -> EvictionLine:
+    """Give an entry of the log of evictions."""
+    victim, winner = picture.lines.get(entry.workload), picture.lines.get(entry.beneficiary or "")
+    lost = None if entry.lost is None else {name: amount / 1e6 for name, amount in entry.lost.items()}
+    return EvictionLine(
+        entry.at, entry.workload, entry.queue or (victim.queue if victim else ""), entry.task, entry.cause,
+        entry.beneficiary, entry.beneficiary_queue or (winner.queue if winner else None), entry.from_node,
+        entry.to_node, lost=lost,
+    )  # fmt: skip
+
+
+def rewound(cluster: Cluster, at: int) -> Cluster:
+    """Give a cluster at an earlier moment, as far as it knows: what came later is gone, what started later waits."""
+    workloads = tuple(_rewound(w, at) for w in cluster.workloads if w.created_at <= at)
+    evictions = tuple(e for e in cluster.evictions if e.at <= at)
+    return replace(cluster, now=at, workloads=workloads, evictions=evictions)
+
+
+def _rewound(workload: Workload, at: int) -> Workload:
+    tasks = tuple(_back(task, workload.started_at, at) for task in workload.tasks)
+    if all(new is old for new, old in zip(tasks, workload.tasks, strict=True)):
+        return workload
+    started = workload.started_at if workload.started_at is None or workload.started_at <= at else None
+    return replace(workload, tasks=tasks, started_at=started, stale_since=None)
+
+
+def _back(task: Task, workload_start: int | None, at: int) -> Task:
+    started = task.started_at if task.started_at is not None else workload_start
+    if task.phase not in _RUNS or started is None or started <= at:
+        return task
+    return replace(task, phase=Phase.PENDING, node=None, devices=(), nominated=None, notice=None, started_at=None,
+                   terminating_since=None)  # fmt: skip
+
+
+def _own(workload: Workload) -> Iterable[StoryLine]:
+    if workload.created_at:
+        yield StoryLine(workload.created_at, "submitted", f"submitted to queue {workload.queue or DEFAULT_QUEUE}")
+    if workload.started_at is not None:
+        yield StoryLine(workload.started_at, "started", f"started with {len(workload.tasks)} tasks at most")
+    for task in workload.tasks:
+        if task.notice is not None and task.notice.at is not None:
+            yield StoryLine(task.notice.at, "noticed", f"{task.name} was told that it has to go: {task.notice.cause}",
+                            task.notice.cause, task.notice.beneficiary)  # fmt: skip
+        if task.nominated is not None and task.nominated.at:
+            yield StoryLine(
+                task.nominated.at, "nominated", f"room on {task.nominated.node} was promised to {task.name}"
+            )
+
+
+_RANKS = {"evicted": 0, "overtook": 1, "started": 2, "holds": 3}
+
+
+def _how(line: WorkloadLine, other: WorkloadLine, evicted: dict[str, str]) -> str:
+    """Say how another workload had to do with the wait of one."""
+    if other.key in evicted:
+        return "evicted"
+    if other.started_at is not None and line.created_at and other.started_at > line.created_at:
+        return "overtook" if other.created_at > line.created_at else "started"
+    return "holds"
+
+
+def _taker(line: WorkloadLine, other: WorkloadLine, wants: Held, evicted: dict[str, str]) -> Taker:
+    held = {name: amount for name, amount in other.held.items() if name in wants and amount}
+    return Taker(other.key, other.queue, _how(line, other, evicted), other.created_at, other.started_at, None, held,
+                 evicted.get(other.key, ""))  # fmt: skip
+
+
+def _gone(whom: str, cause: str) -> Taker:
+    return Taker(whom, "", "evicted", 0, None, None, {}, cause)

@@ -1,0 +1,255 @@
+"""The console in a real browser: every view at three widths, light and dark, by keyboard, and as axe wants it."""
+
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Error
+from tests.browser.test_pages import browser  # noqa: F401  the fixture
+from tests.web.consoles import MARKUP, hostile, served, small
+
+from tenure.web.past import PastSource
+
+TENURE = Path(sys.executable).with_name("tenure")
+VIEWS = {
+    "overview": "/", "queues": "/queues", "queue": "/queue?name=b", "workloads": "/workloads",
+    "workload": "/workloads/team-b/longest", "nodes": "/nodes", "node": "/node?name=gpu-2", "moves": "/moves",
+    "drain": "/moves?drain=gpu-2", "evictions": "/evictions", "timeline": "/timeline", "whatif": "/whatif",
+    "changed": "/whatif?set=queue.b.guaranteed.nvidia.com%2Fgpu%3D12", "nothing": "/workloads/team-b/nobody",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def address():
+    with served(small()) as found:
+        yield found
+
+
+class Watched:
+    """A page, with what it complained of and what it asked for from elsewhere."""
+
+    def __init__(self, chromium, address, width=900, scheme="light"):
+        self.address = address
+        self.page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self.told, self.elsewhere = [], []
+        self.page.on("console", lambda message: self.told.append(message.text))
+        self.page.on("pageerror", lambda error: self.told.append(str(error)))
+        self.page.on("request", lambda request: request.url.startswith(address) or self.elsewhere.append(request.url))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.page.close()
+
+    def go(self, path):
+        """Open a view, and wait until nothing is on its way."""
+        self.page.goto(self.address + path)
+        self.settle()
+
+    def settle(self):
+        """Wait until nothing is being worked out any more."""
+        self.until("!document.querySelector('.later')")
+        self.until("[...document.querySelectorAll('[data-series]')].every((one) => one.firstChild)")
+
+    def until(self, condition):
+        """Wait until something holds in the page, which itself may not evaluate texts."""
+        for _ in range(600):
+            with suppress(Error):  # it is just being left
+                if self.page.evaluate(condition):
+                    return
+            self.page.wait_for_timeout(100)
+        raise AssertionError(condition)
+
+    @property
+    def overflow(self):
+        """How far the page is wider than the window."""
+        return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+@pytest.fixture
+def opened(browser, address):  # noqa: F811  the fixture
+    with Watched(browser, address) as found:
+        yield found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 900, 1600])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_fits_and_is_accessible(browser, address, view, width, scheme):  # noqa: F811
+    with Watched(browser, address, width, scheme) as found:
+        found.go(VIEWS[view])
+        assert found.overflow <= 0
+        assert [text for text in found.told if "404" not in text] == []
+        assert found.elsewhere == []
+        background = found.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        brightness = sum(int(part) for part in background[4:-1].split(","))
+        assert (brightness > 600) is (scheme == "light")
+        result = Axe().run(found.page)
+        assert result.violations_count == 0, result.generate_report()
+
+
+def test_the_way_is_found_by_keyboard_alone(opened):
+    opened.go("/")
+    opened.page.keyboard.press("Tab")
+    assert opened.page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    opened.page.keyboard.press("Enter")
+    assert opened.page.evaluate("document.activeElement.id") == "main"
+    opened.go("/nodes")
+    first = opened.page.locator(".heat a").first
+    first.focus()
+    opened.page.keyboard.press("ArrowRight")
+    opened.page.keyboard.press("Enter")
+    opened.page.wait_for_url("**/node?name=gpu-0")
+
+
+def test_who_took_the_room_of_the_one_that_waited_longest_is_two_clicks_away(opened):
+    """From the overview to the workload, which says it, and on to whoever it was."""
+    opened.go("/")
+    opened.page.locator("#longest a.name").first.click()
+    opened.settle()
+    assert opened.page.locator("h1").text_content() == "team-b/longest"
+    opened.page.locator("#takers tbody a.name").first.click()
+    opened.settle()
+    assert opened.page.locator("h1").text_content() == "team-a/first"
+
+
+def test_a_story_is_followed_from_an_eviction_to_who_caused_it(opened):
+    opened.go("/evictions")
+    opened.page.get_by_role("link", name="team-a/first").first.click()
+    opened.settle()
+    assert opened.page.locator("h1").text_content() == "team-a/first"
+    story = opened.page.locator("#story")
+    assert "preempt" in story.text_content()
+    story.get_by_role("link", name="team-b/late").click()
+    opened.settle()
+    assert opened.page.locator("h1").text_content() == "team-b/late"
+    assert "made room" in opened.page.locator("#story").text_content()
+
+
+def test_what_if_is_played(opened):
+    """A quota is raised, a workload is added, one change is left out again; the address holds what is changed."""
+    opened.go("/whatif")
+    form = opened.page.locator("form", has=opened.page.locator("input[value=add]"))
+    form.locator("input[name=name]").fill("asked")
+    form.locator("select[name=queue]").select_option("a")
+    form.locator("input[name=gpu]").fill("1")
+    form.get_by_role("button").click()
+    opened.settle()
+    assert "default/asked" in opened.page.locator("#result").text_content()
+    form = opened.page.locator("form", has=opened.page.locator("input[value=quota]"))
+    form.locator("select[name=queue]").select_option("a")
+    form.locator("input[name=amount]").fill("0")
+    form.get_by_role("button").click()
+    opened.settle()
+    assert opened.page.locator("#changes li").count() == 2
+    assert "set=queue.a.max.nvidia.com" in opened.page.url
+    opened.page.get_by_role("link", name="Leave out queue.a.max").click()
+    opened.settle()
+    assert opened.page.locator("#changes li").count() == 1
+    opened.go("/whatif?set=queue.nobody.max.cpu%3D1")
+    assert "there is no queue" in opened.page.get_by_role("alert").text_content()
+
+
+def test_the_time_line_is_scrubbed(opened):
+    opened.go("/timeline")
+    assert opened.page.locator(".uplot canvas").count() == 1
+    told = opened.page.locator("#moment h2").first.text_content()
+    opened.page.locator("#moment-range").focus()
+    opened.page.keyboard.press("Home")
+    opened.until(f"document.querySelector('#moment h2').textContent !== {told!r}")
+    assert "at=" in opened.page.url
+    assert "waiting" in opened.page.locator("#moment").text_content()
+
+
+def test_searching_shows_what_is_found_and_keeps_the_address(opened):
+    opened.go("/workloads")
+    opened.page.locator("input[type=search]").fill("SMALL")
+    opened.until("document.querySelectorAll('#list tbody tr').length === 1")
+    assert "q=SMALL" in opened.page.url
+
+
+@pytest.mark.parametrize("path", [
+    "/", "/queues", "/queue?name={1}", "/workloads", "/workloads/{0}/{0}", "/workloads/{0}/{1}", "/nodes",
+    "/node?name={0}", "/moves", "/moves?drain={0}", "/evictions", "/evictions?queue={1}", "/timeline", "/whatif",
+    "/whatif?set=queue.{1}.max.cpu%3D1", "/workloads?q={0}", "/whatif?set={0}", "/queue?name={2}x",
+])  # fmt: skip
+def test_names_with_markup_are_text_in_every_field(browser, path):  # noqa: F811
+    names = [quote(f"{MARKUP}{number}", safe="") for number in range(3)]
+    with served(hostile()) as address, Watched(browser, address) as found:
+        found.page.add_init_script("window.alert = () => { window.ran = true; }")
+        found.go(path.format(*names))
+        assert found.page.evaluate("window.ran") is None
+        assert found.page.locator("img").count() == 0
+        assert found.overflow <= 0
+        assert not [text for text in found.told if not re.search("40[04]", text)]
+
+
+def test_pages_of_elsewhere_are_refused(browser, address):  # noqa: F811
+    """A page of another origin asks, in the same browser: it is neither answered nor shown in a frame."""
+    with served(small()) as elsewhere, Watched(browser, elsewhere) as found:
+        found.go("/")
+        for way in ({}, {"mode": "no-cors"}):
+            read = found.page.evaluate(
+                "async ([url, way]) => fetch(url, way).then((a) => a.text(), () => 'refused')",
+                [f"{address}/api/v1/overview", way],
+            )
+            assert read in ("refused", "")
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    """Give the address of a console over what the demo simulates, only less of it."""
+    folder = tmp_path_factory.mktemp("simulated")
+    jobs, cluster, history = (folder / name for name in ("jobs.csv", "cluster.yaml", "run.db"))
+    size = ("--jobs", "300", "--gpus", "32", "--load", "1.2", "--seed", "3")
+    for words in (
+        ("generate", *size, "--out", jobs, "--cluster", cluster),
+        ("simulate", jobs, "--cluster", cluster, "--history", history),
+    ):
+        subprocess.run([TENURE, *words], check=True, capture_output=True, timeout=300)
+    with served(PastSource(str(history))) as found:
+        yield found
+
+
+def test_in_a_simulation_it_is_found_out_within_three_clicks(browser, simulated):  # noqa: F811
+    """Who took the room of the workload that waited longest: it is among those that started while it waited."""
+    with Watched(browser, simulated) as found:
+        found.go("/")
+        longest = found.page.locator("#longest a.name").first
+        name = longest.text_content()
+        longest.click()
+        found.settle()
+        assert found.page.locator("h1").text_content() == name
+        took = found.page.locator("#takers tbody tr").first
+        assert re.search("evicted for this one|came later|started while", took.text_content())
+        took.locator("a.name").first.click()
+        found.settle()
+        assert found.page.locator("#story li").count() >= 2
+        assert found.told == []
+
+
+def test_a_simulation_is_scrubbed_to_a_moment_at_which_it_ran(browser, simulated):  # noqa: F811
+    with Watched(browser, simulated) as found:
+        found.go("/timeline")
+        begin, end = (int(found.page.locator("#moment-range").get_attribute(name)) for name in ("min", "max"))
+        found.page.locator("#moment-range").fill(str((begin + end) // 2))
+        found.until("/at=/.test(location.href)")
+        found.until("/running/.test(document.querySelector('#moment').textContent)")
+        found.page.get_by_role("link", name="The overview at that moment").click()
+        found.settle()
+        assert "as it was" in found.page.locator(".where").text_content()
+        assert found.overflow <= 0
+
+
+def test_evictions_of_a_simulation_say_whether_they_paid(browser, simulated):  # noqa: F811
+    with Watched(browser, simulated) as found:
+        found.go("/evictions?paid=yes")
+        rows = found.page.locator("#list tbody tr")
+        assert rows.count() > 0
+        assert all("paid" in text and "did not" not in text for text in rows.all_text_contents())

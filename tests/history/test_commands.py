@@ -1,0 +1,166 @@
+"""The commands over a history, as one types them: what they print, and what they say of wrong input."""
+
+import csv
+import io
+import json
+
+import pytest
+
+CLUSTER = """\
+kind: Cluster
+now: 2026-11-20T10:00:00Z
+nodes: [{name: n, count: 2, allocatable: {cpu: 4}}]
+queues: [{name: a, guaranteed: {cpu: 4}}, {name: b, guaranteed: {cpu: 4}}]
+"""
+JOBS = """\
+job,submit_s,runtime_s,expected_runtime_s,queue,pods,cpu_milli
+long,0,7200,7200,b,2,4000
+owed,600,600,600,a,1,4000
+<i>odd,700,60,60,b,1,1000
+"""
+
+
+@pytest.fixture
+def simulated(tmp_path, run_command):
+    (tmp_path / "c.yaml").write_text(CLUSTER)
+    (tmp_path / "jobs.csv").write_text(JOBS)
+    store = tmp_path / "run.db"
+    words = ("simulate", tmp_path / "jobs.csv", "--cluster", tmp_path / "c.yaml", "--format", "json")
+    code, out, err = run_command(*words, "--history", store)
+    assert (code, err) == (0, "")
+    return store, json.loads(out), words
+
+
+def report(run_command, store, *words):
+    code, out, err = run_command("report", "--history", store, *words)
+    assert (code, err) == (0, "")
+    return out
+
+
+def test_a_report_closes_and_says_what_the_summary_says(simulated, run_command):
+    store, summary, _ = simulated
+    plain = json.loads(report(run_command, store, "--format", "json"))
+    assert plain["lost"]["cpu"] == summary["lost"]["cpu"]
+    assert plain["used"]["cpu"] + plain["lost"]["cpu"] + plain["idle"]["cpu"] == plain["capacity"]["cpu"]
+    assert sum(r["lost"]["cpu"] for r in plain["rows"]) == sum(r["caused"]["cpu"] for r in plain["rows"])
+    assert {r["key"]: r["evictions"] for r in plain["rows"]} == summary["evictions"]
+    by_queue = {
+        r["key"]: r for r in json.loads(report(run_command, store, "--by", "queue", "--format", "json"))["rows"]
+    }
+    assert by_queue["b"]["lost"] == by_queue["a"]["caused"] == plain["lost"]
+    assert by_queue["a"]["gained"]["cpu"] > 0
+
+
+def test_the_other_forms_say_the_same(simulated, run_command, tmp_path):
+    store, summary, _ = simulated
+    (tmp_path / "prices.yaml").write_text("cpu: 3600\n")
+    rows = list(csv.DictReader(io.StringIO(report(run_command, store, "--format", "csv", "--by", "workload"))))
+    assert sum(float(row["lost"]) for row in rows) == summary["lost"]["cpu"]
+    page = report(run_command, store, "--format", "html", "--by", "workload")
+    assert "<i>odd" not in page
+    assert "&lt;i&gt;odd" in page
+    text = report(run_command, store, "--prices", tmp_path / "prices.yaml")
+    assert f"lost {summary['lost']['cpu']:,.2f}" in text
+
+
+def test_a_story_names_who_took_the_room(simulated, run_command):
+    store, _, _ = simulated
+    code, out, _ = run_command("story", "default/long", "--history", store, "--format", "json")
+    story = json.loads(out)
+    assert (code, story["workload"]) == (0, "default/long")
+    taken = next(r for r in story["records"] if r["kind"] == "evicted")
+    assert (taken["cause"], taken["for"]) == ("reclaim", "default/owed")
+    _, text, _ = run_command("story", "owed", "--history", store)
+    assert "was evicted for it by reclaim" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("name", ["run.parquet", "run.jsonl.gz"])
+def test_an_export_reports_as_its_store_does(simulated, run_command, tmp_path, name):
+    store, _, _ = simulated
+    code, _, err = run_command("history", "export", tmp_path / name, "--history", store)
+    assert (code, err) == (0, "")
+    for by in ("queue", "cause"):
+        words = ("--by", by, "--format", "json")
+        assert report(run_command, tmp_path / name, *words) == report(run_command, store, *words)
+
+
+def test_parquet_opens_as_a_table(simulated, run_command, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    run_command("history", "export", tmp_path / "x.parquet", "--history", simulated[0])
+    table = parquet.read_table(tmp_path / "x.parquet")
+    assert str(table.schema.field("time").type) == "timestamp[us, tz=UTC]"
+    assert table.num_rows > 5
+
+
+def test_opentelemetry_logs_have_what_the_format_asks_for(simulated, run_command, tmp_path):
+    run_command("history", "export", tmp_path / "x.otlp.json", "--history", simulated[0])
+    for line in (tmp_path / "x.otlp.json").read_text().splitlines():
+        for resource in json.loads(line)["resourceLogs"]:
+            for record in resource["scopeLogs"][0]["logRecords"]:
+                assert record["timeUnixNano"].isdecimal()
+                assert record["eventName"].startswith("tenure.")
+                assert json.loads(record["body"]["stringValue"]) is not None
+
+
+def test_the_same_simulation_adds_nothing_and_another_is_refused(simulated, run_command):
+    store, _, words = simulated
+    before = report(run_command, store, "--format", "json")
+    assert run_command(*words, "--history", store)[0] == 0
+    assert report(run_command, store, "--format", "json") == before
+    code, _, err = run_command(*words, "--set", "scheduler.actions=[allocate]", "--history", store)
+    assert code == 3
+    assert "holds another history already" in err
+
+
+def test_a_replay_under_the_same_settings_is_what_happened(tmp_path, run_command, simulated):
+    _, _, words = simulated
+    store = tmp_path / "plain.db"
+    words = (*words, "--set", "scheduler.actions=[allocate]", "--history", store)
+    assert run_command(*words)[0] == 0
+    code, out, err = run_command("replay", "--from", store, "--format", "json")
+    both = json.loads(out)
+    assert (code, err) == (0, "")
+    assert both["happened"]["used"] == both["replayed"]["used"]
+    code, out, _ = run_command("replay", "--from", store, "--set", "scheduler.actions=[allocate, reclaim]")
+    assert code == 0
+    assert "evictions by reclaim" in out
+
+
+def test_what_plan_would_do_is_written_once(tmp_path, run_command):
+    (tmp_path / "c.yaml").write_text(
+        CLUSTER + "workloads: [{name: w, queue: a, requests: {cpu: 1}, createdAt: 2026-11-20T09:00:00Z}]\n"
+    )
+    for _ in range(2):
+        assert run_command("plan", tmp_path / "c.yaml", "--history", tmp_path / "p.db", "--every", "1m")[0] == 0
+    plain = json.loads(report(run_command, tmp_path / "p.db", "--by", "queue", "--format", "json"))
+    assert plain["used"] == {"cpu": 60}
+    assert plain["capacity"] == {"cpu": 8 * 60}
+    story = json.loads(run_command("story", "w", "--history", tmp_path / "p.db", "--format", "json")[1])
+    assert [r["kind"] for r in story["records"]] == ["submitted", "started"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("report",), 2, "which history"),
+        (("report", "--history", "none.db"), 1, "no such file"),
+        (("report", "--history", "{}", "--since", "soon"), 2, "no time"),
+        (
+            ("report", "--history", "{}", "--since", "2026-11-21T00:00:00Z", "--until", "2026-11-20T00:00:00Z"),
+            2,
+            "before",
+        ),
+        (("report", "--history", "postgresql://u:pass@127.0.0.1:1/x"), 3, "cannot be reached"),
+        (("story", "nobody", "--history", "{}"), 1, "nothing happened"),
+        (("history", "export", "x", "--kind", "evictd", "--history", "{}"), 2, "did you mean evicted?"),
+        (("history", "import", "none.jsonl", "--history", "{}"), 1, "no such file"),
+        (("history", "prune", "--keep", "soon", "--history", "{}"), 2, "--keep"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(simulated, run_command, monkeypatch, words, code, told):
+    monkeypatch.delenv("TENURE_HISTORY", raising=False)
+    found, out, err = run_command(*(word.format(simulated[0]) for word in words))
+    assert (found, out) == (code, "")
+    assert told in err
+    assert "Traceback" not in err
+    assert ":pass@" not in err

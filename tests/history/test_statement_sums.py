@@ -1,0 +1,95 @@
+"""The sums of a statement close, and equal what is counted over the log by hand."""
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.history.worlds import MINUTE, Counted, recorded, worlds
+
+from tenure.history import open_history
+from tenure.history.statement import BY, statement_of
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("histories")
+
+
+def opened(folder):
+    path = folder / "history.db"
+    for file in folder.iterdir():
+        file.unlink()
+    return open_history(str(path), write=True)
+
+
+def summed(rows, name):
+    total = Counter()
+    for row in rows:
+        total.update(getattr(row, name))
+    return {resource: value for resource, value in total.items() if value}
+
+
+def told(sums):
+    return {key: value for key, value in sums.items() if value}
+
+
+@settings(max_examples=30, deadline=None)
+@given(world=worlds())
+def test_a_statement_says_what_the_log_says(folder, world):
+    """Over all of a simulation every figure is that of an independent count, to the last µs."""
+    with opened(folder) as store:
+        log = recorded(store, *world)
+        counted = Counted(world[0], log)
+        for by in BY:
+            found = statement_of(store, by=by)
+            assert told(found.lost) == told(counted.lost)
+            assert {r: found.used[r] + found.lost[r] for r in found.used} == {r: counted.held[r] for r in found.used}
+            assert told(found.capacity) == told(counted.capacity)
+            assert all(found.used[r] + found.lost[r] + found.idle[r] == found.capacity[r] for r in found.capacity)
+            assert summed(found.rows, "lost") == summed(found.rows, "caused") == told(found.lost)
+        causes = {row.key: row for row in statement_of(store, by="cause").rows}
+        assert {c: row.evictions for c, row in causes.items() if row.evictions} == {
+            c: len(e) for c, e in counted.evictions.items()
+        }
+        for row in statement_of(store, by="queue").rows:
+            for resource in found.capacity:
+                held = counted.held_by_queue[row.key, resource]
+                assert row.used.get(resource, 0) + row.lost.get(resource, 0) == held
+                assert row.lost.get(resource, 0) == counted.lost_by_queue[row.key, resource]
+                assert row.caused.get(resource, 0) == counted.caused_by_queue[row.key, resource]
+                assert row.within.get(resource, 0) <= held
+
+
+@settings(max_examples=15, deadline=None)
+@given(world=worlds(), seed=st.integers(0, 1 << 30))
+def test_windows_that_meet_add_up_to_the_whole(folder, world, seed):
+    """However time is cut, the statements of the pieces add up to that of the whole."""
+    chance = random.Random(seed)
+    with opened(folder) as store:
+        recorded(store, *world)
+        first, last = store.span()
+        cuts = sorted(chance.randrange(first, last + 1) for _ in range(3))
+        windows = list(zip([None, *cuts], [*cuts, None], strict=True))
+        parts = [statement_of(store, begin, end) for begin, end in windows]
+        whole = statement_of(store)
+        for name in ("capacity", "used", "within", "lost", "idle"):
+            total = Counter()
+            for part in parts:
+                total.update(getattr(part, name))
+            assert told(total) == told(getattr(whole, name))
+        for part in parts[1:]:
+            assert part.since % MINUTE == 0 or part.since == first
+
+
+@settings(max_examples=30, deadline=None)
+@given(world=worlds())
+def test_what_is_written_twice_is_there_once(folder, world):
+    """The same simulation again adds no record, and changes no sum."""
+    with opened(folder) as store:
+        recorded(store, *world)
+        before, count = statement_of(store, by="queue"), store.info().records
+        recorded(store, *world)
+        assert store.info().records == count
+        assert statement_of(store, by="queue") == before

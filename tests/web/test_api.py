@@ -1,0 +1,127 @@
+"""The API: the documented answers, paging, refusals, and that it plans as the command does."""
+
+import json
+
+import pytest
+from tests.web.consoles import shown, small
+
+from tenure.model.dump import dump_cluster
+
+PATHS = ("overview", "queues", "workloads", "nodes", "evictions", "series")
+
+
+@pytest.fixture(scope="module")
+def client():
+    with shown(small()) as found:
+        yield found
+
+
+def get(client, path, status=200, **parameters):
+    answer = client.get(f"/api/v1/{path}", params=parameters)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def test_it_says_that_it_lives_whoever_asks(client):
+    answer = client.get("/healthz", headers={"host": "10.1.2.3:8080"})
+    assert (answer.status_code, answer.text) == (200, "ok\n")
+
+
+def test_the_overview_counts_what_runs_waits_and_was_evicted(client):
+    found = get(client, "overview")
+    assert found["workloads"] == {
+        "running": 3, "partly running": 0, "waiting": 1, "leaving": 0, "ended": 0, "of another scheduler": 0,
+    }  # fmt: skip
+    assert found["allocated"]["nvidia.com/gpu"] == 8
+    assert found["allocated"]["milliGpu"] == 500
+    assert found["waits"][0]["workload"] == "team-b/longest"
+    assert found["evictions"]["day"] == 2
+    assert {one["cause"] for one in found["evictions"]["sums"]} == {"preempt", "reclaim"}
+
+
+def test_queues_stand_below_their_parents_with_what_they_are_due(client):
+    found = get(client, "queues")["queues"]
+    assert [(one["name"], one["depth"], one["parent"]) for one in found] == [
+        ("research", 0, None), ("a", 1, "research"), ("b", 1, "research"),
+    ]  # fmt: skip
+    assert found[1]["guaranteed"] == {"nvidia.com/gpu": 4}
+    assert found[2]["fairShare"]["nvidia.com/gpu"] > 0
+    assert found[2]["asked"]["nvidia.com/gpu"] == 12
+
+
+def test_a_workload_says_why_it_waits_and_who_took_its_room(client):
+    found = get(client, "workloads/team-b/longest")
+    assert found["state"] == "waiting"
+    assert found["placeInOrder"] == {"place": 1, "of": 1}
+    assert found["reasons"]
+    assert [(one["workload"], one["how"]) for one in found["takers"]] == [
+        ("team-a/first", "evicted"), ("team-b/late", "overtook"), ("team-a/small", "overtook"),
+    ]  # fmt: skip
+    assert [(one["kind"], one["for"]) for one in found["story"]] == [("submitted", None), ("evicted", "team-a/first")]
+
+
+def test_a_node_shows_its_devices(client):
+    found = get(client, "nodes", q="GPU-2")["nodes"]
+    assert [(one["name"], one["allocated"]["milliGpu"]) for one in found] == [("gpu-2", 500)]
+
+
+def test_pages_follow_each_other(client):
+    whole = get(client, "workloads", sort="name")["workloads"]
+    parts = [get(client, "workloads", sort="name", limit=1, offset=number)["workloads"] for number in range(5)]
+    assert [one for part in parts for one in part] == whole
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "parameters",
+    [{"limit": "100000"}, {"limit": "0"}, {"points": "999999"}, {"at": "yesterday"}, {"offset": "-1"},
+     {"q": "x" * 301}, {"nonsense": "1"}, {"state": "asleep"}, {"sort": "luck"}, {"limit": "٣"}],
+)  # fmt: skip
+def test_what_does_not_do_is_refused_with_its_name(client, path, parameters):
+    error = get(client, path, 400, **parameters)["error"]
+    assert next(iter(parameters)) in error
+
+
+def test_the_same_parameter_twice_is_refused(client):
+    assert client.get("/api/v1/nodes?limit=1&limit=2").status_code == 400
+
+
+def test_a_plan_is_that_of_the_command(client, run_command, tmp_path):
+    file = tmp_path / "cluster.json"
+    with file.open("w") as stream:
+        dump_cluster(small(), stream, format="json")
+    change = "queue.b.max.nvidia.com/gpu=8"
+    added = {"name": "more", "queue": "a", "requests": {"cpu": "1"}}
+    (tmp_path / "add.json").write_text(json.dumps({"workloads": [added]}))
+    code, printed, _ = run_command("plan", file, "--set", change, "--add", tmp_path / "add.json", "--format", "json")
+    answer = client.post("/api/v1/plan", json={"set": [change], "add": [added]})
+    assert (code, answer.status_code) == (0, 200)
+    assert answer.json() == json.loads(printed)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"{", "application/json", 400), (b"[]", "application/json", 400), (b'{"set": "x"}', "application/json", 400),
+        (b'{"add": [1]}', "application/json", 400), (b'{"other": []}', "application/json", 400),
+        (b"{}", "text/plain", 415), (b" " * (2**20 + 1), "application/json", 413),
+        (b'{"set": ["queue.nobody.max.cpu=1"]}', "application/json", 422),
+        (b'{"add": [{"nme": "x"}]}', "application/json", 422),
+        (b'{"set": ["now=NaN"]}', "application/json", 422), (b'{"set": [NaN]}', "application/json", 400),
+    ],
+)  # fmt: skip
+def test_a_plan_that_cannot_be_played_is_refused(client, body, kind, status):
+    answer = client.post("/api/v1/plan", content=body, headers={"content-type": kind})
+    assert answer.status_code == status, answer.text
+    assert answer.json()["error"]
+
+
+def test_an_earlier_moment_is_shown_as_far_as_it_is_known(client):
+    found = get(client, "overview", at="2027-01-15T07:30:00Z")
+    assert (found["workloads"]["running"], found["workloads"]["waiting"]) == (1, 1)
+
+
+def test_nothing_is_changed_by_asking(client):
+    before = get(client, "overview")
+    client.post("/api/v1/plan", json={"set": ["queue.a.max.nvidia.com/gpu=0"]})
+    assert get(client, "overview") == before

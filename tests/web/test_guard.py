@@ -1,0 +1,75 @@
+"""Who may ask: names, origins, other sites; and what browsers are told to hold to."""
+
+import pytest
+from tests.web.consoles import shown, small
+
+from tenure.web.app import application
+from tenure.web.guard import LOOPBACK, host_of
+
+
+@pytest.fixture(scope="module")
+def client():
+    with shown(small()) as found:
+        yield found
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "10.0.0.1", "[::1", "a@127.0.0.1.x"])
+def test_another_name_is_refused(client, host):
+    """A page elsewhere can let its own name point here; the browser then sends that name."""
+    assert client.get("/api/v1/overview", headers={"host": host}).status_code == 403
+    assert client.get("/", headers={"host": host}).status_code == 403
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8765", "localhost:1", "LOCALHOST", "[::1]:9"])
+def test_its_own_names_do(client, host):
+    assert client.get("/api/v1/overview", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost", "x"])
+def test_requests_of_pages_of_other_origins_are_refused(client, origin):
+    for method, path in (("GET", "/api/v1/overview"), ("POST", "/api/v1/plan"), ("GET", "/changes"), ("GET", "/")):
+        answer = client.request(method, path, headers={"origin": origin, "content-type": "application/json"})
+        assert answer.status_code == 403, (method, path)
+
+
+def test_requests_of_its_own_pages_are_not(client):
+    answer = client.post("/api/v1/plan", json={}, headers={"origin": client.address, "sec-fetch-site": "same-origin"})
+    assert answer.status_code == 200
+
+
+def test_other_sites_may_link_to_a_page_and_nothing_else(client):
+    visit = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    assert client.get("/queues", headers=visit).status_code == 200
+    for other in ({"sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}, {"sec-fetch-dest": "iframe"}):
+        assert client.get("/queues", headers={**visit, **other}).status_code == 403
+    assert client.post("/api/v1/plan", json={}, headers=visit).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/api/v1/overview", "/static/console.css", "/nothing", "/healthz"])
+def test_browsers_are_bound(client, path):
+    headers = client.get(path).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["cache-control"]
+
+
+@pytest.mark.parametrize("path", ["/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static/htmx.LICENSE", "/static/"])
+def test_only_what_pages_need_is_given_out(client, path):
+    assert client.get(path).status_code == 404
+
+
+def test_other_methods_are_refused(client):
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        for path in ("/", "/queues", "/api/v1/overview", "/api/v1/nodes", "/whatif"):
+            assert client.request(method, path).status_code == 405, (method, path)
+    assert client.get("/api/v1/plan").status_code == 405
+
+
+def test_the_name_of_a_host_is_read_strictly():
+    assert [host_of(text) for text in ("a:1", "[::1]:2", "[", "u@h:3", "")] == ["a", "::1", "", "h", ""]
+    assert LOOPBACK == ("127.0.0.1", "localhost", "::1")
+    assert callable(application)

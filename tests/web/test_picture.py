@@ -1,0 +1,65 @@
+"""A picture that is renewed is the one that is made anew, whatever changed."""
+
+import random
+import time
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.builders import cluster, node, queue, spec, task, workload
+
+from tenure.model.workload import Phase
+from tenure.web.picture import Picture
+
+
+def some(rng, number):
+    """Make a workload of a few tasks, some of which are somewhere."""
+    tasks = []
+    for index in range(rng.randint(1, 4)):
+        on = rng.choice([None, None, "n0", "n1", "n2"])
+        phase = Phase.PENDING if on is None else rng.choice([Phase.BOUND, Phase.RUNNING, Phase.TERMINATING])
+        tasks.append(task(f"t{index}", spec(cpu=rng.randint(1, 3), gpu=rng.randint(0, 1)), on=on, phase=phase))
+    return workload(f"w{number}", tasks=tasks, queue=rng.choice(["a", "b"]))
+
+
+def plain(picture):
+    """Give everything that a picture tells."""
+    used = {name: {k: v for k, v in held.items() if v} for name, held in picture.queues.items()}
+    asked = {name: {k: v for k, v in held.items() if v} for name, held in picture.asked.items()}
+    placed = {name: sorted((p.workload.key, p.task.name) for p in found) for name, found in picture.on_node.items()}
+    return (
+        picture.lines, picture.nodes, {k: v for k, v in used.items() if v}, {k: v for k, v in asked.items() if v},
+        {k: v for k, v in placed.items() if v}, +picture.states,
+    )  # fmt: skip
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10**6))
+def test_renewed_is_as_made_anew(seed):
+    rng = random.Random(seed)
+    nodes = [node(f"n{number}", cpu=16, gpu=4) for number in range(3)]
+    now = cluster(nodes=nodes, queues=[queue("a"), queue("b")], workloads=[some(rng, i) for i in range(6)])
+    picture = Picture.of(now)
+    for _ in range(5):
+        kept = [w for w in now.workloads if rng.random() < 0.7]
+        names = {w.name for w in kept}
+        more = [some(rng, i) for i in range(8) if f"w{i}" not in names and rng.random() < 0.6]
+        there = [replace(n, unschedulable=rng.random() < 0.5) if rng.random() < 0.5 else n for n in now.nodes]
+        now = replace(now, now=now.now + 1, workloads=(*kept, *more), nodes=tuple(there))
+        before = plain(picture)
+        renewed = picture.after(now)
+        assert plain(renewed) == plain(Picture.of(now))
+        assert plain(picture) == before
+        picture = renewed
+
+
+def test_a_small_change_of_a_large_cluster_is_cheap():
+    nodes = [node(f"n{number}", cpu=64) for number in range(1000)]
+    many = [workload(f"w{number}", on=[f"n{number % 1000}"], queue="a") for number in range(10_000)]
+    now = cluster(nodes=nodes, queues=[queue("a")], workloads=many)
+    begun = time.process_time()
+    picture = Picture.of(now)
+    whole = time.process_time() - begun
+    begun = time.process_time()
+    picture.after(replace(now, workloads=(*now.workloads[:-1], workload("new", queue="a"))))
+    assert time.process_time() - begun < whole / 3
