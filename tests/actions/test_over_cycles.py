@@ -74,7 +74,7 @@ def test_explain_tells_the_contender_what_it_would_take():
     found = play(state)
     story = explain_workload(found, next(w for w in state.workloads if w.name == "contender"))
     assert "ShieldedVictims" in codes(found, "contender")
-    assert any("nothing but time, for reclaim" in help_ for help_ in story.helps)
+    assert any("for reclaim, to wait" in help_ for help_ in story.helps)
 
 
 def test_contenders_that_cannot_be_helped_do_not_starve_the_others():

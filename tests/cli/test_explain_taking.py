@@ -75,7 +75,7 @@ EQUAL = cluster([queue("a")], [runs("victim", "a", ["n0"], gpus=4), waits("conte
         (changed(STATE, "a", preemption_policy="fence"), "no fence (preemptionPolicy) around its own queue"),
         (changed(STATE, "b", preemption_policy="disabled"), "another preemptionPolicy of the queue of default/victim"),
         (changed(STATE, "b", guaranteed={GPU: 4000}), "default/victim may not go, as its queue is within its own"),
-        (changed(STATE, "b", reclaim_min_runtime=61 * MINUTE), "nothing but time, for reclaim: min-runtime holds"),
+        (changed(STATE, "b", reclaim_min_runtime=61 * MINUTE), "for reclaim, to wait: min-runtime holds"),
         (cluster(QUEUES, STATE.workloads, disruption=BUDGET), "a disruption budget that allows default/victim to go"),
     ],
 )  # fmt: skip
@@ -86,10 +86,11 @@ def test_what_it_would_take_is_said_for_each_shield(state, expected):
 
 def test_how_much_room_it_would_take_is_said():
     (room, *_) = story(FIXED, "contender").helps
-    assert room == "one node that is open to it with 2 nvidia.com/gpu free"
+    first = "and that nobody who comes before it takes it"
+    assert room == f"one node that is open to it with 2 nvidia.com/gpu free, {first}"
     gang = cluster(QUEUES, [FIXED.workloads[0], waits("contender", "a", tasks=2)])
     (room, *_) = story(gang, "contender").helps
-    assert room.endswith("with 1 nvidia.com/gpu free, and as much for each of the 2 tasks that start together")
+    assert room.endswith(f"with 1 nvidia.com/gpu free, and as much for each of the 2 tasks that start together, {first}")
 
 
 def test_what_has_no_start_says_that_no_minimum_runtime_protects_it():
