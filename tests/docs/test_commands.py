@@ -18,7 +18,7 @@ ELSEWHERE = {
         "needs a cluster; tests/kubernetes runs these against a real control plane",
     r"KTH-SP2|openb_pod_list|philly": "needs a trace that is not ours to ship; tests/simulator replays them",
     r"^make\b|^pip|^uv\b|^git\b|^docker\b": "installs, or is run by the integration itself",
-    r"tenure (report|story|history|replay|console|diff|sweep)\b": "has tests of its own beside its code",
+    r"tenure console\b": "serves until it is ended; tests/browser looks at it",
     r"[A-Z]{3,}\b(?!\.|=)|…|\bc\.yaml\b|<": "has a placeholder for what is the reader's own",
 }  # fmt: skip
 """Commands that do not run here, and why."""
