@@ -90,7 +90,9 @@ def test_how_much_room_it_would_take_is_said():
     assert room == f"one node that is open to it with 2 nvidia.com/gpu free, {first}"
     gang = cluster(QUEUES, [FIXED.workloads[0], waits("contender", "a", tasks=2)])
     (room, *_) = story(gang, "contender").helps
-    assert room.endswith(f"with 1 nvidia.com/gpu free, and as much for each of the 2 tasks that start together, {first}")
+    assert room.endswith(
+        f"with 1 nvidia.com/gpu free, and as much for each of the 2 tasks that start together, {first}"
+    )
 
 
 def test_what_has_no_start_says_that_no_minimum_runtime_protects_it():

@@ -18,7 +18,7 @@ from tools.controlplane.plane import ControlPlane, Options
 
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.install.tenant_policies import policies
-from tenure.clusters.kubernetes.seals import SEAL
+from tenure.clusters.kubernetes.keys import SEAL
 
 GPU = "nvidia.com/gpu"
 EVIL = "/api/v1/namespaces/evil/pods"

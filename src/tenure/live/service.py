@@ -7,12 +7,13 @@ import time
 from collections.abc import Sequence
 
 from tenure.clusters.kubernetes.cache.informers import Options
-from tenure.clusters.kubernetes.client.leader import Election, NotLeaderError, lease_name
+from tenure.clusters.kubernetes.client.leader import Election, NotLeaderError
 from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.client.reviews import ReaderReview
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.read_only import NoReservations, ReadOnlyCluster
+from tenure.clusters.kubernetes.keys import lease_name
 from tenure.clusters.kubernetes.write.actor import BROKEN, Outcome
 from tenure.history.record import Origin
 from tenure.live.drain import HistoryDrain

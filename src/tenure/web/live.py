@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
-from tenure.clusters.kubernetes.client.leader import DURATION, lease_name
+from tenure.clusters.kubernetes.client.leader import DURATION
 from tenure.clusters.kubernetes.client.requests import Client
+from tenure.clusters.kubernetes.keys import lease_name
 from tenure.clusters.kubernetes.read.observe import Observer
 from tenure.model.cluster import Cluster
 from tenure.model.settings import Settings

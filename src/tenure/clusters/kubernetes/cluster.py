@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Sequence
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
-from tenure.clusters.kubernetes.client.leader import NotLeaderError, lease_name
+from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import Client, FencedClient
+from tenure.clusters.kubernetes.keys import lease_name
 from tenure.clusters.kubernetes.read.observe import Observed, Observer
 from tenure.clusters.kubernetes.write.actor import Actor, Outcome
 from tenure.clusters.kubernetes.write.conditions import Conditions

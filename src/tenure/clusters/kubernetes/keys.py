@@ -1,4 +1,4 @@
-"""Labels and annotations that mean something to Tenure, and those that it writes."""
+"""Labels and annotations that mean something to Tenure, those that it writes, and names of objects of its own."""
 
 from __future__ import annotations
 
@@ -42,6 +42,9 @@ WRITTEN: Final = frozenset(
 GPU_MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
 """MiB of each GPU of a node, as GPU feature discovery labels it."""
 
+SEAL: Final = "tenure.dev/scheduled"
+"""Type of the status condition by which the scheduler records what it decided about a pod."""
+
 MIRROR: Final = "kubernetes.io/config.mirror"
 """Annotation of the API server's image of a static pod."""
 
@@ -53,3 +56,8 @@ KEPT_OFF: Final = "tenure.dev/kept-off"
 
 MOVES_LABEL: Final = "tenure.dev/moves"
 """Label of the ConfigMaps that the admission policy reads."""
+
+
+def lease_name(pool: str) -> str:
+    """Give the name of a node pool's Lease."""
+    return f"tenure-scheduler-{pool}"

@@ -14,10 +14,8 @@ import msgspec
 
 from tenure.clusters.kubernetes.api import Condition
 from tenure.clusters.kubernetes.bounded import MOST_LISTED, MOST_NOTE, decoded
+from tenure.clusters.kubernetes.keys import SEAL
 from tenure.model.duration import format_time
-
-SEAL: Final = "tenure.dev/scheduled"
-"""Type of the condition."""
 
 _REASON: Final = "Recorded"
 

@@ -179,8 +179,3 @@ def format_micro(time: int) -> str:
     """Write a time with six digits after the point, as MicroTime wants it."""
     whole, part = divmod(time, 1_000_000)
     return f"{format_time(whole * 1_000_000).removesuffix('Z')}.{part:06d}Z"
-
-
-def lease_name(pool: str) -> str:
-    """Give the name of a node pool's Lease."""
-    return f"tenure-scheduler-{pool}"

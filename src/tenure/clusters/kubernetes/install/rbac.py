@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from tenure.clusters.kubernetes.client.leader import lease_name
 from tenure.clusters.kubernetes.external import admission
 from tenure.clusters.kubernetes.install.crds import GROUP, RESOURCES
+from tenure.clusters.kubernetes.keys import lease_name
 from tenure.clusters.kubernetes.read.eviction_log import PAGES, page_name
 
 NAME: Final = "tenure"

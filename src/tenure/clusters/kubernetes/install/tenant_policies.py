@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tenure.clusters.kubernetes import keys
-from tenure.clusters.kubernetes.seals import SEAL
 
 GROUP: Final = "admissionregistration.k8s.io"
 TENANT_LABEL: Final = "tenure.dev/tenant"
@@ -31,7 +30,7 @@ FIXED_ANNOTATIONS: Final = (
 """What decides where a pod is charged, and what spares it: it stays as it was when the pod was bound."""
 
 _OWN_MAPS: Final = ("tenure-evictions-", "tenure-queues-", "tenure-moves-")
-_OWN_CONDITIONS: Final = ("PodScheduled", "DisruptionTarget", SEAL)
+_OWN_CONDITIONS: Final = ("PodScheduled", "DisruptionTarget", keys.SEAL)
 
 Object = dict[str, Any]
 Named = Callable[[str], Object]
@@ -108,7 +107,7 @@ def _reserved(tenants: str) -> TenantPolicy:
         variables=_before_and_after("annotations"),
         holds={
             f"{_listed(RESERVED)}.all(k, {_SAME})": f"only Tenure writes the annotations {', '.join(RESERVED)}",
-            f"{_seal('object')} == {_seal('oldObject')}": f"only Tenure writes the condition {SEAL}",
+            f"{_seal('object')} == {_seal('oldObject')}": f"only Tenure writes the condition {keys.SEAL}",
         },
     )
 
@@ -299,5 +298,5 @@ def _owners(whose: str) -> str:
 
 
 def _seal(whose: str) -> str:
-    found = f"{whose}.status.conditions.filter(c, c.type == '{SEAL}').map(c, has(c.message) ? c.message : '')"
+    found = f"{whose}.status.conditions.filter(c, c.type == '{keys.SEAL}').map(c, has(c.message) ? c.message : '')"
     return f"({whose} != null && has({whose}.status) && has({whose}.status.conditions) ? {found} : [])"

@@ -8,8 +8,8 @@ import msgspec
 
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.api import micros
-from tenure.clusters.kubernetes.client.leader import lease_name
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.keys import lease_name
 from tenure.model.duration import format_time
 
 _GONE = 404
