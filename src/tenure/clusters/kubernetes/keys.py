@@ -61,3 +61,12 @@ MOVES_LABEL: Final = "tenure.dev/moves"
 def lease_name(pool: str) -> str:
     """Give the name of a node pool's Lease."""
     return f"tenure-scheduler-{pool}"
+
+
+LOG_PAGES: Final = 64
+"""ConfigMaps that the log of evictions may have: what it takes of the cluster's memory is bounded."""
+
+
+def log_page_name(pool: str, number: int) -> str:
+    """Give the name of a ConfigMap of a pool's log of evictions."""
+    return f"tenure-evictions-{pool}-{number}"

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from tenure.clusters.kubernetes.external import admission
 from tenure.clusters.kubernetes.install.crds import GROUP, RESOURCES
-from tenure.clusters.kubernetes.keys import lease_name
-from tenure.clusters.kubernetes.read.eviction_log import PAGES, page_name
+from tenure.clusters.kubernetes.keys import LOG_PAGES, lease_name, log_page_name
 
 NAME: Final = "tenure"
 API: Final = "rbac.authorization.k8s.io/v1"
@@ -94,7 +93,7 @@ def own_namespace_rights(pool: str) -> tuple[Right, ...]:
     Who creates an object cannot be held to its name by a right; the policy ``tenure-maps`` does that.
     """
     lease = (lease_name(pool),)
-    maps = (*(page_name(pool, n) for n in range(PAGES)), f"tenure-queues-{pool}", f"tenure-moves-{pool}")
+    maps = (*(log_page_name(pool, n) for n in range(LOG_PAGES)), f"tenure-queues-{pool}", f"tenure-moves-{pool}")
     return (
         Right("coordination.k8s.io", ("leases",), ("list", "watch", "create"), "one leader per node pool, and pauses"),
         Right("coordination.k8s.io", ("leases",), ("get", "update"), "the same, of its own pool", names=lease),

@@ -21,9 +21,6 @@ DATA: Final = "log"
 MOST_BYTES = 200_000
 """So much one ConfigMap of the log holds; then another is begun."""
 
-PAGES: Final = 64
-"""ConfigMaps that the log may have: what it takes of the cluster's memory is bounded."""
-
 MOST_LABELS: Final = 32
 MOST_LABEL_BYTES: Final = 4096
 """What an entry keeps of its pod's labels: those that budgets ask for come first."""
@@ -50,11 +47,6 @@ class EvictionEntry(msgspec.Struct, rename="camel", omit_defaults=True, frozen=T
 
 _DECODER = msgspec.json.Decoder(EvictionEntry)
 _ENCODER = msgspec.json.Encoder()
-
-
-def page_name(pool: str, number: int) -> str:
-    """Give the name of a ConfigMap of a pool's log."""
-    return f"tenure-evictions-{pool}-{number}"
 
 
 def entry_of(

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
-from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.read import eviction_log
@@ -53,7 +53,7 @@ class EvictionLogWriter:
             first, text = next(parts)
             if first:
                 self._attempt(first, failed, lambda: self._replace(current, held + text))
-        free = [n for n in range(eviction_log.PAGES) if n not in {_number(page) for page in listed}]
+        free = [n for n in range(keys.LOG_PAGES) if n not in {_number(page) for page in listed}]
         rest = [(part, text) for part, text in parts if part]
         for part, text in rest:
             number = free.pop(0) if free else -1
@@ -121,13 +121,13 @@ class EvictionLogWriter:
 
     def _create(self, number: int, text: str) -> None:
         if number < 0:
-            raise ApiError(0, "LogFull", f"the log of evictions has {eviction_log.PAGES} pages of what still matters")
+            raise ApiError(0, "LogFull", f"the log of evictions has {keys.LOG_PAGES} pages of what still matters")
         namespace, pool = self.informers.options.namespace, self.informers.options.pool
         self.allowed()
         body = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": eviction_log.page_name(pool, number), "labels": {eviction_log.LABEL: pool}},
+            "metadata": {"name": keys.log_page_name(pool, number), "labels": {eviction_log.LABEL: pool}},
             "data": {eviction_log.DATA: text},
         }
         self.client.create(_path(namespace), body)
