@@ -21,10 +21,10 @@ SEEDS = st.integers(0, 100_000)
 
 
 class Everybody:
-    """Prospects that rule nobody out."""
+    """A prefilter that rules nobody out."""
 
     def alone(self):
-        return [module.Single(c, number, list(self.classes)) for number, c in enumerate(self.candidates)]
+        return [module.CandidateMatch(c, number, list(self.classes)) for number, c in enumerate(self.candidates)]
 
     def together(self, cls, most):  # noqa: ARG002
         return list(self.candidates)
@@ -33,7 +33,7 @@ class Everybody:
 def unbounded(monkeypatch):
     """Let every candidate be tried for everybody who waits, and nobody be thought to fare as another does."""
 
-    class Open(module.Prospects):
+    class Open(module.CandidatePrefilter):
         def __init__(self, session, shares, candidates, contenders):
             super().__init__(session, shares, candidates, contenders)
             self.candidates = list(candidates)
@@ -41,8 +41,8 @@ def unbounded(monkeypatch):
 
         alone, together = Everybody.alone, Everybody.together
 
-    monkeypatch.setattr(module, "Prospects", Open)
-    monkeypatch.setattr(module.Transactions, "_refuse", lambda *_: None)
+    monkeypatch.setattr(module, "CandidatePrefilter", Open)
+    monkeypatch.setattr(module.RequeueTransactions, "_refuse", lambda *_: None)
 
 
 def module_in_order(session, shares, classes):

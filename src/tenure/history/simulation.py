@@ -28,6 +28,7 @@ from tenure.simulator.log import (
     END,
     EVICT,
     NOTICE,
+    REST,
     SUBMIT,
     WITHDRAW,
     EventLog,
@@ -108,7 +109,7 @@ class SimulationRecords:
         """Give all records in the order of time, each with its number and its key."""
         handlers = {
             SUBMIT: self._submit, BIND: self._bind, END: self._end, EVICT: self._evict, DROP: self._drop,
-            NOTICE: self._notice, WITHDRAW: self._withdraw,
+            NOTICE: self._notice, WITHDRAW: self._withdraw, REST: self._rest,
         }  # fmt: skip
         events = self.log.events
         position, count = 0, len(events)
@@ -228,6 +229,10 @@ class SimulationRecords:
         job = self.jobs[event[2]]
         payload = encode({"state": "dropped", "reason": event[5]})
         self.drafts.append(Draft(at, "ended", job.model.key, job.queue, payload=payload))
+        return position + 1
+
+    def _rest(self, position: int, _at: int, _event: Any) -> int:
+        """Pass over how a job stands when the simulation ends: it has not happened to the job."""
         return position + 1
 
     def _notice(self, position: int, at: int, event: Any) -> int:
