@@ -252,7 +252,7 @@ def test_kubectl_shows_columns_by_short_names(plane, client):
         "ACCEPTED",
         "AGE",
     ]
-    assert row.split()[:3] == ["vision", "research", "16"]
+    assert row.split()[:3] == ["vision", "research", '{"nvidia.com/gpu":16}']
     for short in ("tpg", "tdb", "tnp"):
         plane.kubectl("get", short)
     assert "queue.tenure.dev/vision" in plane.kubectl("get", "tenure", "-o", "name")

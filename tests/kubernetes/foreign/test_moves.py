@@ -185,6 +185,6 @@ def test_further_rights_are_given_only_where_schedulers_are_named(config, role, 
     rules = next(o["rules"] for o in made if o["kind"] == "ClusterRole" and o["metadata"]["name"] == "tenure")
     assert any("patch" in r["verbs"] and r["resources"] in (["nodes"], ["pods"]) for r in rules) == more
     assert any(r.get("resourceNames") == [admission.NAME] for r in rules) == more
-    assert {o["kind"] for o in made if "Admission" in o["kind"]} == (
+    assert {o["kind"] for o in made if "MutatingAdmission" in o["kind"]} == (
         {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"} if more else set()
     )
