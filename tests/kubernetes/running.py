@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 
 from tests.kubernetes.stage import wait_until
 
+from tenure.clusters.kubernetes.install.manifests import Installation
 from tenure.clusters.kubernetes.read import eviction_log
 
 COMMAND = [sys.executable, "-c", "from tenure.cli.main import main; main()"]
@@ -20,6 +21,9 @@ TENURE = "/apis/tenure.dev/v1alpha1"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 PODS = "/api/v1/namespaces/default/pods"
+
+MEASURING = Installation(image="tenure:test", config={"rescheduler": {"hotNodes": {"enabled": True}}})
+"""An installation that may ask what is really in use."""
 
 
 def tenure(*arguments, kubeconfig):

@@ -9,7 +9,19 @@ from contextlib import contextmanager
 
 import pytest
 from tests.kubernetes.metrics_server import announce, metrics_server, withdraw
-from tests.kubernetes.running import PODS, SETS, TENURE, bound, clear, log_of, pods_of, queue, running, tenure
+from tests.kubernetes.running import (
+    MEASURING,
+    PODS,
+    SETS,
+    TENURE,
+    bound,
+    clear,
+    log_of,
+    pods_of,
+    queue,
+    running,
+    tenure,
+)
 from tests.kubernetes.stage import wait_until
 
 from tenure.clusters.kubernetes.read.usage import METRICS
@@ -116,6 +128,7 @@ def evictions(plane):
 
 def test_a_hot_node_is_cooled_by_one_real_eviction_and_then_nothing_moves(plane, client, token, tmp_path):
     """Three pods of two cores use 2.4 each: the API says that the node is hot, one pod goes, and no node is hot."""
+    plane.install_tenure(MEASURING)
     plane.add_node("hot", {"cpu": str(CORES), "memory": "32Gi"})
     pool(client, hotNodes={"enabled": True, "hot": "80%", "for": "10s"})
     client.create(SETS, replicas("web", 2, 3))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.kubernetes.metrics_server import announce, metrics_server
 from tests.kubernetes.pods import NOW, node, observed, pod
-from tests.kubernetes.running import queue
+from tests.kubernetes.running import MEASURING, queue
 from tests.kubernetes.stage import wait_until
 
 from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
@@ -33,6 +33,7 @@ def answers(readings):
 
 def test_what_is_in_use_is_read_where_the_metrics_api_is_served_and_a_setting_needs_it(plane, token):
     """Without the setting nobody asks, without the API nothing is known; with both it is known since when it is hot."""
+    plane.install_tenure(MEASURING)
     client = plane.client()
     for name in ("cool", "hot"):
         plane.add_node(name, {"cpu": "4", "memory": "8Gi"})
