@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.simulator.helpers import SECOND, gang, node, spec
 
+from tenure.model.queue import Queue
 from tenure.simulator.checker import check
 from tenure.simulator.checks import ends, plans
+from tenure.simulator.checks.evictions import NEVER_RAN
 from tenure.simulator.log import EventLog
 
 NODES = (node("n0", cpu=4), node("n1", cpu=4))
@@ -75,6 +79,60 @@ def test_a_victim_may_come_back_when_something_has_changed(between):
 def test_a_victim_that_lands_elsewhere_was_moved():
     events = (("plan",), ("bind", 1, 0, 0, 0), ("plan",), FOR_B, ("plan",), ("bind", 6, 1, 0, 0), ("bind", 6, 0, 0, 1))
     assert told("ab", *ARRIVE, *events) == {}
+
+
+GROWING = (
+    ("submit", 0, 0), ("submit", 0, 1), ("plan",), ("bind", 1, 0, 0, 0), ("bind", 1, 1, 0, 1), ("plan",),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("after", "excused"),
+    [
+        ((("end", 7, 1, 0),), True),  # it ran, and ended before its victim had left
+        ((("end", 9, 1, 0),), False),  # there was room for a second
+        ((), False),
+        ((("submit", 6, 2), ("plan",), ("bind", 8, 2, 0, 0)), True),  # somebody who came later was ahead of it
+        ((("plan",), ("bind", 8, 0, 0, 0)), False),
+    ],
+)
+def test_a_beneficiary_that_grows_may_end_or_be_beaten_before_there_is_room(after, excused):
+    log = EventLog([gang("a", 1, spec(4)), gang("b", 2, spec(2), min_member=1), gang("c", 1, spec(4))])
+    for kind, *rest in (*GROWING, ("evict", 5, 0, 0, "reclaim", 1), *after):
+        if kind == "plan":
+            log.plan()
+        elif kind == "evict":
+            second, *arguments = rest
+            log.evict(second * SECOND, *arguments, leaves_at=8 * SECOND)
+        else:
+            second, *arguments = rest
+            getattr(log, kind)(second * SECOND, *arguments)
+    assert (NEVER_RAN not in check(log, NODES).by_kind) is excused
+
+
+def test_a_beneficiary_may_be_evicted_at_once_for_whoever_came_later():
+    """Here a waits until b is evicted for it, and c arrives before it is bound, or was there before."""
+    for late in (True, False):
+        events = (
+            ("submit", 0, 0), ("submit", 0, 1), *(() if late else (("submit", 0, 2),)),
+            ("plan",), ("bind", 1, 1, 0, 0), ("plan",), ("evict", 5, 1, 0, "reclaim", 0),
+            *((("submit", 5, 2),) if late else ()),
+            ("plan",), ("bind", 5, 0, 0, 0), ("plan",), ("evict", 5, 0, 0, "preempt", 2), ("bind", 5, 2, 0, 0),
+        )  # fmt: skip
+        assert (plans.NO_TIME in told("abc", *events)) is not late
+
+
+@pytest.mark.parametrize(("more", "found"), [(False, 0), (True, 1)])
+def test_a_queue_that_stood_over_its_max_must_not_be_given_more(more, found):
+    jobs = [replace(gang(name, 1, spec(2)), queue="q") for name in "ab"]
+    log = EventLog(jobs, initial=1)
+    log.submit(0, 0)
+    log.bind(0, 0, 0, 0)
+    log.submit(0, 1)
+    log.plan()
+    if more:
+        log.bind(1, 1, 0, 0)
+    assert check(log, NODES, queues=[Queue(name="q", max={"cpu": 1000})]).by_kind.get("queue over max", 0) == found
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.properties.adding_up import drawn
 from tests.properties.contention import MINUTE, contended
 
 from tenure.model.settings import QuotaPreemptionSettings, Settings
@@ -15,7 +18,7 @@ from tenure.model.workload import Checkpoint
 from tenure.simulator.checker import check
 from tenure.simulator.checks.ends import BOUND_ENDED, ENDED_TWICE, LOST, NO_REASON
 from tenure.simulator.checks.order import BOUND_FINISHED, BOUND_TWICE, ENDED_IDLE, EVICTED_IDLE
-from tenure.simulator.log import END, REST
+from tenure.simulator.log import END, EVICT, REST
 from tenure.simulator.outcomes import outcomes_of
 from tenure.simulator.run import Simulation, SimulationSetup, prepare
 from tenure.simulator.traces.records import Trace, TraceJob
@@ -72,6 +75,50 @@ def test_every_job_ends_once_or_says_why_not(seed):
     assert all(out.state[job] != "running" for job in known)
     found = check(result.log, state.nodes, queues=state.queues)
     assert not OURS.intersection(found.by_kind), found
+
+
+def with_quotas(seed):
+    """A cluster of many kinds of queues, maxima among them that were lowered below what runs, and what comes to it."""
+    rng, found = random.Random(seed), drawn(seed)
+    standing = tuple(w for w in found.workloads if w.started_at is not None)
+    coming = [w for w in found.workloads if w.started_at is None]
+    coming += [replace(w, name=f"{w.name}-{n}") for w in coming for n in range(2)]
+    jobs = [
+        TraceJob(
+            replace(w, created_at=found.now + rng.randrange(6) * MINUTE), rng.choice([1, 2, 3, 8]) * MINUTE, w.name
+        )
+        for w in coming
+    ]
+    jobs.sort(key=lambda j: j.workload.created_at)
+    trace = Trace(format="tenure", jobs=tuple(jobs), records=len(jobs))
+    return prepare(replace(found, workloads=standing), trace), trace
+
+
+SIMULATIONS = int(os.environ.get("TENURE_SIMULATIONS", "80"))
+"""How many random simulations are held against the whole checker; ``TENURE_SIMULATIONS=400`` takes half a minute."""
+
+CHUNK = 20
+
+
+@pytest.mark.parametrize("kind", [busy, with_quotas])
+@pytest.mark.parametrize("first", range(0, SIMULATIONS, CHUNK))
+def test_the_checker_finds_nothing_in_random_simulations(first, kind):
+    """No plan contradicts itself or the one before, every beneficiary ran, no queue goes over its maximum."""
+    broken = {}
+    for seed in range(first, min(first + CHUNK, SIMULATIONS)):
+        state, trace = kind(seed)
+        log = Simulation(SimulationSetup(state), trace).run().log
+        found = check(log, state.nodes, queues=state.queues)
+        if found.total:
+            broken[seed] = found.examples
+    assert not broken
+
+
+def test_the_simulations_above_evict_by_several_causes():
+    seen = Counter()
+    for state, trace in (kind(seed) for seed in range(40) for kind in (busy, with_quotas)):
+        seen.update(e[5].cause for e in Simulation(SimulationSetup(state), trace).run().log.events if e[0] == EVICT)
+    assert seen.keys() >= {"reclaim", "preempt", "consolidate", "quota"}, seen
 
 
 def test_what_runs_for_ever_does_not_keep_the_simulation_going():

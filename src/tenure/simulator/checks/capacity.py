@@ -11,7 +11,7 @@ from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import GPU, MILLI, PODS
-from tenure.simulator.checks.columns import CheckedLog, Ints, demand, resources_of
+from tenure.simulator.checks.columns import CheckedLog, Ints, Mask, demand, resources_of
 from tenure.simulator.checks.findings import ViolationCollector
 from tenure.simulator.checks.sums import Timeline, timeline
 
@@ -79,7 +79,8 @@ def check_queues(
 ) -> None:
     """Sum what each queue's workloads hold over time and compare it with its ``max``, at every level of the tree.
 
-    What was evicted no longer counts, though it may still be on its node.
+    What was evicted no longer counts, though it may still be on its node. What stood before the first plan may hold
+    more, as a maximum may be lowered below what runs; a plan must not add to it then.
     """
     limited = [index for index, queue in enumerate(queues) if queue.max]
     if not limited:
@@ -97,11 +98,21 @@ def check_queues(
     group = flat[start[job[entry]] + within]
     times = timeline(group, holdings.since[entry], holdings.left[entry], holdings.bound[entry], holdings.freed[entry])
     spec = history.tasks.spec[holdings.task]
+    planned = _by_plans(history)
     for resource in sorted({name for queue in queues for name in queue.max}):
         bound = np.array([queue.max.get(resource, UNLIMITED) for queue in queues], dtype=np.int64)
-        used = times.running(amounts_held(history, nodes, resource, spec)[entry])
-        over = times.rises(used > bound[times.group])
+        amounts = amounts_held(history, nodes, resource, spec)
+        used, by_plans = times.running(amounts[entry]), times.running((amounts * planned)[entry])
+        over = times.rises((used > bound[times.group]) & (by_plans > 0))
         findings.add(OVER_MAX, over, len(over), _OverQueue(queues, resource, times, used, bound))
+
+
+def _by_plans(history: CheckedLog) -> Mask:
+    """Say of each holding whether it came of a plan, not of the cluster with which the log begins."""
+    holdings = history.holdings
+    stood = (history.tasks.job[holdings.task] < history.initial) & (history.columns.plan[holdings.bound] == 0)
+    placed: Mask = ~stood
+    return placed
 
 
 class _OverQueue:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tenure.simulator.checks.columns import CheckedLog
 from tenure.simulator.checks.findings import ViolationCollector
-from tenure.simulator.log import BIND, EVICT, EvictionDetails
+from tenure.simulator.log import BIND, END, EVICT, SUBMIT, EvictionDetails
 
 NO_CAUSE = "eviction without an allowed cause"
 NO_BENEFICIARY = "eviction for nobody"
@@ -27,6 +27,7 @@ def check_evictions(history: CheckedLog, findings: ViolationCollector, *, comple
     last_bind = np.full(len(history.workloads), -1, dtype=np.int64)
     binds = np.flatnonzero(columns.kind == BIND)
     last_bind[columns.job[binds]] = binds  # positions ascend, so the last one stays
+    excuses = _Excuses(history)
     found: dict[str, list[int]] = {NO_CAUSE: [], NO_BENEFICIARY: [], NEVER_RAN: []}
     for position in np.flatnonzero(columns.kind == EVICT).tolist():
         extra = columns.extra[position]
@@ -36,10 +37,59 @@ def check_evictions(history: CheckedLog, findings: ViolationCollector, *, comple
             found[NO_CAUSE].append(position)
         elif not somebody and (extra.cause in FOR_SOMEBODY or beneficiary != -1):
             found[NO_BENEFICIARY].append(position)
-        elif somebody and complete and last_bind[beneficiary] < position:
+        elif somebody and complete and last_bind[beneficiary] < position and not excuses.any_for(position):
             found[NEVER_RAN].append(position)
     for kind, where in found.items():
         findings.add(kind, where, len(where), lambda position: _describe(history, position))
+
+
+class _Excuses:
+    """Says of evictions whether what nobody could know kept their beneficiary from its place.
+
+    Either it ran already, to grow, and came to its own end before there was room, which is when the last of those has
+    left that were evicted for it until then; or somebody who arrived only after the eviction had the room first.
+    """
+
+    def __init__(self, history: CheckedLog) -> None:
+        self.history = history
+        columns = history.columns
+        self.ends: dict[int, int] = {}
+        for position in np.flatnonzero(columns.kind == END).tolist():
+            self.ends[int(columns.job[position])] = position
+        self.evictions: dict[int, list[int]] = {}
+        for position in np.flatnonzero((columns.kind == EVICT) & (columns.x >= 0)).tolist():
+            self.evictions.setdefault(int(columns.x[position]), []).append(position)
+
+    def any_for(self, position: int) -> bool:
+        return self._ended_before(position) or self._beaten(position)
+
+    def _ended_before(self, position: int) -> bool:
+        columns, holdings = self.history.columns, self.history.holdings
+        job = int(columns.x[position])
+        end = self.ends.get(job, -1)
+        if end < position:
+            return False
+        own = self.history.tasks.job[holdings.task] == job
+        ran = own & (holdings.bound < position) & ((holdings.freed < 0) | (holdings.freed > position))
+        room = max(self._leaves(p) for p in self.evictions[job] if p < end)
+        return bool((ran & ~holdings.evicted).any() and int(columns.at[end]) <= room)
+
+    def _beaten(self, position: int) -> bool:
+        columns, holdings = self.history.columns, self.history.holdings
+        place = np.flatnonzero(holdings.freed == position)
+        if not len(place):
+            return False
+        later = np.flatnonzero((holdings.node == holdings.node[place[0]]) & (holdings.bound > position))
+        if not len(later):
+            return False
+        first = int(self.history.tasks.job[holdings.task[later[0]]])
+        arrived = np.flatnonzero((columns.kind == SUBMIT) & (columns.job == first))
+        return bool(len(arrived) and arrived[0] > position)
+
+    def _leaves(self, position: int) -> int:
+        extra = self.history.columns.extra[position]
+        leaves = extra.leaves_at if isinstance(extra, EvictionDetails) else -1
+        return max(leaves, int(self.history.columns.at[position]))
 
 
 def _describe(history: CheckedLog, position: int) -> str:

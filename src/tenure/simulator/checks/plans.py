@@ -71,7 +71,10 @@ class _Unchanged:
 
 
 def _check_time(history: CheckedLog, findings: ViolationCollector) -> None:
-    """Check that who had somebody evicted for it was not evicted itself in the instant in which it was bound."""
+    """Check that who had somebody evicted for it was not evicted itself in the instant in which it was bound.
+
+    It may be, for somebody who arrived only after that.
+    """
     columns, holdings = history.columns, history.holdings
     none = np.flatnonzero(holdings.evicted & (holdings.left == holdings.since))
     short = {(int(history.tasks.job[holdings.task[i]]), int(holdings.since[i])): int(holdings.freed[i]) for i in none}
@@ -84,7 +87,10 @@ def _check_time(history: CheckedLog, findings: ViolationCollector) -> None:
         later = binds[np.searchsorted(binds, position) :]
         own = later[columns.job[later] == job] if any(j == job for j, _ in short) else later[:0]
         if len(own) and (job, int(columns.at[own[0]])) in short:
-            found.append(short[job, int(columns.at[own[0]])])
+            evicted = short[job, int(columns.at[own[0]])]
+            arrived = np.flatnonzero((columns.kind == SUBMIT) & (columns.job == columns.x[evicted]))
+            if not (len(arrived) and arrived[0] > position):
+                found.append(evicted)
     _tell(history, findings, NO_TIME, np.unique(np.array(found, dtype=np.int64)))
 
 
