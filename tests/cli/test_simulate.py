@@ -20,7 +20,9 @@ from tenure.cli.main import main
 from tenure.cli.progress import ProgressLine, interruptible, progress_text
 from tenure.simulator.jobs_csv import HEADER
 
+HEAD = "apiVersion: tenure.dev/v1alpha1\nkind: Cluster\n"
 CLUSTER = """\
+apiVersion: tenure.dev/v1alpha1
 kind: Cluster
 now: 2026-11-20T10:00:00Z
 nodes: [{name: n, count: 2, allocatable: {cpu: 4}}]
@@ -173,6 +175,29 @@ def test_the_report_is_one_valid_page(simulate, tmp_path):
     assert {"use", "waiting", "gantt"} <= set(read((tmp_path / "out.html").read_text()).ids)
 
 
+NEVER = "x,0,10,a,1,5000\n"
+
+
+def test_a_report_is_written_where_no_task_ran(simulate, tmp_path):
+    code, _, _ = simulate(
+        "j.csv", "--cluster", "c.yaml", "--report", "out.html", "--jobs", "jobs.csv", j_csv=JOBS + NEVER, c_yaml=CLUSTER
+    )
+    assert code == 0
+    assert "waiting" in read((tmp_path / "out.html").read_text()).ids
+    assert "pending" in (tmp_path / "jobs.csv").read_text()
+
+
+def test_jobs_that_wait_at_the_end_on_an_idle_cluster_are_warned_of(simulate):
+    many = "".join(f"x{number},0,10,a,1,5000\n" for number in range(5))
+    code, _, err = simulate("j.csv", "--cluster", "c.yaml", j_csv=JOBS + "ok,0,10,b,1,100\n" + many, c_yaml=CLUSTER)
+    assert code == 0
+    assert err.startswith(
+        "warning: 5 jobs wait at the end although nothing runs any more (x0, x1, x2 and 2 more): what is asked for"
+    )
+    assert err.count("\n") == 1
+    assert simulate("j.csv", "--cluster", "c.yaml", j_csv=JOBS + "ok,0,10,b,1,100\n")[2] == ""
+
+
 OPENB = (
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
 )
@@ -298,12 +323,11 @@ def test_broken_invariants_are_counted_and_shown(simulate, monkeypatch):
     assert "node over capacity" in out or "order" in out
 
 
-def test_progress_and_ctrl_c_on_a_terminal(tmp_path):
-    """The line shows rate and time left; Ctrl-C prints what is known so far, consistent, and exits with 130."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_progress_and_an_early_end_on_a_terminal(tmp_path, number):
+    """The line shows rate and time left; Ctrl-C and SIGTERM print what is known, consistent, and exit with 130."""
     trace = tmp_path / "long.swf"
-    trace.write_text(
-        swf(*((number, number, 400, 1 + number % 4) for number in range(1, 60_000)), header="; MaxProcs: 900\n")
-    )
+    trace.write_text(swf(*((job, job, 400, 1 + job % 4) for job in range(1, 60_000)), header="; MaxProcs: 900\n"))
     master, slave = pty.openpty()
     code = "from tenure.cli.main import main; main()"
     command = [sys.executable, "-c", code, "simulate", str(trace), "--format", "json"]
@@ -312,7 +336,7 @@ def test_progress_and_ctrl_c_on_a_terminal(tmp_path):
         shown = b""
         while not re.search(rb"%  [1-9][0-9,]* of", shown):
             shown += os.read(master, 1000)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, _ = process.communicate(timeout=60)
     shown += os.read(master, 10_000)
     os.close(master)
@@ -384,7 +408,7 @@ def test_kth_with_easy_backfill_has_the_known_figures(simulate):
 
 def test_philly_replays_with_its_virtual_clusters_as_queues(simulate):
     trace = real_trace(PHILLY)
-    cluster = "kind: Cluster\nnodes: [{name: g, count: 56, allocatable: {nvidia.com/gpu: 8}}]\n"
+    cluster = HEAD + "nodes: [{name: g, count: 56, allocatable: {nvidia.com/gpu: 8}}]\n"
     found = figures(simulate, trace, "--cluster", "c.yaml", "--from", "60d", "--to", "62d", c_yaml=cluster)
     assert found["violations"] == 0
     assert found["finished"] == found["jobs"] > 500

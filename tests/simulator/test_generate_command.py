@@ -55,6 +55,10 @@ def test_it_writes_the_matching_cluster_file(tmp_path):
         (["--gpus", "4", "--processors", "4"], "one or the other"),
         (["--jobs", "0"], "0 jobs"),
         (["--jobs", "many"], "'many' is not a valid integer"),
+        (["--load", "1e300"], "load 1e+300 is not between 0.001 and 100"),
+        (["--load", "1e-9"], "load 1e-09 is not between 0.001 and 100"),
+        (["--load", "nan"], "load nan is not between"),
+        (["--jobs", "5", "--days", "1e12"], "days are not between 0 and 36500"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_one_line(arguments, message, capsys):

@@ -31,6 +31,9 @@ EVENTS_BETWEEN_LOOKS = 16
 
 SECOND = 1_000_000
 
+MOST_NAMED = 3
+"""Jobs that a warning names."""
+
 
 @click.command()
 @click.argument("trace", type=click.Path())
@@ -89,10 +92,29 @@ def simulate(jobs: str | None, report: str | None, form: str, history: str | Non
     summary = _summary(run, prepared, source)
     if not run.result.complete:
         click.echo(f"interrupted at {duration(run.result.now / SECOND)}: this is what is known so far", err=True)
+    elif (stranded := _stranded(run.outcomes)) is not None:
+        click.echo(f"warning: {stranded}", err=True)
     with reader_may_leave():
         _print(summary, run.violations, form)
     _write_files(jobs, report, run, prepared, summary)
     return DONE if run.result.complete else INTERRUPTED
+
+
+def _stranded(outcomes: Outcomes) -> str | None:
+    """Say which jobs wait at the end of a complete simulation although nothing runs; None where there are none."""
+    if RUNNING in outcomes.state:
+        return None
+    arrived = outcomes.submit >= 0
+    jobs = zip(outcomes.names, outcomes.state, arrived.tolist(), strict=True)
+    waiting = [name for name, state, here in jobs if here and state == PENDING]
+    if not waiting:
+        return None
+    named = ", ".join(repr(name)[1:-1] for name in waiting[:MOST_NAMED])
+    more = f" and {len(waiting) - MOST_NAMED:,} more" if len(waiting) > MOST_NAMED else ""
+    return (
+        f"{len(waiting):,} {'job waits' if len(waiting) == 1 else 'jobs wait'} at the end although nothing runs any "
+        f"more ({named}{more}): what is asked for never fits these nodes, or the limits of the queue forbid it"
+    )
 
 
 def _print(summary: dict[str, Any], violations: Violations, form: str) -> None:
