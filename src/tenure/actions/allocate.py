@@ -8,6 +8,7 @@ first that does not fit for want of free room gets a reservation that later ones
 from __future__ import annotations
 
 from tenure.actions.context import Context
+from tenure.engine.allocation import AllocationPass, InTurn
 from tenure.engine.backfill import Backfill
 from tenure.engine.nominations import BeatableNominations, bound_together, is_whole, overdue, withdraw
 from tenure.engine.notices import count_told
@@ -23,10 +24,10 @@ def allocate(context: Context) -> None:
         count_told(context.session)
     bind_nominated(context)
     last = context.last_pass
-    if isinstance(last, _Allocation) and last.still_holds():
+    if isinstance(last, CyclePass) and last.still_holds():
         last.serve_arrivals()
     else:
-        context.last_pass = last = _Allocation(context)
+        context.last_pass = last = CyclePass(context)
         last.run()
     last.epoch = context.session.epoch
 
@@ -88,22 +89,21 @@ def _room_now(context: Context, task: TaskState, node: int, devices: tuple[int, 
     return others if len(others) == len(devices) else None
 
 
-class _Allocation:
-    """One pass over all that wait.
+class CyclePass(AllocationPass):
+    """The cycle's pass over all that wait, which writes what it places into the plan.
 
     What it found out holds until room grows somewhere: while it does, those that waited need not be tried again, and
     the next cycle has only to look at who has arrived since.
     """
 
     def __init__(self, context: Context) -> None:
+        super().__init__(context.session, context.placer)
         self.context = context
-        self.session = context.session
         self.epoch = -1
         self.shares = context.fairness.now()
         self.rivals = BeatableNominations(self.session, context.placer, self.shares)
-        self.backfill: Backfill | None = None
         self._easy = self.session.settings.backfill == "easy"
-        self._how = self._skip_beside if self._easy else self._skip
+        self._how = self._skip_beside if self._easy else self._infeasible
         self._changed: set[int] = set()
         self._first = self._new_order() if self.rivals.workloads else None
         self._begin()
@@ -111,37 +111,12 @@ class _Allocation:
     def _begin(self) -> None:
         """Begin with the first of all; the order is taken up again where it may have to begin several times."""
         if self._easy:
-            self.backfill = Backfill(self.session, self.context.endings, self.context.placer)
+            self.backfill = Backfill(self.session, self.context.endings, self.placer)
         again = None if self._first is None else self._first.again(self._how, self._changed)
         self.order = self._new_order() if again is None else again
 
     def _new_order(self) -> QueueOrder:
         return QueueOrder(self.session, self.shares, self._how, self._seek)
-
-    def run(self) -> None:
-        """Serve workloads until nobody can be served any more."""
-        while (workload := self.order.next()) is not None:
-            step = workload.step
-            assert step is not None
-            if not self._held_back(workload, step) and self._serve(workload, step):
-                self._placed(workload, step)
-                self.order.served(workload)
-            elif not self._beat(workload, step):
-                self.order.pass_over(workload)
-
-    def _beat(self, workload: WorkloadState, step: Demand) -> bool:
-        """Serve one that does not fit with room promised to others behind it, and begin the pass anew with these."""
-        first = self.backfill is None or not self.backfill.blocked or self.backfill.blocked[0] is workload
-        lost = self.rivals.beaten_by(workload, step) if first and self.rivals.workloads else []
-        if not lost:
-            return False
-        self._placed(workload, step)
-        self.context.plan.expired += [(t.workload.key, t.index) for t in lost]
-        for task in lost:
-            self.session.refresh(task.workload)
-            self._changed.add(task.workload.leaf)
-        self._begin()
-        return True
 
     def still_holds(self) -> bool:
         """Whether nothing has changed since the pass but that at most one workload has arrived, behind the others."""
@@ -156,34 +131,38 @@ class _Allocation:
 
     def serve_arrivals(self) -> None:
         """Serve those that have arrived since the pass, and what they ask for next."""
-        for workload in self.session.added:
-            while (step := workload.step) is not None and workload.entry is not None:
-                if self._held_back(workload, step) or not self._serve(workload, step):
-                    break
-                self._placed(workload, step)
+        if self.session.added:
+            self.order = InTurn(self.session.added)
+            self.run()
 
-    def _held_back(self, workload: WorkloadState, step: Demand) -> bool:
-        """Whether a queue's maximum, or guarantees that must not be borrowed against, forbid the step."""
-        return not self.session.queues.admits(workload.leaf, step.amount, fixed=workload.fixed)
+    def _refused(self, workload: WorkloadState, step: Demand) -> None:
+        if not self.rivals.workloads or not self._beat(workload, step):
+            super()._refused(workload, step)
 
-    def _skip(self, _: WorkloadState, step: Demand) -> bool:
-        """Whether a step of this shape is known not to fit, or one of its tasks is larger than any room there is."""
-        shape, session = step.shape, self.session
-        if shape is None or self.rivals.workloads:
+    def _beat(self, workload: WorkloadState, step: Demand) -> bool:
+        """Serve one that does not fit with room promised to others behind it, and begin the pass anew with these."""
+        first = self.backfill is None or not self.backfill.blocked or self.backfill.blocked[0] is workload
+        lost = self.rivals.beaten_by(workload, step) if first else []
+        if not lost:
             return False
-        if shape.failed == session.epoch:
-            return True
-        if shape.exceeds(session.most_room()):
-            shape.failed = session.epoch
-            return True
-        return False
+        self._placed(workload, step)
+        self.context.plan.expired += [(t.workload.key, t.index) for t in lost]
+        for task in lost:
+            self.session.refresh(task.workload)
+            self._changed.add(task.workload.leaf)
+        self._begin()
+        return True
+
+    def _infeasible(self, workload: WorkloadState, step: Demand) -> bool:
+        """As in every pass; but while somebody may be beaten, everybody is tried."""
+        return not self.rivals.workloads and super()._infeasible(workload, step)
 
     def _skip_beside(self, workload: WorkloadState, step: Demand) -> bool:
-        """As `_skip`, once it is known who was blocked first: who that is, the order decides."""
+        """Whether it is known not to fit, once it is known who was blocked first: who that is, the order decides."""
         backfill = self.backfill
         if backfill is None or not backfill.blocked:
             return False
-        if self._skip(workload, step):
+        if self._infeasible(workload, step):
             return backfill.reservation is not None  # who is blocked before may still be promised a time, in order
         return backfill.known_to_delay(workload, step)
 
@@ -212,19 +191,6 @@ class _Allocation:
             if noting and not ((limited or workload.fixed) and self._held_back(workload, step)):
                 blocked.append(workload)
         return len(entries)
-
-    def _serve(self, workload: WorkloadState, step: Demand) -> bool:
-        shape, session, backfill = step.shape, self.session, self.backfill
-        if not self._skip(workload, step):
-            if backfill is not None and backfill.blocked:
-                return backfill.place(workload, step)
-            if self.context.placer.place(workload, step):
-                return True
-            if shape is not None:
-                shape.failed = session.epoch
-        if backfill is not None:
-            backfill.block(workload)
-        return False
 
     def _placed(self, workload: WorkloadState, step: Demand) -> None:
         for task in step.tasks:

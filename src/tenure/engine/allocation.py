@@ -1,11 +1,11 @@
-"""The pass of allocation over all that wait, in order: in a scenario up to a contender, or to its end (spec: order)."""
+"""The pass of allocation: all that wait are served in order (spec: order), in the cycle as in every scenario."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
 
-from tenure.engine.backfill import ExpectedReleases
+from tenure.engine.backfill import Backfill, ExpectedReleases
 from tenure.engine.order import Keys, QueueOrder, QueueShares, Skip
 from tenure.engine.placement import Placer, has_choice
 from tenure.engine.scenario_backfill import ScenarioBackfill
@@ -20,12 +20,210 @@ class AllocationOutcome(NamedTuple):
     reached: bool
 
 
-def held_back(session: Session, workload: WorkloadState, step: Demand) -> bool:
-    """Whether a queue's maximum, or guarantees that must not be borrowed against, forbid a step."""
-    queues, leaf = session.queues, workload.leaf
-    if queues.limited[leaf] and queues.over_max(leaf, step.amount) is not None:
-        return True
-    return workload.fixed and queues.beyond_guaranteed(leaf, step.amount) is not None
+class ServingOrder(Protocol):
+    """The order in which a pass serves: `tenure.engine.order.QueueOrder`, or a few in turn."""
+
+    def next(self) -> WorkloadState | None:
+        """Give the workload to serve next, None when nobody waits any more."""
+
+    def served(self, workload: WorkloadState) -> None:
+        """The workload, which was next, has got its step."""
+
+    def pass_over(self, workload: WorkloadState) -> None:
+        """The workload, which was next, got nothing in this pass."""
+
+
+class InTurn:
+    """Some workloads in turn, each for as long as it waits for a next step and is placed."""
+
+    def __init__(self, workloads: Iterable[WorkloadState]) -> None:
+        self._rest = iter(workloads)
+        self._head = next(self._rest, None)
+
+    def next(self) -> WorkloadState | None:
+        """Give the first that still waits."""
+        while (head := self._head) is not None and (head.entry is None or head.step is None):
+            self._head = next(self._rest, None)
+        return head
+
+    def served(self, workload: WorkloadState) -> None:
+        """It stays first until it waits no longer."""
+
+    def pass_over(self, workload: WorkloadState) -> None:  # noqa: ARG002
+        """The next one's turn has come."""
+        self._head = next(self._rest, None)
+
+
+class AllocationPass:
+    """One pass over all that wait: each gets its next step in order, all or nothing, or is passed over.
+
+    The one loop that serves: the action, every scenario, and estimates are this pass with another order, and with what
+    they write down of whom was placed. ``backfill`` is its reservation, None where nobody holds one; ``over`` ends it.
+    """
+
+    order: ServingOrder
+
+    def __init__(self, session: Session, placer: Placer) -> None:
+        self.session = session
+        self.placer = placer
+        self.backfill: Backfill | None = None
+        self.over = False
+
+    def run(self) -> None:
+        """Serve workloads until nobody can be served any more, or the pass is over."""
+        while not self.over and (workload := self.order.next()) is not None:
+            step = workload.step
+            assert step is not None
+            if self._serve(workload, step):
+                self._placed(workload, step)
+                self.order.served(workload)
+            else:
+                self._refused(workload, step)
+
+    def _serve(self, workload: WorkloadState, step: Demand) -> bool:
+        """Place a step, unless its queues hold it back or it is known not to fit; note whom others must not delay."""
+        if not self._infeasible(workload, step):
+            return not self._held_back(workload, step) and self._place(workload, step)
+        if self.backfill is not None and not self._held_back(workload, step):
+            self.backfill.block(workload)
+        return False
+
+    def _place(self, workload: WorkloadState, step: Demand) -> bool:
+        """Place a step where it fits; of one that does not, it is noted that its like need not be tried."""
+        backfill, shape = self.backfill, step.shape
+        if backfill is not None and backfill.blocked:
+            return backfill.place(workload, step)
+        if self.placer.place(workload, step):
+            return True
+        if shape is not None:
+            shape.failed = self.session.epoch
+        if backfill is not None:
+            backfill.block(workload)
+        return False
+
+    def _infeasible(self, workload: WorkloadState, step: Demand) -> bool:  # noqa: ARG002
+        """Whether a step of this shape is known not to fit, or one of its tasks is larger than any room there is."""
+        shape, session = step.shape, self.session
+        if shape is None:
+            return False
+        if shape.failed == session.epoch:
+            return True
+        if shape.exceeds(session.most_room()):
+            shape.failed = session.epoch
+            return True
+        return False
+
+    def _held_back(self, workload: WorkloadState, step: Demand) -> bool:
+        """Whether a queue's maximum, or guarantees that must not be borrowed against, forbid the step."""
+        return not self.session.queues.admits(workload.leaf, step.amount, fixed=workload.fixed)
+
+    def _placed(self, workload: WorkloadState, step: Demand) -> None:
+        """Write down that a step was placed."""
+
+    def _refused(self, workload: WorkloadState, step: Demand) -> None:  # noqa: ARG002
+        """Go on behind a workload whose step was not placed."""
+        self.order.pass_over(workload)
+
+
+class ScenarioPass(AllocationPass):
+    """The pass of a scenario: up to a contender's next step, or, without one, over everybody.
+
+    Once the contender is served, the others are gone on with only where a victim might find a place: what is left over
+    for anybody else is the next cycle's.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        placer: Placer,
+        contender: WorkloadState | None,
+        victims: Sequence[WorkloadState],
+        endings: ExpectedReleases | None,
+    ) -> None:
+        super().__init__(session, placer)
+        self.contender = contender
+        self.victims = victims
+        self.placed: list[TaskState] = []
+        self.reached = False
+        self._skip = _known_to_fail(session, contender)
+        self._beside: ScenarioBackfill | None = None
+        if contender is not None and session.settings.backfill == "easy":
+            self.backfill = self._beside = ScenarioBackfill(session, placer, contender, victims, endings)
+
+    def begin(self, shares: QueueShares, keys: Keys | None, before: QueueOrder | None) -> None:
+        """Begin with the first of all; the order is taken up again where it is known from before the victims went."""
+        skip = self._skip if self._beside is None else self._would_delay
+        changed = {w.leaf for w in (self.contender, *self.victims) if w is not None}
+        again = None if before is None else before.again(skip, changed)
+        self.order = again if again is not None else QueueOrder(self.session, shares, skip, keys=keys)
+
+    def _infeasible(self, workload: WorkloadState, step: Demand) -> bool:
+        return self._skip(workload, step)
+
+    def _would_delay(self, workload: WorkloadState, step: Demand) -> bool:
+        beside = self._beside
+        return beside is not None and workload is not self.contender and beside.known_to_delay(workload, step)
+
+    def _held_back(self, workload: WorkloadState, step: Demand) -> bool:
+        return held_back(self.session, workload, step)
+
+    def _placed(self, workload: WorkloadState, step: Demand) -> None:
+        self.placed += step.tasks
+        if self._beside is not None:
+            self._beside.served(workload)
+        self.session.refresh(workload)
+        contender = self.contender
+        if contender is not None:
+            self.reached = self.reached or workload is contender
+            lost = not self._any_victim_fits() if self.reached else self._lost(contender)
+            self.over = lost
+
+    def _refused(self, workload: WorkloadState, step: Demand) -> None:  # noqa: ARG002
+        if workload is self.contender and not self.reached:
+            self.over = True
+        else:
+            self.order.pass_over(workload)
+
+    def _lost(self, contender: WorkloadState) -> bool:
+        """Whether it is clear that the contender gets no place any more: room only shrinks."""
+        assert contender.step is not None
+        first = contender.step.tasks[0]
+        plain = first.terms is None and not has_choice(contender.root)
+        return plain and self.placer.find(first)[0] < 0
+
+    def _any_victim_fits(self) -> bool:
+        """Whether a step of some victim might find room."""
+        seen: set[int] = set()
+        for victim in self.victims:
+            step = victim.step
+            if step is None or victim.entry is None:
+                continue
+            first = step.tasks[0]
+            if first.terms is None:
+                if first.cls.id in seen:
+                    continue
+                seen.add(first.cls.id)
+            if self.placer.find(first)[0] >= 0 and not held_back(self.session, victim, step):
+                return True
+        return False
+
+
+def _known_to_fail(session: Session, contender: WorkloadState | None) -> Skip:
+    """Give whether a step is known not to fit; the contender is always tried. It is asked very often."""
+    most = session.most_room()
+
+    def skip(workload: WorkloadState, step: Demand) -> bool:
+        shape = step.shape
+        if shape is None or workload is contender:
+            return False
+        if shape.failed == session.epoch:
+            return True
+        for row, amount in shape.largest:  # noqa: SIM110  `Shape.exceeds`, without the call
+            if amount > most[row]:
+                return True
+        return False
+
+    return skip
 
 
 def serve(
@@ -41,88 +239,22 @@ def serve(
 ) -> AllocationOutcome:
     """Serve all that wait, victims included, in order, until the contender's next step has found its place or lost it.
 
-    Without a contender everybody is served, and backfilling keeps no reservation. With one: once the contender is
-    served, the others are gone on with only where a victim might find a place: what is left over for anybody else is
-    the next cycle's. ``keys``: see `QueueOrder`. With backfill ``easy`` nobody delays the first that does not fit;
-    ``endings`` are as before the victims went, and so is ``before``, the order at its beginning.
+    Without a contender everybody is served, and backfilling keeps no reservation. ``keys``: see `QueueOrder`. With
+    backfill ``easy`` nobody delays the first that does not fit; ``endings`` are as before the victims went, and so is
+    ``before``, the order at its beginning.
     """
-    most = session.most_room()
-    easy = contender is not None and session.settings.backfill == "easy"
-    remaining = ScenarioBackfill(session, placer, contender, victims, endings) if easy and contender else None
-    place = placer.place if remaining is None else remaining.try_place
-
-    def without_effect(who: WorkloadState, step: Demand) -> bool:
-        return who is not contender and step.cannot_fit(session.epoch, most)
-
-    def would_delay(who: WorkloadState, step: Demand) -> bool:
-        return remaining is not None and who is not contender and remaining.known_to_delay(who, step)
-
-    order = _order(
-        session, shares, without_effect if remaining is None else would_delay, contender, victims, keys, before
-    )
-    placed: list[TaskState] = []
-    served = False
-    while (workload := order.next()) is not None:
-        step = workload.step
-        assert step is not None
-        infeasible = without_effect(workload, step)
-        if not infeasible and not held_back(session, workload, step) and place(workload, step):
-            placed += step.tasks
-            if remaining is not None:
-                remaining.served(workload)
-            session.refresh(workload)
-            order.served(workload)
-            served = served or workload is contender
-            if contender is None:
-                continue
-            if _any_fits(session, placer, victims) if served else not _lost(placer, contender):
-                continue
-            break
-        if workload is contender and not served:
-            break
-        _note_failure(session, workload, step, remaining, infeasible=infeasible)
-        order.pass_over(workload)
-    return AllocationOutcome(placed, served)
+    found = ScenarioPass(session, placer, contender, victims, endings)
+    found.begin(shares, keys, before)
+    found.run()
+    return AllocationOutcome(found.placed, found.reached)
 
 
-def _order(
-    session: Session,
-    shares: QueueShares,
-    skip: Skip,
-    contender: WorkloadState | None,
-    victims: Sequence[WorkloadState],
-    keys: Keys | None,
-    before: QueueOrder | None,
-) -> QueueOrder:
-    """Give the order from its beginning: taken up again, where it is known how it was before the victims went."""
-    changed = {w.leaf for w in (contender, *victims) if w is not None}
-    again = None if before is None else before.again(skip, changed)
-    return again if again is not None else QueueOrder(session, shares, skip, keys=keys)
-
-
-def _lost(placer: Placer, contender: WorkloadState) -> bool:
-    """Whether it is clear that a contender gets no place any more: room only shrinks."""
-    assert contender.step is not None
-    first = contender.step.tasks[0]
-    plain = first.terms is None and not has_choice(contender.root)
-    return plain and placer.find(first)[0] < 0
-
-
-def _note_failure(
-    session: Session, workload: WorkloadState, step: Demand, remaining: ScenarioBackfill | None, *, infeasible: bool
-) -> None:
-    """Note what a step that found no place means for those after it: whom they must not delay, what need not be tried.
-
-    What was tried beside a reservation has been noted there.
-    """
-    if infeasible if remaining is None else not infeasible:
-        return
-    if held_back(session, workload, step):
-        return
-    if remaining is not None:
-        remaining.block(workload)
-    elif step.shape is not None:
-        step.shape.failed = session.epoch
+def held_back(session: Session, workload: WorkloadState, step: Demand) -> bool:
+    """Whether a queue's maximum, or guarantees that must not be borrowed against, forbid a step."""
+    queues, leaf = session.queues, workload.leaf
+    if queues.limited[leaf] and queues.over_max(leaf, step.amount) is not None:
+        return True
+    return workload.fixed and queues.beyond_guaranteed(leaf, step.amount) is not None
 
 
 def promise(session: Session, tasks: Sequence[TaskState]) -> None:
@@ -132,20 +264,3 @@ def promise(session: Session, tasks: Sequence[TaskState]) -> None:
             node, devices = task.node, task.devices
             session.withdraw(task)
             session.nominate(task, node, devices)
-
-
-def _any_fits(session: Session, placer: Placer, victims: Sequence[WorkloadState]) -> bool:
-    """Whether a step of some victim might find room."""
-    seen: set[int] = set()
-    for victim in victims:
-        step = victim.step
-        if step is None or victim.entry is None:
-            continue
-        first = step.tasks[0]
-        if first.terms is None:
-            if first.cls.id in seen:
-                continue
-            seen.add(first.cls.id)
-        if placer.find(first)[0] >= 0 and not held_back(session, victim, step):
-            return True
-    return False

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
+from tenure.engine.allocation import AllocationPass, InTurn
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.evictions import going
 from tenure.engine.placement import Placer
 from tenure.engine.session import Session
-from tenure.engine.workloads import Shape, TaskState, WorkloadState
+from tenure.engine.workloads import Demand, TaskState, WorkloadState
 
 Release = tuple[int, str, list[TaskState]]
 """Expected end (µs since the epoch), the workload's name, and the tasks that it holds room with."""
@@ -39,9 +40,13 @@ def estimated_starts(session: Session, workloads: Iterable[WorkloadState]) -> di
     ends = [(end, key, [t for t in w.tasks if t.active]) for end, _, key, w in all_endings(session).sorted]
     heapify(ends)
     with session.scenario():
+        session.new_epoch()
         now = session.now
         while waiting:
-            waiting = _serve(session, placer, waiting, now, ends, found)
+            served = EstimatePass(session, placer, waiting, now, ends)
+            served.run()
+            found |= served.starts
+            waiting = [w for w in waiting if w.key not in served.starts]
             if not ends:
                 break
             now = max(now, ends[0][0])
@@ -52,27 +57,22 @@ def estimated_starts(session: Session, workloads: Iterable[WorkloadState]) -> di
     return found
 
 
-def _serve(
-    session: Session, placer: Placer, waiting: list[WorkloadState], now: int, ends: list[Release], found: dict[str, int]
-) -> list[WorkloadState]:
-    """Place those that fit ``now``, in order, and note when they will end; gives the others."""
-    left = []
-    failed: set[Shape] = set()
-    for workload in waiting:
-        step = workload.step
-        assert step is not None
-        fits = False
-        if step.shape not in failed and session.queues.admits(workload.leaf, step.amount, fixed=workload.fixed):
-            fits = placer.place(workload, step)
-            if not fits and step.shape is not None:
-                failed.add(step.shape)
-        if not fits:
-            left.append(workload)
-            continue
-        found[workload.key] = now
+class EstimatePass(AllocationPass):
+    """The pass at one time of the future, over those that still wait; notes when each starts, and when it will end."""
+
+    def __init__(
+        self, session: Session, placer: Placer, waiting: list[WorkloadState], now: int, ends: list[Release]
+    ) -> None:
+        super().__init__(session, placer)
+        self.order = InTurn(waiting)
+        self.now = now
+        self.ends = ends
+        self.starts: dict[str, int] = {}
+
+    def _placed(self, workload: WorkloadState, step: Demand) -> None:
+        self.starts[workload.key] = self.now
         if workload.expected:
-            heappush(ends, (now + workload.expected, workload.key, list(step.tasks)))
-    return left
+            heappush(self.ends, (self.now + workload.expected, workload.key, list(step.tasks)))
 
 
 def _promised_start(session: Session, workload: WorkloadState) -> int | None:

@@ -13,7 +13,7 @@ from tenure.engine.backfill import Backfill, Ending, ExpectedReleases
 from tenure.engine.notices import notice_of
 from tenure.engine.placement import Placer
 from tenure.engine.session import Session
-from tenure.engine.workloads import Demand, WorkloadState
+from tenure.engine.workloads import WorkloadState
 
 
 class ScenarioBackfill(Backfill):
@@ -44,15 +44,6 @@ class ScenarioBackfill(Backfill):
         self.victims = victims
         self._before = endings
         self._started: list[WorkloadState] = []
-
-    def try_place(self, workload: WorkloadState, step: Demand) -> bool:
-        """Place a step; of one that does not fit and is the first, or could be, it is noted that it waits."""
-        if self.blocked:
-            return self.place(workload, step)
-        if self.placer.place(workload, step):
-            return True
-        self.block(workload)
-        return self._never_now(step)
 
     def served(self, workload: WorkloadState) -> None:
         """Note that a workload got a step: what was bound ends in its time."""

@@ -160,11 +160,6 @@ class Demand:
             amount = tuple(map(add, amount, task.cls.amount))
         self.amount = amount
 
-    def cannot_fit(self, epoch: int, most: list[int]) -> bool:
-        """Whether such a step failed in this epoch of room, or one of its tasks exceeds the most room of a node."""
-        shape = self.shape
-        return shape is not None and (shape.failed == epoch or shape.exceeds(most))
-
 
 class Shape:
     """The shape of a demand: demands of one shape fit or fail alike.
