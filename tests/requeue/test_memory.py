@@ -170,7 +170,7 @@ def held_against_the_play(patch):
     def both(self, contender, pieces, rules, staying=frozenset()):
         known = bool(pieces) and self.returns is not None and self.returns.certain(contender, pieces)
         found = DryRuns._play(self, contender, pieces, rules, staying)
-        if known and not staying:
+        if known:
             seen.append(len(pieces))
 
             assert isinstance(found, Refusal)

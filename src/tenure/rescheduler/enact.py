@@ -16,6 +16,7 @@ from tenure.model.resources import MILLI
 from tenure.rescheduler.memory import CAUSE
 from tenure.rescheduler.problem.build import ProblemView
 from tenure.rescheduler.problem.definition import MemberLanding, TaskMove
+from tenure.victims.aftermath import settle
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.state import EvictionState
 
@@ -83,20 +84,25 @@ def _refusal(state: EvictionState, wanted: Sequence[TaskState], moved: Sequence[
             refusal = state.aftermath.judge(contender, victims, result, CAUSE, shares)
             if refusal is not None:
                 return refusal
-        if session.settings.backfill == "easy" and not _in_turn(state, contender, own, victims):
+        if session.settings.backfill == "easy" and not _in_turn(state, contender, own, moved):
             return Refusal(RESERVED, f"{contender.key} would delay the first workload that waits")
     return None
 
 
 def _in_turn(
-    state: EvictionState, contender: WorkloadState, own: Sequence[TaskState], victims: Sequence[WorkloadState]
+    state: EvictionState, contender: WorkloadState, own: Sequence[TaskState], moved: Sequence[TaskState]
 ) -> bool:
-    """Whether the ordinary order of allocation, with its reservation, gives a contender its step as well."""
+    """Whether the ordinary order of allocation, with its reservation, gives a contender its step as well.
+
+    What is moved has landed then, and its run begins anew: the reservation counts on its end there.
+    """
     session = state.session
+    victims = list(dict.fromkeys(t.workload for t in moved))
     with session.scenario():
         for task in own:
             session.withdraw(task)
         session.refresh(contender)
+        settle(state, moved, moved)
         return serve(
             session, state.placer, state.fairness.now(), contender, victims, endings=state.endings
         ).reached  # fmt: skip
