@@ -9,6 +9,8 @@ import pytest
 from tenure.cli.main import main
 
 CLUSTER = """\
+apiVersion: tenure.dev/v1alpha1
+kind: Cluster
 now: 2026-11-20T10:00:00Z
 scheduler: {actions: [allocate]}
 nodes: [{name: n, allocatable: {cpu: 4}}]

@@ -151,7 +151,7 @@ def test_a_problem_is_one_line_whatever_it_holds():
 
 def test_a_reader_that_leaves_is_no_error(tmp_path):
     path = tmp_path / "c.yaml"
-    path.write_text("nodes: [{name: n}]\n")
+    path.write_text("apiVersion: tenure.dev/v1alpha1\nkind: Cluster\nnodes: [{name: n}]\n")
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(

@@ -20,7 +20,9 @@ from tenure.cli.main import main
 from tenure.cli.progress import ProgressLine, interruptible, progress_text
 from tenure.simulator.jobs_csv import HEADER
 
+HEAD = "apiVersion: tenure.dev/v1alpha1\nkind: Cluster\n"
 CLUSTER = """\
+apiVersion: tenure.dev/v1alpha1
 kind: Cluster
 now: 2026-11-20T10:00:00Z
 nodes: [{name: n, count: 2, allocatable: {cpu: 4}}]
@@ -406,7 +408,7 @@ def test_kth_with_easy_backfill_has_the_known_figures(simulate):
 
 def test_philly_replays_with_its_virtual_clusters_as_queues(simulate):
     trace = real_trace(PHILLY)
-    cluster = "kind: Cluster\nnodes: [{name: g, count: 56, allocatable: {nvidia.com/gpu: 8}}]\n"
+    cluster = HEAD + "nodes: [{name: g, count: 56, allocatable: {nvidia.com/gpu: 8}}]\n"
     found = figures(simulate, trace, "--cluster", "c.yaml", "--from", "60d", "--to", "62d", c_yaml=cluster)
     assert found["violations"] == 0
     assert found["finished"] == found["jobs"] > 500

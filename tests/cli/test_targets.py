@@ -6,7 +6,12 @@ import pytest
 
 from tenure.cli.main import main
 
-CLUSTER = "now: 2026-11-20T10:00:00Z\nnodes: [{name: n, allocatable: {cpu: '4'}}]\n"
+CLUSTER = """\
+apiVersion: tenure.dev/v1alpha1
+kind: Cluster
+now: 2026-11-20T10:00:00Z
+nodes: [{name: n, allocatable: {cpu: '4'}}]
+"""
 TRACE = "job,submit_s,runtime_s,pods,cpu_milli\n1,0,10,1,1000\n"
 
 

@@ -8,6 +8,7 @@ import pytest
 from tenure.cli.main import main
 
 GOOD = """\
+apiVersion: tenure.dev/v1alpha1
 kind: Cluster
 now: 2026-11-20T10:00:00Z
 nodes: [{name: n, count: 2, allocatable: {cpu: 1}}]
@@ -54,7 +55,7 @@ def test_warnings_are_shown_and_change_no_exit_code(validate):
     assert code == 0
     assert out.startswith("c.yaml: valid")
     assert err == (
-        "c.yaml:3: nodes[0].allocatable.cpu: warning: the tasks on node n-1 hold 2 of cpu, more than its 1\n"
+        "c.yaml:4: nodes[0].allocatable.cpu: warning: the tasks on node n-1 hold 2 of cpu, more than its 1\n"
     )
 
 

@@ -9,11 +9,12 @@ from tenure.model.load import load_cluster
 from tenure.model.problems import InvalidInputError
 
 HEAD = "now: 2026-11-20T10:00:00Z\n"
+NAMED = "apiVersion: tenure.dev/v1alpha1\nkind: Cluster\n" + HEAD
 
 
-def load(tmp_path, text):
+def load(tmp_path, text, head=HEAD):
     path = tmp_path / "c.yaml"
-    path.write_text(HEAD + dedent(text), encoding="utf-8")
+    path.write_text(head + dedent(text), encoding="utf-8")
     return load_cluster(path)
 
 
@@ -85,7 +86,7 @@ WARNINGS = {
 @pytest.mark.parametrize("case", WARNINGS.values(), ids=WARNINGS.keys())
 def test_what_is_odd_but_possible_is_a_warning(tmp_path, case):
     text, path, words = case
-    warnings = load(tmp_path, text).warnings
+    warnings = load(tmp_path, text, NAMED).warnings
     assert [warning.path for warning in warnings] == [path]
     assert words in warnings[0].message
     assert warnings[0].line >= 2
@@ -123,7 +124,7 @@ VALID = {
 
 @pytest.mark.parametrize("text", VALID.values(), ids=VALID.keys())
 def test_what_the_rules_allow_loads_without_a_word(tmp_path, text):
-    assert load(tmp_path, text).warnings == ()
+    assert load(tmp_path, text, NAMED).warnings == ()
 
 
 def test_all_problems_of_a_file_are_told_at_once_in_its_order(tmp_path):
@@ -186,3 +187,11 @@ def test_now_is_needed_where_there_are_workloads_and_only_there(tmp_path):
         load_cluster(path)
     path.write_text("nodes: [{name: n}]")
     assert load_cluster(path).cluster.now == 0
+
+
+def test_a_file_that_does_not_say_what_it_is_gets_a_warning(tmp_path):
+    (warning,) = load(tmp_path, "nodes: []\n").warnings
+    assert "'apiVersion: tenure.dev/v1alpha1' and 'kind: Cluster' are missing" in warning.message
+    (warning,) = load(tmp_path, "nodes: []\n", "kind: Cluster\n" + HEAD).warnings
+    assert "'apiVersion: tenure.dev/v1alpha1' is missing" in warning.message
+    assert load(tmp_path, "nodes: []\n", NAMED).warnings == ()

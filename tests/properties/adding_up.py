@@ -170,7 +170,7 @@ def _lowered(rng, state):
 
 def played(state, cycles):
     """Play cycles a second apart until nothing happens any more; gives all steps, and what was said to follow."""
-    embedded, steps, follows = EmbeddedCluster(state), [], []
+    embedded, steps, follows, seen_before, within = EmbeddedCluster(state), [], [], [], {}
     for number in range(cycles):
         if number:
             embedded.advance(state.now + number * 1_000_000)
@@ -179,19 +179,57 @@ def played(state, cycles):
         scheduler.cycles, scheduler.context.detailed = number, False
         plan = scheduler.cycle(seen.now)
         embedded.carry_out(plan)
+        if any(s.action in ("evict", "notice") for s in plan.steps):
+            seen_before.append((seen, plan))
+        within[number] = _within_guaranteed(embedded.observe())
         steps += plan.steps
         follows += [(number, f) for f in plan.follow_ups]
         announced = any(t.notice for w in embedded.observe().workloads for t in w.tasks)
         if not (plan.steps or plan.expired or announced):
             break
-    return Played(steps, follows)
+    return Played(steps, follows, seen_before, within)
 
 
 class Played(NamedTuple):
-    """All steps of some cycles, and by cycle what was said to follow."""
+    """All steps of some cycles, and by cycle what was said to follow.
+
+    ``evicting``: each cluster on which something was evicted, with the plan. ``within``: by cycle, the workloads
+    whose queues were within guaranteed after it.
+    """
 
     steps: list
     follow_ups: list
+    evicting: list
+    within: dict
+
+
+def _within_guaranteed(state):
+    """Give the workloads whose leaf is within what it is guaranteed of all that it guarantees and they ask for.
+
+    What is nominated is held, as the leaf holds it once that is bound.
+    """
+    held = defaultdict(lambda: defaultdict(int))
+    for workload in state.workloads:
+        for task in workload.tasks:
+            if task.node is not None or task.nominated is not None:
+                for name, amount in _asked(task.spec):
+                    held[workload.queue][name] += amount
+    queues = {q.name: q for q in state.queues}
+    found = set()
+    for workload in state.workloads:
+        floor = queues[workload.queue].guaranteed
+        asked = {name for t in workload.tasks for name, amount in _asked(t.spec) if amount and name in floor}
+        if asked and all(held[workload.queue][name] <= floor[name] for name in asked):
+            found.add(workload.key)
+    return found
+
+
+def _asked(spec):
+    """Give what a task asks for, GPUs in milli-GPU."""
+    if spec.gpu_share is not None:
+        yield GPU, spec.gpu_share.milli * spec.gpu_share.devices
+    for name, amount in spec.requests:
+        yield name, amount * 1000 if name == GPU else amount
 
 
 def forbidden(played):
@@ -211,7 +249,8 @@ def forbidden(played):
         breaches += _in_one_plan(cycle, steps, evicted)
         for (workload, task), step in evicted.items():
             follows = (step.beneficiary, step.cause) in announced
-            if (workload, task) in nominated_to and not follows and step.cause != "quota":
+            stayed = workload in played.within.get(cycle - 1, ())
+            if (workload, task) in nominated_to and not (follows or stayed) and step.cause != "quota":
                 breaches.append(f"cycle {cycle}: {task}, for which somebody was evicted, is evicted by {step.cause} "
                                 f"for {step.beneficiary}")  # fmt: skip
             if step.beneficiary in victims and step.beneficiary not in {of for of, _ in announced}:
@@ -230,6 +269,8 @@ def forbidden(played):
 def _in_one_plan(cycle, steps, evicted):
     """Say what is bound and evicted, or evicted and placed where it stood, in one plan."""
     for step in steps:
+        if step.action in ("bind", "nominate") and not step.devices:
+            yield f"cycle {cycle}: {step.task} is given a place on {step.node} without a device"
         gone = evicted.get((step.workload, step.task))
         if gone is None or step.action not in ("bind", "nominate"):
             continue

@@ -28,6 +28,27 @@ def test_causes_add_up(first):
     assert not broken
 
 
+BROKEN_ONCE = {
+    10095: "a moved part of a GPU was promised a node and no device, as its own device seemed to have room for it",
+    10430: "the same, for three tasks that land on the devices of each other",
+    10439: "two of one leaf that both stay within guaranteed take from each other: the specification allows that",
+    10049: "what was bound on a nomination stays in that cycle, and was believed to stay in the next as well",
+    10080: "the same, for a victim of requeue",
+    10302: "of two victims that stand alike the second was asked about, and what is free goes to the first",
+    20330: "the same, for moves",
+    20752: "the plan after the next made a difference for a victim, and did not say so",
+    21316: "quota evicted a task that a later eviction of the same plan gave its place again",
+    30980: "the same, by what requeue gives away in the end",
+    22070: "a task that stays at home beside a reservation was promised its place twice, and the cycle broke",
+}
+"""Clusters on which a plan broke it, and what was wrong."""
+
+
+@pytest.mark.parametrize("seed", BROKEN_ONCE, ids=str)
+def test_what_broke_it_once(seed):
+    assert forbidden(played(drawn(seed), CYCLES)) == []
+
+
 def test_the_clusters_are_worth_playing():
     """They see evictions of every kind, and sets of which something follows."""
     seen, said = set(), 0

@@ -125,7 +125,10 @@ class Placer:
         ):
             return False
         self.session.nominate(task, node, devices)
-        return self.remaining is None or self.remaining.take(task)
+        if self.remaining is None or self.remaining.take(task):
+            return True
+        self.session.withdraw(task)
+        return False
 
     def _other_devices(self, task: TaskState) -> bool:
         """Whether an evicted task of a part of a GPU finds other devices than its own on its node."""
@@ -179,7 +182,8 @@ class Placer:
         """Bind or nominate a task on a node that fits it, on the devices that suit best there."""
         but = task.leaving_devices if self.own == "never" and task.leaving == node else ()
         some = task.cls.whole or task.cls.devices
-        devices = self.devices(task.cls, node, bindable=bindable, but=but) if some else ()
+        now = bindable and not but  # what it holds itself makes no room for it elsewhere before it has left
+        devices = self.devices(task.cls, node, bindable=now, but=but) if some else ()
         if bindable and task.leaving < 0:
             self.session.bind(task, node, devices)
         else:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tenure.cycle import Scheduler
+from tenure.engine.kept_session import KeptSession
 from tenure.engine.plan import Plan, Reason
 from tenure.engine.reasons import why_pending
 from tenure.engine.session import Session
@@ -32,9 +33,10 @@ SECOND = 1_000_000
 class Pace:
     """The pace of the loop, in seconds.
 
-    ``least``: between the ends of two cycles, so that what comes together is decided together; ``most``: so long
-    without a cycle where nothing changes, ``soon`` where something ends by itself; ``share``: of one core, what such
-    looks at what has not changed may take. Rules that end name their time, so that nothing depends on these looks.
+    ``least``: between two cycles, so that what comes together is decided together, or as long as the last one took if
+    that was shorter; ``most``: so long without a cycle where nothing changes, ``soon`` where something ends by itself;
+    ``share``: of one core, what such looks at what has not changed may take. Rules that end name their time, so that
+    nothing depends on these looks.
     """
 
     least: float = 0.05
@@ -113,6 +115,7 @@ class Loop:
         self.confirmation = Confirmation()
         self.recorded: set[tuple[str, str, str]] = set()
         self.rescheduling = MoveMemory()
+        self.kept = KeptSession()
         self.failed = failed
         self.isolation: Isolation[tuple[Session, Plan]] = Isolation(self._decide, self._attempt, failed)
         self.refusals = Refusals(self.isolation.quarantine)
@@ -146,7 +149,7 @@ class Loop:
             done = self.cycle()
             pause = self._pause(done)
             self.health.due = time.monotonic() + pause
-            self._stopped.wait(self.pace.least)
+            self._stopped.wait(min(self.pace.least, done.seconds))
 
     def cycle(self) -> CycleOutcome:
         """Decide once, and carry out what may be carried out."""
@@ -157,7 +160,7 @@ class Loop:
         self.rescheduling.sent.clear()  # what was moved stands in the cluster's log, if it was moved
         (session, plan), cluster = self.isolation.decided(cluster)
         decided = time.monotonic()
-        allowed = self.confirmation.of(plan, observed.identities)
+        allowed = plan if self.confirmation.done else self.confirmation.of(plan, observed.identities)
         outcome = self.cluster.carry_out(allowed, observed)
         self.refusals.note(outcome, cluster)
         turn = self._beside(observed, cluster.settings, allowed)
@@ -175,10 +178,12 @@ class Loop:
         return done
 
     def _decide(self, cluster: Cluster) -> tuple[Session, Plan]:
-        session = session_of(cluster)
+        session = self.kept.take(cluster)
         scheduler = Scheduler(session, self.recorded)
         scheduler.context.rescheduling = self.rescheduling
-        return session, scheduler.cycle(cluster.now)
+        plan = scheduler.cycle(cluster.now)
+        self.kept.keep(cluster, session, plan)
+        return session, plan
 
     def _attempt(self, cluster: Cluster) -> Plan:
         """Decide on a cluster, so that nothing of that is remembered."""
@@ -230,7 +235,8 @@ class Loop:
         """Say of workloads that wait why they do: of those that do not say it yet, a few in each cycle."""
         found: list[WaitingReason] = []
         chosen = self.cluster.unexplained(observed, _MOST_EXPLAINED)
-        models = {w.key: w for w in cluster.workloads} if chosen else {}
+        is_any_aside = bool(chosen) and self.isolation.quarantine.count(cluster.now) > 0
+        models = {w.key: w for w in cluster.workloads} if is_any_aside else {}
         until = time.thread_time() + _EXPLAINING
         for key in chosen:
             if time.thread_time() > until:

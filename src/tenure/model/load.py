@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from tenure.model.check import check_cluster
 from tenure.model.cluster import Cluster, DisruptionBudget
 from tenure.model.collector import collector_paused
 from tenure.model.document import Document
-from tenure.model.entries import CLUSTER_KIND, SETTINGS_KIND, file_entry, settings_entry
+from tenure.model.entries import API_VERSION, CLUSTER_KIND, SETTINGS_KIND, file_entry, settings_entry
 from tenure.model.expand import Expanded, Expander
 from tenure.model.problems import InputProblem
 from tenure.model.queue import Queue
@@ -124,6 +125,15 @@ def _settings_of(document: Document) -> Settings:
     return settings
 
 
+def _warn_of_missing_head(value: Mapping[str, Any], kind: str, report: ProblemReport) -> None:
+    """Warn where a document does not say what it is: another version might read it otherwise."""
+    missing = [f"'{key}: {said}'" for key, said in (("apiVersion", API_VERSION), ("kind", kind)) if key not in value]
+    if missing:
+        report.warn(
+            None, f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; begin the file with it"
+        )
+
+
 def _read_settings(value: Any, report: ProblemReport) -> Settings:
     if isinstance(value, dict) and "scheduler" not in value and value.get("kind", SETTINGS_KIND) == SETTINGS_KIND:
         inner = {key: item for key, item in value.items() if key not in ("apiVersion", "kind")}
@@ -139,6 +149,7 @@ def _read_cluster(value: Any, report: ProblemReport, replacing: YuniKornQueues |
     if entry is BAD:
         return Cluster(now=0)
     values = entry.values
+    _warn_of_missing_head(value, CLUSTER_KIND, report)
     if "now" not in values and values.get("workloads"):
         report.add((None, "now"), "is missing; say which moment the file describes, such as 2026-11-20T10:00:00Z")
     expander = Expander(report, values.get("now", 0))

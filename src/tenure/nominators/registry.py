@@ -14,9 +14,9 @@ names what is not there, is reported, and nominates nobody.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import entry_points
 from typing import Any
 
+from tenure.model.installed import entry_points
 from tenure.model.settings import Settings
 from tenure.nominators.contract import (
     NominationContext,

@@ -12,7 +12,7 @@ from tenure.engine.workloads import WorkloadState
 from tenure.model.duration import LAST_TIME
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.rules import RequeueRules
-from tenure.victims.dry_run import AcceptedSet, DryRuns
+from tenure.victims.dry_run import AcceptedSet, DryRuns, gone_for_now
 from tenure.victims.pieces import Piece
 from tenure.victims.recording import prices, record
 from tenure.victims.state import EvictionState
@@ -58,7 +58,7 @@ class RequeueCommits:
         session = self.session
         if session.settings.backfill == "easy":
             return
-        placed = serve(session, self.state.placer, self.dry_runs.shares).placed
+        placed = gone_for_now(session, serve(session, self.state.placer, self.dry_runs.shares).placed)
         if placed:
             self.place(AcceptedSet([], placed))
 

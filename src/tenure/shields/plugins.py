@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from copy import copy
-from importlib.metadata import entry_points
 from typing import Any
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.model.installed import entry_points
 from tenure.model.settings import Cause
 from tenure.shields.budget import BudgetShield
 from tenure.shields.min_runtime import MinRuntimeOver, MinRuntimeShield

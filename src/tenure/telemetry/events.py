@@ -89,7 +89,9 @@ def _once(steps: list[PlanStep]) -> list[PlanStep]:
 
 
 def _unsupported(session: Session) -> list[CycleEvent]:
-    found = []
+    found: list[CycleEvent] = []
+    if not any(cls.spec.unsupported for cls in session.classes.classes):
+        return found
     for key, workload in session.workloads.items():
         asked = sorted({u for t in workload.tasks if t.phase is PENDING for u in t.cls.spec.unsupported})
         if asked and workload.leaf >= 0:

@@ -13,7 +13,7 @@ It goes one level deep: the searches made here do not ask what would follow from
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -140,17 +140,55 @@ class Aftermath:
             return tuple(self._found(list(self._may_be_helped(victims, causes, shares))))
 
     def of_plan(self) -> tuple[FollowUp, ...]:
-        """Give the follow-ups of a finished plan, whose evictions are made on the session."""
+        """Give the follow-ups of a finished plan, whose evictions are made on the session.
+
+        Victims of earlier plans that still wait are asked about as well, for whom this plan may have made a difference.
+        """
         session, shares = self.session, self.state.memory.shares()
         evicting = {s.workload for s in self.state.plan.steps if s.action == "evict"}
         victims = [w for key in sorted(evicting) if (w := session.workloads.get(key)) is not None and w.leaf >= 0]
+        victims += islice(self._evicted_before(evicting), MOST_LOOKED_AT)
         ask_later = any(_will_grow(w) or any(t.phase is TERMINATING for t in w.tasks) for w in victims)
-        if not (ask_later or any(self._may_be_helped(victims, self._enabled(""), shares))):
+        growing = [w for w in sorted(self._nominated(), key=lambda w: w.key) if _will_grow(w)]
+        if not (ask_later or growing or any(self._may_be_helped(victims, self._enabled(""), shares))):
             return ()
         with self._ahead():
             self._settle(AcceptedSet([], []), everything=True)
             shares = self.state.fairness.now()  # what was under notice asks again only now
-            return tuple(self._found(list(self._may_be_helped(victims, self._enabled(""), shares))))
+            found = {f.of: f for f in self._found(list(self._may_be_helped(victims, self._enabled(""), shares)))}
+            if self._grow(growing):
+                shares, rest = self.state.fairness.now(), [v for v in victims if v not in found]
+                found.update({f.of: f for f in self._found(list(self._may_be_helped(rest, self._enabled(""), shares)))})
+            return tuple(found.values())
+
+    def _evicted_before(self, now: Collection[str]) -> Iterator[WorkloadState]:
+        """Give those that wait, were evicted by an earlier plan, and are not among those evicted ``now``."""
+        for entries in self.session.waiting.entries.values():
+            for entry in entries:
+                workload: WorkloadState = entry[-1]
+                known = workload.entry is entry and workload.last_evicted_at is not None
+                if known and workload.key not in now:
+                    yield workload
+
+    def _grow(self, growing: Sequence[WorkloadState]) -> bool:
+        """Let those grow for whom room is made next, as far as they are looked at; gives whether anybody did."""
+        grown = False
+        for workload in growing[:MOST_ASKED]:
+            for _ in range(MOST_STEPS):
+                found = self._for_growth(workload)
+                if found is None or found.undone is None:
+                    break
+                grown = True
+                self.session.repeat(found.undone)
+                settle(self.state, found.evicted, found.placed)
+                self._forget()
+        return grown
+
+    def _for_growth(self, workload: WorkloadState) -> AcceptedSet | None:
+        """Give the set that the first cause would take for the next step of a workload."""
+        asked = self._may_be_helped([workload], self._enabled(""), self.state.fairness.now())
+        found = (self._best_set(one) for one in asked)
+        return next((f.played for f in found if f.pieces), None)
 
     @contextmanager
     def _ahead(self) -> Iterator[None]:
@@ -169,16 +207,26 @@ class Aftermath:
         self._passes.clear()
 
     def _settle(self, result: AcceptedSet, *, everything: bool) -> None:
-        """Let what a set changes come true; or all that the cycle has decided so far."""
-        session = self.session
+        """Let what a set changes come true; or all that the cycle has decided so far.
+
+        What is left over goes to those who ask for it now, before anybody who grows only once it is bound.
+        """
+        session, easy = self.session, self.session.settings.backfill == "easy"
+        if not easy and any(map(_will_grow, self._nominated())):
+            result = replace(result, placed=[*result.placed, *self._serve_rest()])
         if everything:
             settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
         else:
             settle(self.state, result.evicted, result.placed)
-        if session.settings.backfill != "easy":
-            placed = serve(session, self.state.placer, self.state.memory.shares()).placed
-            for workload in dict.fromkeys(t.workload for t in placed):
-                session.note_start(workload)
+        if not easy:
+            self._serve_rest()
+
+    def _serve_rest(self) -> list[TaskState]:
+        """Serve in order those who wait, as far as there is room; gives the tasks that were placed."""
+        placed = serve(self.session, self.state.placer, self.state.memory.shares()).placed
+        for workload in dict.fromkeys(t.workload for t in placed):
+            self.session.note_start(workload)
+        return placed
 
     # -- who is asked about -------------------------------------------------------------------------------------------
 
@@ -343,8 +391,9 @@ class Aftermath:
         for asked in helped:
             by_victim.setdefault(asked.workload, []).append(asked)
         without_effect: set[object] = set()
+        found: dict[WorkloadState, FollowUp] = {}
         searched = 0
-        for victim, causes in by_victim.items():
+        for victim in sorted(by_victim, key=_turn):  # what is free goes to the first of those that stand alike
             if searched == MOST_HELPED:
                 break
             assert victim.step is not None
@@ -352,11 +401,12 @@ class Aftermath:
             if kind in without_effect:
                 continue
             searched += 1
-            follow_up = self._first_of(victim, causes)
+            follow_up = self._first_of(victim, by_victim[victim])
             if follow_up is None:
                 without_effect.add(kind)
             else:
-                yield follow_up
+                found[victim] = follow_up
+        yield from (found[victim] for victim in by_victim if victim in found)
 
     def _first_of(self, victim: WorkloadState, causes: Sequence[Asked]) -> FollowUp | None:
         for asked in causes:
@@ -375,11 +425,14 @@ class Aftermath:
         return search.best_set(asked.workload, asked.rules, SearchBudget(STEPS))
 
     def _thought(self) -> EvictionState:
-        """Give what a pass needs to search in a scenario: nothing is known of this cycle there, and nothing written."""
+        """Give what a pass needs to search in a scenario: nothing is known of this cycle there, and nothing written.
+
+        What was bound on a nomination stays in the cycle in which it was bound, not in the next, which is played here.
+        """
         state = self.state
         return replace(
             state, plan=Plan(self.session.now), plugins=self.plugins, memory=self._memory, detailed=False,
-            aftermath=None, moved=set(), memories={}, budget=SearchBudget(STEPS),
+            aftermath=None, moved=set(), paid=frozenset(), memories={}, budget=SearchBudget(STEPS),
         )  # fmt: skip
 
     @property
@@ -437,6 +490,11 @@ def overdue(session: Session, workload: WorkloadState) -> bool:
 
 def _name(task: TaskState) -> tuple[str, int]:
     return task.workload.key, task.index
+
+
+def _turn(workload: WorkloadState) -> tuple[object, ...]:
+    """Give the place of a workload that waits in the order of its leaf."""
+    return workload.leaf, *(workload.entry or ())[:-1]
 
 
 def _will_grow(workload: WorkloadState) -> bool:

@@ -89,6 +89,25 @@ def is_back(task: TaskState) -> bool:
     return task.nominated == task.leaving >= 0 and same
 
 
+def gone_for_now(
+    session: Session, placed: list[TaskState], evicted: Collection[TaskState] = frozenset()
+) -> list[TaskState]:
+    """Withdraw what this plan evicts for another reason and would seat where it stood; gives the others.
+
+    The next cycle may place it: one plan does not evict a task and give it its place again. Those ``evicted`` by the
+    very set that is tried are judged by it.
+    """
+    back = {t.workload for t in placed if is_back(t) and t not in evicted}
+    if not back:
+        return placed
+    for task in placed:
+        if task.workload in back:
+            session.withdraw(task)
+    for workload in back:
+        session.refresh(workload)
+    return [t for t in placed if t.workload not in back]
+
+
 def _nobody(_: WorkloadState, __: Demand) -> bool:
     """Skip nobody."""
     return False
@@ -244,6 +263,7 @@ class DryRuns:
         if rules.cause == "consolidate" and not self._land(contender, victims, result):
             return Refusal(NO_LANDING, "what would have to move finds no place to land")
         placed, reached = self._serve(contender, victims, before)
+        placed = gone_for_now(self.session, placed, result.evicted)
         if not reached:
             self.ahead = len(placed)
             self.back = list(dict.fromkeys(t.workload for t in placed if t.workload in victims))

@@ -23,9 +23,9 @@ def shielded(cause: Cause, refusals: Sequence[tuple[str, Refusal]]) -> Reason:
     for _, refusal in refusals:
         by_shield[refusal.shield] = by_shield.get(refusal.shield, 0) + 1
     until = min((r.until for _, r in refusals if r.until is not None), default=None)
-    counts = ", ".join(f"{count} by {shield}" for shield, count in sorted(by_shield.items()))
-    ends = f"; the first of them ends {format_time(until)}" if until is not None else ""
-    text = f"nothing was evicted for it by {cause}: refused: {counts}{ends}. {refusals[0][1].message}"
+    counts = ", ".join(f"{count} ({shield})" for shield, count in sorted(by_shield.items()))
+    ends = f"; the first refusal ends {format_time(until)}" if until is not None else ""
+    text = f"{cause} evicts nothing for it; refused candidates: {counts}{ends}. {refusals[0][1].message}"
     shields = [
         {"workload": key, "shield": r.shield, "until": None if r.until is None else format_time(r.until)}
         for key, r in refusals[:20]

@@ -25,7 +25,7 @@ from tenure.model.workload import Phase
 EXPLAIN_AGAIN = 60.0
 """Seconds after which it is looked at anew why a workload waits."""
 
-SETTLE_SECONDS = 0.02
+SETTLE_SECONDS = 0.005
 """What comes within this time of a first change is taken together with it."""
 
 _MOST_REMEMBERED = 100_000
@@ -159,7 +159,7 @@ class KubernetesCluster:
     ) -> None:
         """Write events, and why pods wait."""
         for kind, name, reason, message in notes:
-            subject = view.subjects.get(name) if kind == "workload" else self._queue(view, name)
+            subject = view.subject(name) if kind == "workload" else self._queue(view, name)
             if subject is not None:
                 self.events.tell(subject, reason, message, is_warning=reason in self.warnings)
         for workload, reason, message in waiting:

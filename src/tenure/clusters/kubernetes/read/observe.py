@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_
 from tenure.clusters.kubernetes.read.outside import Outside
 from tenure.clusters.kubernetes.read.queues import config_map, kai_queue_of, queue_of, sound, stored_status
 from tenure.clusters.kubernetes.read.settling import GroupSettling
+from tenure.clusters.kubernetes.read.standing import StandingWorkloads
 from tenure.clusters.kubernetes.read.workloads import (
     EvictionHistory,
     ObservedWorkload,
@@ -69,6 +70,8 @@ class LeftOut(NamedTuple):
 class Observed:
     """A cluster, and what writing to it needs: by workload the pods behind its tasks, in their order.
 
+    Workloads stand in ``pods`` in the order in which they stand in the cluster.
+
     ``wake`` is when it will look otherwise although nothing has changed, in µs since the epoch.
     """
 
@@ -77,7 +80,6 @@ class Observed:
     uids: dict[str, str] = field(default_factory=dict)
     queue_kinds: dict[str, str] = field(default_factory=dict)
     log: tuple[eviction_log.EvictionEntry, ...] = ()
-    subjects: dict[str, Subject] = field(default_factory=dict)
     promises: NominationUpdates = field(default_factory=NominationUpdates)
     wake: int | None = None
     left_out: tuple[LeftOut, ...] = ()
@@ -88,6 +90,11 @@ class Observed:
         """Give the pods' uids by workload and number of the task."""
         return {(key, number): pod.uid for key, pods in self.pods.items() for number, pod in enumerate(pods)}
 
+    @property
+    def workloads(self) -> dict[str, Workload]:
+        """Give the workloads that have pods, by key."""
+        return dict(zip(self.pods, self.cluster.workloads, strict=False))
+
     def has_pod(self, workload: str, task: int) -> bool:
         """Whether a task has a pod: not what stands in for one that is expected."""
         return task < len(self.pods[workload])
@@ -95,6 +102,11 @@ class Observed:
     def pod(self, workload: str, task: int) -> PodRecord:
         """Give the pod behind a task."""
         return self.pods[workload][task]
+
+    def subject(self, workload: str) -> Subject | None:
+        """Give the object that events about a workload are written on; None where it has none."""
+        pods = self.pods.get(workload)
+        return _subject(pods[0], self.uids[workload]) if pods else None
 
 
 class Observer:
@@ -118,6 +130,9 @@ class Observer:
         self._described: dict[tuple[str, str, str], GroupDeclaration] = {}
         self._retry = _Retries()
         self._namespaces = Namespaces((), {})
+        self._standing = StandingWorkloads()
+        self._renewed: set[GroupKey] = set()
+        self._rules: tuple[Any, ...] = ()
 
     def observe(self, now: int) -> Observed:
         """Give the cluster as it is known at ``now`` (µs since the epoch)."""
@@ -131,17 +146,23 @@ class Observer:
             announced = [entry for entry in written if entry.uid in alive]
             self._renew(eviction_log.pasts(log), now)
             known = {node.name: node for node in nodes}
-            found = informers.usage.of_workloads(self._named(known), now)
+            self._stand(nodes, known)
+            standing, named = self._standing, {entry.workload for entry in written}
+            is_all = standing.are_unclear or bool(informers.usage.pods)
+            found = self._named(known) if is_all else [_on_nodes(m, known) for m in standing.to_look_at(named)]
+            found = informers.usage.of_workloads(found, now)
             nodes = informers.usage.of_nodes(nodes, now)
             beyond = self._outside.nodes(informers.nodes.nodes.copy(), known)
         found = self._sound(found, nodes)
         found, promises = with_promises(found, log, announced, nodes, now, self._settings.nomination_timeout)
-        workloads = tuple(made.workload for made in found)
+        queues = self._with_unknown([made.workload for made in found])
+        all_made = {m.workload.key: m for m in found} if is_all else standing.with_those(found, named)
+        workloads = tuple([made.workload for made in all_made.values()])
         cluster = Cluster(
             now=now,
             settings=self._settings,
             nodes=(*nodes, *beyond),
-            queues=self._with_unknown(workloads),
+            queues=queues,
             workloads=(*workloads, *self._outside.workloads(beyond)),
             namespaces=self._labelled_namespaces(),
             disruption_budgets=self._budgets(),
@@ -149,11 +170,10 @@ class Observer:
         )
         return Observed(
             cluster,
-            {made.workload.key: made.pods for made in found},
-            {made.workload.key: made.workload.uid for made in found},
+            {key: made.pods for key, made in all_made.items()},
+            {key: made.workload.uid for key, made in all_made.items()},
             self._queue_kinds,
             tuple(log),
-            {made.workload.key: _subject(made) for made in found},
             promises,
             self._settling.wake(now),
             tuple(self._left_out),
@@ -165,6 +185,40 @@ class Observer:
         if any(w.queue == UNKNOWN for w in workloads) and all(q.name != UNKNOWN for q in self._queues):
             return (*self._queues, _UNKNOWN)
         return self._queues
+
+    def _stand(self, nodes: tuple[Node, ...], known: Mapping[str, Node]) -> None:
+        """Sort what was made anew into what is plain and what has to be looked at; all of it if its rules changed."""
+        rules = nodes, self._queues, self._objects("namespaces").version
+        changed: Iterable[GroupKey] = self._renewed
+        if rules != self._rules:
+            self._rules, self._standing, changed = rules, StandingWorkloads(), self._made.keys()
+            self._namespaces = Namespaces(self._queues, self._objects("namespaces").items)
+        resources = frozenset() if not changed else self._known_resources(nodes)
+        self._standing.renew(self._made, changed, lambda fresh: self._are_plain(fresh, known, resources), known)
+        self._renewed.clear()
+
+    def _are_plain(
+        self, found: list[ObservedWorkload], nodes: Mapping[str, Node], resources: Collection[str]
+    ) -> list[bool]:
+        """Say of each whether nothing about it is left to be found out."""
+        if not found:
+            return []
+        there = {name for made in found for task in made.workload.tasks if (name := task.node) in nodes}
+        wrong = self._wrong(found, tuple(nodes[name] for name in sorted(filter(None, there))))
+        return [n not in wrong and self._is_plain(made, nodes, resources) for n, made in enumerate(found)]
+
+    def _is_plain(self, made: ObservedWorkload, nodes: Mapping[str, Node], resources: Collection[str]) -> bool:
+        own, tasks = made.workload, made.workload.tasks
+        return (
+            not made.problems
+            and own.queue != UNKNOWN
+            and _on_nodes(made, nodes) is made
+            and all(task.nominated is None and task.notice is None for task in tasks)
+            and all(pod.gpu_usage is None and pod.task.nominated is None for pod in made.pods)
+            and all(name in resources for task in tasks for name, _ in task.spec.requests)
+            and any(task.phase is not Phase.FAILED for task in tasks)
+            and (own.scheduler_name != TENURE or self._namespaces.may_use(own.queue, own.namespace))
+        )
 
     # -- configuration --------------------------------------------------------------------------------------------
 
@@ -285,6 +339,7 @@ class Observer:
         classes = {name: item for (_, name), item in self._objects("priorityclasses").items.items()}
         history = _Pasts(pasts)
         for group in sorted({*again, *self._retry.due(now), *self._settling.due(now)}):
+            self._renewed.add(group)
             members = pods.groups.get(group)
             seen = [pods.seen(member) for member in sorted(members or ())]
             records = [r for r in seen if self._is_ours(r)]
@@ -367,6 +422,8 @@ class Observer:
             for line in made.problems:
                 self._complain(made, line)
         found = self._admitted(found)
+        if not found:
+            return found
         wrong = self._wrong(found, nodes)
         if wrong:
             found = [self._mended(made, wrong[n]) if n in wrong else made for n, made in enumerate(found)]
@@ -379,8 +436,7 @@ class Observer:
         self, found: list[ObservedWorkload], nodes: tuple[Node, ...]
     ) -> list[ObservedWorkload]:
         """Bound how many resources that nobody has are asked for in a namespace: each costs a row of every table."""
-        known = {name for node in nodes for name in node.allocatable}
-        known |= {name for queue in self._queues for name in (*queue.guaranteed, *queue.max)}
+        known = self._known_resources(nodes)
         heard: dict[str, set[str]] = {}
         kept = []
         for made in found:
@@ -392,6 +448,11 @@ class Observer:
                     made = without_resources(made, unheard - names)  # noqa: PLW2901
             kept.append(made)
         return kept
+
+    def _known_resources(self, nodes: tuple[Node, ...]) -> set[str]:
+        """Give the resources that a node has, or a queue speaks of."""
+        known = {name for node in nodes for name in node.allocatable}
+        return known | {name for queue in self._queues for name in (*queue.guaranteed, *queue.max)}
 
     def _wrong(self, found: list[ObservedWorkload], nodes: tuple[Node, ...]) -> dict[int, ClusterFinding]:
         """Give by number what is wrong with workloads; of several things the first."""
@@ -481,9 +542,8 @@ _VERSIONS = {
 }
 
 
-def _subject(made: ObservedWorkload) -> Subject:
+def _subject(pod: PodRecord, uid: str) -> Subject:
     """Give the object that events about a workload are written on: its group or owner, else its first pod."""
-    pod, uid = made.pods[0], made.workload.uid
     kind, name = pod.group
     if kind in _VERSIONS:
         return Subject(_VERSIONS[kind], kind, pod.namespace, name, uid)

@@ -94,7 +94,7 @@ class Actor:
         """Carry out all steps of a plan that was made of what was observed."""
         outcome = Outcome()
         plan = _with_pods(plan, observed)
-        workloads = {w.key: w for w in observed.cluster.workloads}
+        workloads = observed.workloads
         self.allowed()
         self._write_statuses(plan, observed, outcome)
         self._keep_promises(plan, observed, outcome)
@@ -118,7 +118,7 @@ class Actor:
 
     def evict(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
         """Carry out the evictions of a plan and nothing else of it."""
-        workloads = {w.key: w for w in observed.cluster.workloads}
+        workloads = observed.workloads
         steps = [s for s in plan.steps if s.action == "evict"]
         self._evict(self._rehearse(steps, observed, outcome), plan, observed, workloads, outcome)
 

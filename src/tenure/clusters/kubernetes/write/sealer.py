@@ -78,8 +78,9 @@ class Sealer:
             known = {record.uid: pods.seals.get(record.uid) for record in due}
         if not due:
             return 0
-        seen = {pod.uid: (key, n) for key, listed in observed.pods.items() for n, pod in enumerate(listed)}
-        workloads = {w.key: w for w in observed.cluster.workloads}
+        unknown = {uid for uid, seal in known.items() if seal is None}
+        seen = _places(observed, unknown) if unknown else {}
+        workloads = observed.workloads if unknown else {}
         left = 0
         for pod in due:
             seal = known[pod.uid]
@@ -102,6 +103,12 @@ class Sealer:
         except ApiError as error:
             return error.status in _FOR_GOOD
         return True
+
+
+def _places(observed: Observed, uids: set[str]) -> dict[str, tuple[str, int]]:
+    """Give by uid the workload of pods, and their number in it."""
+    pods = ((pod.uid, key, n) for key, listed in observed.pods.items() for n, pod in enumerate(listed))
+    return {uid: (key, number) for uid, key, number in pods if uid in uids}
 
 
 _FOR_GOOD = frozenset({404, 422})

@@ -1,0 +1,122 @@
+"""A session that is kept from one observed cluster to the next, with only what changed in between taken in anew.
+
+What is decided on it is what would be decided on a session that was made for the cluster alone. Where that cannot be
+told at little cost (nodes, queues or settings changed; something was promised, announced or sent away), one is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import Final
+
+from tenure.engine.plan import Plan
+from tenure.engine.session import Session
+from tenure.engine.snapshot import session_of
+from tenure.model.cluster import Cluster
+from tenure.model.resources import GPU
+from tenure.model.workload import Phase, Task, Workload
+
+MOST_CHANGES: Final = 10_000
+"""After so many changes, or as many as there are workloads, a session is made anew: it keeps what it has seen."""
+
+
+class KeptSession:
+    """The session of the last cluster, for as long as the next one can be reached from it.
+
+    Between `take` and `keep` nothing is kept: what fails in between leaves no session behind that is half changed.
+    """
+
+    def __init__(self) -> None:
+        self._session: Session | None = None
+        self._cluster: Cluster | None = None
+        self._touched: frozenset[str] = frozenset()
+        self._changes = 0
+
+    def take(self, cluster: Cluster) -> Session:
+        """Give a session that holds what the cluster holds; whatever was decided on the last one was only a plan."""
+        session, before = self._session, self._cluster
+        self._session = self._cluster = None
+        if session is None or before is None or not _alike(before, cluster, session):
+            self._changes = 0
+            return session_of(cluster)
+        gone, come = _difference(before.workloads, cluster.workloads)
+        again = [session.workloads[key].model for key in sorted(self._touched - gone.keys())]
+        self._changes += len(come) + len(gone) + len(again)
+        known = set(session.nodes.resources)
+        many = self._changes > max(MOST_CHANGES, len(cluster.workloads))
+        if many or not all(_is_plain(w, known, cluster.now) for w in come):
+            self._changes = 0
+            return session_of(cluster)
+        _exchange(session, cluster, (*gone, *(w.key for w in again)), (*come, *again))
+        return session
+
+    def keep(self, cluster: Cluster, session: Session, plan: Plan) -> None:
+        """Keep the session on which a plan was made for a cluster, if the plan only binds and time alters nothing."""
+        self._session = self._cluster = None
+        binds = all(step.action == "bind" for step in plan.steps) and not (plan.expired or plan.stale)
+        if not binds or session.noticed or session.nominated:
+            return
+        if self._changes or all(_is_lasting(w, cluster.now) for w in cluster.workloads):
+            self._session, self._cluster = session, cluster
+            self._touched = frozenset(step.workload for step in plan.steps)
+
+
+def _alike(before: Cluster, cluster: Cluster, session: Session) -> bool:
+    """Whether nothing but workloads, and what is handed on as it is, differs between two clusters."""
+    return (
+        cluster.now >= before.now
+        and before.nodes == cluster.nodes
+        and before.queues == cluster.queues
+        and before.settings == cluster.settings
+        and before.namespaces == cluster.namespaces
+        and "fragmentation" not in session.scorer.weights
+        and not session.journal.depth
+    )
+
+
+def _difference(before: Iterable[Workload], now: Iterable[Workload]) -> tuple[dict[str, Workload], list[Workload]]:
+    """Give by key what is gone, and what has come; what is another object and the same is neither."""
+    old, new = {id(w): w for w in before}, {id(w): w for w in now}
+    gone = {w.key: w for number, w in old.items() if number not in new}
+    come = [w for number, w in new.items() if number not in old]
+    same = {w.key for w in come if gone.get(w.key) == w}
+    for key in same:
+        del gone[key]
+    return gone, [w for w in come if w.key not in same]
+
+
+def _is_plain(workload: Workload, resources: set[str], now: int) -> bool:
+    """Whether a workload can be taken in beside others as if it had been there from the beginning."""
+    asked = (name for task in workload.tasks for name, _ in task.spec.requests)
+    return _is_lasting(workload, now) and all(name in resources for name in asked)
+
+
+def _is_lasting(workload: Workload, now: int) -> bool:
+    """Whether what a session makes of a workload depends neither on the time of that nor on other workloads."""
+    started = workload.started_at
+    return (started is None or started <= now) and all(_is_told(task, now) for task in workload.tasks)
+
+
+def _is_told(task: Task, now: int) -> bool:
+    """Whether a task says all that would else be chosen for it, and is promised and announced nothing."""
+    if task.nominated is not None or task.notice is not None:
+        return False
+    if task.node is None:
+        return True
+    if task.phase is Phase.TERMINATING and task.terminating_since is None:
+        return False
+    if task.started_at is not None and task.started_at > now:
+        return False
+    return bool(task.devices) or all(name != GPU for name, _ in task.spec.requests)
+
+
+def _exchange(session: Session, cluster: Cluster, gone: Iterable[str], come: Iterable[Workload]) -> None:
+    """Let workloads go and others come, and put everything in order as if it had been made now."""
+    session.now = cluster.now
+    session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
+    session.waiting.watchers.clear()
+    for key in gone:
+        session.remove_workload(key)
+    session.add_workloads(sorted(come, key=lambda w: w.key))
+    session.workloads = dict(sorted(session.workloads.items(), key=itemgetter(0)))

@@ -1,0 +1,113 @@
+"""An observer that looks at what changed alone sees what one sees that looks at everything."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.kubernetes.pods import NOW, node, pod, sealed, thing, watching
+
+from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes.read import eviction_log
+from tenure.clusters.kubernetes.read.observe import Observer
+from tenure.clusters.kubernetes.seals import NominationNote
+from tenure.model.cluster import Eviction
+
+NODES = ("n0", "n1")
+GPU = "nvidia.com/gpu"
+NAMES = [f"p-{n}" for n in range(6)]
+TWO = {"tenure.dev/min-member": "2"}
+
+
+def gpus(amount, **more):
+    return [{"name": "main", "resources": {"requests": {"cpu": "1", **more}, "limits": {GPU: amount}}}]
+
+
+@st.composite
+def pods(draw, name):
+    """Draw a pod: whose it is, where it stands, and whether something is odd about it."""
+    fields = draw(
+        st.sampled_from(
+            (
+                {},
+                {"owner": ("Job", "a")},
+                {"owner": ("ReplicaSet", "a")},
+                {"labels": {"tenure.dev/pod-group": "g"}, "annotations": TWO},
+                {"labels": {"tenure.dev/queue": "team"}},
+                {"labels": {"tenure.dev/queue": "nowhere"}},
+                {"schedulerName": "other"},
+                {"containers": gpus("1")},
+                {"containers": gpus("2"), "schedulerName": "other"},
+                {"containers": gpus("1", **{"example.com/odd": "1"})},
+                {"namespace": "other"},
+                {"phase": "Failed"},
+            )
+        )
+    )
+    at = draw(st.sampled_from((None, *NODES, "gone")))
+    if at is None:
+        hopes = draw(
+            st.sampled_from((None, None, NominationNote(node="n0", at="2026-11-20T09:59:00Z", needs=("uid-p-0",))))
+        )
+        status = {**sealed(nomination=hopes), "nominatedNodeName": "n0"} if hopes is not None else {}
+        return pod(name, **{"status": status, **fields})
+    devices = draw(st.sampled_from((None, (0,), (1,), (7,))))
+    status = sealed(queue="team", started="2026-11-20T09:00:00Z", devices=devices) if devices is not None else {}
+    ending = {"deletionTimestamp": "2026-11-20T09:59:50Z", "deletionGracePeriodSeconds": 30}
+    return pod(name, node=at, **{"status": status, **fields, **draw(st.sampled_from(({}, {}, ending)))})
+
+
+ENTRY = eviction_log.entry_of(
+    Eviction(at=NOW - 1_000_000, workload="default/a", task="p-1", cause="reclaim", from_node="n0", to_node="n1"),
+    "uid-p-1",
+    "uid-a",
+    NOW + 60_000_000,
+)
+
+
+@st.composite
+def changes(draw):
+    """Draw what a watch tells next: the store, what it is told, and the object or its key."""
+    kind = draw(st.sampled_from(("pod", "pod", "pod", "pod", "gone", "node", "no node", "queue", "log")))
+    if kind == "pod":
+        return "pods", "put", draw(pods(draw(st.sampled_from(NAMES))))
+    if kind == "gone":
+        return "pods", "drop", (draw(st.sampled_from(("default", "other"))), draw(st.sampled_from(NAMES)))
+    if kind == "node":
+        return "nodes", "put", node(draw(st.sampled_from(NODES)), **draw(st.sampled_from(({}, {GPU: "2"}))))
+    if kind == "no node":
+        return "nodes", "drop", ("", draw(st.sampled_from(NODES)))
+    if kind == "queue":
+        spec = draw(
+            st.sampled_from(({}, {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}}))
+        )
+        return "queues", "put", thing(draw(st.sampled_from(("team", "default"))), spec=spec)
+    data = draw(st.sampled_from(({}, {eviction_log.DATA: eviction_log.write([ENTRY])})))
+    return "eviction log", "put", thing("log", namespace="tenure-system", kind=api.ApiObject, data=data)
+
+
+@given(st.lists(st.lists(changes(), min_size=1, max_size=4), min_size=1, max_size=8))
+def test_whoever_looks_at_changes_alone_sees_what_is_there(story):
+    """After each round of changes the kept image is the one of an observer that has just begun."""
+    kept = watching(node("n0", **{GPU: "2"}), node("n1"))
+    informers = kept.informers
+    for number, told in enumerate(story):
+        for store, what, given_object in told:
+            known = {"pods": informers.pods, "nodes": informers.nodes}.get(store) or informers._objects(store)
+            getattr(known, what)(given_object)
+        now = NOW + number * 1_000_000
+        seen, anew = kept.observe(now), Observer(informers).observe(now)
+        assert seen.cluster == anew.cluster
+        assert list(seen.pods.items()) == list(anew.pods.items())
+        assert (seen.uids, seen.left_out, seen.promises) == (anew.uids, anew.left_out, anew.promises)
+        assert list(seen.workloads) == list(seen.pods)
+        assert {key: seen.subject(key) for key in seen.pods} == {key: anew.subject(key) for key in anew.pods}
+
+
+def test_what_is_plain_is_not_looked_at_again():
+    """Else nothing above would be held: of a hundred pods that run only the one that came is made and sorted."""
+    kept = watching(node("n0", cpu="200"), *(pod(f"r-{n}", node="n0") for n in range(100)))
+    first = kept.observe(NOW).cluster.workloads
+    assert kept._standing.others == {}
+    kept.informers.pods.put(pod("new"))
+    second = kept.observe(NOW + 1).cluster.workloads
+    assert sum(w not in set(map(id, first)) for w in map(id, second)) == 1
