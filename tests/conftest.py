@@ -9,11 +9,15 @@ smaller takes minutes. Thoroughly, they are new each time, and what fails is mad
 from __future__ import annotations
 
 import os
+from functools import wraps
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tenure.cli.main import main
+from tenure.cycle import Scheduler
+from tenure.engine import lifecycle
+from tenure.engine.audit import audit
 
 COMMON = {
     "deadline": None,
@@ -26,6 +30,37 @@ settings.register_profile(
 )
 settings.register_profile("thorough", max_examples=3000, **COMMON)
 settings.load_profile(os.environ.get("TENURE_EXAMPLES", "moderate"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _audited():
+    """In every test, each change of a task's state is one of the table, and what a cycle leaves behind adds up."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, allowed in lifecycle.TRANSITIONS.items():
+            patch.setattr(lifecycle, name, _by_the_table(name, getattr(lifecycle, name), allowed))
+        patch.setattr(Scheduler, "cycle", _adding_up(Scheduler.cycle))
+        yield
+
+
+def _by_the_table(name, change, allowed):
+    @wraps(change)
+    def changed(journal, task, *given):
+        before = lifecycle.life_of(task)
+        change(journal, task, *given)
+        assert lifecycle.life_of(task) is allowed.get(before, name), (name, before, lifecycle.life_of(task))
+
+    return changed
+
+
+def _adding_up(cycle):
+    @wraps(cycle)
+    def cycled(scheduler, now):
+        plan = cycle(scheduler, now)
+        if not scheduler.cycles & (scheduler.cycles - 1):  # of many cycles the 1st, 2nd, 4th, 8th …
+            assert audit(scheduler.session) == []
+        return plan
+
+    return cycled
 
 
 @pytest.fixture

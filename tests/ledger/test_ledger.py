@@ -78,10 +78,9 @@ def test_what_matches_several_rules_is_charged_to_all_or_does_not_take_place():
 def test_charges_can_be_taken_back():
     """As a transaction that is rolled back."""
     book = ledger(rule(max_evictions=1, per=HOUR))
-    mark = book.checkpoint()
-    book.charge([ask()], NOW)
-    assert not book.allows([ask()], NOW)
-    book.rollback(mark)
+    with book.tentatively():
+        book.charge([ask()], NOW)
+        assert not book.allows([ask()], NOW)
     assert book.allows([ask()], NOW)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.properties.dump import state_of
 from tests.properties.strategies import clusters
 
+from tenure.engine.audit import audit
 from tenure.engine.backfill import ImaginedRoom
 from tenure.engine.evictions import depart, evict, outstay
 from tenure.engine.placement import Placer
@@ -91,20 +92,13 @@ def begun(cluster):
     return session
 
 
-def who_is_listed(session):
-    """Those that hold a promise and those that terminate are the ones that a look at all tasks finds."""
-    tasks = [t for w in session.workloads.values() for t in w.tasks]
-    assert session.nominated == {t for t in tasks if t.nominated >= 0}
-    assert session.leaving == {t for t in tasks if t.phase is TERMINATING or t.leaving >= 0}
-
-
 def nested(operations, depth):
     """Open a checkpoint, do something, perhaps within further ones, and roll back or commit."""
     session = operations.session
     before = state_of(session)
     mark = session.checkpoint()
     operations.some(4)
-    who_is_listed(session)
+    assert audit(session) == []
     if depth and operations.choose((True, True, False)):
         nested(operations, depth - 1)
         operations.some(3)
@@ -179,7 +173,7 @@ def test_what_was_undone_can_be_done_again(cluster, data):
     assert state_of(session) == before
     session.repeat(undone)
     assert {**state_of(session), "open": 1} == after
-    who_is_listed(session)
+    assert audit(session) == []
     nested(operations, 1)
     for cls in session.classes.classes:
         session.scorer.best(cls)

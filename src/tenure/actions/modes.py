@@ -34,10 +34,8 @@ class Shadow:
         thought = replace(context, plan=scratch, endings=_copied(context.endings), no_effect_passes={})
         thought.evictions = _in_thought(real, thought)
         ledger, sent = real.plugins.budgets.ledger, list(getattr(context.rescheduling, "sent", ()))
-        charged = ledger.checkpoint()
-        with session.scenario():
+        with session.scenario(), ledger.tentatively():
             action(thought)
-        ledger.rollback(charged)
         if thought.rescheduling is not None:
             getattr(thought.rescheduling, "sent", [])[:] = sent
         context.watched, context.requeueing = thought.watched, thought.requeueing

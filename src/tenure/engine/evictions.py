@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tenure.engine import lifecycle
 from tenure.engine.classes import TaskClass
 from tenure.engine.queues import Amount
 from tenure.engine.state import SessionState
-from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
+from tenure.engine.workloads import TERMINATING, TaskState, WorkloadState
 
 
 def evict(session: SessionState, task: TaskState) -> None:
@@ -55,10 +56,8 @@ def evict_all(session: SessionState, tasks: Sequence[TaskState]) -> None:
 
 def _set_out(session: SessionState, task: TaskState) -> None:
     journal, state = session.journal, task.workload
-    journal.save(task)
     journal.add(session.leaving, task)
-    task.leaving, task.leaving_devices, task.terminating_since = task.node, task.devices, session.now
-    task.phase, task.node, task.devices, task.fresh, task.stuck = PENDING, -1, (), False, False
+    lifecycle.evict(journal, task, session.now)
     if task.terms is not None:
         session.count_leaving(task, 1, now=True, then=False)
     journal.set(state, "last_evicted_at", session.now)
@@ -76,9 +75,8 @@ def depart(session: SessionState, task: TaskState) -> None:
         session.count_waiting(-1)
     if task.nominated != node:
         session.journal.remove(session.on_node[node], task)
-    session.journal.save(task)
     session.journal.remove(session.leaving, task)
-    task.leaving, task.leaving_devices, task.stuck = -1, (), False
+    lifecycle.depart(session.journal, task)
     session.new_epoch()
 
 
@@ -87,8 +85,7 @@ def outstay(session: SessionState, task: TaskState) -> None:
     session.occupy(task, task.leaving, task.leaving_devices, 1, now=False, then=True)
     session.count_leaving(task, 1, now=False, then=True)
     session.count_waiting(-1)
-    session.journal.save(task)
-    task.stuck = True
+    lifecycle.outstay(session.journal, task)
 
 
 def going(task: TaskState, node: int) -> bool:
@@ -104,8 +101,7 @@ def resume_moves(session: SessionState, workloads: Iterable[WorkloadState]) -> N
             known = nominated is not None and nominated.node in session.nodes.index
             if task.phase is not TERMINATING or nominated is None or not known or workload.leaf < 0:
                 continue
-            task.leaving, task.leaving_devices = task.node, task.devices
-            task.phase, task.node, task.devices = PENDING, -1, ()
+            lifecycle.resume(session.journal, task)
             session.queues.ask(workload.leaf, task.cls.amount)
             session.nominate(task, session.nodes.index[nominated.node], nominated.devices)
             task.nominated_at = nominated.at

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import add
 
+from tenure.engine import lifecycle
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
-from tenure.engine.workloads import BOUND, PENDING, RUNNING, TERMINATING, TaskState, WorkloadState
+from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.model.duration import format_time, parse_time
 from tenure.model.settings import MINUTE
 from tenure.model.workload import Notice
@@ -42,8 +43,7 @@ def notice_of(session: Session, workload: WorkloadState) -> int:
 
 def announce(session: Session, task: TaskState, notice: Notice) -> None:
     """A task that was just evicted on the session is only told so: it goes at its deadline."""
-    session.journal.set(task, "notice", notice)
-    session.journal.set(task, "terminating_since", notice.deadline)
+    lifecycle.announce(session.journal, task, notice)
     if task not in session.noticed:
         session.journal.add(session.noticed, task)
 
@@ -67,9 +67,7 @@ def stand(session: Session, task: TaskState) -> None:
         return
     if task.asks:
         session.queues.unask(task.workload.leaf, task.cls.amount)
-    session.journal.save(task)
-    task.phase, task.node, task.devices = TERMINATING, task.leaving, task.leaving_devices
-    task.leaving, task.leaving_devices = -1, ()
+    lifecycle.stand(session.journal, task)
 
 
 def recall(session: Session, task: TaskState) -> None:
@@ -85,11 +83,8 @@ def recall(session: Session, task: TaskState) -> None:
     session.queues.allocate(leaf, task.cls.amount_at(node, session.nodes), fixed=task.workload.fixed)
     session.occupy(task, node, devices, 1, now=False, then=True)
     session.count_waiting(-1)
-    session.journal.save(task)
     session.journal.remove(session.leaving, task)
-    task.phase = BOUND if task.model.phase is BOUND else RUNNING
-    task.node, task.devices, task.leaving, task.leaving_devices = node, devices, -1, ()
-    task.terminating_since = 0
+    lifecycle.recall(session.journal, task)
     session.forget_notice(task)
     session.new_epoch()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from tenure.engine import lifecycle
 from tenure.engine.classes import ClassTable
 from tenure.engine.fragmentation import Fragmentation
 from tenure.engine.journal import Journal
@@ -19,9 +20,7 @@ from tenure.engine.terms import TermTable
 from tenure.engine.transaction import Mark, Scenario, Undone
 from tenure.engine.waiting import WaitingLists
 from tenure.engine.workloads import (
-    BOUND,
     PENDING,
-    SUCCEEDED,
     TERMINATING,
     TaskState,
     WorkloadState,
@@ -117,7 +116,7 @@ class SessionState:
         self.withdraw(task)
         if task.phase is PENDING and task.asks:
             self.queues.unask(task.workload.leaf, task.cls.amount)
-        self.journal.set(task, "phase", SUCCEEDED)
+        lifecycle.finish(self.journal, task)
         self.new_epoch()
 
     # -- operations of a transaction -----------------------------------------------------------------------------
@@ -125,8 +124,7 @@ class SessionState:
     def bind(self, task: TaskState, node: int, devices: tuple[int, ...]) -> None:
         """Place a pending task on a node that has the room now."""
         journal, state = self.journal, task.workload
-        journal.save(task)
-        task.phase, task.node, task.devices, task.fresh = BOUND, node, devices, True
+        lifecycle.bind(journal, task, node, devices)
         if devices or task.terms is not None:
             self.occupy(task, node, devices, 1, now=True, then=True)
         else:
@@ -138,8 +136,7 @@ class SessionState:
     def nominate(self, task: TaskState, node: int, devices: tuple[int, ...]) -> None:
         """Promise a pending task room on a node that is there once what terminates has left."""
         journal, state = self.journal, task.workload
-        journal.save(task)
-        task.nominated, task.nominated_devices, task.nominated_at = node, devices, self.now
+        lifecycle.nominate(journal, task, node, devices, self.now)
         journal.add(self.nominated, task)
         self.occupy(task, node, devices, 1, now=False, then=True)
         self.count_waiting(1)
@@ -165,9 +162,8 @@ class SessionState:
             self._give_back(task, task.nominated, task.nominated_devices, now=False, then=True)
             self.count_waiting(-1)
             self.count_released(task, leaf)
-            journal.save(task)
             journal.remove(self.nominated, task)
-            task.nominated, task.nominated_devices = -1, ()
+            lifecycle.forgo(journal, task)
         if task.node >= 0:
             left = task.phase is TERMINATING
             if task.notice is not None:
@@ -184,8 +180,7 @@ class SessionState:
                     self.queues.ask(leaf, task.cls.amount)
             if leaf < 0:
                 self.count_foreign(task.node, task.cls.amount_at(task.node, self.nodes), -1)
-            journal.save(task)
-            task.node, task.devices, task.phase, task.fresh, task.stuck = -1, (), PENDING, False, False
+            lifecycle.free(journal, task)
         self.new_epoch()
 
     def count_waiting(self, change: int) -> None:
@@ -197,7 +192,7 @@ class SessionState:
         self.occupy(task, task.node, task.devices, 1, now=False, then=True)
         self.count_leaving(task, 1, now=False, then=True)
         self.count_waiting(-1)
-        self.journal.set(task, "stuck", value=True)
+        lifecycle.outstay(self.journal, task)
 
     def count_released(self, task: TaskState, leaf: int) -> None:
         """Count what a placed task holds as no longer allocated, and as asked for again."""

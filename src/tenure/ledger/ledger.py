@@ -7,7 +7,8 @@ that a planner has to obey are the same thing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tenure.ledger.entries import Charge, EvictionRequest, LedgerPod, LinearBound
@@ -99,10 +100,11 @@ class Ledger:
         """Note evictions that take place at ``now``, whether they were refused or forced."""
         self.charged += [Charge(at=now, ask=ask) for ask in asks]
 
-    def checkpoint(self) -> int:
-        """Give a mark to roll back to."""
-        return len(self.charged)
-
-    def rollback(self, mark: int) -> None:
-        """Take back all charges since the mark."""
-        del self.charged[mark:]
+    @contextmanager
+    def tentatively(self) -> Iterator[None]:
+        """Take back, at the end of the block, all that was charged in it."""
+        mark = len(self.charged)
+        try:
+            yield
+        finally:
+            del self.charged[mark:]

@@ -87,19 +87,18 @@ class _Settling:
             lift(session, self.placer, others)
             self.state = self.begin()
             ledger = self.state.plugins.budgets.ledger
-            charged = ledger.checkpoint()
-            judge = NoticeJudge(self.state, self.nominated)
-            found = {g: self._moving(g) for g in moves}
-            pending = others
-            while pending:  # what one group leaves may be what another needs: until nothing more is found to pay
-                before = len(found)
-                found |= {g: tasks for g in pending if (tasks := judge.paying(g))}
-                pending = [g for g in pending if g not in found]
-                if before == len(found):
-                    break
-            found |= {g: [] for g in pending}
-            self.price |= judge.price
-        ledger.rollback(charged)
+            with ledger.tentatively():
+                judge = NoticeJudge(self.state, self.nominated)
+                found = {g: self._moving(g) for g in moves}
+                pending = others
+                while pending:  # what one group leaves may be what another needs: until nothing more is found to pay
+                    before = len(found)
+                    found |= {g: tasks for g in pending if (tasks := judge.paying(g))}
+                    pending = [g for g in pending if g not in found]
+                    if before == len(found):
+                        break
+                found |= {g: [] for g in pending}
+                self.price |= judge.price
         return found
 
     # -- moves of the rescheduler -------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from tenure.cycle import Scheduler
+from tenure.engine import lifecycle
 from tenure.engine.evictions import depart
 from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.session import Session
@@ -257,7 +258,7 @@ class Simulation:
                 self._bind(now, job, step.task_index, step.node_index, step.devices)
                 task = self.session.workloads[step.workload].tasks[step.task_index]
                 if task.node >= 0 and task.notice is None:  # what is bound runs at once
-                    task.phase, task.fresh = Phase.RUNNING, False
+                    lifecycle.start(self.session.journal, task)
             elif step.action == "evict":
                 self._evict(step, job, now)
             elif step.action in {"notice", "withdraw"}:
