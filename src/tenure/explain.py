@@ -193,9 +193,13 @@ def _notice(notice: Notice, tasks: list[Task], why: str | None) -> Reason:
 def _made_room(played: PlayThrough, key: str) -> list[Reason]:
     """Say of a workload that waits who gives way to it: now, once its notice is over, or since an earlier cycle."""
     logged = {(e.workload, e.task) for e in played.before.evictions if e.beneficiary == key}
+    evicted: dict[str, list[PlanStep]] = {}
+    for step in played.steps:
+        if step.action == "evict" and step.beneficiary == key:
+            evicted.setdefault(step.workload, []).append(step)
     found = []
     for victim in played.after.workloads:
-        steps = [s for s in played.steps if s.workload == victim.key and s.action == "evict" and s.beneficiary == key]
+        steps = evicted.get(victim.key, [])
         told = [t.notice for t in victim.tasks if t.notice is not None and t.notice.beneficiary == key]
         leaving = [t for t in victim.tasks if t.phase is Phase.TERMINATING and (victim.key, t.name) in logged]
         if steps:

@@ -120,7 +120,7 @@ class EvictionState:
 
     def _promised(self) -> set[WorkloadState]:
         """Workloads that run and hold a nomination for which somebody was evicted."""
-        holding = {t.workload for t in self.session.nominated if t.workload.occupied()}
+        holding = {w for w in {t.workload for t in self.session.nominated} if w.occupied()}
         if not holding:
             return holding
         paid_for = {e.beneficiary for e in self.session.evictions} | {s.beneficiary for s in self.plan.steps}
