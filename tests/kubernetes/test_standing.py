@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.kubernetes.pods import NOW, node, pod, sealed, thing, watching
 
 from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes.cache import pod_records
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.read.observe import Observer
 from tenure.clusters.kubernetes.seals import NominationNote
@@ -111,3 +112,22 @@ def test_what_is_plain_is_not_looked_at_again():
     kept.informers.pods.put(pod("new"))
     second = kept.observe(NOW + 1).cluster.workloads
     assert sum(w not in set(map(id, first)) for w in map(id, second)) == 1
+
+
+def test_what_this_process_wrote_is_no_news_when_the_watch_shows_it():
+    """A binding that shows as it was believed is no reason for another cycle; the pod's running is one."""
+    kept = watching(node("n0"), pod("p"))
+    pods = kept.informers.pods
+    seen = pods.seen(("default", "p"))
+    pods.assume(seen, pod_records.bound(seen, "n0", (), NOW, NOW))
+    written = pods.version
+    started = {"tenure.dev/last-start-timestamp": "2026-11-20T10:00:00Z"}
+    pods.put(pod("p", labels={"new": "label"}))
+    assert pods.version == written + 1
+    pods.put(pod("p"))
+    pods.assume(pods.records["default", "p"], pod_records.bound(seen, "n0", (), NOW, NOW))
+    written = pods.version
+    pods.put(pod("p", node="n0", phase="Pending", annotations=started))
+    shown = pods.version
+    pods.put(pod("p", node="n0", annotations=started))
+    assert (shown - written, pods.version - shown) == (0, 1)

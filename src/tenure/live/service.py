@@ -26,6 +26,7 @@ from tenure.live.metrics import LiveMetrics
 from tenure.live.probes import Admits, Answer, Probes, plain
 from tenure.live.recorder import LiveRecorder
 from tenure.live.tables import WARNINGS
+from tenure.model.collector import collector_seldom
 from tenure.model.settings import Settings
 from tenure.telemetry.events import records_of
 
@@ -117,7 +118,8 @@ class Service:
             self.figures.start()
             if self.drain is not None:
                 self.drain.start()
-            self._go_on()
+            with collector_seldom():  # to look through all that runs takes several times as long as a cycle
+                self._go_on()
         finally:
             if self.drain is not None:
                 self.drain.stop()

@@ -143,6 +143,7 @@ class PodStore:
             if record is None:
                 self._remove(key)
                 return
+            seen = None if before is None else self.seen(key)
             self._settle(key, record)
             if before is not None and (old := group_key(before)) != group_key(record):
                 self._leave(old, key)
@@ -151,7 +152,7 @@ class PodStore:
             group = group_key(record)
             self.groups.setdefault(group, set()).add(key)
             self.dirty.add(group)
-            if before is None or replace(before, version=record.version, waits=record.waits) != record:
+            if seen is None or not _is_known(seen, record, own=seen is not before):
                 self.version += 1
 
     def _note_seal(self, key: Key, record: PodRecord, shown: Seal | None) -> None:
@@ -235,6 +236,15 @@ def group_key(record: PodRecord) -> GroupKey:
     """Give what makes pods one workload; those of other schedulers never share one with Tenure's."""
     kind, name = record.group
     return record.namespace, kind, name, record.scheduler == TENURE, "" if kind in _BY_NAME else record.owner_uid
+
+
+def _is_known(seen: PodRecord, record: PodRecord, *, own: bool) -> bool:
+    """Whether a state says nothing new that decides anything.
+
+    ``own``: what was seen is what this process wrote; it gave the start of the pod by its own clock.
+    """
+    task = replace(seen.task, started_at=record.task.started_at) if own else seen.task
+    return replace(seen, version=record.version, waits=record.waits, task=task) == record
 
 
 def _shows(record: PodRecord, then: PodRecord) -> bool:
