@@ -21,8 +21,10 @@ HISTOGRAMS: Final = ("tenure_cycle_seconds", "tenure_decision_seconds")
 
 ALERTS: Final = (
     ("TenureHasNoLeader", "max(tenure_leader) < 1", "2m", "critical", "No replica leads: nothing is scheduled."),
-    ("TenureLoopStalled", "sum(rate(tenure_cycles_total[5m])) == 0 and on() max(tenure_leader) == 1", "5m", "critical",
-     "A replica leads and decides nothing."),
+    ("TenureLoopStalled",
+     ("sum by (job, instance) (rate(tenure_cycles_total[5m])) == 0 "
+      "and on (job, instance) max by (job, instance) (tenure_leader) == 1"),
+     "5m", "critical", "A replica leads and decides nothing."),
     ("TenureEvictionSurge",
      ("sum(rate(tenure_evictions_total[10m])) > 4 * sum(rate(tenure_evictions_total[1d] offset 10m)) "
       "and sum(increase(tenure_evictions_total[10m])) > 20"),

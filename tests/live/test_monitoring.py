@@ -47,6 +47,36 @@ def test_promtool_takes_the_rules():
     assert f"{len(make_monitoring.ALERTS)} rules found" in done.stdout
 
 
+STALLED = """
+rule_files: [{rules}]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {{series: 'tenure_leader{{job="tenure", instance="stands"}}', values: '1x30'}}
+      - {{series: 'tenure_cycles_total{{job="tenure", instance="stands"}}', values: '0+2x5 10x25'}}
+      - {{series: 'tenure_leader{{job="tenure", instance="goes"}}', values: '1x30'}}
+      - {{series: 'tenure_cycles_total{{job="tenure", instance="goes"}}', values: '0+2x30'}}
+      - {{series: 'tenure_leader{{job="tenure", instance="waits"}}', values: '0x30'}}
+      - {{series: 'tenure_cycles_total{{job="tenure", instance="waits"}}', values: '0x30'}}
+    alert_rule_test:
+      - {{eval_time: 8m, alertname: TenureLoopStalled, exp_alerts: []}}
+      - eval_time: 20m
+        alertname: TenureLoopStalled
+        exp_alerts:
+          - exp_labels: {{severity: critical, job: tenure, instance: stands}}
+            exp_annotations: {{summary: "A replica leads and decides nothing."}}
+"""
+
+
+def test_a_leader_whose_loop_stands_still_is_told_of_by_name(tmp_path):
+    """Neither the leader of another pool that goes on hides it, nor is a replica named that does not lead."""
+    case = tmp_path / "stalled.yaml"
+    case.write_text(STALLED.format(rules=make_monitoring.RULES))
+    done = subprocess.run([needs("promtool"), "test", "rules", case], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def cycle_of(cluster):
     session = session_of(cluster)
     plan = Scheduler(session).cycle(cluster.now)
