@@ -7,6 +7,7 @@ import json
 import pytest
 
 CLUSTER = """\
+apiVersion: tenure.dev/v1alpha1
 kind: Cluster
 now: 2026-11-20T10:00:00Z
 nodes: [{name: n, count: 2, allocatable: {cpu: 4}}]
