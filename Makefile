@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Two workers a processor, at most eight: half of the tests' time is waiting for a control plane.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 4 ? 2 * n : 8 )))
 
 .PHONY: install demo demo-kubernetes test check bench browser controlplane postgresql prometheus clean
 
@@ -26,7 +28,7 @@ demo-kubernetes: install
 	@$(BIN)/python examples/demo_kubernetes.py
 
 test: install check browser controlplane postgresql prometheus
-	$(BIN)/pytest --numprocesses 2 --dist worksteal -rsR
+	$(BIN)/pytest --numprocesses $(WORKERS) -rsR
 
 # Format, lint, types and import layers.
 check: install

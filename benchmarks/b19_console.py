@@ -2,8 +2,8 @@
 
 A server process of its own shows a cluster in which one workload in a hundred changes every two seconds. Wanted: the
 first page in at most 1 s, an update (the cluster's picture renewed, and the page made anew) in at most 100 ms, at most
-500 MiB. Anchor for the viewers: a static page of the same bytes from the same kind of server in the same run. What is
-played of the cluster (fair shares, reasons) is played in another process, whose memory stands beside.
+500 MiB together with the process in which is played (fair shares, reasons, the next cycle). Anchor for the viewers: a
+bare page of the same bytes from the same server in the same run.
 
     python benchmarks/b19_console.py [--nodes 10000] [--pods 100000] [--viewers 200]
 """
@@ -115,7 +115,7 @@ def serve(nodes: int, pods: int) -> None:
 
     with collector_paused():
         source = Moving(cluster_of(nodes, pods), "a large cluster")
-    ended, renewed = threading.Event(), []
+    ended, renewed, moments = threading.Event(), [], []
     rng = random.Random(1)
 
     def move() -> None:
@@ -125,6 +125,7 @@ def serve(nodes: int, pods: int) -> None:
             source._picture = source._picture.after(later)  # noqa: SLF001
             renewed.append(time.thread_time() - began)
             source.number += 1
+            moments.append(time.monotonic())
 
     console = Console(source)
     page = {"body": b""}
@@ -141,14 +142,16 @@ def serve(nodes: int, pods: int) -> None:
             if word == "move":
                 threading.Thread(target=move, daemon=True).start()
             elif word == "page":
-                page["body"] = next(body for key, (body, _) in made.pages._kept.items() if key[0] == "/")  # noqa: SLF001
+                page["body"] = next(found.body for key, found in made.pages.kept() if key[0] == "/")
             elif word == "told":
-                player = console.player._process  # noqa: SLF001
-                print(json.dumps({"renewed": renewed, "player": player.pid if player else None}), flush=True)
+                players = [one._process for one in (console.player, console.shares_player)]  # noqa: SLF001
+                pids = [process.pid for process in players if process is not None]
+                print(json.dumps({"renewed": renewed, "changed": moments, "players": pids}), flush=True)
         ended.set()
         os._exit(0)
 
     threading.Thread(target=control, daemon=True).start()
+    made.warm()
     taken = listen("127.0.0.1", 0)
     run(app, taken, lambda: print(taken.getsockname()[1], flush=True))
 
@@ -156,30 +159,70 @@ def serve(nodes: int, pods: int) -> None:
 # -- the viewers -----------------------------------------------------------------------------------------------------
 
 
-async def fetch(port: int, path: str) -> tuple[float, int]:
-    """Ask for a page on a connection of its own; gives the seconds and the bytes."""
+async def fetch(port: int, path: str, headers: str = "") -> tuple[float, bytes]:
+    """Ask for a page on a connection of its own; gives the seconds and the answer."""
     began = time.perf_counter()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{headers}\r\n".encode())
     await writer.drain()
     found = await reader.read()
     while more := await reader.read():
         found += more
     writer.close()
-    if not found.startswith(b"HTTP/1.1 200"):
+    if not found.startswith((b"HTTP/1.1 200", b"HTTP/1.1 304")):
         raise ConnectionError(found[:200])
-    return time.perf_counter() - began, len(found)
+    return time.perf_counter() - began, found
 
 
-async def all_at_once(port: int, path: str, viewers: int) -> list[float]:
+async def all_at_once(port: int, path: str, viewers: int, headers: str = "") -> list[float]:
     """Let so many ask for a page at the same moment."""
-    return [seconds for seconds, _ in await asyncio.gather(*(fetch(port, path) for _ in range(viewers)))]
+    return [seconds for seconds, _ in await asyncio.gather(*(fetch(port, path, headers) for _ in range(viewers)))]
+
+
+async def followed(port: int, viewers: int, changes: int) -> tuple[list[float], list[float]]:
+    """Let so many be told of changes, and ask for the page anew whenever they are; when they were told and had it."""
+    told: list[float] = []
+    had: list[float] = []
+
+    async def one() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"GET /changes HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+        for _ in range(changes):
+            while not (await reader.readline()).startswith(b"event: change"):
+                pass
+            told.append(time.monotonic())
+            await fetch(port, "/")
+            had.append(time.monotonic())
+        writer.close()
+
+    await asyncio.gather(*(one() for _ in range(viewers)))
+    return told, had
+
+
+def since(moments: list[float], changed: list[float]) -> list[float]:
+    """Give how long after the last change before it each moment was, in ms."""
+    return [1000 * (at - max(one for one in changed if one <= at)) for at in moments]
+
+
+def used(pid: int) -> float:
+    """Give the processor seconds that a process has used."""
+    with open(f"/proc/{pid}/stat") as stat:  # noqa: PTH123  one line
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident(pid: int) -> float:
     """Give the most memory that a process has held, in MiB."""
     with open(f"/proc/{pid}/status") as status:  # noqa: PTH123  one line
         return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
+
+
+def wait_until_idle(pid: int) -> None:
+    """Wait until nothing is being worked out any more."""
+    before = -1.0
+    while used(pid) - before > 0.05:
+        before = used(pid)
+        time.sleep(5)
 
 
 def measure_all(nodes: int, pods: int, viewers: int) -> None:
@@ -197,36 +240,46 @@ def measure_all(nodes: int, pods: int, viewers: int) -> None:
         for path in VIEWS:
             first = asyncio.run(fetch(port, path))
             again = asyncio.run(fetch(port, path))
-            rows.append([path, f"{first[0] * 1000:,.0f}", f"{again[0] * 1000:,.1f}", f"{first[1]:,}"])
+            rows.append([path, f"{first[0] * 1000:,.0f}", f"{again[0] * 1000:,.1f}", f"{len(first[1]):,}"])
         print_table("the first time that a page is asked for, and again", ["page", "ms", "again ms", "bytes"], rows)
+        wait_until_idle(server.pid)
         say("page")
-        together = {}
-        for name, path in (("the overview", "/"), ("a static page of as many bytes", STATIC)) * 3:
-            times = asyncio.run(all_at_once(port, path, viewers))
-            together.setdefault(name, []).append((max(times), statistics.median(times)))
+        _, page = asyncio.run(fetch(port, "/"))
+        tag = page.partition(b"etag: ")[2].partition(b"\r")[0].decode()
+        kinds = {
+            "the overview": ("/", ""), "the same, packed": ("/", "Accept-Encoding: gzip\r\n"),
+            "the same, of which they have the newest (304)": ("/", f"If-None-Match: {tag}\r\n"),
+            "a bare page of as many bytes": (STATIC, ""),
+        }  # fmt: skip
+        together: dict[str, list[tuple[float, float, float]]] = {}
+        for name, (path, headers) in [*kinds.items()] * 5:
+            before = used(server.pid)
+            times = asyncio.run(all_at_once(port, path, viewers, headers))
+            row = max(times), statistics.median(times), used(server.pid) - before
+            together.setdefault(name, []).append(row)
         print_table(
-            f"{viewers} viewers at once", ["page", "the last ms", "the median ms"],
-            [[name, f"{min(t[0] for t in times) * 1000:,.0f}", f"{min(t[1] for t in times) * 1000:,.0f}"]
+            f"{viewers} viewers at once, best of five", ["page", "the last ms", "the median ms", "processor ms"],
+            [[name, *(f"{min(column) * 1000:,.0f}" for column in zip(*times, strict=True))]
              for name, times in together.items()],
         )  # fmt: skip
         say("move")
-        updates = []
-        for _ in range(5):
-            time.sleep(EVERY)
-            updates.append(asyncio.run(all_at_once(port, "/", viewers)))
+        at_told, at_had = asyncio.run(followed(port, viewers, 5))
         say("told")
         told = json.loads(server.stdout.readline())
-        made = [asyncio.run(fetch(port, "/workloads"))[0] for _ in range(3)]
+        made = [asyncio.run(fetch(port, f"/workloads?offset={offset}"))[0] for offset in (100, 200, 300)]
+        reached, there = since(at_told, told["changed"]), since(at_had, told["changed"])
         print_table("an update", ["what", "ms"], [
             ["the picture renewed (1% of the workloads), of the processor",
              f"{statistics.median(told['renewed']) * 1000:,.1f}"],
             ["a page made anew", f"{statistics.median(made) * 1000:,.1f}"],
-            [f"{viewers} viewers, median of the last", f"{statistics.median(map(max, updates)) * 1000:,.0f}"],
+            [f"until a viewer of {viewers} is told, median", f"{statistics.median(reached):,.0f}"],
+            ["until they have the new page, median", f"{statistics.median(there):,.0f}"],
+            ["until the last of them has", f"{max(there):,.0f}"],
         ])  # fmt: skip
-        memory = [["the console", f"{resident(server.pid):,.0f}"]]
-        if told["player"]:
-            memory.append(["the process that plays", f"{resident(told['player']):,.0f}"])
-        print_table("memory at most", ["process", "MiB"], memory)
+        memory = {"the console": resident(server.pid)}
+        memory |= {f"process {n} that plays": resident(pid) for n, pid in enumerate(told["players"], 1)}
+        memory["together"] = sum(memory.values())
+        print_table("memory at most", ["process", "MiB"], [[name, f"{most:,.0f}"] for name, most in memory.items()])
         server.stdin.close()
 
 

@@ -31,22 +31,26 @@ ON_PODS: Final = {
     "tenure.dev/sub-group": "label: the subgroup of its PodGroup that the pod belongs to",
     "tenure.dev/node-pool": "label, on nodes and pods: the pool; without it `default`",
     "tenure.dev/order": "whole number: pods with lower ones start first and leave last",
-    "tenure.dev/role": "`originator`: an owner or driver, with which what it started would go; evicted last",
+    "tenure.dev/role": "`originator`: an owner or driver whose end would end the tasks that it started; evicted last",
     "tenure.dev/min-member": "on the pod or its owner: how many pods are the workload's core",
     "tenure.dev/preemptible": "`true` or `false`: whether it may be evicted, whatever its priority",
     "tenure.dev/gpu-fraction": "part of a GPU, such as `500m`, instead of whole ones",
     "tenure.dev/gpu-memory": "part of a GPU by its memory, such as `20Gi`",
     "tenure.dev/gpu-devices": "of how many GPUs it wants that part",
-    "tenure.dev/expected-runtime": "how long it expects to run; past that it may be requeued; `0`: never",
-    "tenure.dev/requeue-delay": "for how long it is not requeued again",
-    "tenure.dev/checkpoint-interval": "how often it saves its work",
-    "tenure.dev/restart-overhead": "how long it takes to go on from a checkpoint",
-    "tenure.dev/last-checkpoint-time": "written by the workload: when it last saved; in a gang the oldest counts",
-    "tenure.dev/gpu-usage": "written by whoever measures it: how many of its GPUs the pod really uses, such as `50m`",
-    "tenure.dev/gpu-usage-since": "written with that: since when it has not used more",
-    "tenure.dev/eviction-ack": "written by the workload: it has seen the notice and may be evicted now",
-    "yunikorn.apache.org/allow-preemption": "`false`, on the pod or its PriorityClass: it is evicted last",
-    "tenure.dev/drain": "`true`, on a node: the rescheduler empties it",
+    "tenure.dev/expected-runtime": "how long the workload expects to run; after that it may be requeued; `0`: never",
+    "tenure.dev/requeue-delay": "how long the workload is not requeued again",
+    "tenure.dev/checkpoint-interval": "how often the workload makes a checkpoint",
+    "tenure.dev/restart-overhead": "how long the workload needs to continue from a checkpoint",
+    "tenure.dev/last-checkpoint-time": (
+        "written by the workload: the time of its last checkpoint; in a gang the oldest counts"
+    ),
+    "tenure.dev/gpu-usage": (
+        "written by a program that measures it: how many of its GPUs the pod really uses, such as `50m`"
+    ),
+    "tenure.dev/gpu-usage-since": "written with that: since when the pod has not used more",
+    "tenure.dev/eviction-ack": "written by the workload: it acknowledges the notice and may be evicted now",
+    "yunikorn.apache.org/allow-preemption": "`false`, on the pod or its PriorityClass: the pod is evicted last",
+    "tenure.dev/drain": "`true`, on a node: the rescheduler drains it",
     "tenure.dev/tenant": "`true`, on a namespace: its PodDisruptionBudgets have to allow an eviction at some time",
     "tenure.dev/reads-metrics": "`true`, on a namespace: metrics may be read from there",
 }
@@ -54,17 +58,19 @@ ON_PODS: Final = {
 
 WRITTEN: Final = {
     "tenure.dev/last-start-timestamp": "when the workload's core was last bound: minimum runtime counts from here",
-    "tenure.dev/requeue-not-before": "until when it is not requeued again",
+    "tenure.dev/requeue-not-before": "until when the workload is not requeued again",
     "tenure.dev/stale-since": "since when the gang runs with less than its core",
-    "tenure.dev/devices": "the numbers of the GPUs that it shares",
-    "tenure.dev/nomination": "since when, and for which GPUs, the node in `nominatedNodeName` is promised to it",
-    "tenure.dev/eviction": "why it was evicted, for whom, and what that costs",
-    "tenure.dev/eviction-notice": "that it will be evicted: deadline, cause, and for whom",
-    "tenure.dev/scheduled": "condition of a pod's status: what was decided about it, as it is believed",
+    "tenure.dev/devices": "the numbers of the GPUs that the pod shares",
+    "tenure.dev/nomination": "since when, and to which GPUs of `nominatedNodeName`, the pod is nominated",
+    "tenure.dev/eviction": "why the pod was evicted, for which workload, and at what cost",
+    "tenure.dev/eviction-notice": "the pod will be evicted: deadline, cause, and for which workload",
+    "tenure.dev/scheduled": "condition of a pod's status: what the scheduler decided about the pod",
     "tenure.dev/pause": "on the Lease of a pool: until when evictions are paused, and why",
-    "tenure.dev/eviction-log": "label of the ConfigMaps that hold the log of evictions",
+    "tenure.dev/eviction-log": "label of the ConfigMaps with the eviction log",
     "tenure.dev/hole": "taint of a node that is kept free for a pod of another scheduler, and that pod's toleration",
-    "tenure.dev/kept-off": "nodes that the admission policy keeps a pod off: what it replaces was moved away from them",
+    "tenure.dev/kept-off": (
+        "nodes that the admission policy keeps a pod off, because the pod that it replaces was moved off them"
+    ),
     "tenure.dev/moves": "label of the ConfigMaps that the admission policy reads",
 }
 """What Tenure writes."""
@@ -72,9 +78,9 @@ WRITTEN: Final = {
 _HEAD = """\
 # Configuration
 
-Every setting, field, label, annotation, event and metric. This page is made of the code that reads them
-(`python docs/make_configuration.py`); a test holds it to that. What the words mean is in [concepts.md](concepts.md),
-how to install and run in [operations.md](operations.md).
+This page lists every setting, field, label, annotation, event and metric. It is made of the code that reads them
+(`python docs/make_configuration.py`), and a test compares the two. [concepts.md](concepts.md) explains the terms,
+[operations.md](operations.md) how to install and run Tenure.
 
 Durations are Go durations with `d` and `w` (`30s`, `1h30m`, `2d`); a number without a unit is an error, except `0`.
 Amounts are Kubernetes quantities (`500m`, `1.5Gi`). Times are RFC 3339. A share is a number between 0 and 1 or a
@@ -84,18 +90,20 @@ percentage in quotes (`90%`); in custom resources it is a percentage.
 _SETTINGS_HEAD = """\
 ## Settings of the scheduler
 
-The same keys everywhere: under `scheduler:` in the ConfigMap that `tenure install` prints (`kind: SchedulerConfig`), in
-a cluster file, and under `spec.scheduler` of a `NodePool`, which holds for the nodes of that pool. `tenure validate`
-reports all problems of a file at once; `--set scheduler.KEY=VALUE` overrides one for `tenure plan` and `simulate`.
+The same keys may be set in three places: under `scheduler:` in the ConfigMap that `tenure install` prints
+(`kind: SchedulerConfig`), under `scheduler:` in a cluster file, and under `spec.scheduler` of a `NodePool`, which
+applies to the nodes of that pool. `tenure validate` reports all problems of a file together; with
+`--set scheduler.KEY=VALUE`
+you can override a setting for `tenure plan` and `simulate`.
 
 These are the defaults:
 """
 
 
 _OBSERVABILITY_HEAD = """\
-What a plan tells of itself, live or in `tenure plan`, is in [metrics-and-events.md](metrics-and-events.md). The running
-scheduler tells this as well. Events are by `tenure.dev/scheduler`, on the owner of the workload's pods or on the object
-that is meant:
+[metrics-and-events.md](metrics-and-events.md) has the metrics and events of a plan, live or in `tenure plan`. The
+running scheduler has these as well. Its events are by `tenure.dev/scheduler`, on the owner of the workload's pods or
+on the object concerned:
 """
 
 

@@ -24,21 +24,21 @@ ALERTS: Final = (
     ("TenureLoopStalled",
      ("sum by (job, instance) (rate(tenure_cycles_total[5m])) == 0 "
       "and on (job, instance) max by (job, instance) (tenure_leader) == 1"),
-     "5m", "critical", "A replica leads and decides nothing."),
+     "5m", "critical", "A replica leads, but decides nothing."),
     ("TenureEvictionSurge",
      ("sum(rate(tenure_evictions_total[10m])) > 4 * sum(rate(tenure_evictions_total[1d] offset 10m)) "
       "and sum(increase(tenure_evictions_total[10m])) > 20"),
-     "10m", "warning", "Evictions are four times what they were over the last day."),
+     "10m", "warning", "There are four times as many evictions as over the last day."),
     ("TenureQuotaStuck", 'sum(tenure_quota_queues{state="stuck"}) > 0', "30m", "warning",
-     "A queue over its max cannot be brought under it."),
+     "A queue uses more than its max and cannot be brought under it."),
     ("TenureUnknownStarts", "max(tenure_unknown_starts) > 0", "10m", "warning",
-     "Workloads run, and nobody knows since when: minimum runtime does not protect them."),
+     "Workloads run with an unknown start: no minimum runtime protects them."),
     ("TenureWritesRefused",
      'sum(rate(tenure_writes_total{result="refused"}[10m])) > 0.1 * sum(rate(tenure_writes_total[10m]))', "10m",
-     "warning", "The API server refuses more than a tenth of what is decided."),
-    ("TenureHistoryAway", "max(tenure_history_away) > 0", "15m", "warning", "The store of the history is away."),
+     "warning", "The API server refuses more than a tenth of all writes."),
+    ("TenureHistoryAway", "max(tenure_history_away) > 0", "15m", "warning", "The store of the history is unavailable."),
     ("TenureHistoryLost", "increase(tenure_history_dropped_records[1h]) > 0", "0m", "warning",
-     "Records of the history were dropped; a gap is noted in it."),
+     "Records of the history were dropped; a gap record says from when to when."),
 )  # fmt: skip
 
 

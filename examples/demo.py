@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -55,6 +57,13 @@ def simulate(folder: Path) -> str:
     return seen(json.loads(off.read_text()), json.loads(on.read_text()))
 
 
+def typed() -> str:
+    """Give what one has to type here to run Tenure: its name where the shell finds it, else where it was installed."""
+    if shutil.which("tenure"):
+        return "tenure"
+    return os.path.relpath(Path(sys.executable).with_name("tenure"))
+
+
 def main() -> None:
     """Run the demo; what it writes stays in a folder that it names at the end."""
     folder = Path(tempfile.mkdtemp(prefix="tenure-demo-"))
@@ -71,9 +80,9 @@ def main() -> None:
     print("\nReports to look at in a browser:")
     for page in sorted(folder.glob("*.html")):
         print(f"  {page}")
-    print("\nA closer look, and who took the room of the one that waited longest:")
-    print(f"  tenure console --simulation {shlex.quote(str(folder / 'evictions-on.db'))}")
     print(f"\n{sentence}")
+    print("\nA closer look, and who took the room of the one that waited longest:")
+    print(f"  {shlex.join((typed(), 'console', '--simulation', str(folder / 'evictions-on.db')))}")
 
 
 if __name__ == "__main__":

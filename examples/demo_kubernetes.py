@@ -80,8 +80,8 @@ def requeue(plane: ControlPlane, view: View) -> bool:
     view.title(
         "2. Requeue",
         "first and second each want all 16 GPUs, in a queue where 10 s of runtime are expected.",
-        "Nobody's minimum or priority helps second. But past its expected runtime first goes back to the queue,",
-        "because somebody waits who then runs; were nobody waiting, it would run on.",
+        "No minimum runtime or priority helps second. But past its expected runtime first is requeued,",
+        "because another job waits that then runs; if none waited, it would run on.",
     )
     plane.apply(_job("first", "shared", pods=4, gpus=4))
     if not view.watch(_runs("first"), 30):

@@ -32,6 +32,23 @@ settings.register_profile("thorough", max_examples=3000, **COMMON)
 settings.load_profile(os.environ.get("TENURE_EXAMPLES", "moderate"))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Several workers are given the longest first, and what shares a control plane together."""
+    from tests.order import LongestFirst  # noqa: PLC0415  pytest-xdist is there where this is asked
+
+    return LongestFirst(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Sort for several workers; one runs the tests as they stand."""
+    if hasattr(config, "workerinput"):
+        from tests.order import rank  # noqa: PLC0415
+
+        items.sort(key=lambda item: rank(item.nodeid))
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _audited():
     """In every test, each change of a task's state is one of the table, and what a cycle leaves behind adds up."""

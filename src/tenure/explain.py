@@ -11,6 +11,7 @@ from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Cluster, Eviction
 from tenure.model.duration import format_duration, format_time
 from tenure.model.problems import InputProblem, InvalidInputError, nearest
+from tenure.model.readable import weighted_hours
 from tenure.model.workload import Notice, Phase, Task, Workload
 from tenure.playthrough import PlayThrough
 from tenure.remedies import what_helps
@@ -56,7 +57,9 @@ class Story:
         found = [f"{self.workload}: {self.headline}"]
         found += [f"  {r.code}: {r.message}" for r in self.reasons]
         if self.estimated_start is not None:
-            found.append(f"  expected to start at {format_time(self.estimated_start)}, if what runs ends as announced")
+            found.append(
+                f"  expected to start at {format_time(self.estimated_start)}, if running workloads end as expected"
+            )
         if self.helps:
             found += ["What it would take:", *(f"  - {h}" for h in self.helps)]
         if self.nodes:
@@ -130,9 +133,7 @@ def _apart(after: Workload, evictions: tuple[Eviction, ...]) -> Story:
     """Tell of a workload that neither runs nor waits for Tenure."""
     going = sum(t.phase is Phase.TERMINATING for t in after.tasks)
     if going:
-        headline = (
-            f"{going} of its {len(after.tasks)} tasks are terminating, and nothing of it runs or waits until they left"
-        )
+        headline = f"{going} of its {len(after.tasks)} tasks are terminating, and nothing of it runs or waits"
         return Story(after.key, "leaving", headline, evictions=evictions)
     if any(t.phase is Phase.PENDING for t in after.tasks):
         headline = f"it waits for {after.scheduler_name}, whose pods Tenure neither places nor moves"
@@ -160,16 +161,16 @@ def _goes_on(step: PlanStep) -> str:
 
 
 def _unprotected(played: PlayThrough, key: str) -> list[Reason]:
-    """Say of what runs without a start that anybody knows that minimum runtime does not hold for it."""
+    """Say of a running workload with an unknown start that no minimum runtime protects it."""
     before = next((w for w in played.before.workloads if w.key == key), None)
     running = [t for t in before.tasks if t.phase in PLACED] if before is not None else []
     if before is None or not running or before.started_at is not None or any(t.started_at for t in running):
         return []
-    return [Reason("UnknownStart", "nobody knows since when it runs, so no minimum runtime protects it")]
+    return [Reason("UnknownStart", "its start is unknown, so no minimum runtime protects it")]
 
 
 def _told(played: PlayThrough, workload: Workload) -> tuple[Reason, ...]:
-    """Say of what was told that it will be evicted when, why and for whom."""
+    """Say of tasks under notice when, why and for which workload they will be evicted."""
     told = [t for t in workload.tasks if t.notice is not None]
     why = {s.task: s.reason for s in played.steps if s.workload == workload.key and s.action == "notice"}
     found: dict[Notice, list[Task]] = {}
@@ -204,9 +205,7 @@ def _made_room(played: PlayThrough, key: str) -> list[Reason]:
         leaving = [t for t in victim.tasks if t.phase is Phase.TERMINATING and (victim.key, t.name) in logged]
         if steps:
             cost = sum(s.cost for s in steps)
-            text = (
-                f"{_tasks(steps)} evicted for it ({steps[0].cause}), at a cost of {cost:.1f} weighted resource-seconds"
-            )
+            text = f"{_tasks(steps)} evicted for it ({steps[0].cause}), at a cost of {weighted_hours(cost)}"
         elif told:
             text = (
                 f"{_tasks(told)} to be evicted for it ({told[0].cause}) at {format_time(max(n.deadline for n in told))}"
@@ -244,7 +243,9 @@ def _eligible(played: PlayThrough, key: str) -> list[Reason]:
         if entry.workload == key:
             since = "" if entry.since is None else f" since {format_time(entry.since)}"
             whom = ", ".join(entry.by)
-            text = f"eligible{since} (nominated by {whom}), not evicted because nothing more deserving would run"
+            text = (
+                f"eligible{since} (nominated by {whom}), it still runs because no more deserving workload would start"
+            )
             numbers = {"since": None if entry.since is None else format_time(entry.since), "by": list(entry.by)}
             found.append(Reason("RequeueEligible", text, numbers))
     for skip in played.requeue.skipped:
@@ -259,10 +260,10 @@ _SKIPPED = {
     "not_running": "it does not run",
     "not_preemptible": "it is not preemptible",
     "invalid_duration": "its expected runtime cannot be read",
-    "missing_start": "nobody knows when it started",
-    "clock_skew": "it started in the future, so some clock is wrong",
+    "missing_start": "its start is unknown",
+    "clock_skew": "its start is in the future, so some clock is wrong",
     "cooldown": "it was requeued lately",
-    "minruntime_protected": "it has not run for its minimum runtime",
+    "minruntime_protected": "its minimum runtime is not over",
 }
 
 
@@ -271,7 +272,7 @@ def _held(refused: Refused) -> Reason:
     until = f" until {format_time(refused.until)}" if refused.until is not None else ""
     whom = f" for {refused.beneficiary}" if refused.beneficiary else ""
     numbers = {"cause": refused.cause, "for": refused.beneficiary, "shield": refused.shield}
-    text = f"it was not evicted{whom} by {refused.cause}: held by {refused.shield}{until}. {refused.message}"
+    text = f"it was not evicted{whom} by {refused.cause}: {refused.shield} protects it{until}. {refused.message}"
     return Reason("Shielded", text, numbers)
 
 

@@ -30,9 +30,9 @@ class VictimFilter(Protocol):
         Parameters
         ----------
         contender
-            For whom; None where nobody benefits (a quota, a drain).
+            The beneficiary; None where there is none (a quota, a drain).
         victim
-            Who would lose tasks. The rules of the cause and Tenure's own shields agree already.
+            The workload that would lose tasks. The rules of the cause and Tenure's own shields agree already.
         cause
             Why it is proposed.
         now
@@ -60,7 +60,7 @@ class PlanValidator(Protocol):
         Parameters
         ----------
         contender
-            For whom; None where nobody benefits.
+            The beneficiary; None where there is none.
         victims
             All that would lose tasks, each once.
         tasks

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tenure.engine.plan import Reason
-from tenure.model.quantity import format_quantity, format_queue_quantity
+from tenure.model.readable import amount_with_unit, bare_quantity
 from tenure.model.resources import GPU
 from tenure.model.workload import Phase, Workload
 
 Numbers = dict[str, Any]
 
-_FIRST = "that nobody who comes before it takes it"
+_FIRST = "that no workload before it takes the room"
 
 MOST = 3
 """Names that are listed in one sentence."""
@@ -21,7 +21,7 @@ MOST = 3
 def what_helps(reasons: Sequence[Reason], workload: Workload) -> tuple[str, ...]:
     """Say what would help a workload, given why it waits; nothing is said twice."""
     found = []
-    final = {r.code for r in reasons} & {"NeverFits"}  # nobody who gives way helps then
+    final = {r.code for r in reasons} & {"NeverFits"}  # no eviction helps then
     for reason in reasons:
         if reason.code in (final or _HELP):
             found += _HELP[reason.code](reason.numbers, workload)
@@ -31,22 +31,22 @@ def what_helps(reasons: Sequence[Reason], workload: Workload) -> tuple[str, ...]
 def _less_in_queue(n: Numbers, _: Workload) -> list[str]:
     resource, queue, needed = n["resource"], n["queue"], n["allocated"] + n["asked"]
     if n["asked"] > n["max"]:
-        most = format_queue_quantity(needed, resource)
-        holds = f", which holds {format_queue_quantity(n['allocated'], resource)}" if n["allocated"] else ""
-        return [f"a max of {most} {resource} or more for queue {queue}{holds}, and {_FIRST}"]
-    amount = format_queue_quantity(needed - n["max"], resource)
-    return [f"{amount} of {resource} less in queue {queue}, or a max that is higher by as much, and {_FIRST}"]
+        most = amount_with_unit(needed, resource)
+        holds = f", which holds {bare_quantity(n['allocated'], resource)}" if n["allocated"] else ""
+        return [f"a max of {most} or more for queue {queue}{holds}, and {_FIRST}"]
+    amount = amount_with_unit(needed - n["max"], resource)
+    return [f"{amount} less used in queue {queue}, or a max that is higher by as much, and {_FIRST}"]
 
 
 def _more_guaranteed(n: Numbers, _: Workload) -> list[str]:
-    amount = format_queue_quantity(n["allocated"] + n["asked"] - n["guaranteed"], n["resource"])
-    more = f"{amount} more of {n['resource']} guaranteed to queue {n['queue']}"
+    amount = amount_with_unit(n["allocated"] + n["asked"] - n["guaranteed"], n["resource"])
+    more = f"a guarantee of queue {n['queue']} that is higher by {amount}"
     return [f"{more}, or preemptible: true on the workload"]
 
 
 def _a_right(n: Numbers, workload: Workload) -> list[str]:
     queue = workload.queue or "default"
-    return [f"for {n['cause']}, a larger guarantee or share of queue {queue}, or less that it holds itself"]
+    return [f"for {n['cause']}, a larger guarantee or share for queue {queue}, or less usage of its own"]
 
 
 def _more_room(n: Numbers, workload: Workload) -> list[str]:
@@ -56,7 +56,7 @@ def _more_room(n: Numbers, workload: Workload) -> list[str]:
     if short:  # these nodes pass everything else
         requests = n.get("requests", {})
         free = _asked(workload, [*requests, *(name for name in short if name not in requests)], requests)
-        return [f"one node that is open to it with {free} free{_for_the_others(workload)}, and {_FIRST}"]
+        return [f"one node that admits it and has {free} free{_for_the_others(workload)}, and {_FIRST}"]
     worst = max(n["failed"].items(), key=lambda item: (item[1], item[0]))[0]
     return [f"one node without this obstacle: {worst}"]
 
@@ -72,7 +72,7 @@ def _asked(workload: Workload, resources: Sequence[str], requests: Mapping[str, 
     """Write what one of its tasks that wait asks for of some resources; ``requests`` are those of the task meant."""
     spec = next((t.spec for t in workload.tasks if t.phase is Phase.PENDING), None)
     amounts = requests or ({} if spec is None else dict(spec.requests))
-    found = [f"{format_quantity(amounts[name], name)} {name}" for name in resources if amounts.get(name)]
+    found = [amount_with_unit(amounts[name], name, milli_gpu=False) for name in resources if amounts.get(name)]
     if spec is not None and spec.gpu_share is not None and GPU in resources:
         found.append(f"room for its part of {spec.gpu_share.devices} GPU" + "s" * (spec.gpu_share.devices > 1))
     return " and ".join(found) or f"enough {' and '.join(resources)}"
@@ -99,12 +99,12 @@ def _shields(n: Numbers, _: Workload) -> list[str]:
         ending = min((e for e in entries if e["until"] is not None), key=lambda e: e["until"], default=None)
         if ending is not None:
             found.append(
-                f"for {n['cause']}, to wait: {shield} holds {ending['workload']} until {ending['until']}, not longer"
+                f"for {n['cause']}, to wait until {ending['until']}: until then {shield} protects {ending['workload']}"
             )
         elif shield in _LIFTED:
             found.append(f"for {n['cause']}, {_LIFTED[shield].format(names=_names(entries))}")
         else:
-            found.append(f"for {n['cause']}, another answer of {shield} about {_names(entries)}")
+            found.append(f"for {n['cause']}, another answer of the plugin {shield} about {_names(entries)}")
     return found
 
 
@@ -116,19 +116,19 @@ def _names(entries: Sequence[Numbers]) -> str:
 
 _LIFTED = {
     "priority": "a priority above that of {names}",
-    "preemptibility": "preemptible: true on {names}, or that it ends",
-    "fence": "no fence (preemptionPolicy) around its own queue, or victims inside it",
-    "disabled": "another preemptionPolicy of the queue of {names}",
-    "guaranteed": "more that others hold beyond their guarantees: {names} may not go, as its queue is within its own",
-    "fair-share": "more that others hold beyond their share: {names} may not go, as its queue is within its own",
-    "relative-fullness": "that its own queue holds less: with {names} gone it would be the fuller one",
-    "budget": "a disruption budget that allows {names} to go",
-    "nobody-recreates": "that a controller owns the pods of {names}",
-    "no-room": "more room: with {names} gone it would still not fit, or others would come first",
-    "takes-back": "a better standing: {names} could take the place back at once",
-    "in-vain": "nothing: room comes without {names}, or would go back to it",
+    "preemptibility": "preemptible: true on {names}, or its end",
+    "fence": "its own queue without the fence (preemptionPolicy), or victims inside the fence",
+    "disabled": "another preemptionPolicy for the queue of {names}",
+    "guaranteed": "other queues that hold more than their guarantees: the queue of {names} is within its own",
+    "fair-share": "other queues that hold more than their fair shares: the queue of {names} is within its own",
+    "relative-fullness": "less usage in its own queue: without {names} its own queue would be the fuller one",
+    "budget": "a budget that allows {names} to be evicted",
+    "nobody-recreates": "a controller that owns the pods of {names} and recreates them",
+    "no-room": "more room: without {names} it would still not fit, or other workloads would take the room first",
+    "takes-back": "a higher priority or an emptier queue: {names} could take the place back at once",
+    "in-vain": "nothing: the room becomes free without {names}, or would go back to it",
     "max-moves": "the next cycle, or a higher maxConsolidatedWorkloads",
-    "no-landing": "free room in which {names} could go on",
+    "no-landing": "free room to which {names} could move",
 }
 """What would lift a shield that has no end, by its name."""
 
@@ -136,20 +136,20 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "OverMax": _less_in_queue,
     "BeyondGuaranteed": _more_guaranteed,
     "NoNodeFits": _more_room,
-    "NoRoomTogether": lambda n, _: [f"room for all {n['tasks']} of its tasks at the same time, where they may stand"],
+    "NoRoomTogether": lambda n, _: [f"room for all {n['tasks']} of its tasks at once, on nodes that admit them"],
     "NeverFits": _other_nodes,
     "Reserved": lambda _, __: [
-        "that it is gone before the reservation begins (a shorter expectedRuntime), or room that is not reserved"
+        "an end before the reservation begins (a shorter expectedRuntime), or room that is not reserved"
     ],
-    "NextCycle": lambda _, __: ["nothing but the next cycle"],
+    "NextCycle": lambda _, __: ["the next cycle: nothing has to be done"],
     "NoRight": _a_right,
     "ShieldedVictims": _shields,
-    "PreemptionDelay": lambda n, _: [f"to wait: from {n['until']} on others may be evicted for it"],
-    "OthersFirst": lambda n, _: [f"nothing but its turn, after {n['others']} others, or a higher priority"],
+    "PreemptionDelay": lambda n, _: [f"to wait: from {n['until']} on, other workloads may be evicted for it"],
+    "OthersFirst": lambda n, _: [f"its turn, after {n['others']} other workloads, or a higher priority"],
     "SearchExhausted": lambda _, __: ["the next cycle, or a higher search.maxScenarios"],
-    "NoMoveHelps": lambda _, __: ["a further node, or fewer pods that must not move"],
-    "Gated": lambda _, __: ["somebody has to remove the scheduling gates of its tasks"],
+    "NoMoveHelps": lambda _, __: ["another node, or fewer pods that must not move"],
+    "Gated": lambda _, __: ["the removal of the scheduling gates of its tasks"],
     "NotEnoughTasks": lambda n, _: [f"{n['minMember'] - n['tasks']} more tasks, or a smaller minMember"],
     "Unsupported": lambda _, __: ["a scheduler that evaluates these constraints"],
-    "Nominated": lambda _, __: ["nothing but time: what holds the room has to leave first"],
+    "Nominated": lambda _, __: ["to wait: the tasks that hold its room have to leave first"],
 }

@@ -31,7 +31,7 @@ def test_the_reason_names_beneficiary_rule_cost_and_what_was_considered():
     (step,) = [s for s in play(RECLAIM).steps if s.action == "evict"]
     assert step.beneficiary == "default/contender"
     assert step.cost == 4 * 3600
-    for part in ("default/contender", "queue a is within its guaranteed", "14400.0", "1 candidate in 1 set"):
+    for part in ("default/contender", "queue a is within its guaranteed", "4 weighted hours", "1 candidate in 1 set"):
         assert part in step.reason
 
 

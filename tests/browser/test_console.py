@@ -71,6 +71,20 @@ class Watched:
         """How far the page is wider than the window."""
         return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
+    @property
+    def beyond(self):
+        """What stands out of its section, and is not in a part that scrolls."""
+        return self.page.evaluate("""() => {
+            const scrolls = (one) => getComputedStyle(one).overflowX !== "visible";
+            const out = (one) => {
+              const section = one.closest("section"), box = one.getBoundingClientRect();
+              for (let up = one; up && up !== section; up = up.parentElement) if (scrolls(up)) return false;
+              return section && box.width > 1 && box.right > section.getBoundingClientRect().right + 1;
+            };
+            const all = [...document.querySelectorAll("main section *")];
+            return all.filter(out).map((one) => one.outerHTML.slice(0, 80));
+        }""")
+
 
 @pytest.fixture
 def opened(browser, address):  # noqa: F811  the fixture
@@ -85,6 +99,7 @@ def test_a_view_fits_and_is_accessible(browser, address, view, width, scheme):  
     with Watched(browser, address, width, scheme) as found:
         found.go(VIEWS[view])
         assert found.overflow <= 0
+        assert found.beyond == []
         assert [text for text in found.told if "404" not in text] == []
         assert found.elsewhere == []
         background = found.page.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -64,3 +64,12 @@ def test_all_that_is_wrong_is_told_at_once(compare, tmp_path):
 
 def test_without_files_it_is_wrong_usage(compare):
     assert compare()[0] == 2
+
+
+def test_a_summary_whose_parts_are_none_is_told_with_their_names(compare, tmp_path):
+    """Figures by resource or cause are mappings; what is something else is named, not passed over."""
+    file = tmp_path / "odd.json"
+    file.write_text('{"jobs": 1, "wait_s": {}, "boundedSlowdown": 2, "evictions": [1], "lost": 5}')
+    code, _, errors = compare(str(file))
+    assert code == 1
+    assert [line.split(": ")[1] for line in errors.splitlines()] == ["boundedSlowdown", "evictions", "lost"]

@@ -58,7 +58,7 @@ def test_what_waits_says_why_until_when_and_what_it_would_take(run):
     assert found["state"] == "pending"
     assert {r["code"] for r in found["reasons"]} == {"OverMax", "NoNodeFits"}
     assert found["estimatedStart"] == "2026-11-20T11:00:00Z"
-    assert any("less in queue q" in h for h in found["whatItTakes"])
+    assert any("less used in queue q" in h for h in found["whatItTakes"])
     assert found["evictions"] == [
         {
             "at": "2026-11-20T09:30:00Z",

@@ -26,7 +26,7 @@ def said(told):
 def test_whoever_is_promised_room_learns_who_gives_way_and_at_what_cost():
     told = story(STATE, "contender")
     assert [r.code for r in told.reasons] == ["Nominated", "MadeRoom"]
-    assert "of default/victim, 1 task is evicted for it (reclaim), at a cost of 14400.0" in said(told)
+    assert "of default/victim, 1 task is evicted for it (reclaim), at a cost of 4 weighted hours" in said(told)
     assert "has waited for 5m" in told.headline
 
 
@@ -58,7 +58,8 @@ def test_an_eviction_names_what_came_next_and_what_was_shielded():
     ]
     told = story(cluster([QUEUES[0], queue("b", reclaim_min_runtime=5 * MINUTE)], work), "x")
     assert told.state == "gives way"
-    assert "considered: 2 candidates in 1 set of victims (next was default/y (priority 5) at 3600.0)" in told.headline
+    considered = "considered: 2 candidates in 1 set of victims (next was default/y (priority 5) at 1 weighted hour)"
+    assert considered in told.headline
     assert "1 other was shielded (default/z by min-runtime until" in told.headline
 
 
@@ -70,13 +71,13 @@ EQUAL = cluster([queue("a")], [runs("victim", "a", ["n0"], gpus=4), waits("conte
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        (FIXED, "for reclaim, preemptible: true on default/victim, or that it ends"),
+        (FIXED, "for reclaim, preemptible: true on default/victim, or its end"),
         (EQUAL, "for preempt, a priority above that of default/victim"),
-        (changed(STATE, "a", preemption_policy="fence"), "no fence (preemptionPolicy) around its own queue"),
-        (changed(STATE, "b", preemption_policy="disabled"), "another preemptionPolicy of the queue of default/victim"),
-        (changed(STATE, "b", guaranteed={GPU: 4000}), "default/victim may not go, as its queue is within its own"),
-        (changed(STATE, "b", reclaim_min_runtime=61 * MINUTE), "for reclaim, to wait: min-runtime holds"),
-        (cluster(QUEUES, STATE.workloads, disruption=BUDGET), "a disruption budget that allows default/victim to go"),
+        (changed(STATE, "a", preemption_policy="fence"), "its own queue without the fence (preemptionPolicy)"),
+        (changed(STATE, "b", preemption_policy="disabled"), "another preemptionPolicy for the queue of default/victim"),
+        (changed(STATE, "b", guaranteed={GPU: 4000}), "guarantees: the queue of default/victim is within its own"),
+        (changed(STATE, "b", reclaim_min_runtime=61 * MINUTE), "until then min-runtime protects default/victim"),
+        (cluster(QUEUES, STATE.workloads, disruption=BUDGET), "a budget that allows default/victim to be evicted"),
     ],
 )  # fmt: skip
 def test_what_it_would_take_is_said_for_each_shield(state, expected):
@@ -86,13 +87,11 @@ def test_what_it_would_take_is_said_for_each_shield(state, expected):
 
 def test_how_much_room_it_would_take_is_said():
     (room, *_) = story(FIXED, "contender").helps
-    first = "and that nobody who comes before it takes it"
-    assert room == f"one node that is open to it with 2 nvidia.com/gpu free, {first}"
+    first = "and that no workload before it takes the room"
+    assert room == f"one node that admits it and has 2 GPUs free, {first}"
     gang = cluster(QUEUES, [FIXED.workloads[0], waits("contender", "a", tasks=2)])
     (room, *_) = story(gang, "contender").helps
-    assert room.endswith(
-        f"with 1 nvidia.com/gpu free, and as much for each of the 2 tasks that start together, {first}"
-    )
+    assert room.endswith(f"has 1 GPU free, and as much for each of the 2 tasks that start together, {first}")
 
 
 def test_what_has_no_start_says_that_no_minimum_runtime_protects_it():

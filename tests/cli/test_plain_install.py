@@ -112,3 +112,11 @@ def test_it_runs_as_a_module(plain):
 )  # fmt: skip
 def test_each_extra_is_known_by_its_modules(module, extra):
     assert extra_with(module) == extra
+
+
+def test_an_image_whose_name_cannot_be_printed_is_refused(run_command):
+    """It would stand in the manifests as something else than what one sees."""
+    code, out, errors = run_command("install", "--image", "a\u202eb")
+    assert (code, out) == (2, "")
+    assert "cannot be printed" in errors
+    assert "\u202e" not in errors

@@ -91,7 +91,7 @@ def test_the_text_says_the_same_in_words(run, file):
     assert (code, err) == (0, "")
     assert "bind" in out
     assert "half-0" in out
-    assert "queue q may hold 3500m of nvidia.com/gpu" in out
+    assert "queue q may hold at most 3.5 GPUs" in out
 
 
 def test_a_changed_value_changes_the_plan(plan):

@@ -14,10 +14,11 @@ from tenure.model.duration import parse_time
 from tenure.model.quantity import parse_quantity
 from tenure.playthrough import play
 
-MAX = re.compile(r"a max of (\S+) (\S+) or more for queue (\S+?)(?:,|$)")
-LESS = re.compile(r"(\S+) of (\S+) less in queue (\S+), or a max that is higher by as much")
-NODE = re.compile(r"one node that is open to it with (.+?) free(?:, and as much for each of the (\d+) tasks)?")
-UNTIL = re.compile(r"to wait: from (\S+) on|holds \S+ until (\S+), not longer")
+MAX = re.compile(r"a max of (\S+) (cores?) or more for queue (\S+?)(?:,|$)")
+LESS = re.compile(r"(\S+) (cores?) less used in queue (\S+), or a max that is higher by as much")
+NODE = re.compile(r"one node that admits it and has (.+?) free(?:, and as much for each of the (\d+) tasks)?")
+UNTIL = re.compile(r"to wait: from (\S+) on,|to wait until (\S+): until then")
+CORES = {"core": "cpu", "cores": "cpu"}
 
 
 def helps(found, name):
@@ -32,15 +33,17 @@ def applied(found, said):
     queues, nodes, done = {q.name: q for q in found.queues}, list(found.nodes), 0
     for text in said:
         if match := MAX.search(text):
-            most, resource, name = match.groups()
+            most, unit, name = match.groups()
+            resource = CORES[unit]
             wanted = {**queues[name].max, resource: parse_quantity(most, resource)}
         elif match := LESS.search(text):
-            amount, resource, name = match.groups()
+            amount, unit, name = match.groups()
+            resource = CORES[unit]
             more = parse_quantity(amount, resource)
             wanted = {**queues[name].max, resource: queues[name].max[resource] + more}
         elif match := NODE.search(text):
             free, tasks = match.groups()
-            has = dict(reversed(part.split(" ")) for part in free.split(" and "))
+            has = {CORES[unit]: amount for amount, unit in (part.split(" ") for part in free.split(" and "))}
             nodes += [
                 node(f"new{len(nodes)}", cpu=0, extra={r: parse_quantity(a, r) for r, a in has.items()})
                 for _ in range(int(tasks or 1))
@@ -104,7 +107,9 @@ def test_a_max_counts_what_the_queue_holds():
     work = [workload("r", of=spec(cpu=3), on="n", queue="q", running=60), workload("w", of=spec(cpu=5), queue="q")]
     found = cluster([node("n", cpu=9)], work, [queue("q", max={"cpu": 4})])
     _, said = helps(found, "w")
-    assert said == ("a max of 8 cpu or more for queue q, which holds 3, and that nobody who comes before it takes it",)
+    assert said == (
+        "a max of 8 cores or more for queue q, which holds 3, and that no workload before it takes the room",
+    )
     changed, _ = applied(found, said)
     assert [s.workload for s in play(changed).steps] == ["default/w"]
 

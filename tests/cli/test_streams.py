@@ -122,3 +122,31 @@ def test_a_pipe_is_known_to_be_read_or_not(monkeypatch):
         assert not reader_left()
         os.close(reading)
         assert reader_left()
+
+
+BLANKS = [
+    ["plan", EXAMPLE], ["explain", EXAMPLE, "train-large"], ["validate", EXAMPLE],
+    ["plan", EXAMPLE, "--set", "queue.vision.max.nvidia.com/gpu=32", "--cycles", "3", "--every", "1m"],
+    ["reschedule", EXAMPLE.parent / "rescheduler" / "make-room.yaml"], ["generate", "--jobs", "20", "--seed", "1"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", BLANKS)
+def test_what_is_written_for_other_programs_has_common_blanks(arguments, run_command):
+    """So ``grep '96 GiB'`` finds what one sees."""
+    code, out, errors = run_command(*arguments)
+    assert code == 0
+    assert out
+    assert "\N{NO-BREAK SPACE}" not in out + errors
+
+
+def test_summaries_and_comparisons_have_common_blanks(run_command, tmp_path):
+    trace, cluster, summary = (tmp_path / name for name in ("t.csv", "c.yaml", "s.json"))
+    run_command("generate", "--jobs", "20", "--seed", "1", "--out", trace, "--cluster", cluster)
+    _, told, _ = run_command("simulate", trace, "--cluster", cluster)
+    assert "mean wait" in told
+    _, data, _ = run_command("simulate", trace, "--cluster", cluster, "--format", "json")
+    summary.write_text(data)
+    _, compared, _ = run_command("compare", summary, summary)
+    assert compared
+    assert "\N{NO-BREAK SPACE}" not in told + data + compared

@@ -1,55 +1,178 @@
-"""The commands of README and docs run, word by word, in a clean checkout that has nothing but what it ships."""
+"""The commands of README and docs run, word by word, in a clean checkout that has nothing but what it ships.
 
+What cannot run here is named in `ELSEWHERE` with the reason and the test that shows it instead; nothing else is left
+out.
+"""
+
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+PAGES += [*sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
 FENCE = re.compile(r"^```(?:sh|bash|console|shell)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-ELSEWHERE = {
-    r"--live\b|--kubeconfig|^tenure (scheduler|snapshot|queues|workloads|pause)\b|kubectl|--drain|--dry-run":
-        "needs a cluster; tests/kubernetes runs these against a real control plane",
-    r"KTH-SP2|openb_pod_list|philly": "needs a trace that is not ours to ship; tests/simulator replays them",
-    r"^make\b|^pip|^uv\b|^git\b|^docker\b": "installs, or is run by the integration itself",
-    r"tenure console\b": "serves until it is ended; tests/browser looks at it",
-    r"[A-Z]{3,}\b(?!\.|=)|…|\bc\.yaml\b|<": "has a placeholder for what is the reader's own",
+ANY_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"(?:^ {4}.*\n)+", re.MULTILINE)
+PROGRAMS = {
+    "tenure", "make", "python", ".venv/bin/python", ".venv/bin/tenure", ".venv/bin/pytest", "curl", "kubectl", "pip",
+    "pipx", "uv", "docker", "git", "helm", "psql", "promtool",
 }  # fmt: skip
-"""Commands that do not run here, and why."""
+"""What a line of a block begins with that is a command."""
+
+
+class Elsewhere(NamedTuple):
+    """Commands that do not run here: how they are known, why, and what shows them instead (``file::test``)."""
+
+    pattern: str
+    why: str
+    shown: str
+
+
+ELSEWHERE = (
+    Elsewhere(r"^make install$", "is how this environment was made", "Makefile::install"),
+    Elsewhere(r"^make check$", "is the first step of the integration", "Makefile::check"),
+    Elsewhere(r"^make test$", "is what runs this", "Makefile::test"),
+    Elsewhere(r"^make demo$", "installs, then runs what runs here",
+              "tests/docs/test_commands.py::test_the_demonstration_runs_in_a_clean_checkout"),
+    Elsewhere(r"^make demo-kubernetes$", "needs a control plane",
+              "tests/kubernetes/test_demo.py::test_all_scenes_happen"),
+    Elsewhere(r"KTH-SP2.*backfill=easy", "a trace that is not ours to ship",
+              "tests/cli/test_simulate.py::test_kth_with_easy_backfill_has_the_known_figures"),
+    Elsewhere(r"openb_pod_list_default\.csv.*--inflate", "a trace that is not ours to ship",
+              "tests/cli/test_simulate.py::test_openb_runs_with_its_nodes"),
+    Elsewhere(r"min-runtime/run\.py --trace philly", "a trace that is not ours to ship",
+              "tests/simulator/test_min_runtime_experiment.py::test_all_scenarios_are_replayed_told_and_drawn"),
+    Elsewhere(r"rescheduler/month\.py", "takes an hour",
+              "tests/rescheduler/test_month.py::test_three_days_with_and_without_moves"),
+    Elsewhere(r"benchmarks/", "takes minutes, and measures",
+              "tests/docs/test_commands.py::test_benchmarks_that_are_named_take_what_is_said"),
+    Elsewhere(r"^tenure console --history postgresql://…", "names the reader's own database",
+              "tests/history/test_commands.py"),
+    Elsewhere(r"^tenure console --live", "needs a cluster",
+              "tests/kubernetes/test_console.py::test_on_loopback_it_shows_what_its_own_credentials_see"),
+)  # fmt: skip
+
+
+class DocsCommand(NamedTuple):
+    """A command of a page, on one line."""
+
+    page: str
+    text: str
 
 
 def commands():
-    """Give page and command of each line of a fenced block that begins with ``tenure``."""
+    """Give every command of every page, in order."""
     for page in PAGES:
-        for block in FENCE.findall(page.read_text()):
+        text = page.read_text()
+        blocks = [*FENCE.findall(text), *INDENTED.findall(ANY_FENCE.sub("", text))]
+        for block in blocks:
             for line in block.replace("\\\n", " ").splitlines():
-                command = re.sub(r"\s+#.*", "", line.strip().removeprefix("$ ")).strip()
-                if command.startswith("tenure ") and not any(re.search(p, command) for p in ELSEWHERE):
-                    yield page.name, " ".join(command.split())
+                command = " ".join(re.sub(r"\s+#.*", "", line.strip().removeprefix("$ ")).split())
+                if command.split(" ")[0] in PROGRAMS and not (command.startswith("make ") and " " in command[5:]):
+                    yield DocsCommand(str(page.relative_to(ROOT)), command)
 
 
-COMMANDS: dict[str, list[str]] = {}
-for _page, _command in commands():
-    COMMANDS.setdefault(_page, []).append(_command)
+def elsewhere(command):
+    return [e for e in ELSEWHERE if re.search(e.pattern, command.text)]
+
+
+ALL = list(commands())
+HERE: dict[str, list[str]] = {}
+for _command in ALL:
+    if not elsewhere(_command):
+        HERE.setdefault(_command.page, []).append(_command.text)
 
 
 def test_commands_are_found():
-    assert len(COMMANDS["README.md"]) >= 10
+    assert len(HERE["README.md"]) >= 10
+    assert len(HERE["examples/rescheduler/README.md"]) >= 5
 
 
-@pytest.mark.parametrize("page", COMMANDS)
-def test_the_commands_of_a_page_run_word_by_word_one_after_the_other(page, tmp_path):
+@pytest.mark.parametrize("entry", ELSEWHERE, ids=lambda entry: entry.pattern)
+def test_what_does_not_run_here_is_there_and_is_shown_elsewhere(entry):
+    """No pattern is left over from a command that has gone, and each names a test or a target that exists."""
+    assert [c for c in ALL if entry in elsewhere(c)], "no page has such a command"
+    file, _, name = entry.shown.partition("::")
+    text = (ROOT / file).read_text()
+    if file == "Makefile":
+        assert re.search(rf"^{name}:", text, re.MULTILINE)
+    elif name:
+        functions = {node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)}
+        assert name in functions
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A folder with what is shipped beside the package, and an environment in which ``tenure`` is found."""
     for name in ("examples", "docs", "README.md"):
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    for command in COMMANDS[page]:
-        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True,
-                              check=False, timeout=600)  # fmt: skip
-        assert done.returncode == 0, f"{page}: {command}: {done.stderr}"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return tmp_path, {**os.environ, "PATH": path, "TMPDIR": str(tmp_path)}
+
+
+def run(command, folder, environment):
+    done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True,
+                          check=False, timeout=600)  # fmt: skip
+    assert done.returncode == 0, f"{command}: {done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", HERE)
+def test_the_commands_of_a_page_run_word_by_word_one_after_the_other(page, checkout):
+    """A console serves until the page's commands end, on a free port, to which its ``curl`` goes."""
+    folder, environment = checkout
+    console = None
+    try:
+        for command in HERE[page]:
+            if command.startswith("tenure console"):
+                if "--simulation run.db" in command and not (folder / "run.db").exists():
+                    assert command in HERE["README.md"], "the page that writes run.db shows it as well"
+                    continue
+                stop(console)
+                console = subprocess.Popen([*command.split(), "--port", "0"], cwd=folder, env=environment,
+                                           stdout=subprocess.PIPE, text=True)  # fmt: skip
+                address = console.stdout.readline().split()[-1]
+                assert urllib.request.urlopen(f"{address}/healthz", timeout=60).status == 200
+            elif command.startswith("curl "):
+                assert '"steps"' in run(command.replace("http://127.0.0.1:8765", address), folder, environment)
+            else:
+                run(command, folder, environment)
+    finally:
+        stop(console)
+
+
+def stop(process):
+    if process is not None:
+        process.terminate()
+        process.wait(30)
+        process.stdout.close()
+
+
+def test_the_demonstration_runs_in_a_clean_checkout(checkout):
+    """What ``make demo`` runs: it ends with what one has seen, and the pages that it names are there."""
+    folder, environment = checkout
+    told = run("python examples/demo.py", folder, environment)
+    pages = [Path(folder, name) for name in re.findall(r"[\w/.-]+\.html", told)]
+    assert pages
+    assert all(page.read_text().rstrip().endswith("</html>") for page in pages)
+
+
+def test_benchmarks_that_are_named_take_what_is_said():
+    """Each is a file that compiles and knows the options that its line gives."""
+    named = [c.text.split() for c in ALL if "benchmarks/" in c.text]
+    assert named
+    for _, file, *words in named:
+        text = (ROOT / file).read_text()
+        compile(text, file, "exec")
+        assert all(f'"{word}"' in text for word in words if word.startswith("--")), (file, words)
+        assert all(list((ROOT / "benchmarks").glob(f"{word}_*.py")) for word in words if re.fullmatch(r"b\d\d", word))

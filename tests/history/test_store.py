@@ -11,11 +11,11 @@ from tenure.history import open_history
 from tenure.history.errors import HistoryError
 from tenure.history.exchange import export, import_file
 from tenure.history.migrations import STEPS
+from tenure.history.months import month_of, next_month
 from tenure.history.query import Query
-from tenure.history.record import Draft, Origin, key_of, payload_of
+from tenure.history.record import SCHEMA, Draft, Origin, key_of, payload_of
 from tenure.history.retention import FORGOTTEN, forget_user, prune
 from tenure.history.rollup import DAY
-from tenure.history.schema import SCHEMA, month_of, next_month
 from tenure.history.statement import statement_of
 from tenure.model.problems import InvalidInputError
 
@@ -153,6 +153,24 @@ def test_a_line_that_is_no_record_is_named(tmp_path, line):
             import_file(store, str(path))
         assert caught.value.problems[0].line == 1
         assert store.info().records == 0
+
+
+@pytest.mark.parametrize(
+    "change", [{"payload": {"cost": float("nan")}}, {"workload": "\ud800"}, {"payload": {"user": "\udfff"}}]
+)
+def test_what_no_store_can_keep_is_named(tmp_path, change):
+    """A number that is none and half a character are refused, and what stands before them is there."""
+    path = tmp_path / "in.jsonl"
+    with open_history(str(tmp_path / "a.db"), write=True) as store:
+        store.append(HERE, life(1, NOVEMBER))
+        export(store, str(path), "jsonl")
+    lines = path.read_text().splitlines()
+    lines[2] = json.dumps(json.loads(lines[2]) | change)
+    path.write_text("\n".join(lines) + "\n")
+    with open_history(str(tmp_path / "b.db"), write=True) as store:
+        with pytest.raises(InvalidInputError, match="cannot be kept") as caught:
+            import_file(store, str(path))
+        assert caught.value.problems[0].line == 3
 
 
 def to_version_1(store):

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from tests.history import postgres
 from tests.kubernetes.proxy import FaultProxy
 from tools.controlplane import build
 from tools.controlplane.plane import ControlPlane, Options
@@ -27,6 +28,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.flaky(reruns=RERUNS, reruns_delay=2))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Give the address of an empty history, of either kind of store."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "history.db")
+        return
+    server = postgres.started()
+    yield server.database()
+    server.close()
 
 
 @pytest.fixture(scope="session")

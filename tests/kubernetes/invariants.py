@@ -29,6 +29,7 @@ class History:
         self.deadlines = {}
         self.pages = {}
         self.evicted = {}
+        self.notes = {}
         self.cooling = {}
 
     @classmethod
@@ -75,7 +76,7 @@ class History:
             return
         if place and not was:
             self.check_room(pod, place)
-        if before and is_going(pod) and not is_going(before) and said(pod, keys.EVICTION):
+        if before and is_going(pod) and not is_going(before) and said(pod, keys.EVICTION) and is_granted(pod):
             self.check_eviction(pod)
         if before and nominated_to(before) and not nominated_to(pod) and not place and not is_going(pod):
             self.check_lost_promise(pod)
@@ -102,6 +103,7 @@ class History:
             return
         entry = next(e for e in reversed(found) if e.cause == told["cause"])
         self.evicted[meta["uid"]] = entry
+        self.notes[meta["uid"]] = note
         at = seconds(told["at"])
         if told["cause"] == "requeue":
             until = max((seconds(e.not_before) for e in self.happened(entry) if e.not_before), default=0)
@@ -194,6 +196,18 @@ def nominated_to(pod):
 def is_going(pod):
     """Whether a pod is to go."""
     return "deletionTimestamp" in pod["metadata"]
+
+
+def is_granted(pod):
+    """Whether the API server granted an eviction of a pod: then its own reason stands there, or Tenure's once more.
+
+    A pod that was marked for an eviction that never came, and went by itself, says so in other words.
+    """
+    conditions = pod["status"].get("conditions") or ()
+    found = next((c for c in conditions if c["type"] == "DisruptionTarget" and c["status"] == "True"), None)
+    return found is not None and (
+        found["reason"] == "EvictionByEvictionAPI" or found["message"].startswith("tenure: evicted")
+    )
 
 
 def holds(pod):

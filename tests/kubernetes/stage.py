@@ -299,9 +299,13 @@ def share_annotations(spec):
     return {**how, "tenure.dev/gpu-devices": str(share.devices)}
 
 
+PATIENCE = 6.0
+"""How many times as long as it takes on a quiet machine a test waits: what others do there fails no test."""
+
+
 def wait_until(holds, what, seconds=30.0):
-    """Wait until something holds."""
-    until = time.monotonic() + seconds
+    """Wait until something holds; ``seconds`` are enough on a quiet machine."""
+    until = time.monotonic() + PATIENCE * seconds
     while not holds():
         assert time.monotonic() < until, what() if callable(what) else what
         time.sleep(0.02)

@@ -78,6 +78,7 @@ def console(plane, *options):
             headers = {**({"Authorization": f"Bearer {token}"} if token else {}), **more.pop("headers", {})}
             return pool.request(method, root + path, headers=headers, redirect=False, timeout=60, **more)
 
+        ask.root = root
         yield ask
     finally:
         process.terminate()

@@ -179,12 +179,12 @@ class Play:
             self.seen[meta["uid"]] = (meta["name"], place)
 
     def log(self):
-        """Give the log of evictions as it is on the API server."""
+        """Give what the eviction log says that happened, as it is on the API server."""
         maps = self.stage.client.get("/api/v1/namespaces/tenure-system/configmaps")["items"]
         texts = [
             m["data"].get(eviction_log.DATA, "") for m in maps if m["metadata"]["name"].startswith("tenure-evictions")
         ]
-        return [entry for text in texts for entry in eviction_log.parse(text)[0]]
+        return eviction_log.happened((entry for text in texts for entry in eviction_log.parse(text)[0]), ())
 
     def running(self):
         """Give the pods that run, with their node and the start that is written on them."""

@@ -17,7 +17,7 @@ def test_all_scenes_happen(programs):
     assert [scene[0] for scene in scenes] == ["1", "2", "3", "4"]
     for scene, words in zip(
         scenes,
-        ("gives way to team/training", "goes back to the queue", "has a place to land", "refused: "),
+        ("gives way to team/training", "is requeued for", "has a place to land", "refused: "),
         strict=True,
     ):
         assert words in scene

@@ -68,6 +68,21 @@ def test_a_resized_pod_holds_the_most_of_what_it_asks_for_was_given_and_has(stat
     assert held(status=status)["cpu"] == cpu
 
 
+def test_where_a_resize_was_refused_a_container_that_has_what_it_asks_for_counts_as_well():
+    """Its spec does not count any more, so that its status has to, as kube-scheduler counts it."""
+    containers = [
+        {"name": "main", "resources": {"requests": {"cpu": "4"}}},
+        {"name": "side", "resources": {"requests": {"cpu": "2"}}},
+    ]
+    statuses = [
+        {"name": "main", "allocatedResources": {"cpu": "1"}},
+        {"name": "side", "allocatedResources": {"cpu": "2"}, "resources": {"requests": {"cpu": "2"}}},
+    ]
+    refused = {"containerStatuses": statuses, "conditions": INFEASIBLE}
+    assert held(status=refused, containers=containers)["cpu"] == 3000
+    assert held(status={"containerStatuses": statuses}, containers=containers)["cpu"] == 6000
+
+
 def test_a_pod_that_is_resized_as_a_whole_holds_the_most_as_well():
     status = {"allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "2"}}}
     assert held(status=status, resources={"requests": {"cpu": "1500m"}})["cpu"] == 3000

@@ -55,7 +55,9 @@ def entry(name, cause="reclaim", at=START, **fields):
 
 def eviction(name, cause="reclaim", at=START, **note):
     said = json.dumps({"cause": cause, "at": at, **note})
-    return pod(name, node="n", going=True, annotations={keys.EVICTION: said})
+    kind, item = pod(name, node="n", going=True, annotations={keys.EVICTION: said})
+    item["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]
+    return kind, item
 
 
 LATER = "2026-11-20T10:00:05Z"

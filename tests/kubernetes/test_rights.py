@@ -86,7 +86,11 @@ def past(number, age):
 
 
 THEIRS = (
-    own("NodePool", "default", {"scheduler": {"fairness": {"history": {"halfLife": "24h"}}, **HOT}}),
+    own(
+        "NodePool",
+        "default",
+        {"scheduler": {"fairness": {"history": {"halfLife": "24h"}}, "disruption": {"maxOptOut": "1s"}, **HOT}},
+    ),
     {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "theirs"}, "spec": {}},
     log_page(0, [past(0, timedelta(days=30))]),
     log_page(1, [past(number, timedelta(minutes=5)) for number in range(2000)]),
@@ -98,8 +102,11 @@ OURS = (
     own("Queue", "borrower", {}),
     own("DisruptionBudget", "all", {"maxEvictions": 100_000, "per": "1h"}),
     own("PodGroup", "empty", {"minMember": 2}, namespace="team"),
+    {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "never", "namespace": "team"},
+     "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"job-name": BORROWERS[1]}}}},
     *(job(name, "borrower", 4) for name in BORROWERS),
-)
+)  # fmt: skip
+"""One of the borrowers has a budget that never allows an eviction: asking to be spared ends after a second here."""
 
 
 class Scheduler:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.kubernetes.pods import NOW, node, pod, sealed, thing, watching
@@ -68,7 +69,9 @@ ENTRY = eviction_log.entry_of(
 @st.composite
 def changes(draw):
     """Draw what a watch tells next: the store, what it is told, and the object or its key."""
-    kind = draw(st.sampled_from(("pod", "pod", "pod", "pod", "gone", "node", "no node", "queue", "log")))
+    kind = draw(
+        st.sampled_from(("pod", "pod", "pod", "pod", "gone", "node", "no node", "queue", "log", "said", "said"))
+    )
     if kind == "pod":
         return "pods", "put", draw(pods(draw(st.sampled_from(NAMES))))
     if kind == "gone":
@@ -131,3 +134,45 @@ def test_what_this_process_wrote_is_no_news_when_the_watch_shows_it():
     shown = pods.version
     pods.put(pod("p", node="n0", annotations=started))
     assert (shown - written, pods.version - shown) == (0, 1)
+
+
+TEAM = {"labels": {"tenure.dev/queue": "team"}}
+SPOKEN_OF = (
+    ("podgroups", thing("g", namespace="default", spec={"queue": "team"})),
+    ("kai podgroups", thing("g", namespace="default", spec={"queue": "team"})),
+    ("native podgroups", thing("g", namespace="default", metadata=TEAM)),
+    ("jobs", thing("a", namespace="default", kind=api.Job, metadata=TEAM)),
+    ("deployments", thing("d", namespace="default", metadata=TEAM)),
+    ("statefulsets", thing("s", namespace="default", metadata=TEAM)),
+    ("replicasets", thing("r", namespace="default", metadata=TEAM)),
+    ("jobsets", thing("j", namespace="default", metadata=TEAM)),
+    ("priorityclasses", thing("high", value=7)),
+)
+
+
+@pytest.mark.parametrize(("store", "spoken"), SPOKEN_OF, ids=[store for store, _ in SPOKEN_OF])
+def test_what_is_said_of_one_workload_makes_that_one_anew_and_no_other(store, spoken):
+    """Said, said otherwise, and no longer said; a class of priority speaks of all."""
+    grouped = {"labels": {"tenure.dev/pod-group": "g"}, "annotations": {"tenure.dev/min-member": "1"}}
+    owners = {"Job": "a", "StatefulSet": "s", "ReplicaSet": "r"}
+    kept = watching(
+        node("n0", cpu="200"), pod("grouped", **grouped), pod("bystander"),
+        pod("of-d", owner=("ReplicaSet", "d-1"), labels={"pod-template-hash": "1"}),
+        pod("of-j", owner=("Job", "j-0"), labels={"jobset.sigs.k8s.io/jobset-name": "j"}),
+        *(pod(f"of-{name}", owner=(kind, name)) for kind, name in owners.items()),
+        queues=[thing("team", spec={}), thing("default", spec={})],
+    )  # fmt: skip
+    informers = kept.informers
+    kept.observe(NOW)  # what is grouped is complete after a while
+    known, before = informers._objects(store), kept.observe(NOW + 2_000_000).cluster.workloads
+    for number, (what, told) in enumerate(
+        (("put", spoken), ("drop", (spoken.metadata.namespace, spoken.metadata.name))), 1
+    ):
+        getattr(known, what)(told)
+        now = NOW + 5_000_000 * number
+        after = kept.observe(now).cluster
+        assert after == Observer(informers).observe(now).cluster
+        assert store == "priorityclasses" or sum(w not in before for w in after.workloads) == 1
+        anew = [w.name for w in after.workloads if id(w) not in set(map(id, before))]
+        assert len(anew) == (1 if store != "priorityclasses" else len(after.workloads))
+        before = after.workloads

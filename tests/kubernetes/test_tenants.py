@@ -7,8 +7,10 @@ At first without the admission policies: the scheduler alone has to hold. Then w
 from __future__ import annotations
 
 import json
+import threading
 import time
 from contextlib import suppress
+from datetime import datetime
 
 import pytest
 from tests.kubernetes.running import running
@@ -84,6 +86,44 @@ class Town:
         conditions = {c["type"]: c.get("message", "") for c in found["status"].get("conditions", ())}
         return found["spec"].get("nodeName") and json.loads(conditions.get(SEAL, "{}")).get("queue")
 
+    def can_be_resized(self, name):
+        """Let a pod run on a kubelet that resizes in place: it says in the status what its containers have."""
+        wait_until(lambda: self.admin.get(f"{EVIL}/{name}")["status"].get("containerStatuses"), f"{name} does not run")
+        found = self.admin.get(f"{EVIL}/{name}")
+        for told, asked in zip(found["status"]["containerStatuses"], found["spec"]["containers"], strict=True):
+            told["resources"] = asked["resources"]
+        self.admin.request("PUT", f"{EVIL}/{name}/status", found)
+
+    def settings(self, **scheduler):
+        """Let the node pool have these settings."""
+        body = {"apiVersion": "tenure.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "default"},
+                "spec": {"scheduler": scheduler}}  # fmt: skip
+        self.plane.apply(body)
+        time.sleep(0.5)
+
+    def budget(self, name, **spec):
+        """Let the tenant make a PodDisruptionBudget over its pods of app kept; Kubernetes has seen it then."""
+        path = "/apis/policy/v1/namespaces/evil/poddisruptionbudgets"
+        spec.setdefault("selector", {"matchLabels": {"app": "kept"}})
+        self.tenant.create(path, {"metadata": {"name": name}, "spec": spec})
+        wait_until(
+            lambda: self.admin.get(f"{path}/{name}").get("status", {}).get("observedGeneration"), f"{name} is not seen"
+        )
+
+    def tries(self, name):
+        """Give how often Tenure asked for the eviction of a pod, without effect or with it."""
+        events = self.plane.audit("system:serviceaccount:tenure-system:tenure")
+        about = (e.get("objectRef", {}) for e in events if e["verb"] == "create")
+        return sum(o.get("subresource") == "eviction" and o["name"] == name for o in about)
+
+    def bound(self, path=EVIL):
+        """Give the names of the tenant's pods that have a node and do not go."""
+        found = self.admin.get(path)["items"]
+        return {
+            p["metadata"]["name"] for p in found
+            if p["spec"].get("nodeName") and "deletionTimestamp" not in p["metadata"]
+        }  # fmt: skip
+
     def change(self, name, **metadata):
         """Let the tenant change metadata of a pod of its own."""
         self.tenant.patch(f"{EVIL}/{name}", {"metadata": metadata})
@@ -102,6 +142,7 @@ class Town:
 
     def clear(self):
         for path in (
+            f"{TENURE}/nodepools",
             EVIL,
             TEAM,
             f"{TENURE}/namespaces/evil/podgroups",
@@ -109,6 +150,8 @@ class Town:
         ):
             for item in self.admin.get(path)["items"]:
                 with suppress(ApiError):  # it may have gone by itself
+                    if item["metadata"].get("finalizers"):
+                        self.admin.patch(f"{path}/{item['metadata']['name']}", {"metadata": {"finalizers": None}})
                     self.admin.delete(f"{path}/{item['metadata']['name']}", {"gracePeriodSeconds": 0})
         wait_until(
             lambda: not self.admin.get(EVIL)["items"] and not self.admin.get(TEAM)["items"], "pods do not go", 30
@@ -146,7 +189,7 @@ def switch(plane, *, on):
     """Let the policies hold, or not."""
     for policy in policies("tenure-system", ("tenure",)):
         made, binding = policy.objects(lambda name: {"name": name, "labels": {"app.kubernetes.io/name": "tenure"}})
-        if policy.name in ("tenure-itself", "tenure-maps"):
+        if policy.name in ("tenure-itself", "tenure-deletes", "tenure-maps"):
             continue
         if on:
             plane.apply(made, binding)
@@ -210,6 +253,33 @@ def test_a_victim_that_cannot_be_written_on_takes_nobody_with_it(town):
     assert len(town.is_evicted_for_the_team("victim-0", "victim-1", "victim-2", "victim-3", gpus=4)) >= 2
     town.others_go_on("a victim without room for a note")
     town.is_evicted_for_the_team(gpus=4)
+
+
+def restless(town, name, ended):
+    """Change a pod of the tenant's own as often as the API server takes it."""
+    client, number = town.plane.client(town.plane.token_of("tenant", "evil")), 0
+    while not ended.is_set():
+        number += 1
+        with suppress(ApiError, OSError):
+            client.patch(f"{EVIL}/{name}", {"metadata": {"annotations": {"example.com/number": str(number)}}})
+
+
+@pytest.mark.parametrize("notice", [None, "1s"])
+def test_who_keeps_changing_its_pods_escapes_nothing(town, notice):
+    """Each change makes what was decided a moment ago one of an old version: it is told, and goes, all the same."""
+    grouped(town, "restless", minMember=1, **({"evictionNotice": notice} if notice else {}))
+    names = [f"restless-{n}" for n in range(4)]
+    town.run(*(pod(name, "evil", gpus=2, labels={keys.POD_GROUP: "restless"}) for name in names))
+    ended = threading.Event()
+    threads = [threading.Thread(target=restless, args=(town, name, ended)) for name in names]
+    for thread in threads:
+        thread.start()
+    try:
+        assert len(town.is_evicted_for_the_team(*names, gpus=4)) >= 2
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join(30)
 
 
 def test_names_that_collide_give_no_room_away(town):
@@ -293,6 +363,272 @@ def test_a_budget_that_never_allows_protects_only_its_own(town):
     time.sleep(1)
     town.is_evicted_for_the_team(gpus=2)
     assert all(town.node_of(EVIL, f"kept-{n}") for n in range(2))
+
+
+STUCK = {
+    "none may go": [{"maxUnavailable": 0}],
+    "all have to be there": [{"minAvailable": "100%"}],
+    "as many as there are": [{"minAvailable": 4}],
+    "two over the same pods": [{"maxUnavailable": 3}, {"maxUnavailable": 4}],
+}
+
+
+@pytest.mark.parametrize("budgets", STUCK.values(), ids=STUCK)
+def test_a_budget_that_never_allows_ends_when_asking_to_be_spared_does(town, budgets):
+    """After `maxOptOut` its pods go as others do; each is on record, and says why on itself before it goes."""
+    town.run(*(pod(f"kept-{n}", "evil", gpus=2, labels={"app": "kept"}) for n in range(4)))
+    for number, budget in enumerate(budgets):
+        town.budget(f"never-{number}", **budget)
+    time.sleep(2)
+    town.settings(disruption={"maxOptOut": "1s"})
+    assert len(town.is_evicted_for_the_team(*(f"kept-{n}" for n in range(4)), gpus=4)) == 2
+
+
+def test_a_budget_over_pods_that_are_never_ready_ends_as_well(town):
+    """It would allow one, if one were ready; Kubernetes says since when it has allowed none."""
+    never = {"readinessGates": [{"conditionType": "example.com/never"}]}
+    town.run(*(pod(f"kept-{n}", "evil", gpus=2, labels={"app": "kept"}, **never) for n in range(4)))
+    town.budget("some", maxUnavailable=3)
+    time.sleep(3)
+    town.settings(disruption={"maxOptOut": "1s"})
+    assert len(town.is_evicted_for_the_team(*(f"kept-{n}" for n in range(4)), gpus=4)) == 2
+
+
+ASKS = {
+    "yunikorn": {"yunikorn.apache.org/allow-preemption": "false"},
+    "autoscaler": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
+    "karpenter": {"karpenter.sh/do-not-disrupt": "true"},
+    "descheduler": {"descheduler.alpha.kubernetes.io/prefer-no-eviction": "true"},
+    "originator": {keys.ROLE: "originator"},
+}
+
+
+@pytest.mark.parametrize("asks", ASKS.values(), ids=ASKS)
+def test_asking_to_be_spared_ends(town, asks):
+    """What asks goes last, but not for ever: after `maxOptOut` it goes first, as it is cheaper than what ran before."""
+    town.run(pod("older", "evil", gpus=4))
+    time.sleep(2.5)
+    town.run(pod("asks", "evil", gpus=4, annotations=asks))
+    time.sleep(1.5)
+    town.settings(disruption={"maxOptOut": "1s"})
+    assert town.is_evicted_for_the_team("older", "asks", gpus=4) == {"asks"}
+    town.settings(disruption={"maxOptOut": "1h"})
+    town.run(pod("younger", "evil", gpus=4))
+    town.clear()
+    town.run(pod("older", "evil", gpus=4))
+    town.settings(disruption={"maxOptOut": "1h"})
+    town.run(pod("asks", "evil", gpus=4, annotations=asks))
+    assert town.is_evicted_for_the_team("older", "asks", gpus=4) == {"older"}
+
+
+def grouped(town, name, **spec):
+    """Let the tenant make a group of its queue."""
+    group = {"apiVersion": "tenure.dev/v1alpha1", "kind": "PodGroup", "metadata": {"name": name}}
+    town.tenant.create(f"{TENURE}/namespaces/evil/podgroups", {**group, "spec": {"queue": "evil", **spec}})
+
+
+def test_a_notice_is_no_longer_than_the_administrator_says(town):
+    """Asked for nine hours it is given ten minutes, and where the queue says two seconds, those."""
+    grouped(town, "slow", evictionNotice="9h", minMember=1)
+    town.run(*(pod(f"slow-{n}", "evil", gpus=4, labels={keys.POD_GROUP: "slow"}) for n in range(2)))
+    town.admin.create(TEAM, pod("owed", "team", gpus=4))
+
+    def deadlines():
+        conditions = [c for p in town.admin.get(EVIL)["items"] for c in p["status"].get("conditions", ())]
+        notes = [json.loads(c["message"]).get("notice") for c in conditions if c["type"] == SEAL]
+        return [datetime.fromisoformat(note["deadline"]).timestamp() for note in notes if note]
+
+    wait_until(deadlines, "nobody is told", 20)
+    assert all(at < time.time() + 605 for at in deadlines())
+    town.admin.patch(f"{TENURE}/queues/evil", {"spec": {"maxEvictionNotice": "2s"}})
+    try:
+        town.admin.delete(f"{TEAM}/owed", {"gracePeriodSeconds": 0})
+        wait_until(lambda: not deadlines(), "the notice is not withdrawn", 30)
+        assert town.is_evicted_for_the_team("slow-0", "slow-1", gpus=4)
+    finally:
+        town.admin.patch(f"{TENURE}/queues/evil", {"spec": {"maxEvictionNotice": None}})
+
+
+def test_who_does_not_go_is_waited_for_no_longer_than_the_administrator_says(town):
+    """A grace period of years, and a finalizer that nobody removes: the room comes from somebody else."""
+    town.settings(disruption={"maxGracePeriod": "2s"}, nominationTimeout="3s")
+    lasting = {"terminationGracePeriodSeconds": 2**31 - 1}
+    stays = pod("stays", "evil", gpus=4, **lasting)
+    stays["metadata"]["finalizers"] = ["example.com/never"]
+    town.run(pod("goes", "evil", gpus=4))
+    time.sleep(2.5)
+    town.run(stays)
+    town.is_evicted_for_the_team("goes", "stays", gpus=4)
+    assert "deletionTimestamp" in town.admin.get(f"{EVIL}/stays")["metadata"] or "goes" not in town.bound()
+
+
+def test_one_pod_that_a_quota_allows_does_not_raise_a_hundred(town):
+    """A quota counts one pod of a high class; a group with that pod and others is of no higher priority than those."""
+    quota = {"metadata": {"name": "high"}, "spec": {"hard": {"pods": "1"}, "scopeSelector": {"matchExpressions": [
+        {"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}}}  # fmt: skip
+    quotas = "/api/v1/namespaces/evil/resourcequotas"
+    town.admin.create(quotas, quota)
+    try:
+        wait_until(lambda: town.admin.get(f"{quotas}/high").get("status", {}).get("hard"), "the quota is not counted")
+        town.run(*(pod(f"low-{n}", "evil", gpus=4) for n in range(2)))
+        grouped(town, "mixed", priorityClassName="high", minMember=2)
+        town.tenant.create(EVIL, pod("m-0", "evil", gpus=4, labels={keys.POD_GROUP: "mixed"}, priorityClassName="high"))
+        with pytest.raises(ApiError, match="exceeded quota"):
+            town.tenant.create(
+                EVIL, pod("m-1", "evil", gpus=4, labels={keys.POD_GROUP: "mixed"}, priorityClassName="high")
+            )
+        town.tenant.create(EVIL, pod("m-1", "evil", gpus=4, labels={keys.POD_GROUP: "mixed"}))
+        town.others_go_on("a group with one pod of a high class")
+        time.sleep(1)
+        assert town.bound() == {"low-0", "low-1"}
+    finally:
+        town.admin.delete(f"{quotas}/high")
+
+
+def test_an_eviction_that_is_refused_for_ever_costs_nobody_else_theirs(town):
+    """A budget that is not looked at, the 101st: whom it keeps is left alone for ever longer, and others are chosen."""
+    for number in range(100):
+        path = "/apis/policy/v1/namespaces/evil/poddisruptionbudgets"
+        selector = {"matchLabels": {"app": f"none-{number}"}}
+        spec = {"maxUnavailable": 0, "selector": selector}
+        town.tenant.create(path, {"metadata": {"name": f"a-{number}"}, "spec": spec})
+    town.run(pod("older", "evil", gpus=4))
+    time.sleep(2.5)
+    town.run(*(pod(f"kept-{n}", "evil", gpus=2, labels={"app": "kept"}) for n in range(2)))
+    town.budget("z", maxUnavailable=0)
+    assert town.is_evicted_for_the_team("kept-0", "kept-1", "older", gpus=4) == {"older"}
+    refused_for_long(town, "kept-0")
+
+
+def refused_for_long(town, name):
+    """Somebody waits for room that only a pod could give whose eviction is refused: it is tried seldom, and told."""
+    began, tried = time.monotonic(), town.tries(name)
+    town.admin.create(TEAM, pod("first", "team", gpus=4))
+    town.admin.create(TEAM, pod("wants", "team", gpus=4))
+    text = lambda: str(town.admin.get(f"{TEAM}/wants")["status"].get("conditions"))  # noqa: E731
+    wait_until(lambda: "the API server refused to evict" in text(), lambda: f"it does not say why: {text()}", 30)
+    wait_until(lambda: time.monotonic() - began > 12, "time passes", 30)
+    assert 0 <= town.tries(name) - tried <= 4
+    assert float(metric(town, "tenure_refused_evictions")) >= 1
+    events = town.admin.get("/apis/events.k8s.io/v1/namespaces/evil/events")["items"]
+    assert any(event["reason"] == "EvictionRefused" for event in events)
+
+
+def metric(town, name):
+    lines = town.scheduler.page("/metrics")[1].splitlines()
+    return next(line.rpartition(" ")[2] for line in lines if line.startswith(name))
+
+
+def test_a_hook_that_cannot_be_asked_about_evictions_costs_nobody_else_theirs(town):
+    """The API server answers with an error of its own (500), for some pods."""
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"],
+              "scope": "*"}]  # fmt: skip
+    deaf = {"metadata": {"name": "deaf"}, "webhooks": [{
+        "name": "deaf.example.com", "rules": rules, "failurePolicy": "Fail", "sideEffects": "None",
+        "admissionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1/"}, "timeoutSeconds": 1,
+        "matchConditions": [{"name": "kept", "expression": "request.name.startsWith('kept-')"}]}]}  # fmt: skip
+    hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    town.run(pod("older", "evil", gpus=4))
+    time.sleep(2.5)
+    town.run(*(pod(f"kept-{n}", "evil", gpus=2) for n in range(2)))
+    town.admin.create(hooks, deaf)
+    try:
+        time.sleep(2)
+        assert town.is_evicted_for_the_team("kept-0", "kept-1", "older", gpus=4) == {"older"}
+        refused_for_long(town, "kept-0")
+    finally:
+        town.admin.delete(f"{hooks}/deaf")
+
+
+def test_a_static_pod_that_is_none_is_evicted(town):
+    """The annotation of a mirror pod on a pod for Tenure, which has to name its node itself then."""
+    forged = pod("mirror", "evil", gpus=4, annotations={keys.MIRROR: "x"}, nodeName="node-0")
+    with pytest.raises(ApiError, match=r"must set spec\.nodeName"):
+        town.tenant.create(EVIL, pod("waits", "evil", annotations={keys.MIRROR: "x"}))
+    town.run(forged)
+    town.run(pod("other", "evil", gpus=4))
+    assert town.is_evicted_for_the_team("mirror", "other", gpus=4)
+
+
+def requested(town, node, resource, read):
+    """Give what the pods on a node ask for of a resource, as they stand in their spec."""
+    pods = [p for path in (EVIL, TEAM) for p in town.admin.get(path)["items"] if p["spec"].get("nodeName") == node]
+    amounts = [c["resources"].get("requests", {}).get(resource, "0") for p in pods for c in p["spec"]["containers"]]
+    return sum(map(read, amounts))
+
+
+def cores(text):
+    return int(text[:-1]) / 1000 if text.endswith("m") else int(text)
+
+
+def test_a_pod_that_is_made_larger_where_it_runs_is_counted_so(town):
+    """Resized in place: what it asks for now is not given to others."""
+    town.run(pod("grows", "evil", cpu="1", nodeSelector={"kubernetes.io/hostname": "node-0"}))
+    larger = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "60"}}}]}}
+    town.can_be_resized("grows")
+    town.admin.request("PATCH", f"{EVIL}/grows/resize", larger, "application/strategic-merge-patch+json")
+    time.sleep(1)
+    for number in range(10):
+        town.tenant.create(EVIL, pod(f"fills-{number}", "evil", cpu="10"))
+    wait_until(lambda: len(town.bound()) >= 7, "nothing is bound", 30)
+    time.sleep(1)
+    assert all(requested(town, f"node-{n}", "cpu", cores) <= 64 for n in range(2))
+    town.others_go_on("a pod that was resized")
+
+
+def test_parts_of_a_byte_are_counted(town):
+    """Fractions of bytes, which the API server stores in thousandths: three pods fill a node."""
+    for number in range(7):
+        body = pod(f"part-{number}", "evil")
+        body["spec"]["containers"][0]["resources"]["requests"]["memory"] = "20.1Gi"
+        town.tenant.create(EVIL, body)
+    wait_until(lambda: len(town.bound()) == 6, lambda: f"bound are {town.bound()}", 30)
+    town.others_go_on("parts of bytes")
+    assert len(town.bound()) == 6
+
+
+def away_from(app, key="kubernetes.io/hostname", **more):
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key, **more}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def test_who_keeps_others_away_by_the_labels_of_their_namespace_is_heeded(town):
+    """A namespaceSelector in the term of what runs: nobody is put beside it against kube-scheduler's filters."""
+    anywhere = away_from("loud", namespaceSelector={})
+    town.run(pod("quiet", "evil", affinity=anywhere, nodeSelector={"kubernetes.io/hostname": "node-0"}))
+    for number in range(3):
+        town.admin.create(TEAM, pod(f"loud-{number}", "team", labels={"app": "loud"}))
+    wait_until(lambda: len(town.bound(TEAM)) == 3, "those that are kept away have no place", 30)
+    assert {town.node_of(TEAM, f"loud-{n}") for n in range(3)} == {"node-1"}
+
+
+def test_terms_reach_beyond_the_nodes_that_are_decided_about(town, plane):
+    """Somebody on a node of another pool keeps others out of its zone."""
+    zone = "topology.kubernetes.io/zone"
+    plane.add_node("beyond", {"cpu": "4", "memory": "4Gi"}, labels={"tenure.dev/node-pool": "other", zone: "z"})
+    try:
+        plane.kubectl("label", "node", "node-0", f"{zone}=z")
+        town.tenant.create(EVIL, pod("far", "evil", nodeName="beyond", affinity=away_from("loud", zone)))
+        time.sleep(1)
+        for number in range(3):
+            town.tenant.create(EVIL, pod(f"loud-{number}", "evil", labels={"app": "loud"}))
+        wait_until(lambda: len(town.bound()) == 4, "those that are kept away have no place", 30)
+        assert {town.node_of(EVIL, f"loud-{n}") for n in range(3)} == {"node-1"}
+    finally:
+        plane.kubectl("label", "node", "node-0", f"{zone}-")
+        plane.kubectl("delete", "node", "beyond")
+
+
+def test_numbers_that_are_none_match_no_node(town):
+    """Gt and Lt with what Go does not read as a whole number: it waits, and nobody minds."""
+    for number, value in enumerate(("1_0", " 5", "0x1", "٣", "1e3", "9" * 40)):
+        expression = {"key": "kubernetes.io/hostname", "operator": "Gt", "values": [value]}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        odd = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        with suppress(ApiError):  # the API server may know better
+            town.tenant.create(EVIL, pod(f"odd-{number}", "evil", affinity=odd))
+    town.others_go_on("numbers that are none")
+    assert not town.bound()
 
 
 def test_terms_without_end_slow_nobody_down(town):

@@ -65,7 +65,7 @@ tests:
         alertname: TenureLoopStalled
         exp_alerts:
           - exp_labels: {{severity: critical, job: tenure, instance: stands}}
-            exp_annotations: {{summary: "A replica leads and decides nothing."}}
+            exp_annotations: {{summary: "A replica leads, but decides nothing."}}
 """
 
 

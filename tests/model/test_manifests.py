@@ -440,3 +440,17 @@ def test_a_priority_class_that_is_wrong_is_told_with_its_place(add, text, part, 
     with pytest.raises(InvalidInputError) as caught:
         add(text)
     assert any(p.path == part and message in str(p) for p in caught.value.problems), caught.value.problems
+
+
+def test_many_wrong_documents_are_told_of_in_one_pass_and_counted_beyond_a_thousand(tmp_path, cluster):
+    """Each with its own line; where thousands are wrong the rest is a number."""
+    pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p{n}}}\nspec: {{bottles: []}}\n"
+    file = tmp_path / "pods.yaml"
+    file.write_text("".join(pod.format(n=n) for n in range(1_500)))
+    with pytest.raises(InvalidInputError) as raised:
+        load_additions(file, cluster)
+    told = raised.value.problems
+    assert len(told) == 1_001
+    assert [problem.line for problem in told[:3]] == [5, 10, 15]
+    assert told[999].line == 5_000
+    assert told[-1].message == "500 further problems are not shown"

@@ -9,7 +9,8 @@ import pytest
 
 from tenure.model.load import load_cluster, load_settings
 from tenure.model.problems import InvalidInputError
-from tenure.model.source import MAX_JSON, MAX_YAML
+from tenure.model.report import MAX_PROBLEMS
+from tenure.model.source import MAX_JSON, MAX_YAML, read_document, read_documents
 
 GOOD = "now: 2026-11-20T10:00:00Z\nnodes:\n- {name: n}\n"
 
@@ -231,3 +232,38 @@ def test_problems_of_settings_name_their_place(tmp_path, content, path):
         load_settings(written(tmp_path, content))
     assert [problem.path for problem in caught.value.problems] == [path]
     assert caught.value.problems[0].line > 0
+
+
+def test_problems_of_yaml_itself_are_counted_beyond_a_thousand(tmp_path):
+    """A megabyte of keys that are there twice, of unknown tags or aliases: a screen or two, not ten megabytes."""
+    for text in ("a: 1\n" * 5_000, *("".join(f"- {sign}{n}\n" for n in range(5_000)) for sign in ("*a", "!t"))):
+        file = tmp_path / "c.yaml"
+        file.write_text(text)
+        with pytest.raises(InvalidInputError) as raised:
+            read_document(file)
+        told = raised.value.problems
+        assert len(told) == MAX_PROBLEMS + 1
+        assert told[-1].message.endswith("further problems are not shown")
+
+
+def test_many_merges_keep_their_order_of_precedence(tmp_path):
+    """What a mapping says itself counts before what it merges, and of that the first that is named."""
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "a: &a {x: a, y: a, own: a}\nb: &b {y: b, z: b}\nc: {<<: [*a, *b], own: c}\nd:\n  <<: *b\n  own: d\n"
+    )
+    value = read_document(file).value
+    assert value["c"] == {"x": "a", "y": "a", "z": "b", "own": "c"}
+    assert value["d"] == {"y": "b", "z": "b", "own": "d"}
+
+
+def test_lines_of_many_documents_are_those_of_each(tmp_path):
+    """Found in one pass, they are what each document finds by itself."""
+    file = tmp_path / "c.yaml"
+    file.write_text("".join(f"---\nkind: K{n}\nlist:\n- {{a: {n}}}\n" for n in range(40)))
+    documents = read_documents(file)
+    path = ("list", 0, "a")
+    at_once = documents[0].locate_all({d.number: [path, ("kind",)] for d in documents[::3]})
+    for document in documents[::3]:
+        assert at_once[document.number] == document.locate([path, ("kind",)])
+        assert at_once[document.number][path] == 4 * document.number + 4

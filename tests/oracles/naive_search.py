@@ -11,7 +11,7 @@ from itertools import chain, combinations
 from types import SimpleNamespace
 
 from tests.engine.reference import NOW, THEN, Reference
-from tests.properties.taking_checker import HELD, asked, broken
+from tests.properties.taking_checker import GPU, HELD, asked, broken
 
 from tenure.model.workload import Phase
 
@@ -48,6 +48,20 @@ class Playing(Reference):
             self.places[w.key, i] = (*self.places[w.key, i][:2], (THEN,))
             self.phase[w.key, i] = Phase.PENDING
         return True
+
+
+def with_devices(workloads):
+    """Let all that runs say which devices it holds, counted up on each node."""
+    given, found = {}, []
+    for workload in workloads:
+        tasks = []
+        for task in workload.tasks:
+            count = dict(task.spec.requests).get(GPU, 0) if task.node else 0
+            first = given.get(task.node, 0)
+            given[task.node] = first + count
+            tasks.append(replace(task, devices=tuple(range(first, first + count))))
+        found.append(replace(workload, tasks=tuple(tasks)))
+    return found
 
 
 def core(workload):

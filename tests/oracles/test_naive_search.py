@@ -10,8 +10,8 @@ import random
 from dataclasses import replace
 
 import pytest
-from tests.oracles.naive_search import best_set, pieces
-from tests.properties.contention import GPU, contended
+from tests.oracles.naive_search import best_set, pieces, with_devices
+from tests.properties.contention import contended
 from tests.properties.test_evictions import fair_shares
 
 from tenure.engine.placement import Placer
@@ -32,16 +32,7 @@ MOST_PIECES = 7
 def drawn(seed):
     """Draw a cluster in which one workload waits, a core and nothing else, and all that runs says its devices."""
     state = contended(seed, crowd=1)
-    given = dict.fromkeys((n.name for n in state.nodes), 0)
-    workloads = []
-    for workload in state.workloads:
-        tasks = []
-        for task in workload.tasks:
-            count = dict(task.spec.requests)[GPU] if task.node else 0
-            first = given.get(task.node, 0)
-            given[task.node] = first + count
-            tasks.append(replace(task, devices=tuple(range(first, first + count))))
-        workloads.append(replace(workload, tasks=tuple(tasks)))
+    workloads = with_devices(state.workloads)
     waits = replace(workloads[-1], min_member=None)
     return replace(state, workloads=(*workloads[:-1], waits)), waits
 

@@ -129,7 +129,7 @@ def result() -> dict[str, Any]:
                     ]
                 ],
                 "certificate": {
-                    "cost": 2.0, "lowerBound": 2.0, "gap": 0.0, "method": "exact",
+                    "cost": 1_800.0, "lowerBound": 1_800.0, "gap": 0.0, "method": "exact",
                     "reason": "no cheaper set makes room",
                 },
             },

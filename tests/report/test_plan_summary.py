@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from tenure.report.plan_summary import LARGE, TOP
+from tenure.report.plan_summary import LARGE, TOP, is_large, of_some
 
 NODES, GANGS = 1000, 120
 
@@ -32,7 +32,7 @@ def test_a_large_plan_is_summed_up_before_it_is_told(run_command, file, monkeypa
     monkeypatch.setenv("COLUMNS", "60")
     code, out, _ = run_command("plan", file)
     assert code == 0
-    assert out.index("WHAT IS DONE") < out.index("WHY WHAT WAITS WAITS") < out.index("STEPS")
+    assert out.index("WHAT IS DONE") < out.index("WHY WORKLOADS WAIT") < out.index("STEPS")
     assert re.search(r"bind +1,000 +100", out)
     assert f"the first {TOP} of 1,000" in out.lower()
     assert "--workload" in out
@@ -71,3 +71,15 @@ def test_what_is_not_there_is_told(run_command, file, option, value, code):
 def test_a_pipe_is_coloured_only_where_that_is_said(run_command, file, color, colored):
     _, out, _ = run_command("plan", file, "--top", "3", "--color", color)
     assert ("\x1b[32mbind" in out) is colored
+
+
+def test_pods_of_other_schedulers_count_as_well():
+    """What is planned for them makes a plan large, and is told of one workload alone."""
+    steps = [
+        {"action": "evict", "cause": "reschedule", "workload": f"team/w{n}", "task": "t"} for n in range(LARGE + 1)
+    ]
+    inner = {"schedulers": ["other"], "steps": steps, "pending": []}
+    plan = {"steps": [], "pending": [], "queues": [], "external": inner}
+    assert is_large(plan)
+    assert not is_large({**plan, "external": {**inner, "steps": steps[:LARGE]}})
+    assert [s["workload"] for s in of_some(plan, {"team/w7"}, set())["external"]["steps"]] == ["team/w7"]

@@ -79,7 +79,7 @@ def test_what_cannot_be_enforced_is_marked():
     heights = [float(h) for h in re.findall(r'height="([0-9.]+)" class="short"', drawn.marks)]
     top = 1500  # the axis ends there
     assert {round(height / drawn.height * top) for height in heights} == {50}
-    assert "50\N{NO-BREAK SPACE}CPU cannot be enforced" in drawn.marks
+    assert "50\N{NO-BREAK SPACE}cores cannot be enforced" in drawn.marks
 
 
 def test_the_page_shows_the_picture_with_its_queue():
@@ -95,5 +95,5 @@ def test_the_text_tells_when_it_fires_and_what_stands_in_the_way_in_80_columns()
     assert re.search(r"10:00:00Z +root.prod +armed +2026-11-20T10:15:00Z", text)
     assert re.search(r"10:15:00Z +root.prod +fires .* 3 +", text)
     squeezed = " ".join(text.replace("\N{NO-BREAK SPACE}", " ").split())
-    assert "stuck 2026-11-20T10:15:00Z 50 CPU 50 CPU guaranteed of" in squeezed
+    assert "stuck 2026-11-20T10:15:00Z 50 cores 50 cores guaranteed of" in squeezed
     assert text.count("deadline 2026") <= 1, "a reason that several share is told once"

@@ -89,7 +89,7 @@ def test_durations_have_their_two_largest_units(seconds, text):
 
 def test_amounts_have_units():
     plain = amounts({"nvidia.com/gpu": 2, "milliGpu": 500, "cpu": 1500, "memory": 3 << 29, "x.io/y": 3})
-    assert plain.replace("\N{NO-BREAK SPACE}", " ") == "2.5 GPU, 1.5 CPU, 1.5 GiB, 3 x.io/y"
+    assert plain.replace("\N{NO-BREAK SPACE}", " ") == "2.5 GPUs, 1.5 cores, 1.5 GiB, 3 x.io/y"
     assert amount("nvidia.com/gpu", 2500, milli_gpu=True).startswith("2.5")
     assert byte_size(0).startswith("0")
     assert (number(1234), number(1234.56), number(None), percent(0.1234)) == ("1,234", "1,234.6", "—", "12.3%")

@@ -63,7 +63,7 @@ def test_a_plan_prints_nominations_skips_with_reasons_and_commits(tmp_path, caps
         tmp_path, capsys, runs("old"), runs("cooling", before="2026-11-20T12:00:00Z"), runs("odd", expected="2 hours"),
         runs("young", expected="10h"), cpu=2,
     )  # fmt: skip
-    assert "default/old goes back to the queue for default/urgent (requeue)" in told
+    assert "default/old is requeued for default/urgent" in told
     assert "default/old committed expected-runtime" in told
     assert "default/cooling skipped expected-runtime: cooldown" in told
     assert "default/odd skipped expected-runtime: invalid_duration" in told
@@ -74,7 +74,7 @@ def test_a_plan_prints_who_was_rolled_back(tmp_path, capsys):
     """Eight processors are asked for, of which the overdue one holds two."""
     told = plan_of(tmp_path, capsys, runs("old"), runs("young", expected="10h"), cpu=8)
     assert "default/old rolled back expected-runtime" in told
-    assert "goes back to the queue" not in told
+    assert "is requeued" not in told
 
 
 @pytest.mark.parametrize("text", ["2 hours", "-5m", "", "1e400h", "0"])
@@ -83,7 +83,7 @@ def test_whatever_is_written_on_a_workload_a_plan_comes_out_and_nobody_is_evicte
     tmp_path, capsys, text, before
 ):
     told = plan_of(tmp_path, capsys, runs("odd", expected=text, before=before), cpu=8)
-    assert "goes back to the queue" not in told
+    assert "is requeued" not in told
     assert ("invalid_duration" in told) is (text != "0")
 
 

@@ -104,4 +104,4 @@ def test_explain_tells_the_owner_since_when_it_is_eligible():
     given = one_node(overdue(), waiting(priority=0))
     story = "\n".join(explain_workload(play(given), given.workloads[0]).lines())
     assert "eligible since 2027-01-15T07:00:00Z" in story
-    assert "not evicted because nothing more deserving would run" in story
+    assert "it still runs because no more deserving workload would start" in story

@@ -47,7 +47,7 @@ def test_where_no_moves_help_each_plan_says_what_it_was_for_and_why_not(words, f
         "For default/big (pending): no moves make room (impossible). Moving makes no room in all: 7 CPUs are free on "
         "all nodes together, and 15 are asked." in text
     )
-    assert "at least — is needed" not in text
+    assert "cost less than —" not in text
 
 
 def test_a_plan_in_waves_says_which_leave_now_and_the_contender_knows(words):
@@ -89,3 +89,29 @@ def test_why_no_move_helps_says_as_well_what_holds_the_pods_that_run(words, tmp_
     )
     told = words("explain", path, "big")
     assert "the largest hole is 6 CPUs on n-1; pods held where they are: 1 by budget, 1 by preemptibility" in told
+
+
+PART = """
+apiVersion: tenure.dev/v1alpha1
+kind: Cluster
+now: 2026-11-20T10:00:00Z
+scheduler: {rescheduler: {pendingFor: 0, settle: 0}}
+nodes:
+- {name: n, gpuMemory: 16Gi, allocatable: {cpu: 4, nvidia.com/gpu: 1}}
+- {name: m, gpuMemory: 16Gi, allocatable: {cpu: 4, nvidia.com/gpu: 1}}
+queues: [{name: q}]
+workloads:
+- {name: old, queue: q, requests: {cpu: 1}, gpuFraction: 0.5, startedAt: 2026-11-20T08:00:00Z,
+   tasks: [{name: t, node: n, phase: Running, devices: [0]}]}
+- {name: big, queue: q, requests: {cpu: 1}, gpuMemory: 80Gi, createdAt: 2026-11-20T08:00:00Z}
+- {name: two, queue: q, requests: {cpu: 1}, gpuFraction: 0.5, gpuDevices: 2, createdAt: 2026-11-20T08:00:00Z}
+"""
+
+
+def test_a_part_of_a_gpu_that_no_device_could_give_has_no_plan_and_a_reason(words, tmp_path):
+    """More memory than a GPU has, or parts of more GPUs than a node has."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(PART)
+    for command in ("reschedule", "plan"):
+        text = " ".join(words(command, file).split())
+        assert "no node that it may use has any room" in text

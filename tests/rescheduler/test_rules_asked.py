@@ -133,7 +133,7 @@ def test_what_makes_way_for_what_is_drained_is_not_drained_itself():
     ("fields", "says"),
     [
         ({"preemptible": False}, "default/x is not preemptible: it says so"),
-        ({"owner_kind": "Pod"}, "nobody would recreate the pods of default/x"),
+        ({"owner_kind": "Pod"}, "no controller would recreate the pods of default/x"),
         ({"owner_kind": "DaemonSet"}, "it belongs to the node, by a DaemonSet"),
         ({"allow_preemption": False}, "its workload asked to be spared"),
         ({"scheduler_name": "other"}, "another scheduler has bound it"),

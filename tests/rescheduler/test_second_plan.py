@@ -68,7 +68,7 @@ def test_without_the_action_or_with_the_cause_off_there_is_no_second_plan(comman
 def test_explain_tells_of_such_a_pod_why_it_moves_and_of_one_that_waits_what_helps(command, file):
     """The same story as for Tenure's own."""
     assert "a-0 leaves n-0 and goes on at n-1" in command("explain", file(), "a")
-    assert "room is promised on n-0" in command("explain", file(), "large")
+    assert "it is nominated to n-0" in command("explain", file(), "large")
     fixed = file()
     fixed.write_text(fixed.read_text().replace("ownerKind: ReplicaSet, tasks", "ownerKind: DaemonSet, tasks"))
     assert "even if every movable pod moved, the largest hole is 5 CPUs on n-0" in command("explain", fixed, "large")

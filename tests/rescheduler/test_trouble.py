@@ -101,7 +101,7 @@ def test_a_page_shows_the_nodes_before_and_after(ended, tmp_path):
     text = page.read_text()
     assert "(hot-node): 1 move in 1 wave" in text
     assert "(background): 2 moves in 1 wave" in text
-    assert "no plan leaves more than" in text
+    assert "no plan can leave more than" in text
     assert "://" not in text.replace("http://www.w3.org/2000/svg", "")
 
 
@@ -129,7 +129,7 @@ def test_explain_tells_of_the_largest_hole_and_of_what_was_moved(ended, tmp_path
     file.write_text(NEVER.replace("TIME", "2026-11-20T08:30:00Z"))
     _, output = ended("explain", file, "big")
     assert "even if every movable pod moved, the largest hole is 6 GPUs on node-3" in output
-    assert "a further node, or fewer pods that must not move" in output
+    assert "another node, or fewer pods that must not move" in output
     file.write_text(NEVER.replace("TIME", "2026-11-20T09:55:00Z"))
     _, output = ended("explain", file, "c")
     assert "c-0 was moved lately, and is not moved again before 2026-11-20T10:55:00Z" in output

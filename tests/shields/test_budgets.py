@@ -2,16 +2,18 @@
 
 from dataclasses import replace
 
+import pytest
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
 
 from tenure.cli.outputs import write_cluster
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
-from tenure.model.cluster import DisruptionBudget
+from tenure.model.cluster import DisruptionBudget, RefusedEviction
 from tenure.model.load import load_cluster
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import BudgetRule, DisruptionSettings
+from tenure.shields.budget import BudgetShield
 
 HOUR = 3600 * SECOND
 
@@ -123,3 +125,63 @@ def test_pods_on_a_node_that_has_failed_are_down():
 
     assert len(plan()) == 1
     assert not plan(ready=False)
+
+
+WEB = LabelSelector(match_labels=(("tier", "web"),))
+STUCK = (
+    (DisruptionBudget(name="never", max_unavailable=0, selector=WEB),),
+    (DisruptionBudget(name="never", max_unavailable="0%", selector=WEB),),
+    (DisruptionBudget(name="all", min_available="100%", selector=WEB),),
+    (DisruptionBudget(name="three", min_available=3, selector=WEB),),
+    (DisruptionBudget(name="one", max_unavailable=3, selector=WEB),) * 2,
+    (DisruptionBudget(name="blocked", max_unavailable=1, selector=WEB, blocked_since=NOW - 90 * SECOND),),
+)
+
+
+def with_patience(made, seconds):
+    disruption = replace(made.settings.disruption, max_opt_out=seconds * SECOND)
+    return replace(made, settings=replace(made.settings, disruption=disruption))
+
+
+@pytest.mark.parametrize("budgets", STUCK)
+def test_a_budget_that_can_allow_nothing_spares_for_no_longer_than_one_may_be_spared(budgets):
+    """Three pods that started 100 to 102 seconds ago: kept before that, and let go when it is over."""
+    made = crowded(budgets=budgets)
+    assert not evicted(play(with_patience(made, 110))[0])
+    assert not evicted(play(made)[0])
+    assert len(evicted(play(with_patience(made, 80))[0])) == 3
+
+
+def test_a_budget_that_allows_some_is_kept_for_ever():
+    """It could let two of three go, or has let none go for a moment only: it holds whatever the time."""
+    some = DisruptionBudget(name="some", min_available=1, selector=WEB, blocked_since=NOW - 5 * SECOND)
+    assert not evicted(play(with_patience(crowded(budgets=(some,)), 80))[0])
+
+
+@pytest.mark.parametrize("cause", ["consolidate", "reschedule"])
+def test_what_only_improves_keeps_every_budget(cause):
+    """Nobody's due is served by it."""
+    made = with_patience(crowded(budgets=STUCK[0]), 0)
+    session = session_of(made)
+    shield = BudgetShield()
+    shield.begin(session)
+    victim = session.workloads["default/small-0"]
+    assert shield.filter(session, cause, None, victim) is not None
+    assert shield.filter(session, "reclaim", None, victim) is None
+
+
+REFUSED = RefusedEviction(workload="default/small-1", task="small-1-0", until=NOW + SECOND, message="no")
+
+
+def test_what_was_refused_lately_is_left_alone_and_others_are_chosen():
+    """A set that needs it is not planned; one that does not need it is; and it says until when."""
+    made = replace(crowded(), refused_evictions=(REFUSED,))
+    plan, _ = play(made)
+    assert not plan.steps
+    told = [r for r in plan.refused if r.shield == "eviction-refused"]
+    assert {(r.workload, r.until) for r in told} == {("default/small-1", NOW + SECOND)}
+    assert "refused to evict default/small-1 small-1-0: no" in told[0].message
+    small = replace(made, workloads=(*made.workloads[:3], workload("big", of=spec(cpu=2), priority=50)))
+    assert evicted(play(small)[0]) == ["small-0-0", "small-2-0"]
+    over = replace(made, now=NOW + SECOND)
+    assert len(evicted(play(over, NOW + SECOND)[0])) == 3

@@ -158,3 +158,24 @@ def test_files_say_it_too(tmp_path):
         "workloads: [{name: w, queue: q, replicas: 1, requests: {cpu: 1}, preemptionPolicy: Never}]\n"
     )
     assert load_cluster(file).cluster.workloads[0].preemption_policy == "Never"
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("asks", [*ASKS[:4], {"role": "originator"}])
+def test_a_request_to_be_spared_ends_by_default(cause, asks):
+    """Whatever says it, and where no queue sets an end: after a week, or after what the settings say."""
+    fields = {key: value for key, value in asks.items() if key != "role"}
+    found = contended(cause, fields)
+    if "role" in asks:
+        driver = replace(found.workloads[0].tasks[0], role=asks["role"])
+        found = replace(found, workloads=(replace(found.workloads[0], tasks=(driver,)), *found.workloads[1:]))
+    cheapest = {"default/dear"} if cause == "requeue" else {"default/cheap"}
+
+    def gone(longest):
+        disruption = replace(found.settings.disruption, max_opt_out=longest)
+        played = play(replace(found, settings=replace(found.settings, disruption=disruption)))
+        return {s.workload for s in played.steps if s.action == "evict"}
+
+    assert found.settings.disruption.max_opt_out == 7 * 24 * 3600 * SECOND
+    assert gone(601 * SECOND) == {"default/dear"}
+    assert gone(600 * SECOND) == cheapest

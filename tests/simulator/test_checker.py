@@ -204,9 +204,9 @@ def test_nested_subgroups_need_as_many_of_their_children_as_they_say():
         ([("bind", 1, 0, 0, 9)], "event of something unknown"),
         ([("submit", 1, 5)], "event of something unknown"),
         ([("evict", 1, 0, 0, "boredom")], "eviction without an allowed cause"),
-        ([("evict", 1, 0, 0, "reclaim")], "eviction for nobody"),
-        ([("evict", 1, 0, 0, "preempt", 0)], "eviction for nobody"),
-        ([("evict", 1, 0, 0, "reclaim", 99)], "eviction for nobody"),
+        ([("evict", 1, 0, 0, "reclaim")], "eviction without a beneficiary"),
+        ([("evict", 1, 0, 0, "preempt", 0)], "eviction without a beneficiary"),
+        ([("evict", 1, 0, 0, "reclaim", 99)], "eviction without a beneficiary"),
         ([("evict", 1, 0, 0, "reclaim", 1)], "eviction whose beneficiary never ran"),
     ],
 )

@@ -118,7 +118,7 @@ def test_a_queue_tells_when_it_is_armed_fires_and_falls_short():
     assert counts["tenure_quota_shortfall_queues",] == 1
     (event,) = [e for e in events if e.reason == "QuotaShortfall"]
     assert (event.kind, event.name) == ("queue", "a")
-    assert "2 of nvidia.com/gpu over its max" in event.message
+    assert "over its max by 2 GPUs" in event.message
     assert "preemptib" in event.message
     fresh = replace(state, queues=(replace(state.queues[0], status=None),))
     assert reasons(told(fresh)[1], "a") == ["QuotaPreemptionArmed"]

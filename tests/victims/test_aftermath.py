@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from tests.actions.helpers import MINUTE, cluster, play, queue, runs, steps, waits
+from tests.properties.contention import contended
+from tests.victims.test_bounds import contenders
 
+from tenure.cycle import Scheduler
+from tenure.engine.snapshot import session_of
 from tenure.report.plan_json import plan_json
+from tenure.victims.dry_run import AcceptedSet, to_the_end
 
 
 def a_victim_that_would_preempt(*others, **settings):
@@ -58,3 +63,34 @@ def test_whoever_stays_within_guaranteed_is_served_all_the_same():
     contenders = [waits("big", "a", tasks=2, min_member=1, priority=50), waits("small", "a", priority=10)]
     found = play(cluster([queue("a", guaranteed=2)], [*running, *contenders], gpus=2))
     assert ("y", "y-0") in steps(found)
+
+
+def judged(seeds):
+    """Sets of one piece that pay, played three times: asked to the end, asked for one follow-up, and not asked."""
+    for seed in seeds:
+        state = contended(seed)
+        session = session_of(state)
+        aftermath = Scheduler(session).context.evicting().aftermath
+        for cause in ("reclaim", "preempt"):
+            for dry_runs, contender, rules, pieces, _ in contenders(state, cause, session):
+                dry_runs.consequences = aftermath
+                for piece in pieces:
+                    found = [dry_runs.play(contender, [piece], rules, enough=how) for how in (to_the_end, bool, None)]
+                    assert len({isinstance(f, AcceptedSet) for f in found}) == 1
+                    if isinstance(found[0], AcceptedSet):
+                        yield dry_runs, contender, rules, found
+
+
+def test_what_follows_is_the_same_whenever_it_is_asked():
+    """A set that is judged, and asked about only later, has the follow-ups that it has when it is asked at once."""
+    followed = 0
+    for dry_runs, contender, rules, (whole, first, later) in judged(range(150)):
+        assert whole.all_known
+        assert whole.follow_ups is not None
+        assert bool(first.follow_ups) == bool(whole.follow_ups)
+        assert set(first.follow_ups) <= set(whole.follow_ups)
+        assert later.follow_ups in (None, ())
+        dry_runs.note_follow_ups(contender, later, rules.cause)
+        assert later.follow_ups == whole.follow_ups
+        followed += bool(whole.follow_ups)
+    assert followed > 5

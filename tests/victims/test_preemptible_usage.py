@@ -45,6 +45,28 @@ def running(session):
     ]
 
 
+def test_a_copy_goes_on_by_itself():
+    """What a copy sees of a scenario, the one of which it is a copy does not."""
+    told = 0
+    for seed in range(40):
+        session = session_of(contended(seed))
+        kept = PreemptibleUsage(session)
+        kept.catch_up()
+        before, tasks = sums(kept), running(session)
+        if not tasks:
+            continue
+        with session.scenario():
+            evict(session, tasks[0])
+            other, fresh = kept.copy(), PreemptibleUsage(session)
+            other.catch_up()
+            fresh.catch_up()
+            assert sums(other) == sums(fresh)
+            assert np.array_equal(other.movable, fresh.movable)
+            assert sums(kept) == before
+            told += sums(other) != before
+    assert told > 10
+
+
 @given(st.integers(0, 1 << 32), st.lists(st.tuples(st.integers(0, 30), st.booleans()), max_size=6))
 @settings(max_examples=60, deadline=None)
 def test_what_is_kept_is_what_a_fresh_look_finds(seed, choices):

@@ -1,8 +1,10 @@
 """The API: the documented answers, paging, refusals, and that it plans as the command does."""
 
 import json
+from dataclasses import replace
 
 import pytest
+from tests.builders import node
 from tests.web.consoles import shown, small
 
 from tenure.model.dump import dump_cluster
@@ -63,6 +65,27 @@ def test_a_workload_says_why_it_waits_and_who_took_its_room(client):
 def test_a_node_shows_its_devices(client):
     found = get(client, "nodes", q="GPU-2")["nodes"]
     assert [(one["name"], one["allocated"]["milliGpu"]) for one in found] == [("gpu-2", 500)]
+
+
+def test_one_node_is_told_device_by_device(client):
+    found = get(client, "nodes/gpu-2")
+    assert [[(part["workload"], part["milliGpu"]) for part in parts] for parts in found["devices"]] == [
+        [("team-a/small", 500)], [], [], [],
+    ]  # fmt: skip
+    get(client, "nodes/gpu-9", 404)
+
+
+def test_emptying_a_node_moves_what_is_on_it_to_where_there_is_room(client):
+    made = small()
+    with shown(replace(made, nodes=(*made.nodes, node("gpu-3", cpu=2, gpu=1)))) as wider:
+        found = get(wider, "moves", drain="gpu-2")
+    assert found["settled"]
+    drains = [move for move in found["moves"] if move["trigger"] == "drain"]
+    assert [(m["task"], m["from"], m["to"]) for move in drains for wave in move["waves"] for m in wave] == [
+        ("small-0", "gpu-2", "gpu-3"),
+    ]  # fmt: skip
+    assert drains[0]["certificate"]["lowerBound"] <= drains[0]["certificate"]["cost"]
+    get(client, "moves", 404, drain="gpu-9")
 
 
 def test_pages_follow_each_other(client):

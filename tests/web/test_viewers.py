@@ -52,6 +52,29 @@ def test_evictions_show_ones_own_side(client):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("asked", ["workload=team-a/first", "beneficiary=team-a/first"])
+def test_names_of_others_are_not_found_out_by_asking_for_them(client, asked):
+    """An eviction has two sides; to ask for the one that is not named would tell who it is."""
+    found = client.get(f"/api/v1/evictions?{asked}").json()
+    assert (found["total"], found["evictions"], found["sums"]) == (0, [], [])
+    assert "another workload" not in client.get(f"/evictions?{asked}").text
+
+
+def test_a_search_and_details_give_only_ones_own(client):
+    assert client.get("/api/v1/workloads?q=first").json()["total"] == 0
+    assert client.get("/api/v1/workloads?queue=a").json()["total"] == 0
+    assert client.get("/api/v1/nodes?q=gpu").json()["states"] == {"free": 0, "partly": 0, "full": 0, "trouble": 0}
+    for path in ("/api/v1/nodes/gpu-0", "/api/v1/moves", "/api/v1/moves?drain=gpu-0"):
+        assert client.get(path).status_code == 404
+
+
+def test_counts_are_those_of_ones_own(client):
+    found = client.get("/api/v1/overview").json()
+    assert (found["workloads"]["running"], found["workloads"]["waiting"]) == (1, 1)
+    assert found["nodes"] is None
+    assert {one["workload"] for one in found["waits"]} == {"team-b/late", "team-b/longest"}
+
+
 def test_a_plan_tells_of_ones_own(client):
     answer = client.post("/api/v1/plan", json={"set": ["queue.b.guaranteed.nvidia.com/gpu=12"]})
     assert answer.status_code == 200

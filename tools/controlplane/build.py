@@ -1,7 +1,7 @@
 """Builds the control plane's programs from the Go modules that go.mod pins, once a machine.
 
 They are kept under the user's cache folder by the hash of what they are made of. The first build takes eight minutes on
-two cores, and downloads 400 MB of modules through Go's module proxy; all later ones find them there.
+two cores and downloads 400 MB of modules through Go's module proxy; it says how far it is. Later ones find them there.
 
     python tools/controlplane/build.py          # builds what is missing and prints the folder
     python tools/controlplane/build.py --if-go  # the same; where there is no Go it says so and is content
@@ -16,7 +16,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
+
+if __package__ in (None, ""):  # run as a script
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools.controlplane.progress import LongStep
 
 HERE: Final = Path(__file__).resolve().parent
 KUBERNETES: Final = "v1.37.1"
@@ -75,18 +80,26 @@ def build() -> Path:
         raise NoGoError("the control plane's programs are not built, and there is no 'go' on the PATH to build them")
     target.mkdir(parents=True, exist_ok=True)
     with (target / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _wait_for(lock)
         if not is_built():
-            for name, package in PROGRAMS.items():
-                _compile(target / name, package)
+            for number, (name, package) in enumerate(PROGRAMS.items(), 1):
+                if not (target / name).exists():
+                    with LongStep(f"building {name} ({number} of {len(PROGRAMS)})"):
+                        _compile(target / name, package)
             _copy_stages(target / "stages")
     return target
 
 
+def _wait_for(lock: TextIO) -> None:
+    """Take the lock, and say so where another process has it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        with LongStep("waiting for another process that builds"):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+
+
 def _compile(program: Path, package: str) -> None:
-    if program.exists():
-        return
-    print(f"building {program.name}...", file=sys.stderr, flush=True)
     made = program.with_suffix(".new")
     _go("build", "-trimpath", "-ldflags", _link_flags(), "-o", str(made), package)
     made.rename(program)

@@ -154,7 +154,7 @@ class CyclePass(AllocationPass):
         return True
 
     def _infeasible(self, workload: WorkloadState, step: Demand) -> bool:
-        """As in every pass; but while somebody may be beaten, everybody is tried."""
+        """As in every pass; but while a nomination may be beaten, all workloads are tried."""
         return not self.rivals.workloads and super()._infeasible(workload, step)
 
     def _skip_beside(self, workload: WorkloadState, step: Demand) -> bool:

@@ -1,4 +1,4 @@
-"""Consolidate: move running work so that a contender fits, before anything is taken from anyone (spec: consolidate)."""
+"""Consolidate: move running work so that a contender fits, before anything is evicted for good (spec: consolidate)."""
 
 from __future__ import annotations
 

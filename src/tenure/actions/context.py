@@ -28,9 +28,9 @@ class Context:
 
     ``endings`` is kept only where backfill needs it; ``last_pass`` is what allocate remembers of its last pass;
     ``paid`` are the tasks that held a nomination when the cycle began; ``watched`` are gangs that may become stale;
-    ``about``: the one workload that is asked about; ``detailed``: somebody reads why workloads were skipped. Kept
+    ``about``: the one workload that is asked about; ``detailed``: why workloads were skipped is read. Kept
     from cycle to cycle are ``rescheduling`` by the rescheduler, ``requeueing`` by requeue, ``memory`` by the search
-    for victims, and ``no_effect_passes``, by cause, of passes that helped nobody.
+    for victims, and ``no_effect_passes``, by cause, of passes that helped no contender.
     """
 
     session: Session

@@ -12,7 +12,7 @@ from tenure.requeue.memory import RequeueMemory
 
 
 def begin(context: Context) -> dict[str, str]:
-    """Withdraw or carry out what is due; gives who went for requeue, with whom they gave way to."""
+    """Withdraw or carry out due notices; gives the workloads that were requeued, each with its beneficiary."""
     if not context.session.noticed:
         return {}
     from tenure.notices.settle import settle_notices  # noqa: PLC0415  only loaded where somebody is under notice

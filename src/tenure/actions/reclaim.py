@@ -1,4 +1,4 @@
-"""Reclaim: take from other queues what they hold beyond their due, for whom it is due (spec: reclaim)."""
+"""Reclaim: evict work of queues that hold more than their due, for contenders entitled to it (spec: reclaim)."""
 
 from __future__ import annotations
 

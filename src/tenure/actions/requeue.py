@@ -20,7 +20,7 @@ MOST_REPORTED = 100
 
 
 def requeue(context: Context) -> None:
-    """Ask who could give way, and send back to the queue those for whom something more deserving then runs."""
+    """Ask the nominators for candidates, and requeue those in whose place a more deserving workload then runs."""
     if context.requeueing is None:
         context.requeueing = RequeueMemory(context.session)
     _Requeue(context, context.requeueing).run()
@@ -35,7 +35,7 @@ class _Requeue:
         self.memory = memory
 
     def run(self) -> None:
-        """Nominate, and try the candidates if anybody contends."""
+        """Nominate, and try the candidates if a workload contends."""
         context, session = self.context, self.context.session
         overdue = self.memory.overdue()
         for key in context.plan.started:  # when it is due may be before anything else happens
@@ -58,7 +58,7 @@ class _Requeue:
     def _ask(
         self, overdue: list[WorkloadState], contention: Contention, shares: CurrentShares
     ) -> dict[str, NominatorFindings]:
-        """Ask all nominators; everybody is looked at where somebody reads why who was skipped."""
+        """Ask all nominators; they look at all workloads where the reasons for skips are read."""
         context, session = self.context, self.context.session
         everyone = []
         if context.detailed or not self.registry.due_only:
@@ -93,7 +93,7 @@ class _Requeue:
         plan.warnings += sorted(self.registry.complaints.values())
 
     def _wake_after(self, found: NominatorFindings, contention: Contention) -> None:
-        """Note when a cooldown or a minimum runtime ends that holds somebody now."""
+        """Note when a cooldown or a minimum runtime ends that protects a candidate now."""
         for skip in found.skips:
             workload = self.context.session.workloads[skip.workload]
             if skip.reason == "cooldown":
@@ -102,7 +102,7 @@ class _Requeue:
                 self._wake_at(contention.protected_until(workload))
 
     def _wake_when_due(self) -> None:
-        """Note when the next workload may be nominated, if somebody could take its place."""
+        """Note when the next workload may be nominated, if a contender could take its place."""
         session = self.context.session
         anybody = (
             session.settings.requeue.contenders == "any"

@@ -36,8 +36,8 @@ def reschedule(context: Context) -> None:
 def _overdue(context: Context, memory: MoveMemory) -> list[WorkloadState]:
     """Give what has been pending for `pendingFor`, in the order of service, and note when to look next.
 
-    Until then nobody else can have been pending for so long. What comes back to the queue with its old place may have
-    to wait for that look.
+    Until then no other workload can have been pending for so long. What comes back to the queue with its old place may
+    have to wait for that look.
     """
     session, wait = context.session, context.session.settings.rescheduler.pending_for
     now = session.now

@@ -10,6 +10,7 @@ from tenure.engine.plan import Refused
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import SUCCEEDED, WorkloadState
 from tenure.model.duration import format_duration
+from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import pieces_of
@@ -91,7 +92,7 @@ def _evict(context: Context, workload: WorkloadState, grace: int) -> None:
     def reason(_: WorkloadState, cost: float) -> str:
         return (
             f"{workload.key} runs {active} tasks and needs {needed}: it is stale, and its grace period of "
-            f"{format_duration(grace)} is over; the eviction costs {cost:.1f} weighted resource-seconds"
+            f"{format_duration(grace)} is over; the eviction costs {weighted_hours(cost)}"
         )
 
     record(state, AcceptedSet(pieces, [], evicted=tasks), price, CAUSE, None, reason)

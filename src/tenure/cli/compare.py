@@ -17,6 +17,9 @@ from tenure.report.tables import terminal
 MARKS = frozenset({"jobs", "wait_s", "boundedSlowdown"})
 """By these fields a summary is recognised."""
 
+MAPPINGS = frozenset({"utilization", "goodput", "allocated", "lost", "evictions"})
+"""Fields of a summary that hold a figure for each resource or cause."""
+
 MAX_BYTES = 100_000_000
 """A summary has a few kilobytes; what is larger than this is something else."""
 
@@ -73,7 +76,15 @@ def _read(file: str) -> dict[str, Any]:
             f"is no summary of a simulation (it has no {', '.join(missing)}); tenure simulate --format json writes one"
         )
         raise InvalidInputError([InputProblem(file, 0, "", message)])
+    wrong = [field for field in sorted(MARKS | MAPPINGS) if field != "jobs" and not _is_mapping(value.get(field))]
+    if wrong:
+        message = "is no mapping, as it is in a summary of a simulation; write it with tenure simulate --format json"
+        raise InvalidInputError([InputProblem(file, 0, field, message) for field in wrong])
     return dict(value)
+
+
+def _is_mapping(value: Any) -> bool:
+    return value is None or isinstance(value, dict)
 
 
 def _names(files: Sequence[str]) -> list[str]:

@@ -50,8 +50,8 @@ def console(
         told = f"{' and '.join(named)} are both named; leave one out" if named else "say what to look at"
         raise click.UsageError(f"{told}: --file FILE, --simulation FILE, --history FILE|URL or --live")
     if host not in LOOPBACK and not live:
-        raise click.UsageError(f"--host: {host} is not loopback, and without a cluster nobody says who may look; "
-                               "leave it out")  # fmt: skip
+        raise click.UsageError(f"--host: {host} is not loopback. Outside a cluster there is no authentication, so only "
+                               "loopback is allowed; leave the option out")  # fmt: skip
     from tenure.web.app import application  # noqa: PLC0415
     from tenure.web.console import Console  # noqa: PLC0415
 
@@ -73,6 +73,7 @@ def console(
     address = f"http://{f'[{host}]' if ':' in host else host}:{taken.getsockname()[1]}"
     signal.signal(signal.SIGTERM, lambda *_: None)  # the server ends in an orderly way by itself, and hands it on
     try:
+        app.state.console.warm()
         serve(app, taken, lambda: click.echo(f"listening on {address}"))
     finally:
         shown.close()
@@ -82,11 +83,6 @@ def console(
 
 def _source(file: str | None, history: str | None, live: ClusterAddress | None) -> ConsoleSource:
     """Open what is looked at."""
-    if live is not None:
-        from tenure.cli.live_cluster import connect, options_of, settings_of  # noqa: PLC0415
-        from tenure.web.live import LiveSource  # noqa: PLC0415
-
-        return LiveSource(connect(live), options_of(live, only_reads=True), settings_of(live), name=_named(live))
     if file is not None:
         from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415
         from tenure.web.still import StillSource  # noqa: PLC0415
@@ -96,7 +92,16 @@ def _source(file: str | None, history: str | None, live: ClusterAddress | None) 
         return StillSource(cluster, file)
     from tenure.web.past import PastSource  # noqa: PLC0415
 
-    return PastSource(history or "")
+    past = None if history is None else PastSource(history)
+    if live is None:
+        assert past is not None
+        return past
+    from tenure.cli.live_cluster import connect, options_of, settings_of  # noqa: PLC0415
+    from tenure.web.both import BothSource  # noqa: PLC0415
+    from tenure.web.live import LiveSource  # noqa: PLC0415
+
+    shown = LiveSource(connect(live), options_of(live, only_reads=True), settings_of(live), name=_named(live))
+    return shown if past is None else BothSource(shown, past)
 
 
 def _named(where: ClusterAddress) -> str:

@@ -23,9 +23,9 @@ def explain(
     file: str, workload: str | None, form: str, overrides: tuple[str, ...], additions: tuple[str, ...],
     live: bool, where: ClusterAddress,
 ) -> int:  # fmt: skip
-    """Say of one WORKLOAD (NAMESPACE/NAME, or NAME alone) in the cluster in FILE why it waits, and what would help.
+    """Explain why one WORKLOAD (NAMESPACE/NAME, or NAME alone) in the cluster in FILE waits, and what would help.
 
-    Of a live cluster, WORKLOAD stands alone.
+    For a live cluster, give WORKLOAD alone.
     """
     from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415  loaded when it runs
     from tenure.cli.progress import busy  # noqa: PLC0415

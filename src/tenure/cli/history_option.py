@@ -62,4 +62,5 @@ def opened(history: str | None) -> Iterator[HistoryStore]:
         return
     with TemporaryDirectory(prefix="tenure-") as folder, open_history(f"{folder}/history.db", write=True) as store:
         import_file(store, address)
+        store.place = address  # errors name what the user named
         yield store

@@ -21,14 +21,22 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
 
 
 @click.command()
-@click.option("--namespace", default="tenure-system", show_default=True, help="Where Tenure itself runs.")
-@click.option("--pool", default=DEFAULT_POOL, show_default=True, help="Whose nodes it schedules.")
+@click.option("--namespace", default="tenure-system", show_default=True, help="The namespace in which Tenure runs.")
+@click.option("--pool", default=DEFAULT_POOL, show_default=True, help="The node pool that it schedules.")
 @click.option("--image", help="The container image.  [default: tenure:VERSION]")
 @click.option(
-    "--replicas", type=click.IntRange(1, 20), default=2, show_default=True, help="How many, of which one leads."
+    "--replicas",
+    type=click.IntRange(1, 20),
+    default=2,
+    show_default=True,
+    help="The number of replicas, of which one leads.",
 )
 @click.option("--config", type=click.Path(), help="Settings (kind: SchedulerConfig) for the ConfigMap.")
-@click.option("--read-only", is_flag=True, help="Decide and record, but act on nothing: it may only read and watch.")
+@click.option(
+    "--read-only",
+    is_flag=True,
+    help="Decide and record, but change nothing: Tenure gets rights to read and watch only.",
+)
 @click.option("--yunikorn-config", metavar="NAMESPACE/NAME", help="Read queues from YuniKorn's ConfigMap.")
 @click.option(
     "--scheduler-name", "schedulers", multiple=True, metavar="NAME",
@@ -61,6 +69,8 @@ def install(
             raise click.UsageError(f"{option} is {name!r}, which is no name that Kubernetes takes; {message}")
     if image == "":
         raise click.UsageError("--image is empty; name an image, or leave the option out")
+    if image is not None and not image.isprintable():
+        raise click.UsageError(f"--image is {image!r}, which has letters that cannot be printed; leave them out")
     asked = Installation(
         image=image or f"tenure:{version('tenure')}",
         namespace=namespace,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -76,18 +75,18 @@ def asked_for(file: str | None, where: ClusterAddress, *, live: bool) -> Cluster
     return where if live else None
 
 
-_LIVE = click.option("--live", is_flag=True, help="Look at a live cluster instead of a FILE.")
+_LIVE = click.option("--live", is_flag=True, help="Use a live cluster instead of a FILE.")
 _OPTIONS = (
     click.option(
         "--kubeconfig", type=click.Path(dir_okay=False),
         help="The kubeconfig file; else KUBECONFIG, a pod's own, ~/.kube/config.",
     ),
-    click.option("--context", help="Which of its contexts; else the current one."),
+    click.option("--context", help="The context of the kubeconfig; default: the current one."),
     click.option(
         "--namespace", default=lambda: os.environ.get("POD_NAMESPACE", "tenure-system"), show_default="tenure-system",
-        help="Where the scheduler is installed, and keeps its lease and log.",
+        help="The namespace in which the scheduler is installed.",
     ),
-    click.option("--pool", default="default", show_default=True, help="Which node pool."),
+    click.option("--pool", default="default", show_default=True, help="The node pool."),
     click.option(
         "--yunikorn-config", "yunikorn", metavar="NAMESPACE/NAME",
         help="Queues from YuniKorn's ConfigMap, e.g. yunikorn/yunikorn-configs.",
@@ -161,7 +160,8 @@ def looking(where: ClusterAddress) -> Iterator[Callable[[], LiveObservation]]:
     from tenure.clusters.kubernetes.read.observe import Observer  # noqa: PLC0415
 
     settings = settings_of(where)
-    informers = InformerCache(connect(where), options_of(where, only_reads=True))
+    client = connect(where)
+    informers = InformerCache(client, options_of(where, only_reads=True))
     informers.start()
     try:
         if not informers.wait_synced(SYNC_SECONDS):
@@ -169,7 +169,7 @@ def looking(where: ClusterAddress) -> Iterator[Callable[[], LiveObservation]]:
                 "; ".join(informers.troubles) or f"not everything was listed within {SYNC_SECONDS:.0f}s"
             )
         observer = Observer(informers, settings)
-        yield lambda: LiveObservation(observer.observe(time.time_ns() // 1000), informers)
+        yield lambda: LiveObservation(observer.observe(client.clock.now()), informers)
     finally:
         informers.stop()
 

@@ -38,7 +38,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "reschedule": CommandEntry("tenure.cli.reschedule", "reschedule", "Say which running tasks to move, wave by wave."),
     "compare": CommandEntry("tenure.cli.compare", "compare", "Put the summaries of simulations side by side."),
     "console": CommandEntry("tenure.cli.console", "console", "Show a cluster, a file or a history in a browser."),
-    "report": CommandEntry("tenure.cli.report", "report", "Say what was used, lost to whom, and whether it paid."),
+    "report": CommandEntry("tenure.cli.report", "report", "Show what was used, lost and gained by evictions."),
     "story": CommandEntry("tenure.cli.story", "story", "Tell what happened to one workload, in order."),
     "history": CommandEntry("tenure.cli.history", "history", "Export, import, prune or forget what a history holds."),
     "replay": CommandEntry("tenure.cli.replay", "replay", "Play recorded days again under other settings."),

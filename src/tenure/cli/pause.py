@@ -11,12 +11,12 @@ from tenure.cli.live_cluster import ClusterAddress, cluster_options
 
 
 @click.command()
-@click.option("--for", "length", metavar="D", help="For how long, e.g. 2h; it ends by itself.")
-@click.option("--reason", default="", help="Why; it stands in the cluster beside the time.")
+@click.option("--for", "length", metavar="D", help="How long, such as 2h; the pause ends by itself.")
+@click.option("--reason", default="", help="Why; it is stored in the cluster beside the end.")
 @click.option("--end", is_flag=True, help="End a pause now.")
 @cluster_options()
 def pause(length: str | None, reason: str, end: bool, where: ClusterAddress) -> int:
-    """Let nothing be evicted for a while in a live cluster; what waits is still placed where there is room."""
+    """Pause all evictions in a live cluster for a while; pending workloads are still placed where there is room."""
     from tenure.cli.inputs import duration_of  # noqa: PLC0415  loaded when it runs
     from tenure.cli.live_cluster import connect  # noqa: PLC0415
     from tenure.model.duration import format_time  # noqa: PLC0415

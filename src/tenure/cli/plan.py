@@ -24,23 +24,25 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(dir_okay=True), required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="Form of the output.")  # fmt: skip
-@click.option("--actions", metavar="A,B,…", help="Only these actions, in this order.")
+@click.option("--actions", metavar="A,B,…", help="Run only these actions, in this order.")
 @click.option("--set", "overrides", metavar="PATH=VALUE", multiple=True,
-              help="Change a value first, e.g. queue.NAME.max.cpu=10 or scheduler.backfill=easy.")  # fmt: skip
+              help="Change a value first, such as queue.NAME.max.cpu=10 or scheduler.backfill=easy.")  # fmt: skip
 @click.option("--add", "additions", type=click.Path(), multiple=True,
               help="Also what is in this file, created now: workloads, manifests of Pods and Jobs.")  # fmt: skip
 @click.option("--queues", type=click.Path(), metavar="FILE",
               help="Queues from a YuniKorn queues.yaml instead of the file's.")  # fmt: skip
 @click.option("--cycles", type=click.IntRange(1, 1_000_000), default=1, show_default=True, help="How many cycles.")
 @click.option("--every", default="1s", show_default=True, metavar="D", help="Time between two cycles.")
-@click.option("--queue", "queue_name", metavar="NAME", help="Print only what is about this queue and those below it.")
-@click.option("--workload", metavar="NS/NAME", help="Print only what is about this workload.")
+@click.option(
+    "--queue", "queue_name", metavar="NAME", help="Print only what concerns this queue and the queues below it."
+)
+@click.option("--workload", metavar="NS/NAME", help="Print only what concerns this workload.")
 @click.option(
     "--top", type=click.IntRange(0), metavar="N", help="Rows of each table; 0: all. Default: all of a small plan."
 )
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
               help="Colours: where the terminal shows them and NO_COLOR is not set, or as said.")  # fmt: skip
-@click.option("--pager/--no-pager", default=True, help="Show what is longer than the terminal page by page.")
+@click.option("--pager/--no-pager", default=True, help="Show output that is longer than the terminal page by page.")
 @click.option("--report", type=click.Path(), help="Write the cluster before and after as an HTML page.")
 @click.option("--output", type=click.Path(), help="Write the cluster file that results.")
 @writes_history
@@ -51,7 +53,7 @@ def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
     where: ClusterAddress, history: str | None, queue_name: str | None, workload: str | None, top: int | None,
     color: Colored, pager: bool,
 ) -> int:  # fmt: skip
-    """Decide on the cluster in FILE, or a live one, and print what would be done and why; nothing is changed."""
+    """Decide for the cluster in FILE, or a live one, and print the plan with its reasons; nothing is changed."""
     from tenure.cli.inputs import cluster_from, duration_of, warn  # noqa: PLC0415  loaded when it runs
     from tenure.cli.progress import busy  # noqa: PLC0415
     from tenure.cli.targets import check_targets  # noqa: PLC0415

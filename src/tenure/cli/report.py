@@ -24,9 +24,9 @@ if TYPE_CHECKING:
               show_default=True, help="Form of the output.")  # fmt: skip
 @reads_history
 def report(since: str | None, until: str | None, by: str, prices: str | None, form: str, history: str | None) -> int:
-    """Say what was used, what evictions cost and who caused it, what lay idle, and whether it paid.
+    """Print what was used, lost to evictions and idle, by cause, queue or workload, and whether evictions paid.
 
-    The sums close: used + lost + idle is what there was, and what was lost is what was caused.
+    used + lost + idle is the capacity, and what was lost is what was caused.
     """
     from tenure.history.statement import statement_of  # noqa: PLC0415  loaded when it runs
     from tenure.report.statement_json import statement_csv, statement_text_json  # noqa: PLC0415

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=True), required=False)
-@click.option("--drain", "drains", metavar="NODE", multiple=True, help="Also empty this node; any number.")
+@click.option("--drain", "drains", metavar="NODE", multiple=True, help="Also drain this node. Repeatable.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing; a cluster file is never changed.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="Form of the output.")  # fmt: skip
 @click.option("--set", "overrides", metavar="PATH=VALUE", multiple=True,
-              help="Change a value first, e.g. scheduler.rescheduler.pendingFor=0.")  # fmt: skip
+              help="Change a value first, such as scheduler.rescheduler.pendingFor=0.")  # fmt: skip
 @click.option("--report", type=click.Path(), help="Write the nodes before and after, and the moves, as an HTML page.")
 @click.option("--output", type=click.Path(), help="Write the cluster file that results.")
 @cluster_options(live=True)
@@ -29,7 +29,7 @@ def reschedule(  # noqa: PLR0913, PLR0917  one parameter for each option
     file: str | None, drains: tuple[str, ...], dry_run: bool, form: str, overrides: tuple[str, ...],
     report: str | None, output: str | None, live: bool, where: ClusterAddress,
 ) -> int:  # fmt: skip
-    """Say which running tasks to move in the cluster in FILE, or in a live one, wave by wave, and how good that is."""
+    """Print which running tasks to move in the cluster in FILE, or in a live one, wave by wave, with a certificate."""
     from dataclasses import replace  # noqa: PLC0415  loaded when it runs
 
     from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415

@@ -17,24 +17,24 @@ from tenure.cli.live_cluster import ClusterAddress, cluster_options
 
 @click.command()
 @click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:8080", show_default=True,
-              help="Where /healthz, /readyz and /metrics are served; port 0 takes a free one.")  # fmt: skip
+              help="The address of /healthz, /readyz and /metrics; port 0 takes a free port.")  # fmt: skip
 @click.option("--in-flight", type=click.IntRange(1, 256), default=16, show_default=True,
-              help="Writes to the API server at a time.")  # fmt: skip
+              help="The most writes to the API server at a time.")  # fmt: skip
 @click.option("--log-format", type=click.Choice(["json", "text"]), default="json", show_default=True,
               help="Form of the log on standard error.")  # fmt: skip
 @click.option("--verbose", is_flag=True, help="Also log each step and each refusal.")
 @click.option("--read-only", is_flag=True,
-              help="Bind and evict nothing; say by events what would be evicted.")  # fmt: skip
+              help="Bind and evict nothing; report by events what would be evicted.")  # fmt: skip
 @click.option("--metrics-access", type=click.Choice(["open", "authorized"]), default="open", show_default=True,
-              help="Who may read /metrics: everybody, or whom the API server lets get that path.")  # fmt: skip
+              help="Whether /metrics is open to all clients, or to those that the API server authorizes.")  # fmt: skip
 @click.option("--queue-metrics", metavar="A,B,…", default="",
               help="Queues with metrics of their own, at most 200; all others are summed up as 'other'.")  # fmt: skip
 @click.option("--cluster-name", envvar="TENURE_CLUSTER", default="kubernetes", show_default=True, metavar="NAME",
-              help="What this cluster is called in its history.")  # fmt: skip
+              help="The name of this cluster in its history.")  # fmt: skip
 @writes_history
 @cluster_options()
 def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any) -> int:
-    """Schedule a live cluster's pods with schedulerName tenure, until it is ended."""
+    """Schedule the pods of a live cluster that have schedulerName tenure, until it is stopped."""
     from tenure.cli.live_cluster import connect, options_of, settings_of  # noqa: PLC0415  loaded when it runs
 
     host, _, port = listen.rpartition(":")

@@ -24,7 +24,9 @@ from tenure.simulator.outcomes import PENDING, RUNNING, Outcomes, outcomes_of
 from tenure.simulator.run import Progress, Simulation, SimulationResult, SimulationSetup
 
 if TYPE_CHECKING:
+    from tenure.history.simulation import PlanListener
     from tenure.history.store import HistoryStore
+    from tenure.model.cluster import Cluster
 
 EVENTS_BETWEEN_LOOKS = 16
 """Events after which progress is shown and Ctrl-C is heeded."""
@@ -75,7 +77,7 @@ MOST_NAMED = 3
 )
 @writes_history
 def simulate(jobs: str | None, report: str | None, form: str, history: str | None, **given: Any) -> int:
-    """Replay TRACE on virtual time and print what became of its jobs.
+    """Replay TRACE on virtual time and print a summary of its jobs.
 
     The same engine decides as for a live cluster, and an independent checker counts broken invariants. Without
     --cluster and --scheduler only the action 'allocate' is taken. Ctrl-C prints what is known so far and exits
@@ -135,16 +137,24 @@ class FinishedSimulation(NamedTuple):
     wall_s: float
 
 
-def _store(history: str | None) -> HistoryStore | None:
-    """Open the history to be written, before a long simulation rather than after it."""
+def _store(history: str | None) -> HistoryStore | str | None:
+    """Open the history to be written, before a long simulation rather than after it; a new file is named."""
     if history is None:
         return None
-    from tenure.history import open_history  # noqa: PLC0415  SQLAlchemy takes long to import
+    from tenure.history import open_history  # noqa: PLC0415  only on demand
+    from tenure.history.address import new_file  # noqa: PLC0415
+    from tenure.history.whole import may_be_made  # noqa: PLC0415
 
-    return open_history(history, write=True)
+    path = new_file(history)
+    if path is None:
+        return open_history(history, write=True)
+    may_be_made(path)
+    return path
 
 
-def _run(prepared: PreparedSimulation, source: SimulationOptions, store: HistoryStore | None) -> FinishedSimulation:
+def _run(
+    prepared: PreparedSimulation, source: SimulationOptions, store: HistoryStore | str | None
+) -> FinishedSimulation:
     line, arrivals_only = ProgressLine(), source.inflate is not None
     setup = SimulationSetup(prepared.cluster, arrivals_only=arrivals_only, whole_mix=arrivals_only)
     with interruptible() as interruption:
@@ -166,13 +176,23 @@ def _run(prepared: PreparedSimulation, source: SimulationOptions, store: History
     violations = check(result.log, cluster.nodes, queues=cluster.queues, complete=result.complete)
     outcomes = outcomes_of(result.log, prepared.trace)
     if store is not None and listener is not None:
-        from tenure.history.simulation import write_simulation  # noqa: PLC0415  only on demand
-
         line.show("writing the history …")
-        with store:
-            write_simulation(store, source.trace, prepared.cluster, result.log, outcomes, listener)
+        _write_history(store, source.trace, prepared.cluster, result, outcomes, listener)
     line.clear()
     return FinishedSimulation(result, outcomes, violations, wall_s)
+
+
+def _write_history(
+    store: HistoryStore | str, trace: str, cluster: Cluster, result: SimulationResult, outcomes: Outcomes,
+    listener: PlanListener,
+) -> None:  # fmt: skip
+    from tenure.history.simulation import write_simulation, write_simulation_file  # noqa: PLC0415  only on demand
+
+    if isinstance(store, str):
+        write_simulation_file(store, trace, cluster, result.log, outcomes, listener)
+        return
+    with store:
+        write_simulation(store, trace, cluster, result.log, outcomes, listener)
 
 
 def _summary(run: FinishedSimulation, prepared: PreparedSimulation, given: SimulationOptions) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class ClosedOutput(io.IOBase):
         Raises
         ------
         OSError
-            Always: nobody would ever read the text.
+            Always: the text would never be read.
         """
         raise OSError(errno.EBADF, CLOSED)
 
@@ -73,7 +73,7 @@ def _buffered(stream: Any) -> Any:
 
 
 def reader_left() -> bool:
-    """Tell whether standard output is a pipe or socket that nobody reads any more."""
+    """Tell whether standard output is a pipe or socket that is not read any more."""
     try:
         look = select.poll()
         look.register(sys.stdout.fileno(), 0)
@@ -83,7 +83,7 @@ def reader_left() -> bool:
 
 
 def silence() -> None:
-    """Let nothing more be written: nobody reads it, and the interpreter's own last flush must not fail."""
+    """Let nothing more be written: it is not read, and the interpreter's own last flush must not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:

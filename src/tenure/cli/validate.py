@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def validate(files: tuple[str, ...], form: str, schema: bool) -> int:
     """Check cluster files, the scheduler's configuration and YuniKorn's queues.yaml FILES; '-' is standard input.
 
-    Prints what each file holds. Every problem is told with file, line and path; the exit code is 1 if there are any.
+    Prints what each file holds. Every problem is printed with file, line and path; the exit code is 1 if there are any.
     Warnings do not change it.
     """
     if schema:

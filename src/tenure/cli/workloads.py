@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="Form of the output.")  # fmt: skip
-@click.option("--watch", "-w", is_flag=True, help="Go on, and show it again whenever it changes.")
-@click.option("--queue", "only", help="Only those of this queue.")
+@click.option("--watch", "-w", is_flag=True, help="Keep running, and print the table again whenever it changes.")
+@click.option("--queue", "only", help="Only the workloads of this queue.")
 @cluster_options()
 def workloads(form: str, watch: bool, only: str | None, where: ClusterAddress) -> int:
-    """List the workloads of a live cluster: where they stand, for how long they run, and why they wait."""
+    """List the workloads of a live cluster: their state, how long they have run, and why they wait."""
     from tenure.cli.live_tables import show  # noqa: PLC0415  loaded when it runs
 
     def rows(cluster: Cluster) -> list[dict[str, Any]]:

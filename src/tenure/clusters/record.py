@@ -1,13 +1,17 @@
-"""What an adapter writes down of an eviction."""
+"""What an adapter writes down of an eviction, and of its own faults."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from tenure.engine.cost import lost_amounts
 from tenure.engine.plan import PlanStep
 from tenure.model.cluster import Eviction
 from tenure.model.workload import Workload
+
+BROKEN: Final = "Broken"
+"""Reason of a failed write whose fault is this process's own."""
 
 
 def logged(step: PlanStep, workloads: Mapping[str, Workload], now: int) -> Eviction:

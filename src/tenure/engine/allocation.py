@@ -24,7 +24,7 @@ class ServingOrder(Protocol):
     """The order in which a pass serves: `tenure.engine.order.QueueOrder`, or a few in turn."""
 
     def next(self) -> WorkloadState | None:
-        """Give the workload to serve next, None when nobody waits any more."""
+        """Give the workload to serve next, None when no workload waits any more."""
 
     def served(self, workload: WorkloadState) -> None:
         """The workload, which was next, has got its step."""
@@ -57,8 +57,8 @@ class InTurn:
 class AllocationPass:
     """One pass over all that wait: each gets its next step in order, all or nothing, or is passed over.
 
-    The one loop that serves: the action, every scenario, and estimates are this pass with another order, and with what
-    they write down of whom was placed. ``backfill`` is its reservation, None where nobody holds one; ``over`` ends it.
+    The one loop that serves: the action, every scenario, and estimates are this pass with another order, and each
+    records differently what was placed. ``backfill`` is its reservation, None where there is none; ``over`` ends it.
     """
 
     order: ServingOrder
@@ -70,7 +70,7 @@ class AllocationPass:
         self.over = False
 
     def run(self) -> None:
-        """Serve workloads until nobody can be served any more, or the pass is over."""
+        """Serve workloads until none can be served any more, or the pass is over."""
         while not self.over and (workload := self.order.next()) is not None:
             step = workload.step
             assert step is not None
@@ -81,7 +81,7 @@ class AllocationPass:
                 self._refused(workload, step)
 
     def _serve(self, workload: WorkloadState, step: Demand) -> bool:
-        """Place a step, unless its queues hold it back or it is known not to fit; note whom others must not delay."""
+        """Place a step, unless its queues hold it back or it is known not to fit; note a blocked one."""
         if not self._infeasible(workload, step):
             return not self._held_back(workload, step) and self._place(workload, step)
         if self.backfill is not None and not self._held_back(workload, step):
@@ -126,10 +126,10 @@ class AllocationPass:
 
 
 class ScenarioPass(AllocationPass):
-    """The pass of a scenario: up to a contender's next step, or, without one, over everybody.
+    """The pass of a scenario: up to a contender's next step, or, without one, over all workloads.
 
     Once the contender is served, the others are gone on with only where a victim might find a place: what is left over
-    for anybody else is the next cycle's.
+    for others is the next cycle's.
     """
 
     def __init__(
@@ -239,9 +239,9 @@ def serve(
 ) -> AllocationOutcome:
     """Serve all that wait, victims included, in order, until the contender's next step has found its place or lost it.
 
-    Without a contender everybody is served, and backfilling keeps no reservation. ``keys``: see `QueueOrder`. With
-    backfill ``easy`` nobody delays the first that does not fit; ``endings`` are as before the victims went, and so is
-    ``before``, the order at its beginning.
+    Without a contender all workloads are served, and backfilling keeps no reservation. ``keys``: see `QueueOrder`. With
+    backfill ``easy`` no workload delays the first that does not fit; ``endings`` are as before the victims went, and so
+    is ``before``, the order at its beginning.
     """
     found = ScenarioPass(session, placer, contender, victims, endings)
     found.begin(shares, keys, before)
@@ -258,7 +258,7 @@ def held_back(session: Session, workload: WorkloadState, step: Demand) -> bool:
 
 
 def promise(session: Session, tasks: Sequence[TaskState]) -> None:
-    """Nominate tasks where they were bound: a contender for whom something is evicted is never bound at once."""
+    """Nominate tasks where they were bound: a contender for which something is evicted is never bound at once."""
     for task in tasks:
         if task.node >= 0:
             node, devices = task.node, task.devices

@@ -1,6 +1,6 @@
 """An audit of a session: everything that is counted as work goes on is what a look at all tasks counts.
 
-It takes as long as taking the cluster in did, so it is for tests and for whoever looks for a mistake, not for cycles.
+It takes as long as taking the cluster in did, so it is for tests and for debugging, not for cycles.
 """
 
 from __future__ import annotations

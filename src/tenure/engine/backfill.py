@@ -170,7 +170,7 @@ class ImaginedRoom:
 class Reservation:
     """The promise to one workload: it fits at ``at`` (µs since the epoch), and ``extra`` is left beside it then.
 
-    ``most`` is the most that any node has left of each row. ``extra`` is made when somebody first asks for it.
+    ``most`` is the most that any node has left of each row. ``extra`` is made when it is first asked for.
     """
 
     __slots__ = ("_extra", "_imagine", "at", "most")
@@ -189,14 +189,14 @@ class Reservation:
         return self._extra
 
     def used(self) -> None:
-        """Somebody has taken of what is left."""
+        """Note that some of what is left was taken."""
         self.most = self.extra.nodes.most_room()
 
 
 class Backfill:
-    """One pass with backfilling: who was blocked first, the reservation made for it, and who may start beside that.
+    """One pass with backfilling: the first blocked workload, its reservation, and which workloads may start beside it.
 
-    The reservation is made when somebody first asks to start beside it; often nobody fits anyway.
+    The reservation is made when the first workload asks to start beside it; often none fits anyway.
     """
 
     def __init__(self, session: Session, endings: ExpectedReleases, placer: Placer) -> None:
@@ -236,7 +236,7 @@ class Backfill:
         return start + (workload.expected or 0)
 
     def place(self, workload: WorkloadState, step: Demand) -> bool:
-        """Place a later workload if it fits and delays nobody who has a promise; False: nothing was done."""
+        """Place a later workload if it fits and delays no workload with a reservation; False: nothing was done."""
         if self.known_to_delay(workload, step):
             return False
         if not self._fits_now(step):
@@ -268,8 +268,8 @@ class Backfill:
     def still_holds(self) -> bool:
         """Whether making the reservation anew would give the same.
 
-        Not once its time has come, not if somebody ends exactly then (who is released first might differ), and on
-        several nodes not if anybody started beside it (it might find its place elsewhere).
+        Not once its time has come, not if a workload ends exactly then (which is released first might differ), and on
+        several nodes not if a workload started beside it (it might find its place elsewhere).
         """
         return self._on_time and (self.reservation is None or self.reservation.at > self.session.now)
 
@@ -282,7 +282,7 @@ class Backfill:
         return placed
 
     def _reserve(self) -> bool:
-        """Promise the first of those that were blocked a time; one whom no expected end helps gets none."""
+        """Reserve a time for the first blocked workload; a workload that no expected end helps gets none."""
         while self.blocked and self.reservation is None:
             self.reservation = reserve(self.session, self.endings, self.blocked[0])
             if self.reservation is None:

@@ -17,7 +17,7 @@ Release = tuple[int, str, list[TaskState]]
 
 
 def estimated_starts(session: Session, workloads: Iterable[WorkloadState]) -> dict[str, int]:
-    """Give by workload when it would start, in µs since the epoch; those are missing for whom nobody knows.
+    """Give by workload when it would start, in µs since the epoch; workloads with an unknown start are missing.
 
     Parameters
     ----------

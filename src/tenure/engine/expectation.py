@@ -1,4 +1,4 @@
-"""How long a workload says it will run, and what else it says about being sent back to the queue.
+"""How long a workload says it will run, and what else it says about requeue.
 
 Annotations win over fields, on the workload as in its tasks: what a controller cannot write into a field it writes
 there. A bad annotation is not passed over for what stands behind it. Source: spec, expected runtime and requeue.

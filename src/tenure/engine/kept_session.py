@@ -115,6 +115,7 @@ def _exchange(session: Session, cluster: Cluster, gone: Iterable[str], come: Ite
     """Let workloads go and others come, and put everything in order as if it had been made now."""
     session.now = cluster.now
     session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
+    session.refused_evictions = cluster.refused_evictions
     session.waiting.watchers.clear()
     for key in gone:
         session.remove_workload(key)

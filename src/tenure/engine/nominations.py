@@ -100,9 +100,9 @@ def renew(session: Session, placer: Placer, promises: list[TaskNomination]) -> b
 
 
 def beatable(workload: WorkloadState) -> list[TaskState]:
-    """Give the nominated tasks whose room somebody who ranks ahead may take.
+    """Give the nominated tasks whose room a workload that ranks ahead may take.
 
-    Where the workload runs and its core needs them, they are moves or replacements, which nobody beats.
+    Where the workload runs and its core needs them, they are moves or replacements, which no workload beats.
     """
     return [] if workload.occupied() and not workload.root.satisfied(nominated=False) else nominated_tasks(workload)
 
@@ -121,9 +121,9 @@ class BeatableNominations:
         self._victims = {(e.workload, e.beneficiary) for e in session.evictions} if held else set()
 
     def beaten_by(self, contender: WorkloadState, step: Demand) -> list[TaskState]:
-        """Place a step on room that is promised to others behind it; gives who lost it, nobody if that does not help.
+        """Place a step on room that is nominated to workloads behind it; gives those that lost it, if that helps.
 
-        Whoever loses goes from the back, and gets the promise again where the contender does not need the room. To be
+        Nominations are taken from the back, and are given back where the contender does not need the room. To be
         asked about all that find no room, in order.
         """
         lost = self._beaten_by(contender, step)
@@ -158,14 +158,14 @@ class BeatableNominations:
         return []
 
     def _may_take(self, contender: WorkloadState, rival: WorkloadState) -> bool:
-        """Whether it is somebody else, who was not evicted for the nomination."""
+        """Whether it is another workload, which was not evicted for the nomination."""
         return rival is not contender and (contender.key, rival.key) not in self._victims
 
     def _is_ahead(self, contender: WorkloadState, step: Demand, rival: WorkloadState, own: dict[int, Rank]) -> bool:
         """Whether a contender ranks ahead by queue or priority of one whose nomination were not there.
 
         Its turn comes after that of those who wait before it in its leaf, though they got nothing: else the room would
-        go to whom the play-through of the nomination did not give it. ``own``: by queue, how it ranks there.
+        go to a workload to which the play-through did not give it. ``own``: by queue, how it ranks there.
         """
         if contender.leaf == rival.leaf:
             return contender.priority > rival.priority

@@ -1,6 +1,6 @@
 """Notices: evictions that are announced, so that a victim can save its work first (spec: the cycle, "Notice").
 
-From the commit until its eviction a task runs on, but counts for nobody any more: its queue is relieved of it, and the
+From the commit until its eviction a task runs on, but does not count any more: its queue is relieved of it, and the
 room that it leaves may be promised, as if it terminated at its deadline. What a notice says stands on the task in the
 cluster, and nowhere else.
 """
@@ -29,7 +29,7 @@ def notice_of(session: Session, workload: WorkloadState) -> int:
     """Give how long before its eviction a workload is told, in µs.
 
     Its own setting, else that of the first queue upward that has one, else the node pool's; an explicit 0 is one. The
-    least `maxEvictionNotice` that is set on the way up bounds it, so that nobody escapes what is set above them.
+    least `maxEvictionNotice` that is set on the way up bounds it, so that no queue escapes what is set above it.
     """
     queues = session.above(workload.leaf)
     own = workload.model.eviction_notice

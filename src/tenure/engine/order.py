@@ -130,7 +130,8 @@ class QueueOrder:
     def again(self, skip: Skip, changed: Iterable[int]) -> QueueOrder | None:
         """Give the order anew, from its beginning, after something has changed in some leaves and their queues.
 
-        This one must be at its beginning. None where only one leaf has anybody to serve: it has no order to begin with.
+        This one must be at its beginning. None where only one leaf has a workload to serve: it has no order to begin
+        with.
         """
         if self._top >= 0:
             return None
@@ -169,7 +170,7 @@ class QueueOrder:
         return self
 
     def _look_for_one_alone(self) -> None:
-        """Where only one leaf has anybody to serve, it has nobody to be compared with."""
+        """Where only one leaf has a workload to serve, there is no leaf to compare it with."""
         self._top = queue = -1
         while queue < 0 or not self.queues.leaf[queue]:
             heap = self.heaps[queue]
@@ -190,7 +191,7 @@ class QueueOrder:
         self._put(parent, (), contending)
 
     def _put(self, parent: int, known: Sequence[tuple[Key | None, int]], others: Sequence[int]) -> None:
-        """Put those below a queue that have somebody to serve into order; of some their keys may be known."""
+        """Put those below a queue that have a workload to serve into order; of some their keys may be known."""
         alone = len(known) + len(others) == 1
         keys: list[tuple[Key | None, int]] = [(None if alone else key or self.key(q), q) for key, q in known]
         heap = self.heaps[parent] = keys + [(None if alone else self.key(q), q) for q in others]
@@ -215,7 +216,7 @@ class QueueOrder:
         return self.cursors[leaf]
 
     def next(self) -> WorkloadState | None:
-        """Give the workload to serve next, None when nobody waits any more."""
+        """Give the workload to serve next, None when no workload waits any more."""
         return self.heads.get(self._top)
 
     def served(self, workload: WorkloadState) -> None:
@@ -257,8 +258,8 @@ class QueueOrder:
     def key(self, queue: int) -> Key:
         """Order of a queue among its siblings with its next workload; the least comes first.
 
-        Before that had its turn, those that were skipped would have had theirs: as long as nothing is placed, whoever
-        comes after them in their leaf comes at their turn at the earliest.
+        Before that had its turn, those that were skipped would have had theirs: as long as nothing is placed, a
+        workload after them in their leaf comes at their turn at the earliest.
         """
         head = self.heads[queue]
         assert head.step is not None

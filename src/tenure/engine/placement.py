@@ -26,7 +26,7 @@ Mask = NDArray[np.bool_]
 
 
 class RemainingCapacity(Protocol):
-    """The capacity that remains beside a reservation for somebody else."""
+    """The capacity that remains beside a reservation for another workload."""
 
     def has_room(self, task: TaskState) -> Mask:
         """Nodes on which one task fits."""

@@ -57,7 +57,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A candidate that was not taken: for whom, by which shield, and until when (µs since the epoch), if that ends."""
+    """A candidate that was not taken: for which contender, by which shield, and its end, if any, in µs."""
 
     workload: str
     cause: str

@@ -190,7 +190,7 @@ class QueueTree:
         return False
 
     def beyond_guaranteed(self, leaf: int, amount: Amount) -> tuple[int, int] | None:
-        """Give queue and row of the first guarantee that ``amount`` more of what nobody may take back would exceed.
+        """Give queue and row of the first guarantee that ``amount`` more of work that is not preemptible would exceed.
 
         Where no queue on the path guarantees anything, nothing binds (spec: fair share).
         """

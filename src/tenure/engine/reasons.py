@@ -16,7 +16,7 @@ from tenure.engine.nodes import FREE_DEVICES, UNLIMITED, NodeTable
 from tenure.engine.plan import Reason
 from tenure.engine.session import Session
 from tenure.engine.workloads import GATED, PENDING, Demand, TaskState, WorkloadState
-from tenure.model.quantity import format_quantity, format_queue_quantity
+from tenure.model.readable import amount_with_unit, bare_quantity
 from tenure.model.resources import GPU
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -39,18 +39,18 @@ def why_pending(session: Session, workload: WorkloadState) -> tuple[Reason, ...]
 
 def _fits_after_all(session: Session) -> Reason:
     if session.settings.backfill == "easy":
-        return Reason("Reserved", "it fits, but would delay a workload ahead of it that has a reservation")
-    return Reason("NextCycle", "it fits since others were placed or gave way; the next cycle places it")
+        return Reason("Reserved", "it fits, but it would delay an earlier workload that has a reservation")
+    return Reason("NextCycle", "it fits now that other workloads were placed or evicted; the next cycle places it")
 
 
 def _nominated(session: Session, tasks: list[TaskState]) -> Reason:
     where = sorted({session.nodes.names[t.nominated] for t in tasks})
-    text = f"room is promised on {_listed(where)} and is not free yet"
+    text = f"it is nominated to {_listed(where)}; the room there is not free yet"
     return Reason("Nominated", text, {"nodes": where, "tasks": len(tasks)})
 
 
 def _unsupported(constraints: list[str]) -> Reason:
-    text = f"it asks for what is not evaluated here ({_listed(constraints)}), so it is not placed"
+    text = f"it asks for constraints that Tenure does not evaluate ({_listed(constraints)}), so it is not placed"
     return Reason("Unsupported", text, {"constraints": constraints})
 
 
@@ -60,7 +60,7 @@ def _no_step(workload: WorkloadState) -> Reason:
         return Reason("Gated", f"{gated} of its tasks are held by a scheduling gate", {"gated": gated})
     have = sum(t.phase is PENDING or t.active for t in workload.tasks)
     needed = sum(leaf.minimum for leaf in workload.root.leaves())
-    text = f"it starts with {needed} tasks and has {have}"
+    text = f"it starts with {needed} tasks, but only {have} exist"
     return Reason("NotEnoughTasks", text, {"tasks": have, "minMember": needed})
 
 
@@ -74,10 +74,14 @@ def _queue_reasons(session: Session, workload: WorkloadState, step: Demand) -> l
             have += queues.under_notice[queue][row] if queue in queues.under_notice else 0
             if ask and have + ask > most:
                 numbers = {"queue": name, "resource": resource, "allocated": have, "asked": ask, "max": most}
-                shown = [format_queue_quantity(v, resource) for v in (most, have, ask)]
-                text = f"queue {name} may hold {shown[0]} of {resource}, holds {shown[1]}, is asked for {shown[2]} more"
+                holds, limit = bare_quantity(have, resource), amount_with_unit(most, resource)
+                text = (
+                    f"queue {name} may hold at most {limit}; it holds {holds}, and the "
+                    f"request is {bare_quantity(ask, resource)}"
+                )
                 if ask > most:
-                    text = f"it asks for {shown[2]} of {resource}, more than queue {name} may ever hold ({shown[0]})"
+                    asked = amount_with_unit(ask, resource)
+                    text = f"it asks for {asked}, but queue {name} may never hold more than {limit}"
                 found.append(Reason("OverMax", text, numbers))
     beyond = queues.beyond_guaranteed(workload.leaf, step.amount) if workload.fixed else None
     if beyond is not None:
@@ -89,10 +93,10 @@ def _beyond(session: Session, step: Demand, queue: int, row: int) -> Reason:
     queues = session.queues
     name, resource = queues.queues[queue].name, queues.resources[row]
     fixed, floor = queues.fixed[queue][row], max(0, queues.guaranteed[queue][row])
-    shown = [format_queue_quantity(v, resource) for v in (floor, fixed, step.amount[row])]
     text = (
-        f"it is not preemptible, and such work must stay within what queue {name} is guaranteed of {resource}: "
-        f"{shown[0]}, of which {shown[1]} is taken, and {shown[2]} more is asked for"
+        f"it is not preemptible, and such work must stay within the guaranteed {amount_with_unit(floor, resource)} of "
+        f"queue {name}: {bare_quantity(fixed, resource)} are taken, and the request is "
+        f"{bare_quantity(step.amount[row], resource)}"
     )
     numbers = {"queue": name, "resource": resource, "allocated": fixed, "asked": step.amount[row], "guaranteed": floor}
     return Reason("BeyondGuaranteed", text, numbers)
@@ -196,7 +200,7 @@ def _too_few(
     nodes = session.nodes
     empty = _capacity_when_empty(cls, nodes)
     asked = ", ".join(
-        f"{format_quantity(value, name)} {name}" for name, value in cls.spec.requests if value
+        amount_with_unit(value, name, milli_gpu=False) for name, value in cls.spec.requests if value
     ) or "a part of a GPU"  # fmt: skip
     numbers: dict[str, Any] = {"tasks": count, "room": room, "nodes": len(nodes), "failed": failures}
     together = (

@@ -1,4 +1,4 @@
-"""Counts anew for a term that nobody had before: which of the tasks that are there match it."""
+"""The counts for a term that no task had before: which of the tasks that are there match it."""
 
 from __future__ import annotations
 

@@ -56,8 +56,9 @@ class RequeueOutcome:
     """The outcome of requeue in one cycle.
 
     ``not_before`` (µs since the epoch, by workload) is to be written on the workloads before anything of them is
-    evicted. ``beneficiaries`` says for whom each of them is requeued. ``rolled_back`` counts candidates that were
-    considered while somebody contended, and run on. ``reports``: by workload, settings of its owner that are wrong.
+    evicted. ``beneficiaries`` says for which workload each of them is requeued. ``rolled_back`` counts candidates that
+    were considered while a workload contended, and run on. ``reports``: by workload, settings of its owner that are
+    wrong.
     """
 
     nominations: list[Nominated] = field(default_factory=list)

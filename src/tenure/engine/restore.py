@@ -43,9 +43,9 @@ def restore(session: SessionState, task: TaskState) -> None:
 
 
 def restore_devices(session: SessionState, workloads: Iterable[WorkloadState]) -> None:
-    """Choose the whole GPUs whose numbers nobody told: free ones, now and then as far as there are such.
+    """Choose the whole GPUs whose numbers are unknown: free ones, now and then as far as there are such.
 
-    Those that stay hold what nobody is promised, those that go hold what is, as far as that is possible.
+    Those that stay hold what is not nominated, those that go hold what is, as far as that is possible.
     """
     untold = [t for w in workloads for t in w.tasks if t.node >= 0 and t.cls.whole and not t.devices]
     nodes = session.nodes

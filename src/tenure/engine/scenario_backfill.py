@@ -1,7 +1,7 @@
-"""EASY backfilling while a set is played through: whoever stands behind the first that does not fit must not delay it.
+"""EASY backfilling while a set is played through: a workload behind the first that does not fit must not delay it.
 
 The same rules as in the ordinary pass (`tenure.engine.backfill`), on a session on which the victims are gone: they end
-no more, and what they held is free for the reservation as for everybody.
+no more, and what they held is free for the reservation as for all.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class ScenarioBackfill(Backfill):
     session, placer
         As they are once the victims are evicted.
     contender
-        For whom they are: it starts when they have left.
+        The workload for which they are evicted: it starts when they have left.
     victims
         Workloads that run no longer, or hold less than they did.
     endings
-        Running workloads by expected end, as before; None where nobody keeps them.
+        Running workloads by expected end, as before; None where they are not kept.
     """
 
     def __init__(

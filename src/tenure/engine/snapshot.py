@@ -14,6 +14,7 @@ def session_of(cluster: Cluster) -> Session:
     session = Session(cluster.nodes, cluster.queues, cluster.settings, extra=asked, namespaces=namespaces)
     session.now = cluster.now
     session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
+    session.refused_evictions = cluster.refused_evictions
     with collector_paused():
         session.add_workloads(cluster.workloads)
     return session

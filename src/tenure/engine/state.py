@@ -25,7 +25,7 @@ from tenure.engine.workloads import (
     TaskState,
     WorkloadState,
 )
-from tenure.model.cluster import DisruptionBudget, Eviction
+from tenure.model.cluster import DisruptionBudget, Eviction, RefusedEviction
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import Labels
@@ -74,6 +74,7 @@ class SessionState:
         self.foreign = [0] * self.nodes.amounts
         self.evictions: tuple[Eviction, ...] = ()
         self.disruption_budgets: tuple[DisruptionBudget, ...] = ()
+        self.refused_evictions: tuple[RefusedEviction, ...] = ()
         self.epoch = 0
         self._last_epoch = 0
         self._most_room: tuple[tuple[int, int], list[int]] = ((-1, 0), [])
@@ -188,7 +189,7 @@ class SessionState:
         self.journal.set(self.nodes, "waiting", self.nodes.waiting + change)
 
     def mark_stuck(self, task: TaskState) -> None:
-        """A terminating task has outstayed its grace period: nothing is counted on its leaving any more."""
+        """Note that a task still terminates after its grace period: its leaving is not counted on any more."""
         self.occupy(task, task.node, task.devices, 1, now=False, then=True)
         self.count_leaving(task, 1, now=False, then=True)
         self.count_waiting(-1)
@@ -222,7 +223,7 @@ class SessionState:
             self.terms.count(task.terms, where, now=now, then=then, sign=sign)
 
     def count_foreign(self, node: int, amount: Amount, sign: int) -> None:
-        """Count what a pod of another scheduler holds; on a node that is not ready it takes nothing from anybody."""
+        """Count what a pod of another scheduler holds; on a node that is not ready it takes nothing from other pods."""
         if self.nodes.ready[node]:
             self.foreign = [f + sign * a for f, a in zip(self.foreign, amount, strict=True)]
 

@@ -193,7 +193,7 @@ class WorkloadState:
 
     ``leaf`` is the number of its queue (-1: pods of another scheduler). ``entry`` is its place in the leaf's order
     of those that wait, None while it does not wait; ``queued_at`` is the time by which it stands there. Before
-    ``not_before`` it is not sent back to the queue again. Times are in µs since the epoch. ``expected`` is the expected
+    ``not_before`` it is not requeued again. Times are in µs since the epoch. ``expected`` is the expected
     runtime that applies, None where none is set or ``unclear`` says why it is not known. ``saved_at`` is the last
     checkpoint that became known since it was taken in. ``sparing``: it, or a task of it, asks to be spared, or did.
     """

@@ -1,4 +1,4 @@
-"""The fair shares of a session's queues as they are now, worked out when somebody first asks."""
+"""The fair shares of a session's queues as they are now, computed when they are first asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may take from whom across queues: the rules of reclaim (spec: queues, fair share).
+"""The rules of reclaim: which queue may take from which other queue (spec: queues, fair share).
 
 All of them are asked on the session as it is at that moment, in the middle of a transaction: what a set has taken so
 far is already subtracted from its queues.
@@ -13,7 +13,7 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
-from tenure.model.quantity import format_queue_quantity
+from tenure.model.readable import amount_with_unit, bare_quantity
 
 FAIR_SHARE, GUARANTEED, FULLNESS = "fair-share", "guaranteed", "relative-fullness"
 
@@ -50,15 +50,15 @@ class ReclaimRules:
             return None
         name = queues.queues[self.leaf].name
         if not self.rows:
-            return Refusal(FAIR_SHARE, f"it asks for nothing that queue {name} has a share of")
+            return Refusal(FAIR_SHARE, f"the workload asks for nothing of which queue {name} has a share")
         for row in self.rows:
             held, share = queues.allocated[self.leaf][row], self.fair[self.leaf][row]
             if held + self.amount[row] > share:
                 resource = queues.resources[row]
-                shown = [format_queue_quantity(v, resource) for v in (share, held, self.amount[row])]
+                due, asked = amount_with_unit(share, resource), bare_quantity(self.amount[row], resource)
                 text = (
-                    f"queue {name} may not take from others beyond its fair share of {shown[0]} {resource}: "
-                    f"it holds {shown[1]} and {shown[2]} more is asked for"
+                    f"queue {name} may not take from others beyond its fair share of {due}: "
+                    f"it holds {bare_quantity(held, resource)}, and the request is {asked}"
                 )
                 return Refusal(FAIR_SHARE, text)
         return None
@@ -105,7 +105,7 @@ class ReclaimRules:
             floor = queues.guaranteed[queue]
             if rows and not any(queues.allocated[queue][r] > max(0, floor[r]) for r in rows):
                 name = queues.queues[queue].name
-                text = f"queue {name} holds no more than it is guaranteed of what is asked for"
+                text = f"queue {name} holds no more of the requested resources than it is guaranteed"
                 return Refusal(GUARANTEED, text, about=name)
             below = [
                 r
@@ -128,22 +128,25 @@ class ReclaimRules:
     def _not_over(self, queue: int, rows: Sequence[int], limit: Sequence[int], *, within: bool) -> Refusal:
         queues, name = self.queues, self.queues.queues[queue].name
         if not rows:
-            return Refusal(FAIR_SHARE, "it holds nothing of what is asked for")
+            return Refusal(FAIR_SHARE, "the victim holds none of the requested resources")
         row = rows[0]
         resource = queues.resources[row]
         what = "guaranteed" if within else "allocatable share"
-        shown = [format_queue_quantity(v, resource) for v in (queues.allocated[queue][row], max(0, limit[row]))]
-        text = f"queue {name} holds {shown[0]} of {resource} and is not over its {what} of {shown[1]}"
+        held, due = queues.allocated[queue][row], max(0, limit[row])
+        text = (
+            f"queue {name} holds {amount_with_unit(held, resource)} and is not over its {what} "
+            f"of {bare_quantity(due, resource)}"
+        )
         return Refusal(GUARANTEED if within else FAIR_SHARE, text, about=name)
 
     def _below(self, queue: int, row: int, *, core: bool) -> Refusal:
         queues = self.queues
         resource = queues.resources[row]
         piece = "its core" if core else "this task"
-        floor = format_queue_quantity(queues.guaranteed[queue][row], resource)
+        floor = amount_with_unit(queues.guaranteed[queue][row], resource)
         return Refusal(
             GUARANTEED,
-            f"without {piece} queue {queues.queues[queue].name} would hold less than its guaranteed {floor} {resource}",
+            f"without {piece} queue {queues.queues[queue].name} would hold less than its guaranteed {floor}",
         )
 
     def fuller(self, victims: Sequence[int]) -> Refusal | None:

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from sqlalchemy import Engine, create_engine, event
@@ -14,30 +14,12 @@ from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from tenure.history.errors import HistoryError
+from tenure.history.address import file_of, is_server, wrong_file
+from tenure.history.errors import HistoryError, line_of_error, meaning_of
 from tenure.model.problems import InputProblem, InvalidInputError
 
-SERVERS: Final = ("postgresql", "postgres", "postgresql+psycopg")
 LOCKED_SECONDS: Final = 5.0
 """For so long a write waits for another process that writes the same file."""
-
-_MEANINGS: Final = (
-    ("not a database", "is no SQLite file; name another file, or move this one away", False),
-    ("malformed", "is damaged; restore it from a copy, or save what can be read: sqlite3 FILE .recover", False),
-    ("disk is full", "the disk is full; make room, and what is waiting will be written", True),
-    ("disk i/o error", "the disk cannot be read or written; look at the system's log", True),
-    ("readonly", "may only be read here; give the right to write it and its folder", True),
-    ("locked", "is locked by another process; let that one finish", True),
-    ("unable to open", "cannot be opened; its folder has to be there, and may have to be written to", True),
-    ("authentication failed", "does not accept this user and password", False),
-    ("does not exist", "there is no such database or user; create it first", False),
-    ("permission denied", "this user may not do that; give it the right to create tables in this database", False),
-)
-
-
-def is_server(address: str) -> bool:
-    """Whether an address is that of a server rather than of a file."""
-    return address.partition("://")[0] in SERVERS and "://" in address
 
 
 def place_of(address: str) -> str:
@@ -48,11 +30,6 @@ def place_of(address: str) -> str:
         return make_url(address).render_as_string(hide_password=True)
     except ArgumentError:
         return "the history's address"
-
-
-def file_of(address: str) -> str:
-    """Give the file of an address: itself, or what stands behind ``sqlite:///``."""
-    return address.removeprefix("sqlite:///")
 
 
 def connect(address: str, *, write: bool) -> Engine:
@@ -85,11 +62,13 @@ def _server(url: URL, *, write: bool) -> Engine:
 
 
 def _file(path: str, *, write: bool) -> Engine:
-    problem = _wrong_file(path, write=write)
+    problem = wrong_file(path, write=write)
     if problem:
         raise InvalidInputError([InputProblem(path, 0, "", problem)])
+    if write and Path(path).exists() and not _may_write(Path(path)):
+        raise HistoryError(path, "may only be read here; give the right to write it and its folder", temporary=True)
     uri = f"file:{quote(str(Path(path).absolute()))}?mode={'rwc' if write else 'ro'}"
-    if not write and not Path(f"{path}-wal").exists() and not _may_write(Path(path)):
+    if not write and not Path(f"{path}-wal").exists() and not _may_write(Path(path).absolute().parent):
         uri += "&immutable=1"  # nobody can be writing it, and SQLite could not make the file it needs to find that out
 
     def open_file() -> sqlite3.Connection:
@@ -112,25 +91,10 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _wrong_file(path: str, *, write: bool) -> str:
-    file = Path(path)
-    if not path:
-        return "no file is named; write FILE or postgresql://USER@HOST/DATABASE"
-    if "://" in path:
-        return f"{path.partition('://')[0]} is no kind of store; write FILE or postgresql://USER@HOST/DATABASE"
-    if file.is_dir():
-        return "is a folder; name a file in it"
-    if write:
-        return "" if file.absolute().parent.is_dir() else f"there is no folder {file.parent}; make it first"
-    if not file.exists():
-        return "there is no such file; write one with --history, as in tenure simulate TRACE --history FILE"
-    return "" if file.stat().st_size else "is empty, so it holds no history"
-
-
 def _may_write(path: Path) -> bool:
     import os  # noqa: PLC0415  one use
 
-    return os.access(path.absolute().parent, os.W_OK)
+    return os.access(path, os.W_OK)
 
 
 @contextmanager
@@ -139,23 +103,8 @@ def translated(place: str) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise _translate(place, error.orig or error) from error
+        raise meaning_of(place, error.orig or error) from error
     except sqlite3.Error as error:
-        raise _translate(place, error) from error
+        raise meaning_of(place, error) from error
     except SQLAlchemyError as error:
-        raise HistoryError(place, _line(error)) from error
-
-
-def _translate(place: str, error: BaseException) -> HistoryError:
-    text = _line(error)
-    lower = text.lower()
-    for sign, meaning, temporary in _MEANINGS:
-        if sign in lower:
-            return HistoryError(place, meaning, temporary=temporary)
-    if isinstance(error, sqlite3.Error):
-        return HistoryError(place, f"SQLite says: {text}")
-    return HistoryError(place, f"the server cannot be reached or refuses: {text}", temporary=True)
-
-
-def _line(error: Any) -> str:
-    return " ".join(str(error).split())[:300]
+        raise HistoryError(place, line_of_error(error)) from error

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
@@ -228,13 +228,26 @@ def checked(fields: dict[str, Any], path: str, number: int) -> tuple[Origin, Dra
     wrong = _wrong(fields)
     if wrong is not None:
         raise InvalidInputError([InputProblem(path, number, wrong[0], wrong[1])])
-    payload = fields["payload"]
+    try:
+        payload = _in_one_form(fields)
+    except (ValueError, RecursionError):
+        what = "holds what cannot be kept: half a character, or a number that is none"
+        raise InvalidInputError([InputProblem(path, number, "", what)]) from None
     draft = Draft(
         fields["at"], fields["kind"], fields.get("workload"), fields.get("queue"), fields.get("cause"),
-        fields.get("beneficiary"), fields["value"], payload if isinstance(payload, str) else encode(payload),
+        fields.get("beneficiary"), fields["value"], payload,
         fields["plan"], fields["sequence"], bytes.fromhex(fields["key"]),
     )  # fmt: skip
     return Origin(fields["cluster"], fields["pool"]), draft
+
+
+def _in_one_form(fields: Mapping[str, Any]) -> str:
+    """Write the payload of a record as Tenure does, whoever wrote it; all texts have to be whole."""
+    payload = fields["payload"]
+    text = encode(json.loads(payload) if isinstance(payload, str) else payload)
+    for part in (text, fields["cluster"], fields["pool"], fields["plan"], *(fields.get(name) or "" for name in _TEXTS)):
+        part.encode()
+    return text
 
 
 _LARGEST: Final = 1 << 62

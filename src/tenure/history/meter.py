@@ -6,16 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tenure.history.record import Draft, encode
-from tenure.history.rollup import DAY, MINUTE
+from tenure.history.record import Draft, encode, made_draft, quoted
+from tenure.history.rollup import DAY, MINUTE, HourSums
 
 
 @dataclass(slots=True)
 class _Gauge:
-    """What one queue holds, and its sums since ``begun``; from ``settled`` on nothing has changed."""
+    """What one queue holds, of it inside the guaranteed (``owed``: there is any), and its sums since ``begun``."""
 
     level: list[int]
+    inside: list[int]
     guaranteed: list[int]
+    owed: bool
     held: list[int] = field(default_factory=list)
     within: list[int] = field(default_factory=list)
     begun: int = 0
@@ -31,27 +33,36 @@ class UsageMeter:
 
     def __init__(self, resources: Sequence[str], guaranteed: Mapping[str, Mapping[str, int]], begin: int) -> None:
         self.resources = list(resources)
+        self.named = [f"{quoted(r)}:" for r in self.resources]
         self.guaranteed = guaranteed
         self.begin = begin
         self.gauges: dict[str, _Gauge] = {}
         self.records: list[Draft] = []
+        self.sums: HourSums | None = None
 
     def change(self, queue: str, at: int, amounts: Sequence[int], sign: int) -> None:
-        """A queue holds so much more (``sign`` 1) or less (-1) from ``at`` on."""
+        """A queue holds so much more (``sign`` 1, or as many times) or less (-1) from ``at`` on."""
         gauge = self.gauges.get(queue)
         if gauge is None:
             gauge = self._gauge(queue)
         if at > gauge.at:
             self._advance(queue, gauge, at)
-        level = gauge.level
-        for index, amount in enumerate(amounts):
-            if amount:
-                level[index] += sign * amount
+        gauge.level = [now + sign * amount for now, amount in zip(gauge.level, amounts, strict=True)]
+        if gauge.owed:
+            gauge.inside = list(map(min, gauge.level, gauge.guaranteed))
 
     def level(self, queue: str) -> Mapping[str, int]:
         """Give what a queue holds now."""
         gauge = self.gauges.get(queue)
         return dict(zip(self.resources, gauge.level, strict=True)) if gauge is not None else {}
+
+    def within_guaranteed(self, queue: str) -> bool:
+        """Whether a queue has something guaranteed, and holds no more of any of it now."""
+        due = self.guaranteed.get(queue)
+        if not due:
+            return False
+        level = self.level(queue)
+        return all(level.get(resource, 0) <= amount for resource, amount in due.items())
 
     def close(self, at: int) -> None:
         """Sum up to ``at``, and give everything as records."""
@@ -63,7 +74,8 @@ class UsageMeter:
     def _gauge(self, queue: str) -> _Gauge:
         due = self.guaranteed.get(queue, {})
         zeros = [0] * len(self.resources)
-        gauge = _Gauge(list(zeros), [due.get(r, 0) for r in self.resources], list(zeros), list(zeros))
+        guaranteed = [due.get(r, 0) for r in self.resources]
+        gauge = _Gauge(list(zeros), list(zeros), guaranteed, any(guaranteed), list(zeros), list(zeros))
         gauge.begun = gauge.at = self.begin
         self.gauges[queue] = gauge
         return gauge
@@ -79,43 +91,45 @@ class UsageMeter:
 
     def _integrate(self, gauge: _Gauge, until: int) -> None:
         time = until - gauge.at
-        held, within, due = gauge.held, gauge.within, gauge.guaranteed
-        for index, level in enumerate(gauge.level):
-            if level:
-                held[index] += level * time
-                within[index] += min(level, due[index]) * time
+        gauge.held = [total + now * time for total, now in zip(gauge.held, gauge.level, strict=True)]
+        if gauge.owed:
+            gauge.within = [total + now * time for total, now in zip(gauge.within, gauge.inside, strict=True)]
         gauge.at = until
 
     def _emit(self, queue: str, gauge: _Gauge, until: int) -> None:
         """Write what was summed since ``begun``, cut at midnights; all but the first piece is as the level says."""
-        if any(gauge.held):
-            inside = [min(now, due) for now, due in zip(gauge.level, gauge.guaranteed, strict=True)]
-            begin = gauge.begun
-            ends = [*range(begin - begin % DAY + DAY, until, DAY), until]
-            rest = until - ends[0]
-            first = (
-                [total - now * rest for total, now in zip(gauge.held, gauge.level, strict=True)],
-                [total - now * rest for total, now in zip(gauge.within, inside, strict=True)],
-            )
-            level = {
-                r: [now, within] for r, now, within in zip(self.resources, gauge.level, inside, strict=True) if now
-            }
-            self._write(queue, begin, ends[0], first, level)
-            for start, end in pairwise(ends):
-                time = end - start
-                self._write(queue, start, end, ([now * time for now in gauge.level], [w * time for w in inside]), level)
+        begin, held, within = gauge.begun, gauge.held, gauge.within
         gauge.begun = until
-        gauge.held = [0] * len(self.resources)
-        gauge.within = [0] * len(self.resources)
-
-    def _write(
-        self, queue: str, since: int, until: int, sums: tuple[list[int], list[int]], level: dict[str, list[int]]
-    ) -> None:
-        held, within = ({r: v for r, v in zip(self.resources, s, strict=True) if v} for s in sums)
-        if not held:
+        if not any(held):
             return
-        payload = {"until": until, "held": held, "within": within, "level": level}
-        self.records.append(Draft(since, "usage", queue=queue, value=until - since, payload=encode(payload)))
+        zeros = [0] * len(held)
+        gauge.held, gauge.within = zeros, zeros.copy()
+        inside = gauge.inside
+        rows = zip(self.named, gauge.level, inside, strict=True)
+        level = ",".join([f"{name}[{now},{within}]" for name, now, within in rows if now])
+        midnight = begin - begin % DAY + DAY
+        if until <= midnight:
+            self._write(queue, (begin, until), held, within, level)
+            return
+        ends = [*range(midnight, until, DAY), until]
+        rest = until - midnight
+        held = [total - now * rest for total, now in zip(held, gauge.level, strict=True)]
+        within = [total - now * rest for total, now in zip(within, inside, strict=True)]
+        self._write(queue, (begin, midnight), held, within, level)
+        for start, end in pairwise(ends):
+            time = end - start
+            self._write(queue, (start, end), [now * time for now in gauge.level], [w * time for w in inside], level)
+
+    def _write(self, queue: str, span: tuple[int, int], held: list[int], within: list[int], level: str) -> None:
+        all_held = ",".join([f"{name}{amount}" for name, amount in zip(self.named, held, strict=True) if amount])
+        if not all_held:
+            return
+        inside = ",".join([f"{name}{amount}" for name, amount in zip(self.named, within, strict=True) if amount])
+        since, until = span
+        if self.sums is not None:
+            self.sums.add(queue, span, held, within)
+        payload = f'{{"until":{until},"held":{{{all_held}}},"within":{{{inside}}},"level":{{{level}}}}}'
+        self.records.append(made_draft((since, "usage", None, queue, None, None, until - since, payload, "", 0, b"")))
 
 
 def capacity_records(capacity: Mapping[str, int], since: int, until: int) -> list[Draft]:

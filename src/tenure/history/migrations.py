@@ -8,8 +8,10 @@ from typing import Final
 from sqlalchemy import Connection, insert, inspect, select, update
 
 from tenure.history.errors import HistoryError
+from tenure.history.record import SCHEMA
 from tenure.history.rollup import Rollup
-from tenure.history.schema import META, METADATA, MONTHS, SCHEMA, USAGE, records_table
+from tenure.history.schema import META, METADATA, MONTHS, USAGE, records_table
+from tenure.history.usage_table import write_sums
 
 LOCK: Final = 7_365_883_671
 """Number of the lock that a writer holds on a PostgreSQL server while it writes: one at a time."""
@@ -74,7 +76,7 @@ def _sum_usage(connection: Connection) -> None:
         rows = connection.execute(query.where(columns.kind == "usage").order_by(columns.id))
         for source, at, queue, value, payload in rows:
             rollup.add(source, at, queue or "", value, payload)
-        rollup.write(connection)
+        write_sums(connection, rollup)
 
 
 STEPS: Final[dict[int, Callable[[Connection], None]]] = {1: _sum_usage}

@@ -17,6 +17,7 @@ from tenure.model.resources import GPU, MILLI
 
 Array = npt.NDArray[np.int64]
 NEVER = 1 << 62
+MOST_CHANGES = 4096
 
 
 class RoomOverTime:
@@ -26,27 +27,39 @@ class RoomOverTime:
         self.free: Array = np.array(
             [[n.allocatable.get(r, 0) * (MILLI if r == GPU else 1) for n in nodes] for r in resources], dtype=np.int64
         ).reshape(len(resources), len(nodes))
+        self.changes: list[tuple[int, int, Sequence[int]]] = []
         self.running: dict[tuple[int, int], tuple[int, int, Sequence[int]]] = {}
         self.ends: dict[int, int] = {}
 
     def occupy(self, job: int, task: int, node: int, amounts: Sequence[int]) -> None:
         """A task holds so much of a node."""
         self.running[job, task] = node, job, amounts
-        column = self.free[:, node]
-        column -= amounts
+        self._changed(node, -1, amounts)
 
     def leave(self, job: int, task: int) -> None:
         """A task holds nothing any more."""
         found = self.running.pop((job, task), None)
         if found is not None:
-            column = self.free[:, found[0]]
-            column += found[2]
+            self._changed(found[0], 1, found[2])
+
+    def _changed(self, node: int, sign: int, amounts: Sequence[int]) -> None:
+        """Remember a change until somebody asks, or until there are many: taken together they cost next to nothing."""
+        self.changes.append((node, sign, amounts))
+        if len(self.changes) >= MOST_CHANGES:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        if self.changes:
+            nodes, signs, amounts = zip(*self.changes, strict=True)
+            self.changes.clear()
+            np.add.at(self.free.T, np.array(nodes), np.array(amounts, dtype=np.int64) * np.array(signs)[:, None])
 
     def start_without(self, ask: Sequence[tuple[Sequence[int], int]], now: int) -> int | None:
         """Say when tasks (what each holds, and how many) would have had room; None where nobody knows.
 
         Each kind of task is counted by itself.
         """
+        self._catch_up()
         tasks = [(self.ends.get(job, NEVER), node, amounts) for node, job, amounts in self.running.values()]
         tasks = sorted((t for t in tasks if t[0] < NEVER), key=lambda t: t[0])
         if self._fits(self.free, ask):

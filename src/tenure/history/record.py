@@ -14,8 +14,11 @@ placed              0                     ``tasks``: surplus and replacements, a
 ended               ran for µs            ``state``: finished or dropped or gone, ``reason``
 noticed             cost                  as evicted, with ``deadline``
 withdrawn           0                     ``task``
-evicted             cost                  ``task``, ``node``, ``to``, ``lost`` {}, ``saved`` {}, ``reason``,
-                                          ``forQueue``
+planned             cost                  ``task``, ``node``, ``to``, ``reason``, ``considered``: [[workload, shield]]
+                                          of those not taken, and how many ``more``, ``next``: [[workload, cause]]
+evicted             cost                  ``task``, ``node``, ``to``, ``lost`` {}, ``saved`` {}, ``held`` {},
+                                          ``reason``, ``forQueue``, ``unproven``: nobody knows that it was done
+failed              0                     ``task``, ``node``, ``error``: an eviction that was planned and not made
 shadow              cost                  as evicted: what a cause in shadow would have done
 outcome             gain                  ``evictedAt``, ``estimated``, ``start``, ``gained`` {}, ``cause``
 nominated           0                     ``tasks`` as above
@@ -37,15 +40,22 @@ gap                 records missing       ``since``, ``until``, ``why``
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple
+from json.encoder import encode_basestring
+from typing import Any, Final, NamedTuple, cast
 
 VERSION: Final = 1
 """The version of the payloads that are written now."""
 
+SCHEMA: Final = 2
+"""The version of the schema that is written now; `tenure.history.migrations` leads here from every earlier one."""
+
 KINDS: Final = (
-    "origin", "submitted", "started", "placed", "ended", "noticed", "withdrawn", "evicted", "shadow", "outcome",
+    "origin", "submitted", "started", "placed", "ended", "noticed", "withdrawn", "planned", "evicted", "failed",
+    "shadow", "outcome",
     "nominated", "nomination-ended", "held", "quota-armed", "quota-moved", "quota-cleared", "quota-fired",
     "setting", "leader", "pause", "usage", "gap",
 )  # fmt: skip
@@ -89,6 +99,10 @@ class Draft(NamedTuple):
     key: bytes = b""
 
 
+made_draft: Final = cast("Callable[[tuple[object, ...]], Draft]", partial(tuple.__new__, Draft))
+"""Make a draft of all its fields in their order; a simulation makes a hundred thousand."""
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Whose history it is: a cluster (the name of a file or of a live cluster) and its node pool."""
@@ -113,3 +127,17 @@ def encode(fields: dict[str, Any]) -> str:
 
 
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def quoted(text: str) -> str:
+    """Write a text as JSON."""
+    return encode_basestring(text)
+
+
+def insertion(table: str, source: int, mark: str, *, unique: bool = False) -> str:
+    """Give the statement that inserts a draft as it is, past SQLAlchemy; ``unique``: no key can be there already."""
+    marks = ", ".join([mark] * len(Draft._fields))
+    return (
+        f"INSERT INTO {table} ({', '.join(Draft._fields)}, source, version) "  # noqa: S608  names of the schema alone
+        f"VALUES ({marks}, {source:d}, {VERSION:d})" + ("" if unique else " ON CONFLICT (key) DO NOTHING")
+    )

@@ -8,9 +8,10 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, func, select, update
 
+from tenure.history.months import month_start, next_month
 from tenure.history.record import KINDS, encode
 from tenure.history.rollup import DAY
-from tenure.history.schema import MONTHS, USAGE, month_start, next_month, records_table
+from tenure.history.schema import MONTHS, USAGE, records_table
 from tenure.history.store import HistoryStore, months_of
 
 KEPT: Final = 396 * DAY

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, and_, bindparam, delete, insert, select
-
 from tenure.history.record import encode
-from tenure.history.schema import USAGE
 
 MINUTE: Final = 60_000_000
 HOUR: Final = 60 * MINUTE
@@ -30,9 +28,10 @@ class Rollup:
     def add(self, source: int, at: int, queue: str, span: int, payload: str) -> None:
         """Add one record of usage: from ``at`` on, for ``span`` µs."""
         since, until = row_of(at, span)
-        self._sum((source, since, queue), until, json.loads(payload))
+        self.sum((source, since, queue), until, json.loads(payload))
 
-    def _sum(self, key: tuple[int, int, str], until: int, fields: dict[str, Any]) -> None:
+    def sum(self, key: tuple[int, int, str], until: int, fields: dict[str, Any]) -> None:
+        """Add amounts to the row of a source, begin and queue."""
         known = self.rows.get(key)
         if known is None:
             self.rows[key] = until, {name: dict(fields[name]) for name in SUMMED if fields.get(name)}
@@ -43,31 +42,38 @@ class Rollup:
                 sums[resource] = sums.get(resource, 0) + amount
         self.rows[key] = max(until, known[0]), known[1]
 
-    def write(self, connection: Connection) -> None:
-        """Add the sums to those that are there; the caller holds the lock."""
-        if not self.rows:
-            return
-        columns = USAGE.c
-        first = min(since for _, since, _ in self.rows)
-        last = max(since for _, since, _ in self.rows)
-        query = select(columns.source, columns.since, columns.queue, columns.until, columns.payload)
-        there = connection.execute(query.where(and_(columns.since >= first, columns.since <= last))).all()
-        stale = []
-        for source, since, queue, until, payload in there:
-            if (source, since, queue) in self.rows:
-                self._sum((source, since, queue), until, json.loads(payload))
-                stale.append({"s": source, "t": since, "q": queue})
-        if stale:
-            gone = and_(
-                columns.source == bindparam("s"), columns.since == bindparam("t"), columns.queue == bindparam("q")
-            )
-            connection.execute(delete(USAGE).where(gone), stale)
-        rows = [
-            {"source": source, "since": since, "queue": queue, "until": until, "payload": encode(fields)}
-            for (source, since, queue), (until, fields) in sorted(self.rows.items())
-        ]
-        connection.execute(insert(USAGE), rows)
-        self.rows.clear()
+    def told(self) -> Iterator[tuple[int, int, str, int, str]]:
+        """Give the sums in order, as rows: source, since, queue, until, payload."""
+        for (source, since, queue), (until, fields) in sorted(self.rows.items()):
+            yield source, since, queue, until, encode(fields)
+
+
+class HourSums:
+    """What a `Rollup` would make of the records of a meter, added up as they are made: without reading JSON again."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        self.rows: dict[tuple[int, str], tuple[int, list[int], list[int]]] = {}
+
+    def add(self, queue: str, span: tuple[int, int], held: list[int], within: list[int]) -> None:
+        """Add what a queue held from one time to another."""
+        since, until = row_of(span[0], span[1] - span[0])
+        known = self.rows.get((since, queue))
+        if known is not None:
+            held = [before + more for before, more in zip(known[1], held, strict=True)]
+            within = [before + more for before, more in zip(known[2], within, strict=True)]
+            until = max(until, known[0])
+        self.rows[since, queue] = until, held, within
+
+    def told(self, source: int) -> Iterator[tuple[int, int, str, int, str]]:
+        """Give the sums as rows: source, since, queue, until, payload."""
+        for (since, queue), (until, held, within) in self.rows.items():
+            parts = [self._part("held", held), self._part("within", within)]
+            yield source, since, queue, until, f"{{{','.join(filter(None, parts))}}}"
+
+    def _part(self, name: str, amounts: list[int]) -> str:
+        told = ",".join([f"{resource}{amount}" for resource, amount in zip(self.names, amounts, strict=True) if amount])
+        return f'"{name}":{{{told}}}' if told else ""
 
 
 def row_of(at: int, span: int) -> tuple[int, int]:

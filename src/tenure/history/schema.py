@@ -8,16 +8,10 @@ and node pools, ``tenure_months`` names the tables of records, and ``tenure_hist
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Final
 
 from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, SmallInteger, Table, Text
-
-SCHEMA: Final = 2
-"""The version of the schema that is written now; `tenure.history.migrations` leads here from every earlier one."""
-
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 METADATA: Final = MetaData()
 
@@ -39,11 +33,6 @@ USAGE: Final = Table(
     Column("queue", Text, primary_key=True),
     Column("until", BigInteger, nullable=False),
     Column("payload", Text, nullable=False),
-)  # fmt: skip
-
-COLUMNS: Final = (
-    "key", "at", "source", "plan", "sequence", "version", "kind", "workload", "queue", "cause", "beneficiary", "value",
-    "payload",
 )  # fmt: skip
 
 
@@ -80,19 +69,3 @@ def _index(table: Table) -> Table:
         there = column.is_not(None)
         Index(f"{name}_{column.name}", column, c.at, sqlite_where=there, postgresql_where=there)
     return table
-
-
-def month_of(at: int) -> int:
-    """Give the month that a time (µs since the epoch) falls in."""
-    day = EPOCH + timedelta(microseconds=at)
-    return day.year * 100 + day.month
-
-
-def month_start(month: int) -> int:
-    """Give when a month begins, in µs since the epoch."""
-    return (datetime(month // 100, month % 100, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
-
-
-def next_month(month: int) -> int:
-    """Give the month after one."""
-    return month + 1 if month % 100 < 12 else month + 89  # noqa: PLR2004  December

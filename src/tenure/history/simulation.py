@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.engine.plan import Plan, PlanStep
+from tenure.engine.plan import EVICTING, Plan, PlanStep
+from tenure.history import open_history
 from tenure.history.amounts import Holder, weighted
 from tenure.history.errors import HistoryError
 from tenure.history.meter import UsageMeter, capacity_records
 from tenure.history.otherwise import RoomOverTime
 from tenure.history.plans import PlanChronicle
-from tenure.history.record import Draft, Origin, encode, payload_of
-from tenure.history.store import HistoryStore
+from tenure.history.record import Draft, Origin, encode, made_draft, payload_of, quoted
+from tenure.history.rollup import HourSums
+from tenure.history.submissions import SubmissionWriter
 from tenure.history.who import Who
+from tenure.history.whole import write_whole
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
+from tenure.model.collector import collector_paused
 from tenure.model.dump import cluster_to_plain
-from tenure.model.resources import MILLI
 from tenure.model.workload import Workload
 from tenure.simulator.log import (
     BIND,
@@ -37,7 +40,12 @@ from tenure.simulator.log import (
 )
 from tenure.simulator.outcomes import Outcomes
 
+if TYPE_CHECKING:
+    from tenure.history.store import HistoryStore
+
 MICRO = 1_000_000
+HASHED = 4096
+"""Events whose fingerprint is taken at once."""
 
 
 class PlanListener:
@@ -52,13 +60,14 @@ class PlanListener:
     def __call__(self, plan: Plan) -> None:
         """Keep what a plan says."""
         for step in plan.steps:
-            if step.action in {"evict", "notice"}:
+            if step.action in EVICTING:
                 self.steps[plan.now - self.origin, step.workload, step.task_index, step.action] = step
-        self.drafts += self.chronicle.records(plan)
+        if not self.chronicle.silent(plan):
+            self.drafts += self.chronicle.records(plan)
 
 
 class _Gain(NamedTuple):
-    """Somebody for whom was evicted, and when it would have started otherwise (None: nobody knows)."""
+    """A workload for which was evicted, and when it would have started otherwise (None: that is unknown)."""
 
     at: int
     cause: str
@@ -76,7 +85,9 @@ class _Job:
     again: bool = False
     since: int = -1
     active: dict[int, tuple[int, int]] = field(default_factory=dict)
-    held: dict[str, int] = field(default_factory=dict)
+    key: str = ""
+    who: str = ""
+    held: list[int] = field(default_factory=list)
     bound: list[int] = field(default_factory=list)
     gain: _Gain | None = None
     open_gain: _Gain | None = None
@@ -92,8 +103,12 @@ class SimulationRecords:
         guaranteed = {q.name: q.guaranteed for q in cluster.queues}
         self.begin, self.end = outcomes.began + self.origin, outcomes.ended + self.origin
         self.meter = UsageMeter(self.holder.resources, guaranteed, self.begin)
+        self.meter.sums = HourSums(self.meter.named)
         self.room = RoomOverTime(cluster.nodes, self.holder.resources)
+        self.evicts = any(event[0] in {EVICT, NOTICE} for event in log.events)
         self.who = Who(cluster)
+        self.submissions = SubmissionWriter(self.holder, self.who)
+        self.nodes = [quoted(node.name) for node in cluster.nodes]
         self.jobs = [self._job(w) for w in log.workloads]
         freed, lost = outcomes.holdings.freed.tolist(), outcomes.task_lost.tolist()
         self.lost = {position: time for position, time in zip(freed, lost, strict=True) if position >= 0}
@@ -103,7 +118,10 @@ class SimulationRecords:
 
     def _job(self, model: Workload) -> _Job:
         core = len(model.tasks) if model.min_member is None else model.min_member
-        return _Job(model, model.queue or DEFAULT_QUEUE, max(1, min(core, len(model.tasks))))
+        who = "".join([f",{quoted(name)}:{quoted(value)}" for name, value in self.who.named(model).items()])
+        held = [0] * len(self.holder.resources)
+        queue = model.queue or DEFAULT_QUEUE
+        return _Job(model, queue, max(1, min(core, len(model.tasks))), key=model.key, who=who, held=held)
 
     def records(self) -> list[Draft]:
         """Give all records in the order of time, each with its number and its key."""
@@ -134,44 +152,57 @@ class SimulationRecords:
     def _submit(self, position: int, at: int, event: Any) -> int:
         job = self.jobs[event[2]]
         job.waits = at
-        self.drafts.append(
-            Draft(at, "submitted", job.model.key, job.queue, payload=submission(job.model, self.holder, self.who))
-        )
+        payload = self.submissions.payload(job.model)
+        self._add(at, "submitted", job, 0, payload)
         return position + 1
+
+    def _add(self, at: int, kind: str, job: _Job, value: int, payload: str) -> None:
+        """Add a record of a job that has no cause and is for nobody."""
+        self.drafts.append(made_draft((at, kind, job.key, job.queue, None, None, value, payload, "", 0, b"")))
 
     def _bind(self, position: int, at: int, event: Any) -> int:
         """All tasks of a job that are bound one after the other at one instant, together."""
-        events, number, count = self.log.events, event[2], len(self.log.events)
-        job = self.jobs[number]
-        tasks = []
-        while position < count and event[0] == BIND and event[2] == number and event[1] + self.origin == at:
+        events, number, when = self.log.events, event[2], event[1]
+        job, count = self.jobs[number], len(events)
+        models, active, room = job.model.tasks, job.active, self.room if self.evicts else None
+        tasks, held, times = [], None, 0
+        while True:
             _, _, _, task, node, devices = event
-            amounts = self.holder.held(job.model.tasks[task].spec, node)
-            self.meter.change(job.queue, at, amounts, 1)
-            self.room.occupy(number, task, node, amounts)
-            job.active[task] = node, at
+            model = models[task]
+            amounts = self.holder.held(model.spec, node)
+            if amounts is not held:
+                if held is not None:
+                    self.meter.change(job.queue, at, held, times)
+                held, times = amounts, 0
+            times += 1
+            if room is not None:
+                room.occupy(number, task, node, amounts)
+            active[task] = node, at
             job.bound.append(task)
-            tasks.append([job.model.tasks[task].name, self.cluster.nodes[node].name, list(devices or ())])
+            tasks.append(f"[{quoted(model.name)},{self.nodes[node]},[{','.join(map(str, devices or ()))}]]")
             position += 1
-            event = events[position] if position < count else (-1,) * 6
-        starts = job.since < 0 and len(job.active) >= job.core
-        if starts:
-            self._start(number, job, at, tasks)
+            if position == count:
+                break
+            event = events[position]
+            if event[2] != number or event[0] != BIND or event[1] != when:
+                break
+        self.meter.change(job.queue, at, held, times)
+        placed = ",".join(tasks)
+        if job.since < 0 and len(active) >= job.core:
+            self._start(number, job, at, placed)
         else:
-            self.drafts.append(Draft(at, "placed", job.model.key, job.queue, payload=encode({"tasks": tasks})))
+            self._add(at, "placed", job, 0, f'{{"tasks":[{placed}]}}')
         return position
 
-    def _start(self, number: int, job: _Job, at: int, tasks: list[Any]) -> None:
+    def _start(self, number: int, job: _Job, at: int, placed: str) -> None:
         job.since = at
         wait = max(0, at - job.waits)
-        level = self.meter.level(job.queue)
-        due = self.meter.guaranteed.get(job.queue, {})
-        entitled = bool(due) and all(level.get(r, 0) <= amount for r, amount in due.items())
+        entitled = "true" if self.meter.within_guaranteed(job.queue) else "false"
         runtime = job.model.expected_runtime
         if runtime:
             self.room.ends[number] = at + runtime
-        payload = payload_of(entitled=entitled, again=job.again or None, tasks=tasks, **self.who.named(job.model))
-        self.drafts.append(Draft(at, "started", job.model.key, job.queue, value=wait, payload=payload))
+        again = ',"again":true' if job.again else ""
+        self._add(at, "started", job, wait, f'{{"entitled":{entitled}{again},"tasks":[{placed}]{job.who}}}')
         gain, job.gain = job.gain, None
         if gain is None:
             return
@@ -211,19 +242,21 @@ class SimulationRecords:
         self._release(number, task, at)
         if not job.active:
             ran = self._stop(number, job, at)
-            payload = payload_of(state="finished", held=job.held, **self.who.named(job.model))
-            job.held = {}
-            self.drafts.append(Draft(at, "ended", job.model.key, job.queue, value=ran, payload=payload))
+            rows = zip(self.meter.named, job.held, strict=True)
+            held = ",".join([f"{name}{amount}" for name, amount in rows if amount])
+            job.held = [0] * len(job.held)
+            self._add(at, "ended", job, ran, f'{{"state":"finished","held":{{{held}}}{job.who}}}')
         return position + 1
 
     def _release(self, number: int, task: int, at: int) -> None:
         job = self.jobs[number]
         node, since = job.active.pop(task)
         amounts = self.holder.held(job.model.tasks[task].spec, node)
-        for resource, amount in self.holder.named(amounts, at - since).items():
-            job.held[resource] = job.held.get(resource, 0) + amount
+        time = at - since
+        job.held = [before + amount * time for before, amount in zip(job.held, amounts, strict=True)]
         self.meter.change(job.queue, at, amounts, -1)
-        self.room.leave(number, task)
+        if self.evicts:
+            self.room.leave(number, task)
 
     def _drop(self, position: int, at: int, event: Any) -> int:
         job = self.jobs[event[2]]
@@ -324,7 +357,8 @@ def write_simulation(
     HistoryError
         The store holds another history already, or cannot be written.
     """
-    drafts = SimulationRecords(cluster, log, outcomes, listener).records()
+    with collector_paused():
+        drafts = SimulationRecords(cluster, log, outcomes, listener).records()
     origin = Origin(Path(trace).name, "")
     there = store.span() is not None
     if there and not store.has(drafts[0]):
@@ -333,30 +367,31 @@ def write_simulation(
     return store.append(origin, drafts, fresh=not there)
 
 
-def in_order(draft: Draft) -> tuple[int, int]:
+def write_simulation_file(
+    path: str, trace: str, cluster: Cluster, log: EventLog, outcomes: Outcomes, listener: PlanListener
+) -> int:
+    """Write the history of a simulation into a file that is not there yet; gives how many records there are.
+
+    Raises
+    ------
+    HistoryError
+        It cannot be written, or another process has written another history there meanwhile.
+    """
+    with collector_paused():
+        made = SimulationRecords(cluster, log, outcomes, listener)
+        drafts = made.records()
+        if write_whole(path, Origin(Path(trace).name, ""), drafts, made.meter.sums):
+            return len(drafts)
+    with open_history(path, write=True) as store:
+        return write_simulation(store, trace, cluster, log, outcomes, listener)
+
+
+def in_order(draft: Draft) -> int:
     """Give the order of records: by time, at one time as one thing leads to another."""
-    return draft.at, _RANKS.get(draft.kind, 4)
+    return (draft[0] << 3) + _RANKS.get(draft[1], 4)
 
 
 _RANKS = {"origin": 0, "submitted": 1, "noticed": 2, "evicted": 2, "nominated": 3, "outcome": 5, "usage": 6}
-
-
-def submission(model: Workload, holder: Holder, who: Who) -> str:
-    """Write what a workload asks for when it comes."""
-    specs: dict[int, list[Any]] = {}
-    ask: dict[str, int] = {}
-    for task in model.tasks:
-        amounts = holder.named(holder.held(task.spec, -1))
-        share = task.spec.gpu_share
-        parts = [] if share is None else [share.milli or MILLI, share.devices]
-        specs.setdefault(id(task.spec), [0, amounts, *parts])[0] += 1
-        for resource, amount in amounts.items():
-            ask[resource] = ask.get(resource, 0) + amount
-    return payload_of(
-        priority=model.priority, minMember=model.min_member, tasks=len(model.tasks), ask=ask,
-        specs=list(specs.values()),
-        expected=model.expected_runtime, **who.named(model),
-    )  # fmt: skip
 
 
 def fingerprint(cluster: Cluster, log: EventLog) -> bytes:
@@ -364,17 +399,11 @@ def fingerprint(cluster: Cluster, log: EventLog) -> bytes:
     whole = blake2b(digest_size=8)
     whole.update(encode(cluster_to_plain(replace(cluster, workloads=()))).encode("utf-8", "surrogatepass"))
     whole.update(repr((len(log.workloads), log.initial)).encode())
-    for event in log.events:
-        whole.update(repr(event).encode())
+    for begin in range(0, len(log.events), HASHED):
+        whole.update("".join(map(repr, log.events[begin : begin + HASHED])).encode())
     return whole.digest()
 
 
 def numbered(drafts: Sequence[Draft], prefix: bytes) -> list[Draft]:
     """Number records as they stand; the key of each is a prefix and its number."""
-    return list(_numbered(drafts, prefix))
-
-
-def _numbered(drafts: Sequence[Draft], prefix: bytes) -> Iterator[Draft]:
-    for number, d in enumerate(drafts):
-        key = prefix + number.to_bytes(8, "big")
-        yield Draft(d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], d[8], number, key)
+    return [made_draft((*draft[:9], number, prefix + number.to_bytes(8, "big"))) for number, draft in enumerate(drafts)]

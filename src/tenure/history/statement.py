@@ -20,7 +20,7 @@ from sqlalchemy import Connection, select
 from tenure.history.rollup import DAY, HOUR, MINUTE, SUMMED, row_of
 from tenure.history.schema import USAGE, records_table
 from tenure.history.store import HistoryStore, months_between
-from tenure.history.who import tops_of
+from tenure.history.tops import tops_of
 
 By = Literal["cause", "queue", "team", "beneficiary", "workload", "user"]
 BY: Final[tuple[str, ...]] = get_args(By)
@@ -236,6 +236,8 @@ class _Maker:
             return
         if self.by in {"workload", "user"}:
             for row in rows_of(self.connection, ("ended",), self.since, self.until):
+                if '"held"' not in row.payload:
+                    continue
                 fields = json.loads(row.payload)
                 if fields.get("held"):
                     key = self._whose(row.workload or "", row.queue or "", fields, "team", "user")

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -15,10 +14,12 @@ from sqlalchemy import Connection, Engine, Select, Table, case, func, insert, se
 from tenure.history import migrations
 from tenure.history.connect import connect, place_of, translated
 from tenure.history.errors import HistoryError
+from tenure.history.months import by_month, month_of, month_start
 from tenure.history.query import EVERYTHING, Page, Query, conditions, position, token
-from tenure.history.record import VERSION, Draft, HistoryRecord, Origin
+from tenure.history.record import SCHEMA, Draft, HistoryRecord, Origin, insertion
 from tenure.history.rollup import Rollup
-from tenure.history.schema import COLUMNS, MONTHS, SCHEMA, SOURCES, month_of, month_start, records_table
+from tenure.history.schema import MONTHS, SOURCES, records_table
+from tenure.history.usage_table import write_sums
 
 AT_ONCE: Final = 20_000
 """Records that are written in one transaction."""
@@ -109,23 +110,17 @@ class HistoryStore:
     def _append(self, connection: Connection, origin: Origin, batch: Sequence[Draft], *, fresh: bool) -> int:
         source = self._source(connection, origin)
         rollup, written = Rollup(), 0
-        for month, group in groupby(batch, key=lambda draft: month_of(draft.at)):
+        for month, group in by_month(batch):
             table = self._month(connection, month)
-            drafts = list(group)
-            if not fresh:
-                drafts = _new(connection, table, drafts)
-            rows = [
-                (d.key, d.at, source, d.plan, d.sequence, VERSION, d.kind, d.workload, d.queue, d.cause, d.beneficiary,
-                 d.value, d.payload)
-                for d in drafts
-            ]  # fmt: skip
-            if rows:
-                connection.exec_driver_sql(_insert(table, connection), rows)
+            drafts = group if fresh else _new(connection, table, group)
+            if drafts:
+                mark = "%s" if connection.dialect.name == "postgresql" else "?"
+                connection.exec_driver_sql(insertion(table.name, source, mark), drafts)
             for draft in drafts:
                 if draft.kind == "usage":
                     rollup.add(source, draft.at, draft.queue or "", draft.value, draft.payload)
-            written += len(rows)
-        rollup.write(connection)
+            written += len(drafts)
+        write_sums(connection, rollup)
         return written
 
     def _source(self, connection: Connection, origin: Origin) -> int:
@@ -325,15 +320,6 @@ def _new(connection: Connection, table: Table, drafts: list[Draft]) -> list[Draf
             known.add(draft.key)
             found.append(draft)
     return found
-
-
-def _insert(table: Table, connection: Connection) -> str:
-    """Give the statement that inserts a row, as the driver takes it: rows by the ten thousand go past SQLAlchemy."""
-    mark = "%s" if connection.dialect.name == "postgresql" else "?"
-    return (
-        f"INSERT INTO {table.name} ({', '.join(COLUMNS)}) "  # noqa: S608  names from the schema, and no others
-        f"VALUES ({', '.join([mark] * len(COLUMNS))}) ON CONFLICT (key) DO NOTHING"
-    )
 
 
 def drafts_sorted(drafts: Iterable[Draft]) -> list[Draft]:

@@ -22,11 +22,14 @@ def sentence(record: HistoryRecord, workload: str | None = None) -> str:
 
 
 def _for(record: HistoryRecord) -> str:
-    """What was done to somebody else for the workload whose story it is."""
+    """What was done to other workloads for the workload whose story it is."""
     fields = record.payload
     task = fields.get("task")
     where = f" on {fields['node']}" if fields.get("node") else ""
-    verb = {"evicted": "was evicted for it", "noticed": "was told to go for it", "shadow": "would be evicted for it"}
+    verb = {
+        "evicted": "was evicted for it", "noticed": "was told to go for it", "shadow": "would be evicted for it",
+        "planned": "is to go for it", "failed": "was to go for it, and stays", "withdrawn": "need not go for it",
+    }  # fmt: skip
     text = f"{record.workload} ({task}{where}) {verb.get(record.kind, record.kind)} by {record.cause}"
     return f"{text}, which lost {_amounts(fields.get('lost', {}))}" if fields.get("lost") else text
 
@@ -40,10 +43,13 @@ def _submitted(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
 
 def _started(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
     room = "within its queue's guaranteed" if fields.get("entitled") else "on borrowed room"
-    return f"started after {format_duration(record.value)}, {room}, on {_places(fields)}"
+    again = " again" if fields.get("again") else ""
+    return f"started{again} after {format_duration(record.value)}, {room}, on {_places(fields)}"
 
 
 def _placed(_record: HistoryRecord, fields: Mapping[str, Any]) -> str:
+    if fields.get("replaces"):
+        return f"what was moved landed on {_places(fields)}"
     return f"grew by {len(fields.get('tasks', ()))} on {_places(fields)}"
 
 
@@ -59,6 +65,8 @@ def _evicted(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
     whom = f" for {record.beneficiary}" if record.beneficiary else ""
     lost = f", losing {_amounts(fields.get('lost', {}))}" if fields.get("lost") else ""
     reason = f": {fields['reason']}" if fields.get("reason") else ""
+    if fields.get("unproven"):
+        reason += " (it was announced and is gone; whether it was evicted is unknown)"
     return f"task {fields.get('task')} {'moved' if to else 'evicted'}{where}{to} by {record.cause}{whom}{lost}{reason}"
 
 
@@ -72,13 +80,27 @@ def _withdrawn(_record: HistoryRecord, fields: Mapping[str, Any]) -> str:
     return f"task {fields.get('task')} may stay: its notice was withdrawn"
 
 
+def _planned(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
+    whom = f" for {record.beneficiary}" if record.beneficiary else ""
+    reason = f": {fields['reason']}" if fields.get("reason") else ""
+    others = [f"{workload} ({shield})" for workload, shield in fields.get("considered", ())]
+    more = f" and {fields['more']} more" if fields.get("more") else ""
+    considered = f"; not taken: {', '.join(others)}{more}" if others else ""
+    return f"task {fields.get('task')} is to go{whom} ({record.cause}){reason}{considered}"
+
+
+def _failed(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
+    whom = f" for {record.beneficiary}" if record.beneficiary else ""
+    return f"task {fields.get('task')} was to go{whom} ({record.cause}) and stays: {fields.get('error')}"
+
+
 def _shadow(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
     return f"would have been evicted by {record.cause}, which is in shadow: {fields.get('reason', '')}"
 
 
 def _outcome(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
     estimated = fields.get("estimated")
-    without = "at a time that nobody knows" if estimated is None else format_time(estimated)
+    without = "at an unknown time" if estimated is None else format_time(estimated)
     return (
         f"it started {format_time(fields['start'])} because of {record.cause} at {format_time(fields['evictedAt'])}; "
         f"without, it would have started {without}: gained {_amounts(fields.get('gained', {}))}"
@@ -90,6 +112,8 @@ def _nominated(_record: HistoryRecord, fields: Mapping[str, Any]) -> str:
 
 
 def _unpromised(_record: HistoryRecord, fields: Mapping[str, Any]) -> str:
+    if fields.get("how") == "bound":
+        return "it has taken the room that was promised"
     return f"its promised room is given up: {fields.get('how')}"
 
 
@@ -107,8 +131,8 @@ def _other(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
 
 _SENTENCES = {
     "submitted": _submitted, "started": _started, "placed": _placed, "ended": _ended, "evicted": _evicted,
-    "noticed": _noticed, "withdrawn": _withdrawn, "shadow": _shadow, "outcome": _outcome, "nominated": _nominated,
-    "nomination-ended": _unpromised, "held": _held,
+    "planned": _planned, "failed": _failed, "noticed": _noticed, "withdrawn": _withdrawn, "shadow": _shadow,
+    "outcome": _outcome, "nominated": _nominated, "nomination-ended": _unpromised, "held": _held,
 }  # fmt: skip
 
 

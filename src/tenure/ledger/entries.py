@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 Labels = Mapping[str, str]
+
+BUDGET: Final = "budget"
+REFUSED: Final = "eviction-refused"
+"""Kinds of what bounds evictions: budgets, and the API server, which refused one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +26,8 @@ class EvictionRequest:
     labels
         The pod's labels.
     queues, for_queues
-        Queues of the victim and of the one for whom, each from the leaf upward. ``None``: nobody knows any more,
-        which counts as any queue, so that no bound is ever broken for want of knowledge.
+        Queues of the victim and of the beneficiary, each from the leaf upward. ``None``: unknown, which counts as any
+        queue, so that no bound is ever broken for want of knowledge.
     lost
         What it destroys, in resource-µs by resource.
     up
@@ -31,6 +36,10 @@ class EvictionRequest:
         It comes from a drain or a stale gang, which only a rule that names the cause refuses.
     pending
         The pod has a node and has not started: Kubernetes asks no PodDisruptionBudget before it goes.
+    patience
+        For how long, in µs, a PodDisruptionBudget that allows nothing spares it.
+    outlasted
+        So long ago it started: a PodDisruptionBudget that can never allow anything spares it no longer.
     """
 
     workload: str
@@ -43,6 +52,8 @@ class EvictionRequest:
     up: bool = True
     forced: bool = False
     pending: bool = False
+    patience: int | None = None
+    outlasted: bool = False
 
     @property
     def namespace(self) -> str:
@@ -80,7 +91,8 @@ class LinearBound:
 
     ``weights`` maps the number of an ask to what it counts. ``until`` (µs since the epoch) is when the bound grows by
     itself; None where time alone does not do it. ``concurrent``: it bounds what is down at one time, and not what is
-    evicted in all. ``message`` says what is bounded.
+    evicted in all. ``message`` says what is bounded. ``shield`` is the rule's kind: a budget, or something else that
+    stands in the way of single evictions.
     """
 
     rule: str
@@ -89,6 +101,12 @@ class LinearBound:
     until: int | None = None
     concurrent: bool = False
     message: str = ""
+    shield: str = BUDGET
+
+    @property
+    def refusal(self) -> str:
+        """Say in a sentence that it does not allow something."""
+        return f"budget {self.rule} does not allow it: {self.message}" if self.shield == BUDGET else self.message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

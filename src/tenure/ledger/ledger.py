@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tenure.ledger.entries import Charge, EvictionRequest, LedgerPod, LinearBound
+from tenure.ledger.entries import BUDGET, REFUSED, Charge, EvictionRequest, LedgerPod, LinearBound
 from tenure.ledger.rules import Rule, of_budget
-from tenure.model.cluster import DisruptionBudget
+from tenure.model.cluster import DisruptionBudget, RefusedEviction
 from tenure.model.settings import BudgetRule
 
 
@@ -24,6 +24,7 @@ class Denial:
     rule: str
     message: str
     until: int | None
+    shield: str = BUDGET
 
 
 class Ledger:
@@ -41,6 +42,8 @@ class Ledger:
         Evictions carried out so far. What lies ahead of the time that is asked about counts as just now.
     pods
         All pods that there ought to be.
+    refused
+        Evictions that the API server refused lately.
     """
 
     def __init__(
@@ -49,20 +52,38 @@ class Ledger:
         budgets: Sequence[DisruptionBudget] = (),
         log: Iterable[Charge] = (),
         pods: Iterable[LedgerPod] = (),
+        refused: Iterable[RefusedEviction] = (),
     ) -> None:
         known, there = list(log), list(pods)
         self.rules = [Rule(r, known, there) for r in rules]
-        own = [Rule(of_budget(b), (), there, strict=True) for b in budgets]
+        own = [Rule(of_budget(b), (), there, strict=True, blocked_since=b.blocked_since) for b in budgets]
         self.rules += own
         self._near: dict[str | None, list[Rule]] = {}
         for budget in own:
             self._near.setdefault(budget.model.namespace, []).append(budget)
         self.charged: list[Charge] = []
+        self._refused = {(r.workload, r.task): r for r in refused}
 
     def rows(self, asks: Sequence[EvictionRequest], now: int) -> list[LinearBound]:
         """Give all bounds on a set of evictions at ``now`` (µs since the epoch)."""
         rows = [row for rule in self.rules for row in rule.rows(asks, self.charged, now)]
-        return [row for row in (*rows, *self._in_several(asks)) if row.weights]
+        return [row for row in (*rows, *self._in_several(asks), *self._refused_lately(asks, now)) if row.weights]
+
+    def _refused_lately(self, asks: Sequence[EvictionRequest], now: int) -> list[LinearBound]:
+        """Bar what the API server refused to let go a while ago."""
+        if not self._refused:
+            return []
+        found = []
+        for number, ask in enumerate(asks):
+            entry = self._refused.get((ask.workload, ask.task))
+            if entry is not None and now < entry.until:
+                text = f"the API server refused to evict {ask.workload} {ask.task}: {entry.message}"
+                found.append(
+                    LinearBound(
+                        rule=REFUSED, weights={number: 1}, bound=0, until=entry.until, message=text, shield=REFUSED
+                    )
+                )
+        return found
 
     def _in_several(self, asks: Sequence[EvictionRequest]) -> list[LinearBound]:
         """Bar pods that several PodDisruptionBudgets cover: the Eviction API refuses them, whatever those say."""
@@ -70,7 +91,7 @@ class Ledger:
             number: names
             for number, ask in enumerate(asks)
             if len(near := self._near.get(ask.namespace, ())) > 1
-            and not ask.pending
+            and not (ask.pending or ask.outlasted)
             and len(names := [b.model.name for b in near if b.covers(ask)]) > 1
         }
         groups = sorted({tuple(names) for names in covering.values()})
@@ -89,7 +110,7 @@ class Ledger:
         for row in self.rows(asks, now):
             wanted = sum(row.weights.values())
             if wanted > row.bound:
-                return Denial(row.rule, f"budget {row.rule} does not allow it: {row.message}", row.until)
+                return Denial(row.rule, row.refusal, row.until, row.shield)
         return None
 
     def allows(self, asks: Sequence[EvictionRequest], now: int) -> bool:

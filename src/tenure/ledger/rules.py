@@ -25,20 +25,29 @@ class Rule:
         The rule as configured.
     strict
         It is a PodDisruptionBudget: it counts pods that never were up, and refuses whatever the cause.
+    blocked_since
+        Since when it has allowed nothing, in µs since the epoch.
     """
 
     def __init__(
-        self, model: BudgetRule, log: Iterable[Charge], pods: Iterable[LedgerPod], *, strict: bool = False
+        self,
+        model: BudgetRule,
+        log: Iterable[Charge],
+        pods: Iterable[LedgerPod],
+        *,
+        strict: bool = False,
+        blocked_since: int | None = None,
     ) -> None:
         self.model = model
         self.strict = strict
+        self.blocked_since = blocked_since
         self.log = sorted((c for c in log if self.covers(c.ask)), key=lambda c: c.at)
         self.pods = [p for p in pods if self._counts_pods and self._counts(p)]
 
     def rows(self, asks: Sequence[EvictionRequest], charged: Sequence[Charge], now: int) -> list[LinearBound]:
         """Give the bounds that hold at ``now`` for a set that is asked for, one for each workload where it says so."""
         window = self._window(now)
-        concerned = [i for i, a in enumerate(asks) if self.covers(a) and not (a.forced and not self._insists(a))]
+        concerned = [i for i, a in enumerate(asks) if self.covers(a) and not self._lets_go(a, now)]
         if window is None or not concerned:
             return []
         since, ends = window
@@ -144,6 +153,19 @@ class Rule:
         if model.queue is not None and model.side == "victim" and model.queue not in pod.queues:
             return False
         return model.selector is None or selects(model.selector, dict(pod.labels))
+
+    def _lets_go(self, ask: EvictionRequest, now: int) -> bool:
+        """Whether it has no say: what is forced it may not refuse, or it has refused for longer than one may."""
+        return (ask.forced and not self._insists(ask)) or (ask.outlasted and self._is_stuck(ask.patience or 0, now))
+
+    def _is_stuck(self, patience: int, now: int) -> bool:
+        """Whether it can allow nothing, not even if all were up, or has allowed nothing for so long (µs)."""
+        if not self.strict:
+            return False
+        if self.blocked_since is not None and now - self.blocked_since >= patience:
+            return True
+        expected = len(self.pods)
+        return any(bound <= 0 for bound, _ in self._allowances(expected, expected))
 
     def _insists(self, ask: EvictionRequest) -> bool:
         """Whether it refuses what is forced as well."""

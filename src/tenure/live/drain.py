@@ -37,7 +37,8 @@ class HistoryDrain:
     told
         Hears in a sentence that the store is away, and that it is back.
     lost
-        Called once some records had to be dropped.
+        Called once the store is back after some records had to be dropped: what can be read off the cluster again may
+        be handed over again.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class HistoryDrain:
         self.trouble = ""
         self._gap: tuple[int, int, int] | None = None
         self._waiting: deque[Draft] = deque()
+        self._under_way = 0
         self._changed = threading.Condition()
         self._stopped = False
         self._store: HistoryStore | None = None
@@ -80,11 +82,8 @@ class HistoryDrain:
             self._waiting.extend(drafts)
             excess = len(self._waiting) - self.most
             if excess > 0:
-                gone = [self._waiting.popleft() for _ in range(excess)]
-                self._note_gap(gone)
+                self._drop(excess)
             self._changed.notify()
-        if excess > 0:
-            self.lost()
 
     def stop(self, seconds: float = 5.0) -> None:
         """Write what waits, for so long at most, and end."""
@@ -93,6 +92,14 @@ class HistoryDrain:
             self._changed.notify()
         if self._thread.is_alive():
             self._thread.join(seconds)
+
+    def _drop(self, number: int) -> None:
+        """Leave out the oldest, but those that are being written at this moment."""
+        spared = self._under_way if 2 * self._under_way <= self.most else 0
+        kept = [self._waiting.popleft() for _ in range(spared)]
+        self._under_way = spared
+        self._note_gap([self._waiting.popleft() for _ in range(min(number, len(self._waiting)))])
+        self._waiting.extendleft(reversed(kept))
 
     def _note_gap(self, gone: Sequence[Draft]) -> None:
         since, until = min(d.at for d in gone), max(d.at + d.value * (d.kind == "usage") for d in gone)
@@ -112,6 +119,7 @@ class HistoryDrain:
                     break
                 batch = [self._waiting[i] for i in range(min(BATCH, len(self._waiting)))]
                 gap = self._gap
+                self._under_way = len(batch)
             try:
                 self._write(batch, gap)
             except (OSError, InvalidInputError) as error:
@@ -119,11 +127,12 @@ class HistoryDrain:
                 if self._stopped:
                     break
                 with self._changed:
+                    self._under_way = 0
                     self._changed.wait_for(lambda: self._stopped, self.pauses[min(tries, len(self.pauses) - 1)])
                 tries += 1
                 continue
             tries = 0
-            self._back(batch, gap)
+            self._back(gap)
         self._close()
 
     def _write(self, batch: list[Draft], gap: tuple[int, int, int] | None) -> None:
@@ -143,16 +152,18 @@ class HistoryDrain:
         self.trouble = text
         self._close()
 
-    def _back(self, batch: list[Draft], gap: tuple[int, int, int] | None) -> None:
+    def _back(self, gap: tuple[int, int, int] | None) -> None:
         if self.trouble:
             self.told(f"the history is written again; {len(self._waiting)} records wait")
             self.trouble = ""
         with self._changed:
-            written = {draft.key for draft in batch}
-            while self._waiting and self._waiting[0].key in written:
+            for _ in range(self._under_way):
                 self._waiting.popleft()
+            self._under_way = 0
             if self._gap == gap:
                 self._gap = None
+        if gap is not None:
+            self.lost()
 
     def _close(self) -> None:
         store, self._store = self._store, None

@@ -20,6 +20,7 @@ from tenure.live.isolation import Fault, Isolation, Stage
 from tenure.live.port import ExternalPort, LiveCluster, ObjectNote, WaitingReason
 from tenure.live.reasons import SET_ASIDE, condition
 from tenure.live.refusals import Refusals
+from tenure.live.refused_evictions import RefusedEvictions
 from tenure.live.tables import EVENTS
 from tenure.model.cluster import Cluster
 from tenure.model.settings import CAUSES, Settings
@@ -119,6 +120,7 @@ class Loop:
         self.failed = failed
         self.isolation: Isolation[tuple[Session, Plan]] = Isolation(self._decide, self._attempt, failed)
         self.refusals = Refusals(self.isolation.quarantine)
+        self.spared = RefusedEvictions()
         self._term = 0
         self._stopped = threading.Event()
         self._last_now = 0
@@ -156,6 +158,7 @@ class Loop:
         began, took = time.monotonic(), time.thread_time()
         now = self._now()
         observed = self.cluster.observe(now)
+        observed = self._with_refusals(observed, now)
         cluster = replace(observed.cluster, settings=self._settings(observed.cluster.settings, now))
         self.rescheduling.sent.clear()  # what was moved stands in the cluster's log, if it was moved
         (session, plan), cluster = self.isolation.decided(cluster)
@@ -163,10 +166,11 @@ class Loop:
         allowed = plan if self.confirmation.done else self.confirmation.of(plan, observed.identities)
         outcome = self.cluster.carry_out(allowed, observed)
         self.refusals.note(outcome, cluster)
+        refused = self._refused_evictions(allowed, observed, outcome, now)
         turn = self._beside(observed, cluster.settings, allowed)
-        notes = self._alone("tell", "", lambda: notes_of(allowed, session)) or []
-        retried = self.isolation.quarantine.wake(now)
-        allowed.wake = min((at for at in (allowed.wake, retried, observed.wake) if at is not None), default=None)
+        notes = (self._alone("tell", "", lambda: notes_of(allowed, session)) or []) + refused
+        times = (allowed.wake, self.isolation.quarantine.wake(now), self.spared.wake(now), observed.wake)
+        allowed.wake = min((at for at in times if at is not None), default=None)
         if turn is not None:
             notes += turn.notes
             allowed.wake = min((at for at in (allowed.wake, turn.wake) if at is not None), default=None)
@@ -176,6 +180,19 @@ class Loop:
         done = CycleOutcome(allowed, observed, session, outcome, ended - began, decided - began, took, turn)
         self.told(done)
         return done
+
+    def _with_refusals(self, observed: Any, now: int) -> Any:
+        """Give what was observed, with the evictions that were refused lately."""
+        spared = self.spared.at(now)
+        if not spared:
+            return observed
+        return replace(observed, cluster=replace(observed.cluster, refused_evictions=spared))
+
+    def _refused_evictions(self, plan: Plan, observed: Any, outcome: Any, now: int) -> list[ObjectNote]:
+        """Spare those whose evictions were refused; gives what is to be told of it."""
+        if not any(failure.action == "evict" for failure in outcome.failures):
+            return []
+        return self.spared.note(outcome, plan, observed.identities, now)
 
     def _decide(self, cluster: Cluster) -> tuple[Session, Plan]:
         session = self.kept.take(cluster)

@@ -43,6 +43,7 @@ class LiveMetrics:
         self.history_away = _gauge("tenure_history_away", registry)
         self.faults = _counter("tenure_faults_total", registry, "stage")
         self.aside = _gauge("tenure_set_aside_workloads", registry)
+        self.refused = _gauge("tenure_refused_evictions", registry)
         self.problems = _gauge("tenure_object_problems", registry)
         self.broken = _gauge("tenure_broken_watches", registry)
 

@@ -15,7 +15,7 @@ Admits = Callable[[str, str], int]
 
 
 class Probes:
-    """A server of pages, each made when it is asked for; those that are ``guarded`` are not for everybody."""
+    """A server of pages, each made when it is asked for; those that are ``guarded`` need authorization."""
 
     def __init__(
         self,
@@ -64,7 +64,11 @@ _LET_IN = 200
 
 def _refused(status: int) -> Answer:
     why = {401: "a bearer token is needed", 403: "the token's owner may not get this page"}
-    return status, "text/plain; charset=utf-8", f"{why.get(status, 'nobody can be asked who that is')}\n".encode()
+    return (
+        status,
+        "text/plain; charset=utf-8",
+        f"{why.get(status, 'the API server cannot be asked whose token that is')}\n".encode(),
+    )
 
 
 def plain(text: str, *, ok: bool) -> Answer:

@@ -9,41 +9,25 @@ of its own. Only what is taken down once (plans, ends of workloads) is lost with
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
-from tenure.clusters.kubernetes.read.observe import Observed
-from tenure.engine.cost import lost_unit
-from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.session import Session
-from tenure.history.amounts import Holder, weighted
 from tenure.history.meter import UsageMeter, capacity_records
 from tenure.history.plans import PlanChronicle
 from tenure.history.record import Draft, encode, key_of, payload_of
 from tenure.history.rollup import MINUTE
-from tenure.history.simulation import submission
 from tenure.history.who import Who
-from tenure.model.cluster import DEFAULT_QUEUE, Cluster
+from tenure.live.eviction_records import EvictionRecords
+from tenure.live.life_records import LifeRecords
+from tenure.live.loop import CycleOutcome
+from tenure.live.outcome_records import OutcomeRecords
+from tenure.live.planned_records import WorkloadsByName
+from tenure.live.proofs import EvictionProofs
+from tenure.model.cluster import Cluster
 from tenure.model.dump import cluster_to_plain
-from tenure.model.duration import parse_time
 from tenure.model.resources import GPU, MILLI, PODS
-from tenure.model.workload import Phase, Workload
-
-SOON = 1_500_000
-UNSURE = 60_000_000
-"""After so many µs an announced eviction whose pod still runs will not happen any more: in a new term, and else."""
-
-HELD = (Phase.BOUND, Phase.RUNNING)
-
-
-@dataclass(slots=True)
-class KnownWorkload:
-    """A workload that was seen: its uid, queue, and since when it runs (µs; None: it waits)."""
-
-    uid: str
-    queue: str
-    started: int | None
 
 
 class LiveRecorder:
@@ -52,127 +36,59 @@ class LiveRecorder:
     Not for several threads.
     """
 
-    def __init__(self, pool: str) -> None:
+    def __init__(self, pool: str, proofs: EvictionProofs | None = None) -> None:
         self.pool = pool
         self.chronicle = PlanChronicle()
-        self.known: dict[str, KnownWorkload] | None = None
-        self.logged: set[tuple[str, str]] = set()
-        self.undone: set[tuple[str, str]] = set()
-        self.steps: dict[tuple[str, str], PlanStep] = {}
+        self.evictions = EvictionRecords(pool, proofs)
+        self.life = LifeRecords(pool, self.evictions.was_evicted)
+        self.outcomes = OutcomeRecords(pool)
         self.meter: UsageMeter | None = None
         self.levels: dict[str, list[int]] = {}
         self.until = 0
         self.configured: tuple[Any, ...] = ()
         self.paused = 0
 
-    def forget_evictions(self) -> None:
-        """Give all of the cluster's log once more: some of it was dropped on its way."""
-        self.logged.clear()
+    def give_again(self) -> None:
+        """Give all of the cluster's log, and what its objects say, once more: some of it was dropped on its way."""
+        self.evictions.forget()
+        if len(self.life.known or ()) <= _FEW_ENOUGH:
+            self.life.again()
+
+    @property
+    def never(self) -> list[EvictionEntry]:
+        """Entries of the cluster's log of which the last cycle found out that nothing came of them."""
+        return self.evictions.never
+
+    def stop(self) -> None:
+        """End what works beside."""
+        self.outcomes.stop()
 
     def begin(self, now: int, identity: str) -> list[Draft]:
         """Lead from now on: what was known of an earlier term counts no more."""
-        self.known, self.meter, self.levels = None, None, {}
+        self.meter, self.levels = None, {}
+        self.evictions.forget()
+        self.life.begin()
+        self.outcomes.begin()
         return [self._keyed(Draft(now, "leader", payload=payload_of(identity=identity)), identity, now)]
 
-    def cycle(self, observed: Observed, plan: Plan, session: Session, paused_until: int) -> list[Draft]:
+    def cycle(self, cycle: CycleOutcome, paused_until: int) -> list[Draft]:
         """Give the records of a cycle."""
+        observed, plan, session = cycle.observed, cycle.plan, cycle.session
         cluster = observed.cluster
         drafts = [*self._configuration(cluster), *self._pause(cluster.now, paused_until)]
-        for step in plan.steps:
-            if step.action == "evict":
-                self.steps[step.workload, step.task] = step
-        self._set_aside(observed.announced, cluster.now)
-        drafts += self._evictions(observed.log, cluster)
-        drafts += self._life(observed)
-        drafts += [self._keyed(d, d.workload, d.queue, d.cause, d.at, d.payload) for d in self.chronicle.records(plan)]
+        outcomes = [cycle.outcome] if cycle.external is None else [cycle.outcome, cycle.external.outcome]
+        who, workloads = Who(cluster), WorkloadsByName(observed)
+        drafts += self.evictions.records(plan, observed, outcomes, workloads, who)
+        drafts += self.life.records(observed, plan, session.queues, who)
+        found = self.life.started, self.life.ended
+        drafts += self.outcomes.records(cluster, session.queues, workloads, self.evictions.granted, found)
+        told = (d for d in self.chronicle.records(plan) if d.kind not in _ON_PODS)
+        drafts += [self._keyed(d, d.workload, d.queue, d.cause, d.at, d.payload) for d in told]
         drafts += self._usage(cluster, session)
         return drafts
 
     def _keyed(self, draft: Draft, *parts: object) -> Draft:
         return draft._replace(key=key_of(self.pool, draft.kind, *parts))
-
-    # -- evictions ----------------------------------------------------------------------------------------------------
-
-    def _evictions(self, log: Iterable[EvictionEntry], cluster: Cluster) -> Iterator[Draft]:
-        prices = cluster.settings.disruption.cost
-        current: set[tuple[str, str]] = set()
-        for entry in log:
-            name = entry.uid, entry.at
-            current.add(name)
-            if name not in self.logged and name not in self.undone:
-                yield self._eviction(entry, prices)
-        self.logged = current
-        if len(self.steps) > _MOST_STEPS:
-            self.steps.clear()
-
-    def _set_aside(self, announced: Iterable[EvictionEntry], now: int) -> None:
-        """What was announced and is not done after a while never will be, however its pod ends.
-
-        Whoever announced it has ended, or was refused; at the beginning of a term that is so at once.
-        """
-        patience = UNSURE if self.known is not None else SOON
-        self.undone.update((e.uid, e.at) for e in announced if now - parse_time(e.at) > patience)
-        if len(self.undone) > _MOST_STEPS:
-            self.undone.clear()
-
-    def _eviction(self, entry: EvictionEntry, prices: Mapping[str, float]) -> Draft:
-        step = self.steps.pop((entry.workload, entry.task), None)
-        lost = {r: a * lost_unit(r) for r, a in (entry.lost or {}).items() if r != PODS and a}
-        payload = payload_of(
-            task=entry.task, node=entry.from_node, to=entry.to_node, lost=lost or None,
-            forQueue=entry.beneficiary_queue, reason=step.reason if step is not None else None, uid=entry.uid,
-        )  # fmt: skip
-        draft = Draft(
-            parse_time(entry.at), "evicted", entry.workload, entry.queue or DEFAULT_QUEUE, entry.cause,
-            entry.beneficiary, weighted(lost, prices), payload,
-        )  # fmt: skip
-        return self._keyed(draft, entry.uid, entry.at)
-
-    # -- workloads ----------------------------------------------------------------------------------------------------
-
-    def _life(self, observed: Observed) -> list[Draft]:
-        """Who came, started and went, since the last look."""
-        cluster = observed.cluster
-        holder: Holder | None = None
-        who = Who(cluster)
-        known, found, drafts = self.known or {}, {}, []
-        for workload in cluster.workloads:
-            if workload.scheduler_name != "tenure":
-                continue
-            uid = observed.uids.get(workload.key, "")
-            before = known.get(workload.key)
-            runs = any(t.phase in HELD for t in workload.tasks)
-            started = (workload.started_at or cluster.now) if runs else None
-            queue = workload.queue or DEFAULT_QUEUE
-            if before is not None and before.uid != uid:
-                drafts.append(self._ended(workload.key, before, cluster.now))
-                before = None
-            if before is None:
-                holder = holder or Holder([t.spec for w in cluster.workloads for t in w.tasks], cluster.nodes)
-                payload = submission(workload, holder, who)
-                came = Draft(workload.created_at, "submitted", workload.key, queue, payload=payload)
-                drafts.append(self._keyed(came, uid))
-            if started is not None and (before is None or before.started is None):
-                drafts.append(self._started(workload, uid, queue, started))
-            found[workload.key] = KnownWorkload(uid, queue, started)
-        for key, gone in known.items():
-            if key not in found:
-                drafts.append(self._ended(key, gone, cluster.now))
-        self.known = found
-        return drafts
-
-    def _started(self, workload: Workload, uid: str, queue: str, at: int) -> Draft:
-        tasks = [[t.name, t.node, list(t.devices)] for t in workload.tasks if t.phase in HELD]
-        since = max(workload.created_at, workload.last_evicted_at or 0)
-        again = workload.last_evicted_at is not None and workload.last_evicted_at <= at
-        payload = payload_of(again=again or None, tasks=tasks)
-        draft = Draft(at, "started", workload.key, queue, value=max(0, at - since), payload=payload)
-        return self._keyed(draft, uid, at)
-
-    def _ended(self, key: str, gone: KnownWorkload, now: int) -> Draft:
-        ran = now - gone.started if gone.started is not None else 0
-        draft = Draft(now, "ended", key, gone.queue, value=ran, payload=payload_of(state="gone"))
-        return self._keyed(draft, gone.uid)
 
     # -- usage --------------------------------------------------------------------------------------------------------
 
@@ -234,7 +150,11 @@ class LiveRecorder:
         self.paused = until
 
 
-_MOST_STEPS = 100_000
+_FEW_ENOUGH = 20_000
+"""Of more workloads it is not told again who came and started: that alone would fill what may wait."""
+
+_ON_PODS = frozenset({"nominated", "nomination-ended"})
+"""What the pods themselves say as well, whoever promised it."""
 
 
 def _capacity(cluster: Cluster, resources: Iterable[str]) -> dict[str, int]:

@@ -14,7 +14,9 @@ from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.read_only import NoReservations, ReadOnlyCluster
 from tenure.clusters.kubernetes.keys import lease_name
-from tenure.clusters.kubernetes.write.actor import BROKEN, Outcome
+from tenure.clusters.kubernetes.read.proofs import proof_of
+from tenure.clusters.kubernetes.write.actor import Outcome
+from tenure.clusters.record import BROKEN
 from tenure.history.record import Origin
 from tenure.live.drain import HistoryDrain
 from tenure.live.external import ExternalRescheduler
@@ -24,6 +26,7 @@ from tenure.live.log import Log
 from tenure.live.loop import CycleOutcome, Loop, Pace
 from tenure.live.metrics import LiveMetrics
 from tenure.live.probes import Admits, Answer, Probes, plain
+from tenure.live.proofs import EvictionProofs
 from tenure.live.recorder import LiveRecorder
 from tenure.live.tables import WARNINGS
 from tenure.model.collector import collector_seldom
@@ -59,7 +62,8 @@ class Service:
     ) -> None:
         self.client = client
         self.log = log
-        self.recorder = LiveRecorder(options.pool)
+        self.proofs = EvictionProofs(lambda entry: proof_of(client, entry))
+        self.recorder = LiveRecorder(options.pool, self.proofs)
         self.drain = None if history is None else HistoryDrain(
             history, Origin(name, options.pool), told=lambda text: log.warning("history", trouble=text),
             lost=self._history_lost,
@@ -93,6 +97,7 @@ class Service:
             pace=pace,
             paused_until=self.cluster.paused_until,
             told=self._told,
+            wall=client.clock.now,
             external=ExternalRescheduler(self.cluster.actor, self.reservation_controller),
             failed=self._fault,
         )
@@ -123,6 +128,8 @@ class Service:
         finally:
             if self.drain is not None:
                 self.drain.stop()
+            self.proofs.stop()
+            self.recorder.stop()
             self.log.info("scheduler ends")
             self.figures.stop()
             self.cluster.close()
@@ -180,6 +187,7 @@ class Service:
         if self.drain is not None:
             self._record(self.drain, cycle)
         self.metrics.aside.set(self.loop.isolation.quarantine.count(cluster.now))
+        self.metrics.refused.set(self.loop.spared.count(cluster.now))
         self._tell_of_usage()
         self._tell_of_drops()
         self._tell_of_watches()
@@ -195,17 +203,21 @@ class Service:
             now = cycle.observed.cluster.now
             if self._forget.is_set():
                 self._forget.clear()
-                self.recorder.forget_evictions()
+                self.recorder.give_again()
             if self.election.terms != self._term:
                 self._term = self.election.terms
                 drain.add(self.recorder.begin(now, self.election.identity))
             paused = self.cluster.paused_until(now)
-            drain.add(self.recorder.cycle(cycle.observed, cycle.plan, cycle.session, paused))
+            drain.add(self.recorder.cycle(cycle, paused))
+            if self.recorder.never:
+                self.cluster.strike(self.recorder.never)
+        except (OSError, NotLeaderError):
+            raise
         except Exception as error:  # noqa: BLE001  a bug in what is only told must not end a cycle
             self.log.failed("the history misses a cycle", error)
 
     def _history_lost(self) -> None:
-        """Records were dropped: those of evictions stand in the cluster's own log, and are given again."""
+        """Records were dropped: what stands in the cluster's own log and on its objects is given again."""
         self._forget.set()
 
     def _log(self, outcome: Outcome, cycle: CycleOutcome) -> None:
@@ -260,7 +272,7 @@ class Service:
         if informers.broken:
             return plain("a watch is broken: " + "; ".join(informers.broken), ok=False)
         return plain(
-            "leads" if self.election.leads else f"stands by; {self.election.holder or 'nobody'} leads", ok=True
+            "leads" if self.election.leads else f"stands by; {self.election.holder or 'no replica'} leads", ok=True
         )
 
     def _metrics(self) -> Answer:

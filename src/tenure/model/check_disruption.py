@@ -1,4 +1,4 @@
-"""Rules about disruption budgets and the log of evictions."""
+"""Rules about disruption budgets and the eviction log."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ DEFAULT_QUEUE = "default"
 class DisruptionBudget:
     """A PodDisruptionBudget.
 
-    One of ``min_available`` and ``max_unavailable`` is set: a count, or a percentage as text.
+    One of ``min_available`` and ``max_unavailable`` is set: a count, or a percentage as text. ``blocked_since`` (µs
+    since the epoch) is since when it has allowed no eviction, as Kubernetes says; unset: it allows one, or is new.
     """
 
     name: NameText
@@ -30,6 +31,20 @@ class DisruptionBudget:
     selector: LabelSelector = field(default_factory=LabelSelector)
     min_available: Annotated[int | str | None, CountOrPercent()] = None
     max_unavailable: Annotated[int | str | None, CountOrPercent()] = None
+    blocked_since: Time | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedEviction:
+    """A task whose eviction the API server refused: until when nothing of the kind is tried again, and why.
+
+    ``workload`` is namespace/name, ``until`` in µs since the epoch.
+    """
+
+    workload: str
+    task: str
+    until: Time
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,4 +90,5 @@ class Cluster:
     workloads: tuple[Workload, ...] = ()
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     evictions: tuple[Eviction, ...] = ()
+    refused_evictions: tuple[RefusedEviction, ...] = ()
     namespaces: tuple[Namespace, ...] = ()

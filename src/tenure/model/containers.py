@@ -152,15 +152,21 @@ _TEXTS = MapKind(TextKind())
 
 
 class ListKind(ValueKind):
-    """A list of values of one kind, kept as a tuple. ``distinct``: none may stand there twice."""
+    """A list of values of one kind, kept as a tuple. ``distinct``: none may stand there twice.
 
-    def __init__(self, items: ValueKind, *, distinct: bool = False) -> None:
-        self.items, self.distinct = items, distinct
+    A list with more than ``most`` entries is refused as a whole, before any of them is read.
+    """
+
+    def __init__(self, items: ValueKind, *, distinct: bool = False, most: int | None = None) -> None:
+        self.items, self.distinct, self.most = items, distinct, most
 
     def decode(self, value: Any, at: Trail, report: ProblemReport) -> tuple[Any, ...]:
         """Read the list; items that cannot be read are left out."""
         if not isinstance(value, list):
             report.add(at, f"is {describe(value)}, but a list is expected")
+            return BAD  # type: ignore[no-any-return]
+        if self.most is not None and len(value) > self.most:
+            report.add(at, f"has {len(value):,} entries; {self.most:,} are the most that are read")
             return BAD  # type: ignore[no-any-return]
         if self.distinct:
             return self._decode_distinct(value, at, report)

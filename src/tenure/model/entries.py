@@ -26,6 +26,12 @@ API_VERSION = "tenure.dev/v1alpha1"
 CLUSTER_KIND = "Cluster"
 SETTINGS_KIND = "SchedulerConfig"
 
+MOST = {
+    "nodes": 100_000, "queues": 100_000, "workloads": 500_000, "disruptionBudgets": 10_000, "evictions": 500_000,
+    "namespaces": 100_000,
+}  # fmt: skip
+"""Entries of each section that are read; a few bytes each could otherwise fill the memory."""
+
 SHARE_ATTRIBUTES = ("gpu_fraction", "gpu_memory", "gpu_devices")
 """What files write instead of ``TaskSpec.gpu_share``."""
 
@@ -96,16 +102,20 @@ def workload_entry() -> EntryKind:
 @cache
 def file_entry() -> EntryKind:
     """Give the whole file."""
-    sections = {"nodes": node_entry(), "queues": queue_entry(), "workloads": workload_entry()}
+    sections: dict[str, tuple[str, ValueKind]] = {
+        "nodes": ("nodes", node_entry()),
+        "queues": ("queues", queue_entry()),
+        "workloads": ("workloads", workload_entry()),
+        "disruptionBudgets": ("disruption_budgets", EntryKind(DisruptionBudget)),
+        "evictions": ("evictions", record_of(Eviction)),
+        "namespaces": ("namespaces", record_of(Namespace)),
+    }
     fields = [
         RecordField("apiVersion", "api_version", ChoiceKind((API_VERSION,))),
         RecordField("kind", "kind", ChoiceKind((CLUSTER_KIND,))),
         RecordField("now", "now", next(fields_of(Cluster)).kind),
         RecordField("scheduler", "settings", record_of(Settings)),
-        *(RecordField(name, name, ListKind(entry)) for name, entry in sections.items()),
-        RecordField("disruptionBudgets", "disruption_budgets", ListKind(EntryKind(DisruptionBudget))),
-        RecordField("evictions", "evictions", ListKind(record_of(Eviction))),
-        RecordField("namespaces", "namespaces", ListKind(record_of(Namespace))),
+        *(RecordField(key, name, ListKind(kind, most=MOST[key])) for key, (name, kind) in sections.items()),
     ]
     return EntryKind(Cluster, fields)
 

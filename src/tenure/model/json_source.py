@@ -13,6 +13,12 @@ from tenure.model.problems import InputProblem, InvalidInputError, shorten
 from tenure.model.report import Path
 from tenure.model.trie import Trie, make_trie
 
+MAX_CONTAINERS = 5_000_000
+"""Lists and mappings of one document: more than any file within the limit of bytes needs that says something."""
+
+MAX_VALUES = 25_000_000
+"""Values of one document."""
+
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _RAW = json.JSONDecoder()
@@ -31,6 +37,7 @@ def parse_json(name: str, text: str) -> Document:
         It is not well-formed, repeats a key, or is nested too deeply.
 
     """
+    _require_bounds(name, text)
     try:
         value = json.loads(text, object_pairs_hook=_mapping)
     except _RepeatedKeyError as error:
@@ -50,6 +57,17 @@ def parse_json(name: str, text: str) -> Document:
     if _SURROGATE.search(text):
         _require_unicode(name, value)
     return Document(name, value, partial(_locate, text))
+
+
+def _require_bounds(name: str, text: str) -> None:
+    """Refuse what would take gigabytes of memory: each list and each mapping takes more than its two letters."""
+    for found, most, what in (
+        (text.count("[") + text.count("{"), MAX_CONTAINERS, "lists and mappings"),
+        (text.count(","), MAX_VALUES, "values"),
+    ):
+        if found > most:
+            message = f"has more than the {most:,} {what} that are read (letters in texts count as well)"
+            raise InvalidInputError([InputProblem(name, 0, "", message)])
 
 
 def _require_unicode(name: str, value: Any) -> None:

@@ -175,7 +175,7 @@ class ChoiceKind(ValueKind):
         self.values = {str(word): convert(word) for word in words}
 
     def decode(self, value: Any, at: Trail, report: ProblemReport) -> Any:
-        """Take one of the words; what was meant is not looked for where nobody will be told."""
+        """Take one of the words; what was meant is not looked for where it is not shown."""
         if report.full and not (isinstance(value, str) and value in self.values):
             report.add(at, "")
             return BAD

@@ -12,7 +12,7 @@ from tenure.model import rules as _rules  # noqa: F401  registers the checks of 
 from tenure.model.check import check_cluster
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.containers import ListKind, MapKind
-from tenure.model.document import Document
+from tenure.model.document import Document, problems_of
 from tenure.model.entries import API_VERSION, CLUSTER_KIND, EntryKind, EntryValues, workload_entry
 from tenure.model.expand import Expander, TaskCount
 from tenure.model.kinds import BooleanKind, ChoiceKind, describe
@@ -20,7 +20,7 @@ from tenure.model.pods import AnyKind, PodFields, metadata_entry, pod_entry, rea
 from tenure.model.priority_classes import PriorityClass, PriorityClasses
 from tenure.model.problems import InputProblem, InvalidInputError, shorten
 from tenure.model.records import RecordField, kind_of
-from tenure.model.report import BAD, ProblemReport, Trail, unroll
+from tenure.model.report import BAD, ProblemReport, Trail, trail_of, unroll
 from tenure.model.source import read_documents
 from tenure.model.vocabulary import Count
 from tenure.model.workload import ContenderPolicy, Phase, Task, Workload
@@ -63,7 +63,7 @@ def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ..
     groups = _join([pod for reader in readers for pod in reader.pods])
     added = [entry for reader in readers for entry in reader.added] + groups
     _check(cluster, added)
-    problems = [problem for reader in readers for problem in reader.problems()]
+    problems = problems_of([(reader.document, reader.report) for reader in readers])
     if problems:
         raise InvalidInputError(problems)
     if not added:
@@ -132,10 +132,6 @@ class _Reader:
         elif kind in _LISTS and isinstance(value.get("items"), list):
             for index, item in enumerate(value["items"]):
                 self.read_classes(item, ((at, "items"), index))
-
-    def problems(self) -> tuple[InputProblem, ...]:
-        """Give what is wrong with the document."""
-        return self.document.problems(self.report.problems)
 
     def _read_workloads(self, value: Any) -> None:
         entry = _additions_entry().decode(value, None, self.report)
@@ -349,4 +345,4 @@ def _check(cluster: Cluster, added: list[_Added]) -> None:
             continue
         entry = added[rest[0] - before]
         steps = tuple(rest[1:]) if entry.is_plain else ()
-        entry.reader.report.problems.append(((*unroll(entry.at), *steps), finding.message))
+        entry.reader.report.add(trail_of((*unroll(entry.at), *steps)), finding.message)

@@ -65,7 +65,8 @@ _MERGED = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
 def _unmerged(value: Any) -> Any:
     """Copy a value without those label keys of terms that the API server has merged into their selectors.
 
-    Nobody else may name a key in both; what it made of a key at the pod's creation holds, whatever its labels are now.
+    No other client may name a key in both; what it made of a key at the pod's creation holds, whatever its labels are
+    now.
     """
     if isinstance(value, list):
         return [_unmerged(item) for item in value]

@@ -11,7 +11,7 @@ Trail = tuple[Any, Any] | None
 """A path as it grows while a document is read: the trail so far and one step more. `None` is the top."""
 
 MAX_PROBLEMS = 1_000
-"""Further problems of one document are counted, not kept: nobody reads them, and a large file can have millions."""
+"""Further problems of one document are counted, not kept: they are not read, and a large file can have millions."""
 
 
 class _Bad:
@@ -37,7 +37,7 @@ class ProblemReport:
 
     @property
     def full(self) -> bool:
-        """Whether further problems are only counted, so that nobody needs to put them in words."""
+        """Whether further problems are only counted, so that they need not be put in words."""
         return len(self.problems) >= MAX_PROBLEMS
 
     def add(self, trail: Trail, message: str) -> None:

@@ -60,7 +60,7 @@ class MinRuntimeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequeueSettings:
-    """The settings of requeue: whom it may serve, and how many candidates it may take together."""
+    """The settings of requeue: which contenders it may serve, and how many candidates it may requeue together."""
 
     contenders: Literal["more-deserving", "any"] = "more-deserving"
     max_candidates: Count = 8
@@ -126,13 +126,15 @@ class BudgetRule:
 class DisruptionSettings:
     """The settings for what an eviction costs, and for how many there may be.
 
-    ``cost`` is by resource, per whole GPU, per core, else per unit, and second.
+    ``cost`` is by resource, per whole GPU, per core, else per unit, and second. ``max_opt_out`` holds for queues that
+    set none, and none is set above.
     """
 
     cost: dict[str, Weight] = field(default_factory=lambda: {"nvidia.com/gpu": 1.0, "cpu": 0.05})
     assumed_checkpoint: PositiveDuration | None = None
     max_restart_overhead: Duration = 10 * MINUTE
     max_grace_period: PositiveDuration = 60 * MINUTE
+    max_opt_out: Duration = 7 * 24 * HOUR
     budgets: tuple[BudgetRule, ...] = ()
 
 

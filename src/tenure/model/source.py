@@ -19,6 +19,9 @@ MAX_YAML = 16 * 1024 * 1024
 MAX_JSON = 160 * 1024 * 1024
 """Bytes of JSON that are read; several 100,000 tasks."""
 
+MAX_EXPANSION = 200
+"""How many times its size a packed file may unpack to, beyond `MAX_YAML`; cluster files pack to a thirtieth at best."""
+
 STDIN = "-"
 """The name of standard input where a file is expected."""
 
@@ -111,24 +114,36 @@ def _read_limited(name: str, stream: IO[bytes]) -> bytes:
     packed = start + _read_rest(name, b"{", stream)[1:]
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as unpacked:
-            return _read_rest(name, unpacked.read(_CHUNK), cast("IO[bytes]", unpacked))
+            return _read_rest(name, unpacked.read(_CHUNK), cast("IO[bytes]", unpacked), len(packed))
     except EOFError:
         raise _fault(name, "the gzip data are cut off; fetch or pack the file again") from None
     except (gzip.BadGzipFile, zlib.error) as error:
         raise _fault(name, f"the gzip data are damaged ({error}); fetch or pack the file again") from None
 
 
-def _read_rest(name: str, start: bytes, stream: IO[bytes]) -> bytes:
+def _read_rest(name: str, start: bytes, stream: IO[bytes], packed: int | None = None) -> bytes:
     limit = MAX_JSON if _is_json(start) else MAX_YAML
+    if packed is not None and (most := max(MAX_YAML, MAX_EXPANSION * packed)) < limit:
+        data = _up_to(start, stream, most)
+        if data is None:
+            what = f"unpacks to more than {MAX_EXPANSION} times its size, which no cluster file does; unpack it first"
+            raise _fault(name, what)
+        return data
+    data = _up_to(start, stream, limit)
+    if data is not None:
+        return data
+    hint = "" if limit == MAX_JSON else f"; JSON may have {MAX_JSON >> 20} MiB and is read faster"
+    kind = "JSON" if limit == MAX_JSON else "YAML"
+    raise _fault(name, f"is larger than the {limit >> 20} MiB of {kind} that are read{hint}")
+
+
+def _up_to(start: bytes, stream: IO[bytes], limit: int) -> bytes | None:
+    """Read a stream to its end; None where it has more bytes than the limit."""
     chunks, size = [start], len(start)
     while size <= limit and (chunk := stream.read(_CHUNK)):
         chunks.append(chunk)
         size += len(chunk)
-    if size <= limit:
-        return b"".join(chunks)
-    hint = "" if limit == MAX_JSON else f"; JSON may have {MAX_JSON >> 20} MiB and is read faster"
-    kind = "JSON" if limit == MAX_JSON else "YAML"
-    raise _fault(name, f"is larger than the {limit >> 20} MiB of {kind} that are read{hint}")
+    return b"".join(chunks) if size <= limit else None
 
 
 def _decode(name: str, data: bytes) -> str:

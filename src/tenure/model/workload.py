@@ -49,7 +49,7 @@ NEVER = "Never"
 ContenderPolicy = Literal["PreemptLowerPriority", "Never"]
 
 SAVING = 1_000_000
-"""How long, in µs, what makes checkpoints takes to make one when it is told to go; assumed where nobody measures it."""
+"""How long, in µs, what makes checkpoints takes to make one when it is told to go; assumed where it is not measured."""
 
 
 class Phase(StrEnum):
@@ -108,7 +108,7 @@ class Nomination:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """An eviction that was announced ``at``: by ``deadline`` (both µs since the epoch), why, and for whom."""
+    """An eviction that was announced ``at``: by ``deadline`` (both µs since the epoch), cause, beneficiary."""
 
     deadline: Time
     cause: str

@@ -7,7 +7,7 @@ to is counted. Scalars follow YAML 1.2 (``off`` and ``no`` are text, ``010`` and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ import yaml
 
 from tenure.model.document import Document, Lines
 from tenure.model.problems import InputProblem, InvalidInputError, shorten
-from tenure.model.report import Path, path_text
+from tenure.model.report import MAX_PROBLEMS, Path, path_text
 from tenure.model.scalars import resolve_scalar
 from tenure.model.trie import Trie, make_trie
 
@@ -45,7 +45,7 @@ def parse_yaml(name: str, text: str) -> tuple[Document, ...]:
     except yaml.YAMLError as error:
         raise InvalidInputError([_syntax_problem(name, text, error)]) from None
     return tuple(
-        Document(name, value, partial(_locate, text, number))
+        Document(name, value, partial(_locate, text, number), number, partial(_locate_all, text))
         for number, value in enumerate(values)
         if value is not None
     )
@@ -61,6 +61,7 @@ class _Reader:
         self._plain: dict[str, Any] = {}
         self._count = 0
         self._problems: list[InputProblem] = []
+        self._suppressed = 0
 
     def read(self) -> list[Any]:
         values = []
@@ -69,6 +70,9 @@ class _Reader:
                 self._anchors.clear()
                 values.append(self._value(self._next(), ()))
                 self._next()
+        if self._suppressed:
+            message = f"{self._suppressed} further problems are not shown"
+            self._problems.append(InputProblem(self._name, 0, "", message))
         if self._problems:
             raise InvalidInputError(self._problems)
         return values
@@ -125,9 +129,7 @@ class _Reader:
                 self._fault(event, (*path, key), "is there twice; keep one of the two")
             else:
                 values[key] = value
-        for other in merged:
-            values = {**other, **values}
-        return values
+        return _joined(merged, values) if merged else values
 
     def _key(self, event: Any, path: Path) -> str:
         if type(event) is yaml.ScalarEvent:
@@ -160,7 +162,19 @@ class _Reader:
         return value
 
     def _fault(self, event: Any, path: Path, message: str) -> None:
-        self._problems.append(InputProblem(self._name, _line(event), path_text(path), message))
+        if len(self._problems) < MAX_PROBLEMS:
+            self._problems.append(InputProblem(self._name, _line(event), path_text(path), message))
+        else:
+            self._suppressed += 1
+
+
+def _joined(merged: list[dict[str, Any]], values: dict[str, Any]) -> dict[str, Any]:
+    """Join a mapping's own values with those that it merges: its own before all others, of these the first named."""
+    joined: dict[str, Any] = {}
+    for other in reversed(merged):
+        joined.update(other)
+    joined.update(values)
+    return joined
 
 
 def _syntax_problem(name: str, text: str, error: Any) -> InputProblem:
@@ -186,18 +200,23 @@ def _syntax_problem(name: str, text: str, error: Any) -> InputProblem:
 
 def _locate(text: str, number: int, paths: Iterable[Path]) -> Lines:
     """Find the lines of paths in the document of that number; a path that is not there has that of its parent."""
-    events: Any = _LOADER(text)
-    trie = make_trie(paths)
-    count = -1
-    while (event := events.get_event()) is not None:
+    return _locate_all(text, {number: paths}).get(number, {})
+
+
+def _locate_all(text: str, wanted: Mapping[int, Iterable[Path]]) -> Mapping[int, Lines]:
+    """Find the lines of paths in several documents of a text, by number, in one pass."""
+    advance = _LOADER(text).get_event
+    tries = {number: make_trie(paths) for number, paths in wanted.items()}
+    last, count = max(tries, default=-1), -1
+    while count < last and (event := advance()) is not None:
         if type(event) is yaml.DocumentStartEvent:
             count += 1
-            if count == number:
-                start: Any = events.get_event()
+            trie = tries.get(count)
+            start: Any = advance()
+            if trie is not None:
                 trie.settle(_line(start))
-                _walk(events.get_event, start, trie)
-                break
-    return trie.lines
+            _walk(advance, start, trie)
+    return {number: trie.lines for number, trie in tries.items()}
 
 
 def _walk(advance: Any, event: Any, trie: Trie | None) -> None:

@@ -1,1 +1,1 @@
-"""Who may be sent back to the queue: plugins that nominate candidates and change nothing."""
+"""Nominators: plugins that name candidates for requeue and change nothing."""

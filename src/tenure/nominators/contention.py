@@ -1,4 +1,4 @@
-"""Who contends, and against whom minimum runtime holds a workload."""
+"""The workloads that contend, and those against which minimum runtime protects a workload."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Contention:
         )
 
     def protected(self, victim: WorkloadState) -> bool:
-        """Whether minimum runtime holds a workload against everybody who contends.
+        """Whether minimum runtime protects a workload against all contenders.
 
-        Where nobody does, the reclaim value by method ``queue`` counts.
+        Where there are none, the reclaim value by method ``queue`` counts.
         """
         until = self.protected_until(victim)
         return until is not None and self.session.now < until
@@ -42,7 +42,7 @@ class Contention:
         return start + self._least_of(victim.leaf, alone=alone)
 
     def _least_of(self, leaf: int, *, alone: bool) -> int:
-        """The least minimum runtime, in µs, that holds a workload of a leaf against somebody who contends.
+        """The least minimum runtime, in µs, that protects a workload of a leaf against a contender.
 
         ``alone``: the only one that waits in the leaf is the workload itself.
         """
@@ -67,7 +67,7 @@ class Contention:
         return found
 
     def _contending_below(self) -> dict[int, dict[int, int]]:
-        """By queue (-1: the implied root), its children below which somebody waits, each with one such leaf."""
+        """By queue (-1: the implied root), its children below which a workload waits, each with one such leaf."""
         if self._below is None:
             self._below = {}
             queues = self.session.queues

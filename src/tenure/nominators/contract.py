@@ -1,7 +1,7 @@
 """What a nominator is told, and what it gives back.
 
-A nominator looks at a session and names candidates; it changes nothing, and evicts nobody. Whom the requeue action
-then evicts, if anybody, is decided there. Source: spec, expected runtime and requeue, "Nomination".
+A nominator looks at a session and names candidates; it changes nothing and evicts nothing. The requeue action decides
+which candidates are evicted. Source: spec, expected runtime and requeue, "Nomination".
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class NominationSkip:
 class NominationContext:
     """The state that nominators look at, none of which they may change.
 
-    ``due`` are the running workloads that may have reached their expected runtime, and perhaps others; ``everyone``
-    are all workloads. Where nobody asks for skips, both are only those that can matter.
+    ``due`` are the running workloads that may have reached their expected runtime, and perhaps others; ``everyone`` are
+    all workloads. Where skips are not asked for, both are only those that can matter.
     """
 
     session: Session

@@ -18,7 +18,7 @@ from tenure.nominators.contract import (
 
 
 class ExpectedRuntime:
-    """The nominator that is always on: without an expected runtime anywhere it nominates nobody and skips nobody."""
+    """The nominator that is always on: without an expected runtime anywhere it nominates and skips no workload."""
 
     name: ClassVar[str] = "expected-runtime"
 

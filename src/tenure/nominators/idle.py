@@ -28,7 +28,7 @@ class Idle:
     def nominate(self, scene: NominationContext) -> NominatorFindings:
         """Name what uses less of each of its GPUs than the threshold, and has done so for long enough.
 
-        Every task that holds GPUs has to say so: one that is busy, or that nobody measures, keeps its workload.
+        Every task that holds GPUs has to say so: one that is busy, or that is not measured, keeps its workload.
         """
         found, session = NominatorFindings(), scene.session
         row = session.nodes.gpu_row

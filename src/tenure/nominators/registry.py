@@ -8,7 +8,7 @@ class or function that makes it without arguments. It has a ``name`` and one met
     (`tenure.model.workload.Workload`). ``now`` is in µs since the epoch.
 
 What it names passes the same checks as everything else: preemptible, cooldown, minimum runtime. One that raises, or
-names what is not there, is reported, and nominates nobody.
+names what is not there, is reported, and nominates no workload.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Registry:
 
     @property
     def due_only(self) -> bool:
-        """Whether nobody can be nominated but for having reached the expected runtime."""
+        """Whether workloads can only be nominated for having reached their expected runtime."""
         return len(self.nominators) == 1
 
     def nominate(self, scene: NominationContext) -> dict[str, NominatorFindings]:
@@ -102,7 +102,7 @@ class _Foreign:
         try:
             names = sorted({str(name) for name in self.plugin.nominate(running, scene.session.now)})
         except Exception as error:  # noqa: BLE001  whatever a plugin does wrong, it is named
-            self.registry.complain(self.name, f"raised {_said(error)}; it nominates nobody")
+            self.registry.complain(self.name, f"raised {_said(error)}; it nominates no workload")
             return found
         for name in names:
             if name not in known or known[name].leaf < 0:

@@ -18,7 +18,7 @@ from tenure.model.workload import Notice
 
 @dataclass(slots=True, eq=False)
 class NoticeGroup:
-    """Tasks that were told of their eviction by one cause, for one contender; where nobody benefits, of one workload.
+    """Tasks that were told of their eviction by one cause, for one contender; without a beneficiary, of one workload.
 
     ``notices`` are what they were told, by task, in the tasks' order. ``held``: the contender holds a nomination.
     """

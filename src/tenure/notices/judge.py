@@ -1,4 +1,4 @@
-"""Whether what was announced still pays: played through once more, as if nobody had been told anything."""
+"""Whether what was announced still pays: played through once more, as if there were no notices."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Settles what was announced, at the start of each cycle, before anything else is decided.
 
-All notices are judged anew, as if nobody had been told anything. What no longer pays is withdrawn: the victim runs on,
-and the contender is planned like everybody else who waits. What pays is evicted as soon as the victim has saved its
+All notices are judged anew, as if there were no notices. What no longer pays is withdrawn: the victim runs on,
+and the contender is planned like all others that wait. What pays is evicted as soon as the victim has saved its
 work, has said that it may go, or has no time left; until then its contender's nominations hold.
 """
 
@@ -17,6 +17,7 @@ from tenure.engine.plan import PlanStep
 from tenure.engine.session import Session
 from tenure.engine.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.modes import mode_of
+from tenure.model.readable import weighted_hours
 from tenure.notices.groups import NoticeGroup, groups_of, lift
 from tenure.notices.judge import NoticeJudge
 from tenure.shields.policy import disabled
@@ -39,7 +40,7 @@ def settle_notices(
     session, placer
         As they are at the start of the cycle.
     begin
-        Starts the cycle's evictions; called when nobody is under notice, so that budgets see what runs as running.
+        Starts the cycle's evictions; called when no task is under notice, so that budgets see what runs as running.
     nominated
         Gives who could be requeued as things stand.
 
@@ -104,7 +105,7 @@ class _Settling:
     # -- moves of the rescheduler -------------------------------------------------------------------------------------
 
     def _moving(self, group: NoticeGroup) -> list[TaskState]:
-        """Give all tasks of a group that is moved, if whom they move for still needs that, or their nodes are emptied.
+        """Give all tasks of a group that is moved, if its beneficiary still needs that, or their nodes are emptied.
 
         They have their places to land, so they go as they were planned, or not at all.
         """
@@ -224,10 +225,7 @@ class _Settling:
         session, state = self.session, self.state
         cost = sum(self.price[t][0] for t in tasks) / MICRO
         whose = f" to {group.beneficiary}" if group.beneficiary is not None else ""
-        text = (
-            f"{workload.key} gives way{whose} ({group.cause}): {why}; "
-            f"the eviction costs {cost:.1f} weighted resource-seconds"
-        )
+        text = f"{workload.key} gives way{whose} ({group.cause}): {why}; the eviction costs {weighted_hours(cost)}"
         for task in tasks:
             expire(session, task)
             state.plan.steps.append(self._evicted(group, task, text))

@@ -150,7 +150,7 @@ def _divide(
 
 
 def _proportional(queues: QueueTree, parts: list[_Child], amount: int, unit: int) -> dict[int, int]:
-    """Divide in proportion to how far, nobody giving more than there is room for; whole units by largest remainder."""
+    """Divide in proportion to how far, none giving more than there is room for; whole units by largest remainder."""
     if sum(p.room for p in parts) <= amount:
         return {p.queue: p.room for p in parts}
     given: dict[int, int] = {}

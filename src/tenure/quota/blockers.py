@@ -11,7 +11,6 @@ from tenure.ledger.entries import LinearBound
 from tenure.quota.choose import QuotaChoice
 from tenure.quota.problem import QuotaSelection
 from tenure.quota.units import EvictionUnit
-from tenure.shields.budget import SHIELD as BUDGET
 
 GUARANTEED, OVERSHOOT, STUCK, EXHAUSTED = "guaranteed", "overshoot", "stuck", "search-exhausted"
 MOST_LISTED = 50
@@ -34,7 +33,7 @@ def over_budget(choice: QuotaChoice) -> Iterator[tuple[WorkloadState, Refusal]]:
     for take, _, number in _obstacles(choice):
         row = names[number] if number is not None else None
         if isinstance(row, LinearBound):
-            yield take.workload, Refusal(BUDGET, f"budget {row.rule} does not allow it: {row.message}", row.until)
+            yield take.workload, Refusal(row.shield, row.refusal, row.until)
 
 
 def _obstacles(choice: QuotaChoice) -> Iterator[Obstacle]:
@@ -59,7 +58,7 @@ def _blocker(choice: QuotaChoice, obstacle: Obstacle) -> QuotaBlocker:
         bound = problem.names[number]
         if isinstance(bound, LinearBound):
             leaf = queues.queues[take.workload.leaf].name
-            return QuotaBlocker(leaf, BUDGET, None, take.workload.key, bound.until)
+            return QuotaBlocker(leaf, bound.shield, None, take.workload.key, bound.until)
         queue, row = bound
         return QuotaBlocker(queues.queues[queue].name, GUARANTEED, queues.resources[row])
     top = queues.queues[problem.top].name

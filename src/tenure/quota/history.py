@@ -1,4 +1,4 @@
-"""What queues under quota preemption use, cycle by cycle: for whoever looks at a preview; nothing is decided by it."""
+"""What queues under quota preemption use, cycle by cycle: for previews; nothing is decided by it."""
 
 from __future__ import annotations
 

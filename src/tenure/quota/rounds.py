@@ -17,8 +17,8 @@ from tenure.engine.plan import Refused
 from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.duration import format_time
-from tenure.model.quantity import format_queue_quantity
 from tenure.model.queue import QueueStatus, QuotaStatus
+from tenure.model.readable import amount_with_unit, bare_quantity
 from tenure.quota.arming import arm, delays, over
 from tenure.quota.blockers import blockers, over_budget
 from tenure.quota.choose import QuotaChoice, choose
@@ -230,8 +230,7 @@ class QuotaRound:
         for row, amount in need.items():
             resource = self.queues.resources[row]
             most = self.queues.maximum[number][row]
-            shown = [format_queue_quantity(v, resource) for v in (most + amount, most)]
-            parts.append(f"{shown[0]} of {resource}, max {shown[1]}")
+            parts.append(f"{amount_with_unit(most + amount, resource)}, max {bare_quantity(most, resource)}")
         return f"queue {queue.name} uses {' and '.join(parts)}; deadline {format_time(status.deadline)}"
 
     def _give_up_promises(self, number: int) -> None:

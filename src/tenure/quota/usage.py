@@ -12,7 +12,7 @@ from tenure.engine.workloads import TERMINATING, TaskState
 class TerminatingUsage:
     """The usage that terminates, by queue and row, each with everything below.
 
-    ``going`` should be gone soon; ``stuck`` has outstayed its grace period, and nothing is counted on its leaving.
+    ``going`` should be gone soon; ``stuck`` is still there after its grace period, and its leaving is not counted on.
     A task that is moved counts where it lands, and not here.
     """
 

@@ -19,6 +19,14 @@ from tenure.simulator.outcomes import Outcomes
 
 FULL_WIDTH = 960
 LEFT, RIGHT = 72, 24
+"""Room beside the plots; on the left there is more where labels ask for it."""
+
+LETTER = 7.5
+"""Width of a letter of a label, with a little to spare."""
+
+LONGEST = 28
+"""Letters of a label that are shown."""
+
 TOP = 64
 TITLE, LEGEND, AXIS = 34, 26, 40
 
@@ -49,49 +57,59 @@ def picture(head: str, plots: Sequence[tuple[str, Plot]], *, style: str = "") ->
     """Set plots below each other, each under its title; ``style``: rules for marks of the plots' own."""
     parts = []
     y = TOP
+    left = _left(plots)
     for title, plot in plots:
-        parts.append(_panel(title, plot, y))
+        parts.append(_panel(title, plot, y, left))
         y += TITLE + LEGEND + plot.height + AXIS
     rules = (
         f":root{{{variables(LIGHT)}}}@media(prefers-color-scheme:dark){{:root{{{variables(DARK)}}}}}"
         f"{classes()}{sheet('marks')}{_TEXT}{style}"
     )
-    return (
+    made = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {FULL_WIDTH} {y}" width="{FULL_WIDTH}" height="{y}" '
         f'role="img"><title>{escape(head)}</title><style>{rules}</style>'
         f'<rect class="sheet" x="0.5" y="0.5" width="{FULL_WIDTH - 1}" height="{y - 1}" rx="10"/>'
         f'<text class="head" x="{RIGHT}" y="42">{escape(head)}</text>{"".join(parts)}</svg>\n'
     )
+    return made.replace("\N{NO-BREAK SPACE}", " ")  # a label never breaks
 
 
-def _panel(title: str, plot: Plot, y: int) -> str:
-    width = FULL_WIDTH - LEFT - RIGHT
+def _left(plots: Sequence[tuple[str, Plot]]) -> int:
+    """Give the room that the longest label on the left needs: the same for all, so that one can compare them."""
+    letters = max((len(_short(tick.label)) for _, plot in plots for tick in plot.y), default=0)
+    return max(LEFT, RIGHT + 10 + round(letters * LETTER))
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
+
+
+def _panel(title: str, plot: Plot, y: int, left: int) -> str:
+    width = FULL_WIDTH - left - RIGHT
     top = y + TITLE + LEGEND
     bottom = top + plot.height
-    ticks_y = "".join(
-        f'<text class="y" x="{LEFT - 10}" y="{num(bottom - tick.at * plot.height + 4)}">{escape(tick.label)}</text>'
-        for tick in plot.y
-    )
+    beside = [(bottom - tick.at * plot.height + 4, _short(tick.label)) for tick in plot.y]
+    ticks_y = "".join(f'<text class="y" x="{left - 10}" y="{num(at)}">{escape(label)}</text>' for at, label in beside)
     ticks_x = "".join(
-        f'<text class="x" x="{num(LEFT + tick.at * width)}" y="{bottom + 19}">{escape(tick.label)}</text>'
+        f'<text class="x" x="{num(left + tick.at * width)}" y="{bottom + 19}">{escape(tick.label)}</text>'
         for tick in plot.x
     )
     return (
-        f'<text class="title" x="{RIGHT}" y="{y + 22}">{escape(title)}</text>{_legend(plot, y + TITLE + 12)}'
-        f'<svg x="{LEFT}" y="{top}" width="{width}" height="{plot.height}" viewBox="0 0 {WIDTH} {plot.height}" '
+        f'<text class="title" x="{RIGHT}" y="{y + 22}">{escape(title)}</text>{_legend(plot, left, y + TITLE + 12)}'
+        f'<svg x="{left}" y="{top}" width="{width}" height="{plot.height}" viewBox="0 0 {WIDTH} {plot.height}" '
         f'preserveAspectRatio="none">{_still(plot.marks)}</svg>'
-        f'<path class="axis" d="M{LEFT} {bottom}h{width}"/>{ticks_y}{ticks_x}'
+        f'<path class="axis" d="M{left} {bottom}h{width}"/>{ticks_y}{ticks_x}'
     )
 
 
 def _still(marks: str) -> str:
-    """Leave out what only a pointer would find: nobody points at a picture in a text."""
+    """Leave out what only a pointer would find: a picture in a text has no pointer."""
     marks = re.sub(r'<rect[^>]* class="strip">.*?</rect>', "", marks, flags=re.DOTALL)
     return re.sub(r"><title>[^<]*</title></rect>", "/>", marks)
 
 
-def _legend(plot: Plot, y: int) -> str:
-    x = LEFT
+def _legend(plot: Plot, left: int, y: int) -> str:
+    x = left
     parts = []
     for kind, name in plot.legend:
         parts.append(

@@ -66,7 +66,7 @@ class _Place(NamedTuple):
 
 
 def _turn(placed: tuple[Workload, Task, _Place]) -> int:
-    """Those whose GPUs are known come first, so that nobody else gets these; promises lie over what is held."""
+    """Those whose GPUs are known come first, so that no other task gets these; promises lie over what is held."""
     place = placed[2]
     return 2 if place.state == PROMISED else 0 if place.devices else 1
 

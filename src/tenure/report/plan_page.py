@@ -104,15 +104,13 @@ def _plain_table(rows: Rows, shown: Sequence[tuple[str, ...]]) -> str:
 
 
 def _moves(result: dict[str, Any]) -> str:
-    parts = []
+    parts, some = [], False
     for move in all_moves(result):
         rows = waves(move)
+        some = some or bool(rows.rows)
         parts.append(f"<p>{escape(move_sentence(move))}</p>" + (_plain_table(rows, rows.rows) if rows.rows else ""))
-    return (
-        section("Moves", "Wave by wave; the moves of a wave may be made at once.", *parts, name="moves")
-        if parts
-        else ""
-    )
+    caption = "Wave by wave; the moves of a wave may be made at once." if some else ""
+    return section("Moves", caption, *parts, name="moves") if parts else ""
 
 
 def _queues(result: dict[str, Any], colors: dict[str, int]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tenure.model.readable import cost_figure, weighted_hours
 from tenure.model.resources import CPU, GPU, MEMORY
 from tenure.report.words import MILLI_GPU, NOTHING, amounts, bare_amount, count, gpu_milli, number
 
@@ -17,6 +18,9 @@ Plan = dict[str, Any]
 
 SAME = "the same"
 """Stands for a reason that the step before has, too."""
+
+COST = "cost (h)"
+"""Heading of disruption costs, in weighted hours (`tenure.model.readable.weighted_hours`)."""
 
 _DONE = {
     "evict": "eviction",
@@ -96,7 +100,7 @@ def steps(plan: Plan) -> Rows:
 
 def shadow(plan: Plan) -> Rows:
     """Evictions of causes in shadow, which are recorded and not carried out."""
-    return _step_rows("In shadow: would be evicted, is not", plan.get("shadow", ()))
+    return _step_rows("In shadow: not carried out", plan.get("shadow", ()))
 
 
 def follow_ups(plan: Plan) -> Rows:
@@ -106,11 +110,11 @@ def follow_ups(plan: Plan) -> Rows:
     rows = []
     for entry in entries:
         names = ", ".join(dict.fromkeys(f"{e['workload']} ({e['task']})" for e in entry["evict"]))
-        cells = (entry["of"], entry["cause"], names, number(float(entry["cost"])))
+        cells = (entry["of"], entry["cause"], names, cost_figure(float(entry["cost"])))
         rows.append((str(entry.get("cycle", 0)), *cells) if several else cells)
-    headings = ("for", "cause", "would be evicted next", "cost")
+    headings = ("for", "cause", "would be evicted next", COST)
     return Rows(
-        "What would follow", ("cycle", *headings) if several else headings, rows, numbers=("cycle", "cost"),
+        "What would follow", ("cycle", *headings) if several else headings, rows, numbers=("cycle", COST),
         wide=("would be evicted next", "for"),
     )  # fmt: skip
 
@@ -128,7 +132,7 @@ def _step_rows(title: str, entries: Sequence[Plan]) -> Rows:
     if several:
         headings.insert(0, "cycle")
     if evicts:
-        headings += [*(["for"] if serves else []), "cost", "why"]
+        headings += [*(["for"] if serves else []), COST, "why"]
     rows, before = [], ""
     for step in entries:
         cells = [step["action"], step["workload"], step["task"], _place(step)]
@@ -137,10 +141,10 @@ def _step_rows(title: str, entries: Sequence[Plan]) -> Rows:
         if evicts:
             cost, why = step.get("cost"), _why(step)
             cells += [step.get("for") or ""] if serves else []
-            cells += ["" if cost is None else number(float(cost)), SAME if why and why == before else why]
+            cells += ["" if cost is None else cost_figure(float(cost)), SAME if why and why == before else why]
             before = why
         rows.append(tuple(cells))
-    return Rows(title, tuple(headings), rows, numbers=("cycle", "cost"), wide=("why", "node", "workload", "for"))
+    return Rows(title, tuple(headings), rows, numbers=("cycle", COST), wide=("why", "node", "workload", "for"))
 
 
 def _place(step: Plan) -> str:
@@ -216,12 +220,12 @@ def quota_events(plan: Plan) -> Rows:
             _EVENTS.get(entry["event"], entry["event"]),
             entry.get("deadline") or NOTHING,
             number(entry["tasks"]) if "tasks" in entry else "",
-            number(float(entry["cost"])) if "cost" in entry else "",
+            cost_figure(float(entry["cost"])) if "cost" in entry else "",
         )
         for entry in plan.get("quotaEvents", ())
     ]
-    headings = ("at", "queue", "event", "deadline", "tasks", "cost")
-    return Rows("Quotas", headings, rows, numbers=("tasks", "cost"), wide=("queue", "event"))
+    headings = ("at", "queue", "event", "deadline", "tasks", COST)
+    return Rows("Quotas", headings, rows, numbers=("tasks", COST), wide=("queue", "event"))
 
 
 def quota(plan: Plan) -> Rows:
@@ -266,7 +270,7 @@ def requeue(plan: Plan) -> Rows:
 
 
 def move_sentence(move: Plan) -> str:
-    """Say for whom tasks are moved, and how good the plan is."""
+    """Say for which workload tasks are moved, and how good the plan is."""
     trigger = move.get("trigger", "")
     text = f"{_aim(move)}{' (in shadow: nothing is carried out)' if move.get('shadow') else ''} ({trigger}): "
     feasible, certificate = move.get("feasible", True), move.get("certificate") or {}
@@ -277,7 +281,7 @@ def move_sentence(move: Plan) -> str:
         found = move.get("waves") or ()
         text += f"{count(sum(map(len, found)), 'move')} in {count(len(found), 'wave')}{_later(move)}."
         if certificate:
-            text += f" Cost {_figure(certificate.get('cost'))}, {_proven(certificate)} ({method})."
+            text += f" The moves cost {_figure(certificate.get('cost'))}; {_proven(certificate)} ({method})."
     reason = certificate.get("reason") or ""
     return text + (f" {reason[:1].upper()}{reason[1:]}{'' if reason.endswith('.') else '.'}" if reason else "")
 
@@ -287,7 +291,7 @@ _FAILS = {"drain": "what is there cannot all be moved off", "hot-node": "no move
 
 
 def _aim(move: Plan) -> str:
-    """Say what moves are for: for whom, or for the sake of which nodes."""
+    """Say what moves are for: for which workloads, or for which nodes."""
     whom, nodes = move.get("for") or (), move.get("nodes") or ()
     if whom:
         return f"For {_first_of(whom)}"
@@ -306,13 +310,13 @@ def _later(move: Plan) -> str:
 def _proven(certificate: Plan) -> str:
     """Say what is known of how good a plan is: by the least it could cost, or by the most it could gain."""
     if certificate.get("gain") is None:
-        return f"at least {_figure(certificate.get('lowerBound'))} is needed"
+        return f"no plan can cost less than {_figure(certificate.get('lowerBound'))}"
     gain, net, bound = (f"{float(certificate[key]):.3g}" for key in ("gain", "net", "bound"))
-    return f"gain {gain} in weighted resources; net of the cost {net}, and no plan leaves more than {bound}"
+    return f"they gain {gain} weighted resources, {net} after their cost, and no plan can leave more than {bound}"
 
 
 def _figure(value: float | None) -> str:
-    return NOTHING if value is None else number(float(value))
+    return NOTHING if value is None else weighted_hours(float(value))
 
 
 def waves(move: Plan) -> Rows:

@@ -1,4 +1,4 @@
-"""A large plan in a few lines: what is done by cause, who waits for what, and where to read on."""
+"""A large plan in a few lines: what is done by cause, which workloads wait and why, and where to read on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from tenure.report.plan_rows import Plan, Rows
+from tenure.model.readable import cost_figure
+from tenure.report.plan_rows import COST, Plan, Rows
 from tenure.report.words import number
 
 LARGE: Final = 60
@@ -16,15 +17,15 @@ TOP: Final = 10
 """Rows of each table that are shown of a large plan, if nothing else is said."""
 
 READ_ON: Final = (
-    "Read on: --workload NAMESPACE/NAME and --queue NAME tell all of one, --top N shows so many of each (0: all), "
-    "--format json gives everything."
+    "Read on: --workload NAMESPACE/NAME or --queue NAME shows everything about one, --top N shows N rows of each table "
+    "(0: all), --format json gives everything."
 )
 _PARTS: Final = ("steps", "shadow", "pending", "refused")
 
 
 def is_large(plan: Plan) -> bool:
     """Whether a plan is better summed up first."""
-    external = plan.get("beside") or {}
+    external = plan.get("external") or {}
     return any(len(part.get(name, ())) > LARGE for part in (plan, external) for name in _PARTS)
 
 
@@ -47,10 +48,10 @@ def _done(steps: Iterable[Mapping[str, Any]]) -> Rows:
         costs[key] += step.get("cost") or 0
     rows = [
         (*key, number(count), number(len(workloads[key])), number(len(others.get(key, ()))) if key[1] else "",
-         number(float(costs[key])) if key[1] else "")
+         cost_figure(float(costs[key])) if key[1] else "")
         for key, count in sorted(tasks.items())
     ]  # fmt: skip
-    numbers = ("tasks", "workloads", "for workloads", "cost")
+    numbers = ("tasks", "workloads", "for workloads", COST)
     return Rows("What is done", ("action", "cause", *numbers), rows, numbers=numbers)
 
 
@@ -64,7 +65,7 @@ def _waiting(pending: Iterable[Mapping[str, Any]]) -> Rows:
         for code, entries in sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     ]
     headings = ("reason", "workloads", "such as", "why")
-    return Rows("Why what waits waits", headings, rows, numbers=("workloads",), wide=("such as", "why"))
+    return Rows("Why workloads wait", headings, rows, numbers=("workloads",), wide=("such as", "why"))
 
 
 def _message(entry: Mapping[str, Any]) -> str:
@@ -94,9 +95,9 @@ def of_some(plan: Plan, keys: Collection[str], queues: Collection[str]) -> Plan:
         "moves": [move for move in plan.get("moves", ()) if _moves_some(move, keys)],
         "queues": [queue for queue in plan["queues"] if queue["name"] in queues],
     }  # fmt: skip
-    if plan.get("beside"):
-        inner = {"queues": (), **plan["beside"]}
-        found["beside"] = of_some(inner, keys, queues)
+    if plan.get("external"):
+        inner = {"queues": (), **plan["external"]}
+        found["external"] = of_some(inner, keys, queues)
     return found
 
 

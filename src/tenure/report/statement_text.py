@@ -19,7 +19,7 @@ MAX_ROWS = 40
 """Rows that a terminal shows; JSON and CSV have them all."""
 
 HEADS = {
-    "cause": "cause", "queue": "queue", "team": "team", "beneficiary": "for whom", "workload": "workload",
+    "cause": "cause", "queue": "queue", "team": "team", "beneficiary": "beneficiary", "workload": "workload",
     "user": "user",
 }  # fmt: skip
 
@@ -36,7 +36,7 @@ def statement_text(statement: Statement, where: Terminal, prices: Mapping[str, f
     shown = statement.rows[:MAX_ROWS]
     rows = [line_of(row, statement, prices) for row in shown]
     columns = [TableColumn(heads[0], wrap=True), *(TableColumn(h, right=True) for h in heads[1:])]
-    parts.append(table(columns, rows, where) if rows else "nothing was used and nobody evicted\n")
+    parts.append(table(columns, rows, where) if rows else "nothing was used, and nothing was evicted\n")
     if len(statement.rows) > len(shown):
         parts.append(f"{len(statement.rows) - len(shown)} more: --format json or csv has them all\n")
     return "\n".join(parts)
@@ -77,7 +77,7 @@ def headings(statement: Statement, prices: Mapping[str, float] | None) -> list[s
 def line_of(row: StatementRow, statement: Statement, prices: Mapping[str, float] | None) -> list[str]:
     """Give one row in words, as the headings say."""
     resource = main_resource(statement)
-    cells = [row.key or "(nobody)"]
+    cells = [row.key or "(none)"]
     if statement.by not in {"cause", "beneficiary"}:
         cells.append(hours(row.used, resource))
     cells += [hours(one, resource) for one in (row.lost, row.caused, row.saved, row.gained)]

@@ -24,6 +24,7 @@ Colored = Literal["auto", "always", "never"]
 
 COLORED: Final[tuple[Colored, ...]] = ("auto", "always", "never")
 
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 _TINTS: Final = {"red": "\x1b[31m", "green": "\x1b[32m", "yellow": "\x1b[33m", "cyan": "\x1b[36m"}
 
@@ -150,7 +151,10 @@ def _set_row(row: Sequence[str], columns: Sequence[TableColumn], widths: Sequenc
 
 
 def wrap(text: str, width: int, *, cut: bool = True) -> list[str]:
-    """Break text into lines of at most ``width`` columns at blanks; a wider word is cut, or runs over if so said."""
+    """Break text into lines of at most ``width`` columns at blanks; a wider word is cut, or runs over if so said.
+
+    Blanks at which no line may break become common ones once the lines are broken, so that one can search for them.
+    """
     lines: list[str] = []
     line = ""
     for word in text.split(" "):
@@ -168,7 +172,7 @@ def wrap(text: str, width: int, *, cut: bool = True) -> list[str]:
             line = rest
         else:
             line = joined
-    return [*lines, line]
+    return [made.replace(_NO_BREAK, " ") for made in (*lines, line)]
 
 
 def _cut(text: str, width: int) -> str:
@@ -195,4 +199,4 @@ def _pad(text: str, width: int, *, right: bool) -> str:
 
 def _one_line(text: str) -> str:
     """Make control characters visible: what a file says must not move the cursor."""
-    return "".join(letter if letter.isprintable() or letter == "\N{NO-BREAK SPACE}" else " " for letter in text)
+    return "".join(letter if letter.isprintable() or letter == _NO_BREAK else " " for letter in text)

@@ -81,12 +81,19 @@ def resource_label(resource: str) -> str:
 def amount(resource: str, value: float, *, milli_gpu: bool = False) -> str:
     """Write an amount in the model's units (millicores, bytes, whole GPUs or, if so said, milli-GPU) with its unit."""
     if resource == CPU:
-        return f"{_plain(value / 1000)}{_NO_BREAK}CPU"
+        return _counted(value / 1000, "core")
     if resource == MEMORY:
         return byte_size(value)
     if resource == MILLI_GPU or (resource == GPU and milli_gpu):
-        return f"{_plain(value / MILLI)}{_NO_BREAK}GPU"
+        return _counted(value / MILLI, "GPU")
+    if resource == GPU:
+        return _counted(value, "GPU")
     return f"{_plain(value)}{_NO_BREAK}{resource_label(resource)}"
+
+
+def _counted(value: float, noun: str) -> str:
+    text = _plain(value)
+    return f"{text}{_NO_BREAK}{noun}{'' if text == '1' else 's'}"
 
 
 def bare_amount(resource: str, value: float, *, milli_gpu: bool = False) -> str:

@@ -1,1 +1,1 @@
-"""Sending nominated work back to the queue, if and only if something more deserving then runs."""
+"""Requeue: nominated work is evicted if, and only if, a more deserving workload then runs."""

@@ -22,8 +22,8 @@ from tenure.victims.room_bounds import RoomDemand
 from tenure.victims.state import EvictionState
 
 MOST_IN_VAIN = 1 << 12
-"""Work in one cycle that helped nobody, before the search goes on in the next one. Where several leaves contend, a
-play-through counts as often as workloads wait, all of whom it may have to pass over; else once."""
+"""Attempts in a cycle that help no contender before the search goes on in the next. Where several leaves contend, a
+play-through counts as often as workloads wait, since it may have to pass over all of them; else once."""
 
 ASKED = 16
 """So many refusals by a rule or a shield cost as much as one play-through."""
@@ -112,7 +112,7 @@ class RequeueAttempts:
         return found
 
     def pays(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
-        """Whether a part of what pays does so too; that is always looked at, so that nobody goes in vain."""
+        """Whether a part of what pays does so too; that is always checked, so that no eviction is made in vain."""
         self.state.budget.spend()
         return isinstance(self.verdict(contender, pieces), AcceptedSet)
 

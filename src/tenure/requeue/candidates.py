@@ -1,4 +1,4 @@
-"""Candidates: one for each workload that somebody nominated, in the order in which they are tried."""
+"""Candidates: one for each workload that a nominator named, in the order in which they are tried."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PlacedThisCycle(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class RequeueCandidate:
-    """A workload that may be sent back to the queue.
+    """A workload that may be requeued.
 
     ``over`` says how far the queue is over its fair share, relative to it (0: it is not).
     """

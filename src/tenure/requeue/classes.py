@@ -19,7 +19,7 @@ from tenure.victims.room_bounds import RoomDemand
 class ContenderClass:
     """Contenders of which one gets a candidate's place if and only if another would in its stead.
 
-    Those of ``entries`` from ``place`` on still wait, in order, but for those ``barred``, for whom nobody gives way
+    Those of ``entries`` from ``place`` on still wait, in order, but for those ``barred``, for which nothing is evicted
     yet. ``shape`` is what their next steps have in common, ``step`` one of them.
     """
 
@@ -75,7 +75,7 @@ class ShapeNeeds:
 
 
 def gather(session: Session, pending_index: PendingIndex, barred: Collection[WorkloadState]) -> list[ContenderClass]:
-    """Put into classes who waits and can be helped by an eviction; nobody is evicted for those ``barred``."""
+    """Put pending workloads that an eviction can help into classes; nothing is evicted for those ``barred``."""
     found = []
     for line in pending_index.lines():
         leaf, priority, fixed, shape = line.alike

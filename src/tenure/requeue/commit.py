@@ -10,6 +10,7 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.workloads import WorkloadState
 from tenure.model.duration import LAST_TIME
+from tenure.model.readable import weighted_hours
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.rules import RequeueRules
 from tenure.victims.dry_run import AcceptedSet, DryRuns, gone_for_now
@@ -51,7 +52,7 @@ class RequeueCommits:
         self.number += 1
 
     def serve_rest(self) -> None:
-        """Give what an eviction left over to those that wait, in order: nobody gives way for them any more.
+        """Give what an eviction left over to those that wait, in order: nothing more is evicted for them.
 
         Not with a reservation, which who comes later must not delay; there it is left to the next cycle.
         """
@@ -77,8 +78,8 @@ class RequeueCommits:
 
         def reason(workload: WorkloadState, cost: float) -> str:
             return (
-                f"{workload.key} goes back to the queue for {contender.key} (requeue): {why[workload]}; "
-                f"the eviction costs {cost:.1f} weighted resource-seconds"
+                f"{workload.key} is requeued for {contender.key}: {why[workload]}; "
+                f"the eviction costs {weighted_hours(cost)}"
             )
 
         record(self.state, played, price, "requeue", contender, reason)

@@ -1,8 +1,8 @@
 """Candidates that stand alike in every respect that a play-through looks at: where one is refused, all are.
 
 They are of one kind, stand at the same place in their leaf's order once they are gone, and on nodes that have the same
-room and admit the same tasks. Where tasks look at each other or at topologies, and for what can go in parts, nobody is
-alike.
+room and admit the same tasks. Where tasks look at each other or at topologies, and for workloads that may be evicted in
+parts, none are alike.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Candidates that would win their place back before the contender has its turn: sets of which that is known unplayed.
 
-It is what most sets in a standing backlog come to, in one cycle after the other: the contender stands behind somebody
-in its leaf whose step, though it does not fit, has its turn first, and until then the candidate's own leaf is ahead.
+It is what most sets in a standing backlog come to, in one cycle after the other: the contender stands behind another
+workload in its leaf whose step, though it does not fit, has its turn first, and until then the candidate's own leaf is
+ahead.
 
-Why no play-through is needed. All tasks in question are of one class, of which nobody has room as things are. So if
+Why no play-through is needed. All tasks in question are of one class, for which there is no room at present. So if
 there were still room for the contender at its turn, every candidate that had its turn before found room as well; but
 their places together are all the room there is for the class. And every candidate has its turn before: keys of queues
 only grow while workloads are served, the contender comes no earlier than the greatest key of those ahead of it in its
@@ -114,7 +115,7 @@ class KnownReturns:
         return found
 
     def _nobody_else(self, task: TaskState, pieces: Sequence[Piece]) -> bool:
-        """Whether there is no room as it is, and nobody who is ahead of a candidate in its leaf leaves any."""
+        """Whether there is no room as it is, and no workload ahead of a candidate in its leaf leaves any."""
         workload = task.workload
         assert workload.step is not None
         if self.needs.of_step(shape_of(workload, workload.step), workload.step).parts[0].count:
@@ -123,7 +124,7 @@ class KnownReturns:
         return all(self._finds_none(line, task, pieces) for line in ahead.values())
 
     def _finds_none(self, line: PendingClass, task: TaskState, pieces: Sequence[Piece]) -> bool:
-        """Whether nobody of a line could be placed; with one candidate, or only in the contender's place."""
+        """Whether no workload of a line could be placed; with one candidate, or only in the contender's place."""
         need = self.needs.of_step(line.alike[3], line.step)
         if not need.met(pieces):
             return True

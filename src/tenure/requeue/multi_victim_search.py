@@ -1,4 +1,4 @@
-"""Several candidates together, for a contender whom no single one could help: growing beginnings of their order."""
+"""Several candidates together, for a contender that no single one could help: growing beginnings of their order."""
 
 from __future__ import annotations
 

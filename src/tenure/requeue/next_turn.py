@@ -6,7 +6,7 @@ from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
 from tenure.requeue.rules import RequeueRules, core_of
-from tenure.victims.aftermath import overdue
+from tenure.victims.asked import overdue
 
 
 class RequeueNext(RequeueRules):

@@ -31,9 +31,9 @@ class PendingClass:
 
 
 class PendingIndex:
-    """The lines of one session. ``version`` grows when a line begins or ends, or somebody else is first in it.
+    """The lines of one session. ``version`` grows when a line begins or ends, or another workload is first in it.
 
-    ``waiting`` counts, by leaf, who waits. Sessions that begin anew need a census of their own.
+    ``waiting`` counts, by leaf, the workloads that wait. A session that begins anew needs a new index.
     """
 
     def __init__(self, session: Session) -> None:
@@ -57,17 +57,17 @@ class PendingIndex:
         touched.clear()
 
     def counts(self) -> dict[int, int]:
-        """Give how many wait, by leaf in which somebody does."""
+        """Give the number of workloads that wait, by leaf that has any."""
         self.catch_up()
         return dict(self.waiting)
 
     def lines(self) -> Collection[PendingClass]:
-        """Give everybody who waits as things are now."""
+        """Give all workloads that wait at present."""
         self.catch_up()
         return self._lines.values()
 
     def barred(self, evicted: set[str]) -> tuple[set[WorkloadState], int | None]:
-        """Give those for whom nothing may be evicted yet, and when the first delay ends.
+        """Give those for which nothing may be evicted yet, and when the first delay ends.
 
         They are the ``evicted`` of this cycle, who may have to wait from now on, and those who are held by a delay.
         """

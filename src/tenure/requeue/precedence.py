@@ -1,4 +1,4 @@
-"""Who is more deserving than whom: all classes of contenders against all kinds of candidates at once.
+"""Precedence: which classes of contenders are more deserving than which kinds of candidates, all at once.
 
 Candidates that stand alike are of one kind: same leaf, same priority, the same amount that goes and that is then asked
 for again. Keys of the queue order are compared as ranks, so that one comparison of arrays answers for all.
@@ -29,8 +29,8 @@ OWN, OTHER = -1, -2
 class Precedence:
     """Classes of contenders against kinds of candidates.
 
-    ``kind`` numbers the kind of each candidate. Of one that may go in parts only a bound is known: whoever could be
-    more deserving than any part of it counts as such.
+    ``kind`` numbers the kind of each candidate. Of one that may go in parts only a bound is known: a contender that
+    could be more deserving than any part of it counts as such.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Precedence:
             return [queue_key(session, self.shares, q, kind.asks) for q in queues.path[kind.leaf]]
 
     def beatable(self) -> Mask:
-        """Kinds than which somebody who waits, at least, is more deserving."""
+        """Mask of candidate kinds that at least one pending class outranks."""
         queues = self.session.queues
         best = self._best()
         highest: dict[int, int] = {}

@@ -1,6 +1,6 @@
-"""Which candidates could serve whom: necessary conditions for all of them at once, before anything is played through.
+"""Which candidates could serve which contenders: necessary conditions for all at once, before any play-through.
 
-By order, whether somebody is more deserving; by room, whether with the candidate gone a step could fit on the nodes;
+By order, whether a contender is more deserving; by room, whether with the candidate gone a step could fit on the nodes;
 and by maxima, whether the candidate stands below the queue that is full. Nearly all candidates are ruled out here.
 """
 
@@ -21,7 +21,7 @@ from tenure.victims.room_bounds import RoomDemand
 
 
 class CandidateMatch(NamedTuple):
-    """A candidate that could serve somebody alone: the number of its kind, and whom, in order."""
+    """A candidate that could serve a contender alone: the number of its kind, and the contenders, in order."""
 
     candidate: RequeueCandidate
     kind: int
@@ -31,7 +31,7 @@ class CandidateMatch(NamedTuple):
 class CandidatePrefilter:
     """A necessary condition: which candidates could serve which classes, as things are when it is made.
 
-    ``candidates`` are those than which somebody is more deserving, in order; ``classes`` the contenders that are more
+    ``candidates`` are those that at least one contender outranks, in order; ``classes`` the contenders that are more
     deserving than any of them, in the order in which they would be served.
     """
 
@@ -75,7 +75,7 @@ class CandidatePrefilter:
         return self.needs.of(cls)
 
     def alone(self) -> list[CandidateMatch]:
-        """Candidates that could serve somebody alone, in order."""
+        """Candidates that could serve a contender alone, in order."""
         found: list[list[ContenderClass]] = [[] for _ in self.candidates]
         for cls in self.classes:
             for place in np.flatnonzero(self._deserving(cls) & self._enough(cls)).tolist():

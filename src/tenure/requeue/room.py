@@ -1,4 +1,4 @@
-"""What candidates hold, node by node, and for whom that could be room enough: bounds for all of them at once."""
+"""What candidates hold, node by node, and for which contenders it could be room enough: bounds for all at once."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class RequeueRules:
         self.asks = {piece.workload: asks_again(piece) for piece in pieces}
 
     def contender_may(self) -> Refusal | None:
-        """Everybody who waits may."""
+        """Every pending workload may."""
         return None
 
     def concerns(self, victim: WorkloadState) -> bool:
@@ -85,7 +85,7 @@ class RequeueRules:
         return self.floor.floor(victim.leaf, held, core=core, owed=owed)
 
     def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:
-        """Refuse a set of which somebody is as deserving as the contender, all of the set being gone."""
+        """Refuse a set if one of its candidates is as deserving as the contender once the whole set is evicted."""
         return next((r for v in victims if (r := self._less_deserving(v)) is not None), None)
 
     def _less_deserving(self, victim: WorkloadState) -> Refusal | None:

@@ -1,6 +1,6 @@
-"""Tries candidates: evicted in thought, the ordinary order played through, kept only if somebody more deserving runs.
+"""The trial of candidates for requeue: an eviction is kept only if a more deserving workload then runs.
 
-Each candidate alone comes first, in order; then growing sets, of which whoever is not needed is given back. What is
+Each candidate alone comes first, in order; then growing sets, of which a candidate that is not needed runs on. What is
 committed is written into the plan with the time before which the workload is not requeued again.
 """
 
@@ -60,7 +60,7 @@ class RequeueTransactions:
         self._as_of = self._looked_at = -1
 
     def run(self, position: SearchPosition | None) -> SearchPosition | None:
-        """Try all candidates while somebody contends; give where the search was cut off, if it was.
+        """Try all candidates while workloads contend; give where the search was cut off, if it was.
 
         The search goes on at ``position``, and comes to what was tried before it last.
         """
@@ -79,7 +79,7 @@ class RequeueTransactions:
         return attempts.cut
 
     def _round(self, position: SearchPosition | None) -> None:
-        """Give everybody a turn, from ``position`` on and round to it: candidates alone, then contenders for sets.
+        """Give all their turns, from ``position`` on and round to it: candidates alone, then contenders for sets.
 
         What is known of sets holds until something is committed.
         """
@@ -118,12 +118,12 @@ class RequeueTransactions:
         self.considered.update(c.workload.key for c in seen)
 
     def _contended(self) -> bool:
-        """Whether anybody waits but those that were evicted in this cycle."""
+        """Whether workloads wait other than those that were evicted in this cycle."""
         entries = self.session.waiting.entries.values()
         return any(e[-1].entry is e and e[-1].key not in self.state.evicted for those in entries for e in those)
 
     def _alone(self, single: CandidateMatch, start: SearchPosition | None) -> None:
-        """Requeue one candidate for the first contender for whom that pays, as gently as possible."""
+        """Requeue one candidate for the first contender for which that pays, as gently as possible."""
         attempts, candidate = self.attempts, single.candidate
         for number, pieces in enumerate(attempts.options(candidate)):
             if start is not None and number < start.size:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tenure.engine.cost import MICRO
+from tenure.model.readable import weighted_hours
 from tenure.rescheduler.milp.cover_bounds import NEVER
 from tenure.rescheduler.problem.definition import Certificate, MoveAnswer
 
@@ -26,5 +27,5 @@ def in_plan(answer: MoveAnswer) -> Certificate:
         return replace(certificate, lower_bound=bound)
     reason = certificate.reason
     if bound < moved / MICRO and certificate.lower_bound == certificate.cost:
-        reason += f"; but for the rounding of prices to {unit / MICRO:g} weighted resource-seconds"
+        reason += f"; but for the rounding of prices to {weighted_hours(unit / MICRO)}"
     return replace(certificate, cost=moved / MICRO, lower_bound=bound, reason=reason)

@@ -109,9 +109,9 @@ def _in_turn(
 
 
 def land(state: EvictionState, wanted: Sequence[WantedLanding]) -> list[int]:
-    """Promise tasks their nodes, and give the numbers of those that do not fit there, whoever lands before them.
+    """Nominate tasks to their nodes, and give the numbers of those that do not fit there, whichever lands before them.
 
-    A task that has to be near another one can only land after it, so whoever was refused is asked again.
+    A task that has to be near another one can only land after it, so a task that was refused is tried again.
     """
     left, before = list(range(len(wanted))), -1
     while left and len(left) != before:

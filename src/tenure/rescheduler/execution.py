@@ -9,6 +9,7 @@ from tenure.engine.moves import MovePlan, MoveStep
 from tenure.engine.plan import Reason, Refused
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import RUNNING, TaskState, WorkloadState
+from tenure.model.readable import weighted_hours
 from tenure.model.workload import DEFAULT_GRACE_PERIOD
 from tenure.rescheduler.certificate import in_plan
 from tenure.rescheduler.enact import enact
@@ -33,7 +34,7 @@ AIMS = {
     "new-nodes": "moves to a new node, which improves the layout",
     "background": "moves because that improves the layout",
 }
-"""What moves are for where nobody waits for them, by trigger."""
+"""The purpose of moves for which no workload waits, by trigger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class TriggerExecution:
     def landing(self) -> list[PastMove]:
         """Give the moves that have not landed yet.
 
-        What does not come back, because nobody recreates it or its place is gone, is waited for no longer than a
+        What does not come back, because no controller recreates it or its place is gone, is waited for no longer than a
         nomination holds.
         """
         session, found = self.session, []
@@ -199,7 +200,7 @@ def _why(contenders: Sequence[WorkloadState], trigger: str) -> Callable[[Workloa
     aim = f"moves so that {whom} fits" if whom else AIMS.get(trigger, "moves")
 
     def reason(workload: WorkloadState, cost: float) -> str:
-        figure = f"moving it costs {cost:.1f} weighted resource-seconds"
+        figure = f"moving it costs {weighted_hours(cost)}"
         return f"{workload.key} {aim} ({trigger}); {figure}"
 
     return reason

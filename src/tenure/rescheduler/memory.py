@@ -1,7 +1,7 @@
-"""What the rescheduler keeps from cycle to cycle, and what it reads out of the cluster's log of evictions instead.
+"""What the rescheduler keeps from cycle to cycle, and what it reads out of the cluster's eviction log instead.
 
-Everything that a restart must not lose comes from the log: who was moved when, from where and to where, for whom. A
-simulation, whose session outlives many cycles, adds what was moved since the session was made.
+Everything that a restart must not lose comes from the log: which task was moved when, from where and to where, for
+which workload. A simulation, whose session outlives many cycles, adds what was moved since the session was made.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_KEPT = 4096
 
 
 class PastMove(NamedTuple):
-    """A move that was made: when (µs since the epoch), for whom, which task, between which nodes (names)."""
+    """A move that was made: when (µs since the epoch), for which workload, which task, between which nodes (names)."""
 
     at: int
     beneficiary: str | None
@@ -42,7 +42,7 @@ class MoveMemory:
     """The moves made since the session was made, and when a search that found nothing is repeated.
 
     ``again`` has times (µs since the epoch) by trigger or workload, ``vain`` how often in a row a workload got no room.
-    ``look_at`` is when somebody may next have been waiting for long enough, ``improved`` when the layout was last
+    ``look_at`` is when a workload may next have been waiting for long enough, ``improved`` when the layout was last
     looked at, ``unfinished`` says that waves of that plan were left.
     """
 

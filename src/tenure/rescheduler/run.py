@@ -1,4 +1,4 @@
-"""One pass of the rescheduler over a session: its triggers, those first that somebody waits for."""
+"""One pass of the rescheduler over a session: its triggers, those first for which a workload waits."""
 
 from __future__ import annotations
 

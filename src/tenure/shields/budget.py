@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from tenure.engine.cost import destroyed, lost_time, lost_unit
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import BOUND, FAILED, GATED, PENDING, RUNNING, SUCCEEDED, TaskState, WorkloadState
-from tenure.ledger.entries import Charge, EvictionRequest, LedgerPod, LinearBound
+from tenure.ledger.entries import BUDGET, Charge, EvictionRequest, LedgerPod, LinearBound
 from tenure.ledger.ledger import Ledger
 from tenure.model.cluster import Eviction
 from tenure.model.settings import Cause
+from tenure.shields.opt_out import latest, longest
 
-SHIELD = "budget"
+SHIELD = BUDGET
 
 
 class BudgetShield:
@@ -35,10 +37,10 @@ class BudgetShield:
         announced = {id(charge) for charge in self._announced}
         self._history += [c for c in self.ledger.charged if id(c) not in announced]
         self._announced = []
-        self.active = bool(rules or budgets)
+        self.active = has_budgets(session)
         if self.active:
             log = [_logged(session, entry) for entry in session.evictions]
-            self.ledger = Ledger(rules, budgets, log + self._history, pods_of(session))
+            self.ledger = Ledger(rules, budgets, log + self._history, pods_of(session), session.refused_evictions)
 
     def filter(
         self,
@@ -73,7 +75,7 @@ class BudgetShield:
         if not self.active:
             return None
         denial = self.ledger.refusal(asks_of(session, cause, contender, tasks, forced=forced), session.now)
-        return None if denial is None else Refusal(SHIELD, denial.message, denial.until)
+        return None if denial is None else Refusal(denial.shield, denial.message, denial.until)
 
     def rows(
         self,
@@ -110,6 +112,12 @@ class BudgetShield:
             self._announced += [charge for charge, task in charges if task in announced]
 
 
+def has_budgets(session: Session) -> bool:
+    """Whether anything bounds single evictions: budgets of either kind, or that some were refused lately."""
+    budgets = session.settings.disruption.budgets or session.disruption_budgets
+    return bool(budgets or session.refused_evictions)
+
+
 def asks_of(
     session: Session,
     cause: Cause,
@@ -120,6 +128,7 @@ def asks_of(
 ) -> list[EvictionRequest]:
     """Say of tasks what the ledger has to know."""
     for_queues = () if contender is None else queues_of(session, contender)
+    strict = bool(session.disruption_budgets)
     return [
         EvictionRequest(
             workload=task.workload.key,
@@ -132,9 +141,15 @@ def asks_of(
             up=is_up(session, task),
             forced=task in forced,
             pending=task.phase is BOUND,
+            patience=longest(session, task.workload) if strict else None,
+            outlasted=strict and cause not in _IMPROVING and session.now >= latest(session, task.workload),
         )
         for task in tasks
     ]
+
+
+_IMPROVING: Final[frozenset[Cause]] = frozenset({"consolidate", "reschedule"})
+"""Causes that give no workload its due: for them a PodDisruptionBudget is kept, however long it has allowed nothing."""
 
 
 def queues_of(session: Session, workload: WorkloadState) -> tuple[str, ...]:
@@ -197,7 +212,7 @@ def _logged(session: Session, entry: Eviction) -> Charge:
 
 
 def _path(session: Session, queue: str | None, workload: str) -> tuple[str, ...] | None:
-    """Queues of a logged workload: as logged, else as they are now; None if nobody knows."""
+    """Queues of a logged workload: as logged, else as they are now; None if unknown."""
     if queue is not None and queue in session.queues.index:
         return tuple(session.queues.queues[q].name for q in session.queues.path[session.queues.index[queue]])
     known = session.workloads.get(workload)

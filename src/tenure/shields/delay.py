@@ -1,4 +1,4 @@
-"""For whom nothing is evicted, ever or for a while: the policy ``Never``, and the preemption delay.
+"""Contenders for which nothing is evicted, ever or for a while: the policy ``Never``, and the preemption delay.
 
 Preemption delay: for a while a contender causes no eviction, so that an autoscaler can act first (spec: reclaim).
 """

@@ -29,7 +29,7 @@ def resolve(settings: Settings, queues: QueueTree, cause: Cause, beneficiary: in
     cause
         Why it would be evicted.
     beneficiary
-        Leaf queue of the one for whom; -1 for nobody.
+        Leaf queue of the beneficiary; -1 for none.
     victim
         Leaf queue of the workload.
     """
@@ -58,7 +58,7 @@ def _first_set(queues: QueueTree, path: Sequence[int], name: str, pool: int) -> 
 
 
 def clock(session: Session, victim: WorkloadState) -> int | None:
-    """When the clock of a running workload started, in µs since the epoch; None if nobody knows.
+    """When the clock of a running workload started, in µs since the epoch; None if unknown.
 
     A start in the future counts as now. ``startsAt: running`` counts from when enough of its tasks ran; while they
     do not all run yet it counts as starting now.
@@ -76,7 +76,7 @@ def clock(session: Session, victim: WorkloadState) -> int | None:
 class MinRuntimeShield:
     """Minimum runtime as a plugin. What runs and has no start that is known is not protected, and counted elsewhere.
 
-    ``brief``: nobody reads why, so refusals say no more than that they are.
+    ``brief``: the reasons are not read, so refusals say no more than that they are.
     """
 
     name = SHIELD

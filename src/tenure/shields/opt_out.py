@@ -1,8 +1,8 @@
 """What asked to be spared: last of all for every cause, and never for what only improves (spec: the cycle).
 
 This is the one place that reads it. A request counts for as long as it does: until ``allowPreemptionUntil``, and at
-most for `maxOptOut` after the start. Owner and driver pods (``role: originator``) are spared as well: with them goes
-what they started.
+most for `maxOptOut` after the start. Owner and driver pods (``role: originator``) are spared as well, for as long as
+that lasts: with them goes what they started. So are pods whose PodDisruptionBudgets never allow an eviction.
 """
 
 from __future__ import annotations
@@ -12,25 +12,32 @@ from collections.abc import Iterable, Mapping
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.duration import parse_duration
+from tenure.model.opt_out import opt_out_of
 from tenure.model.workload import DO_NOT_DISRUPT, OPT_OUT, PREFER_NO_EVICTION, SAFE_TO_EVICT, SPARING
 
 ORIGINATOR = "originator"
 SHIELD = "opt-out"
 
 
-def ends_at(session: Session, workload: WorkloadState) -> int | None:
-    """When a request to be spared ends, in µs since the epoch; None if it has no end.
-
-    It ends at ``allowPreemptionUntil``, and at the latest when the first ``maxOptOut`` that is set on the way from
-    its queue up has passed since the start; an unknown start counts as the creation.
-    """
-    ends = [] if workload.model.allow_preemption_until is None else [workload.model.allow_preemption_until]
+def longest(session: Session, workload: WorkloadState) -> int:
+    """Give for how long after its start a workload may be spared, in µs: the first `maxOptOut` on the way up."""
     queues = session.queues
-    limits = (queues.queues[queue].max_opt_out for queue in queues.path[workload.leaf])
-    limit = next((found for found in limits if found is not None), None)
-    if limit is not None:
-        ends.append(_start(workload) + limit)
-    return min(ends, default=None)
+    path = queues.path[workload.leaf] if workload.leaf >= 0 else ()
+    return opt_out_of((queues.queues[queue] for queue in path), session.settings)
+
+
+def ends_at(session: Session, workload: WorkloadState) -> int:
+    """When a request to be spared ends, in µs since the epoch.
+
+    It ends at ``allowPreemptionUntil``, and at the latest when the `maxOptOut` that holds has passed since the start.
+    """
+    last, asked = latest(session, workload), workload.model.allow_preemption_until
+    return last if asked is None else min(asked, last)
+
+
+def latest(session: Session, workload: WorkloadState) -> int:
+    """When whatever spares a workload ends, in µs since the epoch; an unknown start counts as the creation."""
+    return _start(workload) + longest(session, workload)
 
 
 def spared(session: Session, task: TaskState) -> bool:
@@ -38,12 +45,11 @@ def spared(session: Session, task: TaskState) -> bool:
     workload = task.workload
     if not workload.sparing:
         return False
-    if task.model.role == ORIGINATOR:
+    if task.model.role == ORIGINATOR and session.now < latest(session, workload):
         return True
     if workload.model.allow_preemption and not _asks(session, task):
         return False
-    end = ends_at(session, workload)
-    return end is None or session.now < end
+    return session.now < ends_at(session, workload)
 
 
 def count_spared(session: Session, tasks: Iterable[TaskState]) -> int:

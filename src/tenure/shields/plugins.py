@@ -9,7 +9,7 @@ A plugin is an object with a ``name`` and one or both of these methods; it is fo
 ``allow_plan(contender, victims, tasks, cause, now) -> bool``
     Whether a finished set may be evicted. ``tasks`` are pairs of workload (namespace/name) and task name.
 
-Contender and victims are `tenure.model.workload.Workload`, the contender None where nobody benefits; ``now`` is in µs
+Contender and victims are `tenure.model.workload.Workload`, the contender None without a beneficiary; ``now`` is in µs
 since the epoch. All plugins must agree. One that raises, or answers anything but True or False, is reported by its
 name, and its answer counts as no.
 """
@@ -65,7 +65,7 @@ class EvictionPlugins:
         return other
 
     def silent(self, session: Session, cause: Cause, contender: WorkloadState | None, leaf: int) -> bool:
-        """Whether it is clear that nobody has anything to say about victims of a leaf."""
+        """Whether it is clear that no plugin refuses victims of a leaf."""
         if self.others or self.budgets.active or cause in COMES_BACK:
             return False
         return not self.min_runtime.minimum(session, cause, contender.leaf if contender is not None else -1, leaf)

@@ -19,7 +19,7 @@ def fence(queues: QueueTree, contender: int, victim: int) -> Refusal | None:
 
 
 def disabled(queues: QueueTree, victim: int) -> Refusal | None:
-    """Refuse everything in a queue with ``preemptionPolicy: disabled``, whoever asks."""
+    """Refuse everything in a queue with ``preemptionPolicy: disabled``, whatever the contender."""
     for queue in queues.path[victim]:
         model = queues.queues[queue]
         if model.preemption_policy == "disabled":

@@ -1,4 +1,4 @@
-"""What nobody recreates is not sent elsewhere (spec: on Kubernetes, who is never a victim).
+"""Pods that no controller recreates are not moved and not requeued (spec: on Kubernetes).
 
 A pod without a controller does not come back after its eviction: it cannot be moved, and cannot be requeued. One of a
 DaemonSet comes back to its node and to no other.
@@ -21,11 +21,11 @@ COMES_BACK: Final[frozenset[Cause]] = frozenset({"requeue", "consolidate", "resc
 
 
 def recreated(cause: Cause, victim: WorkloadState) -> Refusal | None:
-    """Refuse to move or requeue pods that nobody would recreate."""
+    """Refuse to move or requeue pods that no controller would recreate."""
     if cause not in COMES_BACK:
         return None
     if victim.model.owner_kind == DAEMON_SET:
         return Refusal(SHIELD, f"the pods of {victim.key} belong to their nodes, by a DaemonSet")
     if victim.model.owner_kind != BARE:
         return None
-    return Refusal(SHIELD, f"nobody would recreate the pods of {victim.key}")
+    return Refusal(SHIELD, f"no controller would recreate the pods of {victim.key}")

@@ -28,7 +28,7 @@ Definitions; *job* means a job of the trace, workloads of the cluster file count
     By cause: how often a workload lost tasks to it at one instant; ``evictedTasks`` counts the tasks.
 ``notices``
     Evictions that were announced first: ``told`` and ``withdrawn`` count workloads at one instant; ``spared`` is what
-    would have been lost, in resource-seconds, if nobody had saved on being told.
+    would have been lost, in resource-seconds, if no workload had saved its work during its notice.
 ``jain``
     Jain's index (Σx)² / (n·Σx²) over the leaf queues that asked for any of the main resource (GPU where a node has
     one, else CPU), with x = resource-time received ÷ resource-time wanted: what the queue's workloads held and
@@ -218,7 +218,7 @@ class _Resources:
         }
 
     def jain(self) -> float:
-        """Give Jain's index over the queues' received ÷ wanted; 1 where nobody wanted anything."""
+        """Give Jain's index over the queues' received ÷ wanted; 1 where no queue wanted anything."""
         main = GPU if self.capacity.get(GPU) else CPU
         if main not in self.amounts:
             return 1.0

@@ -153,14 +153,14 @@ class Simulation:
         return SimulationResult(self.log, self.setup, complete, self.now)
 
     def _close(self) -> None:
-        """Say of every job that has not ended why: it waits, or nobody knows its run time."""
+        """Say of every job that has not ended why: it waits, or its run time is unknown."""
         waiting = {workload.key for workload in self.session.waiting.all()}
         for key, state in self.session.workloads.items():
             job = self.job_of[key]
             if key in waiting and not self.held.get(job):
                 self.log.rest(self.now, job, f"it waits in queue {state.model.queue or DEFAULT_QUEUE}")
             elif self.setup.arrivals_only or self._runtime(job) is None:
-                self.log.rest(self.now, job, "nobody knows when it ends")
+                self.log.rest(self.now, job, "its end is unknown")
         self.log.close()
 
     def _run(self, report: Callable[[Progress], None] | None, every: int) -> None:
@@ -333,7 +333,7 @@ class Simulation:
             self._schedule_end(job, self.work.start(job, now, runtime))
 
     def _runtime(self, job: int) -> int | None:
-        """How long a job runs by itself, in µs; None if nobody knows."""
+        """How long a job runs by itself, in µs; None if unknown."""
         number = job - self.log.initial
         if number >= 0:
             return self.trace.jobs[number].runtime

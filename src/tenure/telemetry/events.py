@@ -9,14 +9,14 @@ from tenure.engine.quota_state import QuotaBlocker, QuotaState
 from tenure.engine.session import Session
 from tenure.engine.workloads import PENDING
 from tenure.model.duration import format_time
-from tenure.model.quantity import format_queue_quantity
+from tenure.model.readable import amount_with_unit, weighted_hours
 from tenure.telemetry.samples import exhausted, unknown_starts
 
 _QUOTA = {
     "armed": ("QuotaPreemptionArmed", "it uses more than its max; from {} on, work is evicted"),
     "moved": ("QuotaPreemptionMoved", "its deadline has moved to {}"),
-    "cleared": ("QuotaPreemptionCleared", "it is not to be brought under its max any more"),
-    "fired": ("QuotaPreemptionFired", "its deadline of {} has passed: {} tasks are evicted, which costs {:.1f}"),
+    "cleared": ("QuotaPreemptionCleared", "it no longer has to be brought under its max"),
+    "fired": ("QuotaPreemptionFired", "its deadline of {} has passed: {} tasks are evicted, which costs {}"),
 }
 _OF_STEPS = {"evict": "Evicted", "notice": "EvictionNotice", "withdraw": "NoticeWithdrawn"}
 
@@ -46,7 +46,10 @@ def events_of(plan: Plan, session: Session) -> list[CycleEvent]:
     ]
     found += [
         CycleEvent(
-            "workload", key, "UnknownStart", "it runs, and nobody knows since when: minimum runtime does not hold"
+            "workload",
+            key,
+            "UnknownStart",
+            "its start is unknown, so its minimum runtime does not protect it",
         )
         for key in unknown_starts(session)
     ]
@@ -60,7 +63,9 @@ def events_of(plan: Plan, session: Session) -> list[CycleEvent]:
     for event in plan.quota_events:
         reason, text = _QUOTA[event.kind]
         until = "" if event.deadline is None else format_time(event.deadline)
-        found.append(CycleEvent("queue", event.queue, reason, text.format(until, event.tasks, event.cost)))
+        found.append(
+            CycleEvent("queue", event.queue, reason, text.format(until, event.tasks, weighted_hours(event.cost)))
+        )
     found += [CycleEvent("queue", q.queue, "QuotaShortfall", _shortfall(q)) for q in plan.quota if q.shortfall]
     return sorted(found)
 
@@ -78,7 +83,7 @@ def _of_steps(steps: list[PlanStep]) -> list[CycleEvent]:
     for step in _once([s for s in steps if s.action in _OF_STEPS]):
         text = step.reason
         if step.action == "notice":
-            text = f"to go by {format_time(step.deadline)}: {text}"
+            text = f"it will be evicted by {format_time(step.deadline)}: {text}"
         found.append(CycleEvent("workload", step.workload, _OF_STEPS[step.action], text))
     return found
 
@@ -95,15 +100,15 @@ def _unsupported(session: Session) -> list[CycleEvent]:
     for key, workload in session.workloads.items():
         asked = sorted({u for t in workload.tasks if t.phase is PENDING for u in t.cls.spec.unsupported})
         if asked and workload.leaf >= 0:
-            text = f"it asks for what is not evaluated here ({', '.join(asked)}), so it is not placed"
+            text = f"it asks for constraints that Tenure does not evaluate ({', '.join(asked)}), so it is not placed"
             found.append(CycleEvent("workload", key, "Unsupported", text))
     return found
 
 
 def _shortfall(state: QuotaState) -> str:
-    amounts = ", ".join(f"{format_queue_quantity(v, r)} of {r}" for r, v in sorted(state.shortfall.items()))
-    why = "; ".join(dict.fromkeys(_blocked(b) for b in state.blockers)) or "nothing that may be taken is left"
-    return f"{amounts} over its max cannot be taken back now: {why}"
+    amounts = ", ".join(amount_with_unit(v, r) for r, v in sorted(state.shortfall.items()))
+    why = "; ".join(dict.fromkeys(_blocked(b) for b in state.blockers)) or "nothing is left that may be evicted"
+    return f"it is over its max by {amounts}, which cannot be reclaimed now: {why}"
 
 
 def _blocked(blocker: QuotaBlocker) -> str:

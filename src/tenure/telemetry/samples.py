@@ -80,7 +80,7 @@ def plugin(name: str) -> str:
 
 
 def unknown_starts(session: Session) -> list[str]:
-    """Name the workloads that run and whose start nobody knows."""
+    """Name the running workloads with an unknown start."""
     return sorted(key for key, w in session.workloads.items() if w.leaf >= 0 and w.started_at is None and w.occupied())
 
 
@@ -95,7 +95,7 @@ def exhausted(plan: Plan) -> dict[str, str]:
 
 
 def _exhausted(plan: Plan) -> Counter[tuple[str, ...]]:
-    """Count by cause for whom a search was cut off; where no one is named, once."""
+    """Count by cause the contenders for which a search was cut off; where none is named, once."""
     found: Counter[tuple[str, ...]] = Counter((c,) for c in exhausted(plan).values())
     for cause in CAUSES:
         if not found[cause,] and any(w.startswith(f"{EXHAUSTED} {cause}") for w in plan.warnings):

@@ -5,7 +5,7 @@ step further: what was evicted has left, what was nominated is bound, and minimu
 over. Then every enabled cause is asked
 
 * what it would evict or move for each victim that waits now: a *follow-up*. Its cost is added to that of the set;
-* whether it would take the contender's place for somebody who waits. Such a set is refused, unless the contender's
+* whether it would take the contender's place for a workload that waits. Such a set is refused, unless the contender's
   queue stays within its guaranteed.
 
 It goes one level deep: the searches made here do not ask what would follow from what they find.
@@ -13,28 +13,22 @@ It goes one level deep: the searches made here do not ask what would follow from
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
 from itertools import islice
-from operator import ge, sub
-from typing import NamedTuple
 
 from tenure.engine.allocation import serve
 from tenure.engine.evictions import depart, evict
 from tenure.engine.plan import Plan
-from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
-from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
-from tenure.shields.delay import evicts_never
-from tenure.victims.dry_run import AcceptedSet, FollowUp
+from tenure.victims.asked import MOST_LOOKED_AT, Asked, AskedWorkloads
+from tenure.victims.dry_run import AcceptedSet, Enough, FollowUp, to_the_end
 from tenure.victims.preemption_pass import MakeRules, PreemptionPass
-from tenure.victims.rules import CauseRules
 from tenure.victims.search import SearchBudget, SearchResult
 from tenure.victims.state import EvictionState, VictimMemory
 
@@ -44,26 +38,13 @@ STEPS = 512
 """Sets that are tried for one workload and one cause."""
 
 MOST_HELPED = 16
-"""Victims of one set for whom something is searched, of those that do not stand alike."""
-
-MOST_RIVALS = 4
-"""Kinds of workloads of one leaf of which it is asked whether they would take the contender's place."""
+"""The most victims of one set for which a follow-up is searched, of those that do not stand alike."""
 
 MOST_ASKED = 4
-"""Of them all, those for whom a search is made."""
+"""Of all of them, those for which a search is made."""
 
 MOST_STEPS = 4
 """Steps of one such workload that are looked at, one after the other."""
-
-MOST_LOOKED_AT = 64
-"""Places of a leaf's order, from its beginning, in which such kinds are looked for."""
-
-
-class Asked(NamedTuple):
-    """One workload for which one cause may be asked."""
-
-    workload: WorkloadState
-    rules: CauseRules
 
 
 class Aftermath:
@@ -82,8 +63,9 @@ class Aftermath:
         self.session: Session = state.session
         self.causes = causes
         self.plugins = state.plugins.without_times()
-        self._known: dict[str, dict[Cause, MakeRules]] = {}
+        self.asked = AskedWorkloads(state.session, causes)
         self._passes: dict[Cause, PreemptionPass] = {}
+        self._helped: set[int] = set()
 
     # -- the questions ------------------------------------------------------------------------------------------------
 
@@ -94,35 +76,74 @@ class Aftermath:
         result: AcceptedSet,
         cause: Cause,
         shares: CurrentShares,
+        enough: Enough | None = None,
     ) -> Refusal | None:
-        """Refuse a set that was carried out on the session; else note in ``result`` what follows from it."""
-        causes = self._enabled(cause)
+        """Refuse a set that was carried out on the session.
+
+        With ``enough``, it is noted in ``result`` what follows from it, until that is enough.
+        """
+        causes = self.asked.enabled(cause)
         got = [t for t in result.placed if t.workload is contender]
-        helped = list(self._may_be_helped(victims, causes, shares))
-        at_risk = bool(got) and not contender.fixed and not self._within_guaranteed(contender.leaf, self._holding(got))
-        growing = at_risk and any(w is not contender and _will_grow(w) for w in self._nominated())
-        later = any(map(_will_grow, victims))
-        rivals = (
-            list(islice(self._rivals(contender, victims, got, result, causes, shares), MOST_ASKED)) if at_risk else []
+        at_risk = self.asked.is_at_risk(contender, got)
+        growing = at_risk and self._others_grow(contender)
+        result.may_follow = (
+            growing
+            or any(map(_will_grow, victims))
+            or any(self.asked.may_be_helped(victims, causes, shares))
+            or (at_risk and any(self.asked.rivals(contender, victims, got, result, causes, shares)))
         )
-        if not (helped or rivals or growing or later):
+        if not result.may_follow or (not at_risk and enough is None):
             return None
         with self._ahead():
             self._settle(result, everything=growing)
+            taker = None
             if at_risk:
-                rivals = list(islice(self._rivals(contender, victims, got, result, causes, shares), MOST_ASKED))
-            helped = list(self._may_be_helped(victims, causes, shares))
-            taker = self._taker(contender, rivals)
+                rivals = islice(self.asked.rivals(contender, victims, got, result, causes, shares), MOST_ASKED)
+                taker = self._taker(contender, list(rivals))
             if taker is None:
-                result.follow_ups = tuple(self._found(helped))
-        if taker is None:
-            return None
+                if enough is not None:
+                    self._note(victims, result, causes, shares, enough)
+                return None
         text = f"{taker.workload.key} would take the place from {contender.key} again ({taker.rules.cause})"
         return Refusal(TAKEN_AGAIN, text, about=taker.workload.key)
 
+    def note_follow_ups(
+        self,
+        contender: WorkloadState,
+        victims: Sequence[WorkloadState],
+        result: AcceptedSet,
+        cause: Cause,
+        shares: CurrentShares,
+    ) -> None:
+        """Note in ``result`` all that follows from a set that was judged before and is carried out on the session."""
+        got = [t for t in result.placed if t.workload is contender]
+        growing = self.asked.is_at_risk(contender, got) and self._others_grow(contender)
+        with self._ahead():
+            self._settle(result, everything=growing)
+            self._note(victims, result, self.asked.enabled(cause), shares, to_the_end)
+
+    def _others_grow(self, contender: WorkloadState) -> bool:
+        """Whether another workload asks for more once what it was promised is bound."""
+        return any(w is not contender and _will_grow(w) for w in self._nominated())
+
+    def _nominated(self) -> set[WorkloadState]:
+        return {t.workload for t in self.session.nominated}
+
+    def _note(
+        self,
+        victims: Sequence[WorkloadState],
+        result: AcceptedSet,
+        causes: Mapping[Cause, MakeRules],
+        shares: CurrentShares,
+        enough: Enough,
+    ) -> None:
+        """Note what follows from a set whose changes have come true."""
+        helped = list(self.asked.may_be_helped(victims, causes, shares))
+        result.follow_ups, result.all_known = self._found(helped, enough)
+
     def of(self, cause: Cause, tasks: Sequence[TaskState]) -> tuple[FollowUp, ...]:
-        """Give the follow-ups of evicting tasks for nobody; nothing is evicted yet, and nothing is afterwards."""
-        session, causes, shares = self.session, self._enabled(cause), self.state.memory.shares()
+        """Give the follow-ups of evicting tasks without a beneficiary; the session stays as it is."""
+        session, causes, shares = self.session, self.asked.enabled(cause), self.state.memory.shares()
         victims = list(dict.fromkeys(t.workload for t in tasks))
         with self._ahead():
             for task in tasks:
@@ -130,19 +151,20 @@ class Aftermath:
             for victim in victims:
                 session.refresh(victim)
             waiting = [v for v in victims if v.step is not None and v.entry is not None]
-            if not list(self._may_be_helped(waiting, causes, shares)):
+            if not list(self.asked.may_be_helped(waiting, causes, shares)):
                 return ()
             for first in waiting:
                 if first.step is not None and first.entry is not None:
                     serve(session, self.state.placer, shares, first, victims, endings=self.state.endings)
             placed = [t for v in victims for t in v.tasks if t.nominated >= 0 or t.fresh]
             settle(self.state, tasks, placed)
-            return tuple(self._found(list(self._may_be_helped(victims, causes, shares))))
+            return self._of_waiting(victims, cause, shares)
 
     def of_plan(self) -> tuple[FollowUp, ...]:
         """Give the follow-ups of a finished plan, whose evictions are made on the session.
 
-        Victims of earlier plans that still wait are asked about as well, for whom this plan may have made a difference.
+        Victims of earlier plans that still wait are asked about as well, for which this plan may have made a
+        difference.
         """
         session, shares = self.session, self.state.memory.shares()
         evicting = {s.workload for s in self.state.plan.steps if s.action == "evict"}
@@ -150,16 +172,25 @@ class Aftermath:
         victims += islice(self._evicted_before(evicting), MOST_LOOKED_AT)
         ask_later = any(_will_grow(w) or any(t.phase is TERMINATING for t in w.tasks) for w in victims)
         growing = [w for w in sorted(self._nominated(), key=lambda w: w.key) if _will_grow(w)]
-        if not (ask_later or growing or any(self._may_be_helped(victims, self._enabled(""), shares))):
+        if not (ask_later or growing or any(self.asked.may_be_helped(victims, self.asked.enabled(""), shares))):
             return ()
         with self._ahead():
             self._settle(AcceptedSet([], []), everything=True)
             shares = self.state.fairness.now()  # what was under notice asks again only now
-            found = {f.of: f for f in self._found(list(self._may_be_helped(victims, self._enabled(""), shares)))}
+            found = {
+                f.of: f for f in self._found(list(self.asked.may_be_helped(victims, self.asked.enabled(""), shares)))[0]
+            }
             if self._grow(growing):
                 shares, rest = self.state.fairness.now(), [v for v in victims if v not in found]
-                found.update({f.of: f for f in self._found(list(self._may_be_helped(rest, self._enabled(""), shares)))})
+                found |= {
+                    f.of: f
+                    for f in self._found(list(self.asked.may_be_helped(rest, self.asked.enabled(""), shares)))[0]
+                }
             return tuple(found.values())
+
+    def _of_waiting(self, victims: Iterable[WorkloadState], cause: str, shares: CurrentShares) -> tuple[FollowUp, ...]:
+        """Give all that would be done for those who wait as things stand, after evictions by a cause."""
+        return self._found(list(self.asked.may_be_helped(victims, self.asked.enabled(cause), shares)))[0]
 
     def _evicted_before(self, now: Collection[str]) -> Iterator[WorkloadState]:
         """Give those that wait, were evicted by an earlier plan, and are not among those evicted ``now``."""
@@ -171,7 +202,7 @@ class Aftermath:
                     yield workload
 
     def _grow(self, growing: Sequence[WorkloadState]) -> bool:
-        """Let those grow for whom room is made next, as far as they are looked at; gives whether anybody did."""
+        """Let workloads grow for which room is made next, as far as they are looked at; gives whether any did."""
         grown = False
         for workload in growing[:MOST_ASKED]:
             for _ in range(MOST_STEPS):
@@ -186,7 +217,7 @@ class Aftermath:
 
     def _for_growth(self, workload: WorkloadState) -> AcceptedSet | None:
         """Give the set that the first cause would take for the next step of a workload."""
-        asked = self._may_be_helped([workload], self._enabled(""), self.state.fairness.now())
+        asked = self.asked.may_be_helped([workload], self.asked.enabled(""), self.state.fairness.now())
         found = (self._best_set(one) for one in asked)
         return next((f.played for f in found if f.pieces), None)
 
@@ -209,7 +240,7 @@ class Aftermath:
     def _settle(self, result: AcceptedSet, *, everything: bool) -> None:
         """Let what a set changes come true; or all that the cycle has decided so far.
 
-        What is left over goes to those who ask for it now, before anybody who grows only once it is bound.
+        What is left over goes to those who ask for it now, before a workload that grows only once it is bound.
         """
         session, easy = self.session, self.session.settings.backfill == "easy"
         if not easy and any(map(_will_grow, self._nominated())):
@@ -228,126 +259,10 @@ class Aftermath:
             self.session.note_start(workload)
         return placed
 
-    # -- who is asked about -------------------------------------------------------------------------------------------
-
-    def _enabled(self, cause: str) -> dict[Cause, MakeRules]:
-        """Give the causes that may follow from one, with their rules."""
-        found = self._known.get(cause)
-        if found is None:
-            enabled = enabled_for(self.session.settings, cause)
-            found = self._known[cause] = {name: make for name, make in self.causes.items() if name in enabled}
-        return found
-
-    def _may_be_helped(
-        self, victims: Iterable[WorkloadState], causes: Mapping[Cause, MakeRules], shares: CurrentShares
-    ) -> Iterator[Asked]:
-        """Give victims that wait, with each cause that could do something for them by a cheap look."""
-        for victim in victims:
-            if victim.step is None or victim.entry is None or evicts_never(victim):
-                continue
-            for cause, make in causes.items():
-                if self._could(cause, victim):
-                    rules = make(victim, shares)
-                    if rules.contender_may() is None:
-                        yield Asked(victim, rules)
-
-    def _could(self, cause: Cause, workload: WorkloadState) -> bool:
-        if cause == "preempt":
-            return self._lowest.get(workload.leaf, workload.priority) < workload.priority
-        if cause == "consolidate":
-            return self._room_in_all(workload)
-        return cause != "requeue" or self._anyone_overdue
-
-    @cached_property
-    def _lowest(self) -> dict[int, int]:
-        """By leaf, the lowest priority of all its workloads that may give way."""
-        found: dict[int, int] = {}
-        for workload in self.session.workloads.values():
-            if not workload.fixed and workload.priority < found.get(workload.leaf, 1 << 40):
-                found[workload.leaf] = workload.priority
-        return found
-
-    @cached_property
-    def _anyone_overdue(self) -> bool:
-        """Whether something runs past its expected runtime."""
-        return any(overdue(self.session, w) for w in self.session.workloads.values())
-
-    def _room_in_all(self, workload: WorkloadState) -> bool:
-        nodes = self.session.nodes
-        if len(nodes) < 2 or workload.step is None:  # noqa: PLR2004  a move needs two, or two devices of one
-            return False
-        room = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready].sum(axis=1).tolist()
-        return all(map(ge, room, workload.step.amount))
-
-    def _rivals(
-        self,
-        contender: WorkloadState,
-        victims: Sequence[WorkloadState],
-        got: Sequence[TaskState],
-        result: AcceptedSet,
-        causes: Mapping[Cause, MakeRules],
-        shares: CurrentShares,
-    ) -> Iterator[Asked]:
-        """Give those that wait and might take the contender's place, by the rules of queues alone."""
-        taking: dict[Cause, Callable[[WorkloadState], bool]] = {
-            "preempt": lambda r: r.leaf == contender.leaf and r.priority > contender.priority,
-            "reclaim": lambda r: r.leaf != contender.leaf,
-            "consolidate": self._room_in_all,
-        }
-        for cause, may in taking.items():
-            if cause not in causes:
-                continue
-            for rival in self._kinds(contender, victims, may):
-                rules = causes[cause](rival, shares)
-                if self._may_take_from(rules, contender, got, result):
-                    yield Asked(rival, rules)
-
-    def _kinds(
-        self,
-        contender: WorkloadState,
-        victims: Sequence[WorkloadState],
-        may: Callable[[WorkloadState], bool],
-    ) -> Iterator[WorkloadState]:
-        """Give the first of each kind that waits and may take something, a few of each leaf."""
-        for entries in self.session.waiting.entries.values():
-            kinds: set[object] = set()
-            for entry in entries[:MOST_LOOKED_AT]:
-                rival: WorkloadState = entry[-1]
-                if rival.entry is not entry or rival is contender or rival in victims or rival.step is None:
-                    continue
-                if evicts_never(rival):
-                    continue
-                if not may(rival):
-                    continue
-                kind = rival.step.amount, rival.priority
-                if kind not in kinds:
-                    kinds.add(kind)
-                    yield rival
-                if len(kinds) == MOST_RIVALS:
-                    break
-
-    def _nominated(self) -> set[WorkloadState]:
-        return {t.workload for t in self.session.nominated}
-
-    def _may_take_from(
-        self, rules: CauseRules, contender: WorkloadState, got: Sequence[TaskState], result: AcceptedSet
-    ) -> bool:
-        if rules.contender_may() is not None or rules.eligible(contender) is not None:
-            return False
-        return rules.may_take(contender, self._holding(got), core=not result.growth, owed=[]) is None
-
-    def _within_guaranteed(self, leaf: int, amount: Amount) -> bool:
-        queues = self.session.queues
-        return queues.within_guaranteed(leaf, amount, tuple(map(sub, queues.allocated[leaf], amount)))
-
-    def _holding(self, tasks: Sequence[TaskState]) -> Amount:
-        places = ((t, t.node if t.node >= 0 else t.nominated) for t in tasks)
-        return tuple(map(sum, zip(*(t.cls.amount_at(node, self.session.nodes) for t, node in places), strict=True)))
-
     # -- what is found ------------------------------------------------------------------------------------------------
 
     def _taker(self, contender: WorkloadState, rivals: Iterable[Asked]) -> Asked | None:
-        """Give the first of those that wait for whom the best set of its cause holds something of the contender.
+        """Give the first pending workload for which the best set of its cause holds something of the contender.
 
         Who asks for several steps, one after the other, is looked at for some of them.
         """
@@ -382,18 +297,21 @@ class Aftermath:
                 return False
         return False
 
-    def _found(self, helped: Sequence[Asked]) -> Iterator[FollowUp]:
-        """Give what would be done for each victim by the first cause that finds something, the rest by its name.
+    def _found(self, helped: Sequence[Asked], enough: Enough = to_the_end) -> tuple[tuple[FollowUp, ...], bool]:
+        """Give what would be done for each victim by the first cause that finds something, and whether that is all.
 
-        Of those that stand alike nobody is helped if one is not.
+        Of those that stand alike none is helped if one is not. Where it may be ``enough``, victims for which
+        something was found before are asked about first.
         """
         by_victim: dict[WorkloadState, list[Asked]] = {}
         for asked in helped:
             by_victim.setdefault(asked.workload, []).append(asked)
         without_effect: set[object] = set()
         found: dict[WorkloadState, FollowUp] = {}
-        searched = 0
-        for victim in sorted(by_victim, key=_turn):  # what is free goes to the first of those that stand alike
+        searched, order = 0, sorted(by_victim, key=_turn)  # what is free goes to the first of those that stand alike
+        if len(order) <= MOST_HELPED:
+            order.sort(key=lambda v: v.leaf not in self._helped)
+        for victim in order:
             if searched == MOST_HELPED:
                 break
             assert victim.step is not None
@@ -404,9 +322,12 @@ class Aftermath:
             follow_up = self._first_of(victim, by_victim[victim])
             if follow_up is None:
                 without_effect.add(kind)
-            else:
-                found[victim] = follow_up
-        yield from (found[victim] for victim in by_victim if victim in found)
+                continue
+            found[victim] = follow_up
+            self._helped.add(victim.leaf)
+            if enough(tuple(found.values())):
+                return tuple(found[victim] for victim in by_victim if victim in found), False
+        return tuple(found[victim] for victim in by_victim if victim in found), True
 
     def _first_of(self, victim: WorkloadState, causes: Sequence[Asked]) -> FollowUp | None:
         for asked in causes:
@@ -440,7 +361,7 @@ class Aftermath:
         """What is known of the session as these scenarios leave it; kept apart from what the actions know."""
         known = self.state.memory
         if known.thought is None:
-            known.thought = VictimMemory(self.session, self.state.fairness)
+            known.thought = VictimMemory(self.session, self.state.fairness, known.holdings.copy())
         return known.thought
 
 
@@ -472,20 +393,12 @@ def settle(state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[
 def follow_ups(
     state: EvictionState, cause: Cause, tasks: Sequence[TaskState], beneficiary: WorkloadState | None = None
 ) -> Sequence[FollowUp]:
-    """Give what enabled causes would do for those that lose ``tasks``, which nobody else benefits from.
+    """Give what enabled causes would do for workloads that lose ``tasks``, without a beneficiary.
 
     Nothing of it is evicted yet, and the session stays as it is.
     """
     assert beneficiary is None, "sets with a contender are judged where they are played through"
     return () if state.aftermath is None else state.aftermath.of(cause, tasks)
-
-
-def overdue(session: Session, workload: WorkloadState) -> bool:
-    """Whether a workload runs past its expected runtime."""
-    started, expected = workload.started_at, workload.expected
-    if not expected or started is None or workload.fixed or workload.leaf < 0 or not workload.occupied():
-        return False
-    return session.now - started >= expected
 
 
 def _name(task: TaskState) -> tuple[str, int]:

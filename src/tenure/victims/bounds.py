@@ -107,7 +107,7 @@ class VictimBounds:
         return found
 
     def _held_back(self, contender: WorkloadState, step: Demand) -> bool:
-        """Whether a maximum, or guarantees that must not be borrowed against, hold it back whoever gives way."""
+        """Whether a maximum, or guarantees that must not be borrowed against, hold it back whatever is evicted."""
         queues, leaf = self.queues, contender.leaf
         if contender.fixed and queues.beyond_guaranteed(leaf, step.amount) is not None:
             return True

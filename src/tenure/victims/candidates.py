@@ -42,7 +42,7 @@ class VictimCandidates:
         self.beyond = beyond
 
     def __bool__(self) -> bool:
-        """Whether there is anybody."""
+        """Whether there is a candidate."""
         return any(map(len, self.candidate_leaves))
 
     @property
@@ -147,8 +147,8 @@ class CandidateGatherer:
     """Gathers candidates, leaf by leaf, and remembers them for contenders that stand alike.
 
     Contenders of one leaf (and, where that matters, of one priority) have the same candidates, unless other plugins
-    than minimum runtime are asked, which look at each contender. Where nobody reads who was refused (not
-    ``detailed``), only those are looked at that hold something that could be had.
+    than minimum runtime are asked, which look at each contender. Where refusals are not read (not ``detailed``), only
+    those are looked at that hold something that could be had.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class CandidateGatherer:
         return candidate_leaves
 
     def _alike(self, contender: WorkloadState, rules: CauseRules) -> Callable[[int], Alike]:
-        """Give, by leaf, what contenders have in common to whom the same of it is open."""
+        """Give, by leaf, what contenders have in common to which the same candidates of it are open."""
         cause, own = rules.cause, contender.leaf
         if cause == "preempt":
             return lambda _: (cause, own, contender.priority)
@@ -318,7 +318,7 @@ class CandidateGatherer:
         return self.session.queues.queues[leaf].priority
 
     def _may_wait(self, contender: WorkloadState, rules: CauseRules, leaf: int) -> bool:
-        """Whether it is known of a whole leaf that nobody there is refused, and what each costs at least."""
+        """Whether it is known of a whole leaf that no candidate is refused, and what each costs at least."""
         if rules.cause != "reclaim" or leaf == contender.leaf or (self.detailed and leaf in self._fixed):
             return False
         holdings, cheapest = self.holdings, self.session.settings.victims == "cost"
@@ -342,7 +342,7 @@ class CandidateGatherer:
         return LeafCandidates(leaf, self._level(leaf), pieces, later=later)
 
     def _of_candidate(self, victim: WorkloadState) -> list[Piece]:
-        """Give the pieces of what the rules let go and nobody shields."""
+        """Give the pieces that the rules allow to evict and no shield protects."""
         if victim in self._served or victim.key in self.barred or not victim.occupied():
             return []
         return self._pieces_of(victim, core=True)

@@ -15,6 +15,8 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import Demand, WorkloadState
 from tenure.model.modes import enabled_for
+from tenure.model.settings import Cause
+from tenure.shields.budget import has_budgets
 from tenure.victims.candidates import VictimCandidates
 from tenure.victims.dry_run import NO_LANDING
 from tenure.victims.preemption_pass import PreemptionPass
@@ -56,25 +58,21 @@ class ConsolidationPass(PreemptionPass):
         """Whether nothing could be moved for it, from what is known now or was found out before."""
         step = contender.step
         assert step is not None
-        if not self._room_in_all(step) or self._is_over_max(contender, step):
+        if not self._room_in_all(contender, step):
             return True
         return self._was_without_target(self._alike(contender)) or super()._infeasible(contender)
 
     def _turn(self, contender: WorkloadState, steps: int) -> bool:
         """Look for moves only while there is room enough in all, of the cluster and of the contender's queues."""
         step = contender.step
-        if step is None or not self._room_in_all(step) or self._is_over_max(contender, step):
+        if step is None or not self._room_in_all(contender, step):
             return False
         return super()._turn(contender, steps)
 
-    def _is_over_max(self, contender: WorkloadState, step: Demand) -> bool:
-        """Whether a queue may hold no more: what is moved stays in its queue."""
-        return self.session.queues.over_max(contender.leaf, step.amount) is not None
-
-    def _room_in_all(self, step: Demand) -> bool:
-        """Whether more may be moved, and there is room enough in all: a move frees none."""
+    def _room_in_all(self, contender: WorkloadState, step: Demand) -> bool:
+        """Whether more may be moved, and there is room enough in all: a move frees none, in no queue either."""
         session = self.session
-        if self._left() <= 0:
+        if self._left() <= 0 or session.queues.over_max(contender.leaf, step.amount) is not None:
             return False
         if self._free[0] != session.epoch:
             nodes = session.nodes
@@ -101,7 +99,7 @@ class ConsolidationPass(PreemptionPass):
     def _lasting(self) -> bool:
         """Whether what was found out depends on nothing but what is held where, and on shields with an end."""
         session, plugins = self.session, self.state.plugins
-        return not (plugins.others or session.settings.disruption.budgets or session.disruption_budgets)
+        return not (plugins.others or has_budgets(session))
 
     def _found_nothing(self, alike: object, candidates: VictimCandidates, found: SearchResult) -> None:
         """Remember it for later cycles, where landing was all that failed."""
@@ -122,20 +120,26 @@ class ConsolidationPass(PreemptionPass):
         budget: SearchBudget,
     ) -> bool:
         """Refuse what is dearer than what reclaim or preempt would take."""
-        pieces = found.pieces or []
-        cost = sum(p.cost for p in pieces)
         for rules in self._alternatives(contender):
             if rules.contender_may() is not None:
                 continue
             others = self.gatherer.gather(contender, rules)
             instead = VictimSearch(self.session, self.dry_runs, contender, rules, others).run(budget)
             other = instead.pieces
-            if other is not None and sum(p.cost for p in other) + instead.followed < cost + found.followed:
+            if other is not None and self._cost(contender, instead, rules.cause) < self._cost(contender, found):
                 names = ", ".join(dict.fromkeys(p.workload.key for p in other))
                 text = f"moving others for it would cost more than {rules.cause} from {names}, so nothing is moved"
                 self.state.obstacle(contender.key, Reason("CheaperVictims", text, {"cause": self.cause}))
                 return False
         return True
+
+    def _cost(self, contender: WorkloadState, found: SearchResult, cause: Cause = "consolidate") -> int:
+        """Give what the best set costs with all that follows from it, in millionths of a weighted resource-second."""
+        played = found.played
+        assert played is not None
+        if played.follow_ups is None or not played.all_known:
+            self.dry_runs.note_follow_ups(contender, played, cause)
+        return sum(p.cost for p in found.pieces or ()) + sum(f.cost for f in played.follow_ups or ())
 
     def _alternatives(self, contender: WorkloadState) -> list[CauseRules]:
         actions = enabled_for(self.session.settings, self.cause)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import gt, mul
@@ -35,12 +35,21 @@ NO_ROOM, TAKES_BACK, IN_VAIN, NO_LANDING = "no-room", "takes-back", "in-vain", "
 
 
 class FollowUp(NamedTuple):
-    """A follow-up: whom one cause would evict next for a victim of a set, and in millionths of what that costs."""
+    """A follow-up: what one cause would evict next for a victim of a set, and in millionths of what that costs."""
 
     of: WorkloadState
     cause: Cause
     evict: tuple[TaskState, ...]
     cost: int
+
+
+Enough = Callable[[Sequence[FollowUp]], bool]
+"""Whether it need not be known what else follows from a set, beside these follow-ups."""
+
+
+def to_the_end(_: Sequence[FollowUp]) -> bool:
+    """Ask for all that follows."""
+    return False
 
 
 class Consequences(Protocol):
@@ -53,11 +62,22 @@ class Consequences(Protocol):
         result: AcceptedSet,
         cause: Cause,
         shares: CurrentShares,
+        enough: Enough | None = None,
     ) -> Refusal | None:
-        """Refuse a set that is carried out on the session; else note in ``result`` what follows from it."""
+        """Refuse a set that is carried out on the session; with ``enough``, note in ``result`` what follows from it."""
+
+    def note_follow_ups(
+        self,
+        contender: WorkloadState,
+        victims: Sequence[WorkloadState],
+        result: AcceptedSet,
+        cause: Cause,
+        shares: CurrentShares,
+    ) -> None:
+        """Note in ``result`` all that follows from a set that was judged before and is carried out on the session."""
 
     def of(self, cause: Cause, tasks: Sequence[TaskState]) -> tuple[FollowUp, ...]:
-        """Give the follow-ups of evicting tasks for nobody; nothing is evicted yet, and nothing is afterwards."""
+        """Give the follow-ups of evicting tasks without a beneficiary; the session stays as it is."""
 
     def of_plan(self) -> tuple[FollowUp, ...]:
         """Give the follow-ups of a finished plan, whose evictions are made on the session."""
@@ -68,7 +88,8 @@ class AcceptedSet:
     """A set that pays: who is evicted, whose placement is withdrawn, and who is placed, bound or nominated.
 
     ``growth``: the contender's step is no more than another task of its surplus. ``undone`` is what it does on the
-    session, where that was undone. ``follow_ups`` are what enabled causes would do next for its victims.
+    session, where that was undone. ``follow_ups`` are what enabled causes would do next for its victims, None where
+    this was not asked; ``all_known``: there are no others. ``may_follow``: there could be some.
     """
 
     pieces: list[Piece]
@@ -77,7 +98,9 @@ class AcceptedSet:
     evicted: list[TaskState] = field(default_factory=list)
     withdrawn: list[TaskState] = field(default_factory=list)
     undone: Undone | None = None
-    follow_ups: tuple[FollowUp, ...] = ()
+    follow_ups: tuple[FollowUp, ...] | None = None
+    all_known: bool = True
+    may_follow: bool = False
 
 
 def is_back(task: TaskState) -> bool:
@@ -109,7 +132,7 @@ def gone_for_now(
 
 
 def _nobody(_: WorkloadState, __: Demand) -> bool:
-    """Skip nobody."""
+    """Skip no workload."""
     return False
 
 
@@ -178,11 +201,11 @@ class DryRuns:
         rules: CauseRules,
         *,
         keep: bool = False,
-        keep_if_last: bool = False,
+        enough: Enough | None = None,
     ) -> AcceptedSet | Refusal:
-        """Play a set through.
+        """Play a set through; with ``enough`` it is asked what follows from it.
 
-        With ``keep``, a set that pays stays carried out on the session; with ``keep_if_last`` if nothing follows it.
+        With ``keep``, a set that pays stays carried out on the session; where it is asked, if nothing follows from it.
         """
         self.count += 1
         refusal = self._validate(contender, pieces, rules.cause)
@@ -195,9 +218,7 @@ class DryRuns:
                 result = self._play(contender, pieces, rules, staying)
                 back = frozenset(filter(is_back, result.evicted)) if isinstance(result, AcceptedSet) else frozenset()
                 if not back:
-                    result, keep = self._verdict(
-                        contender, result, rules, scenario, keep=keep, keep_if_last=keep_if_last
-                    )
+                    result, keep = self._verdict(contender, result, rules, scenario, enough, keep=keep)
             if not back:
                 break
             staying |= back
@@ -211,21 +232,35 @@ class DryRuns:
         result: AcceptedSet | Refusal,
         rules: CauseRules,
         scenario: Scenario,
+        enough: Enough | None,
         *,
         keep: bool,
-        keep_if_last: bool,
     ) -> tuple[AcceptedSet | Refusal, bool]:
         """Judge what a set leads to, and keep it, or remember it; gives the verdict, and whether it was kept."""
         if isinstance(result, AcceptedSet) and result.evicted and self.consequences is not None:
             victims = list(dict.fromkeys(t.workload for t in result.evicted))
-            result = self.consequences.judge(contender, victims, result, rules.cause, self.shares) or result
+            result = self.consequences.judge(contender, victims, result, rules.cause, self.shares, enough) or result
         if isinstance(result, AcceptedSet):
-            keep = keep or (keep_if_last and not result.follow_ups)
+            if not result.may_follow:
+                result.follow_ups = ()
+            keep = keep and not result.follow_ups
             if keep:
                 scenario.keep()
             else:
                 result.undone = scenario.remember()
         return result, keep
+
+    def note_follow_ups(self, contender: WorkloadState, played: AcceptedSet, cause: Cause) -> None:
+        """Note all that follows from a set that was played through on the state that is still there."""
+        if not played.may_follow:
+            played.follow_ups = ()
+            return
+        assert self.consequences is not None
+        assert played.undone is not None
+        victims = list(dict.fromkeys(t.workload for t in played.evicted))
+        with self.session.scenario():
+            self.session.repeat(played.undone)
+            self.consequences.note_follow_ups(contender, victims, played, cause, self.shares)
 
     def carry_out(self, contender: WorkloadState, played: AcceptedSet) -> None:
         """Carry out what was played through on the state that is still there."""
@@ -274,6 +309,8 @@ class DryRuns:
         result.placed += placed
         if barred and result.evicted:  # there was room on the nodes, but not in its queues
             promise(self.session, [t for t in placed if t.workload is contender])
+        if owed and not rules.repaid(owed):
+            self._serve_rest(victims, result)
         return self._judge(contender, victims, rules, owed, result, staying)
 
     def _serve(
@@ -288,6 +325,15 @@ class DryRuns:
             )  # fmt: skip
         finally:
             self.placer.own = "any"
+
+    def _serve_rest(self, victims: Sequence[WorkloadState], result: AcceptedSet) -> None:
+        """Serve all that come after the contender: one of them may serve a guarantee again that a core went below.
+
+        Not with a reservation, which those that come later must not delay.
+        """
+        if self.session.settings.backfill != "easy":
+            placed = serve(self.session, self.placer, self.shares, victims=victims).placed
+            result.placed += gone_for_now(self.session, placed, result.evicted)
 
     def _order_before(self) -> QueueOrder | None:
         """Give the order of all that wait before anything is tried; None where it is not worth to make it.

@@ -74,8 +74,9 @@ class EarlierContenders:
     def count(self, contender: WorkloadState, most: int | None = None) -> dict[int, int]:
         """Count places that go to others first, by the queue on a contender's path beside which victims are.
 
-        One for each other leaf in which somebody takes one, because whoever was served puts its queue further back; of
-        the contender's own leaf all that are before it. Where all are more than ``most``, the count may end there.
+        One for each other leaf in which a workload takes one, because a workload that was served puts its queue further
+        back; of the contender's own leaf all that are before it. Where all are more than ``most``, the count may end
+        there.
         """
         step, position, path = contender.step, self._position.get(contender), self.queues.path[contender.leaf]
         if step is None or position is None:
@@ -118,7 +119,7 @@ class EarlierContenders:
         )
 
     def _is_first(self, line: deque[Waiting], position: int) -> bool:
-        """Whether somebody of a line still waits before a position."""
+        """Whether a workload of a line still waits before a position."""
         while line and line[0][1].entry is not line[0][2]:
             line.popleft()
         return bool(line) and line[0][0] < position

@@ -8,6 +8,7 @@ from tenure.engine.cost import MICRO
 from tenure.engine.plan import Reason
 from tenure.engine.refusal import Refusal
 from tenure.model.duration import format_time
+from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
 from tenure.victims.candidates import VictimCandidates
 from tenure.victims.pieces import Piece
@@ -34,13 +35,13 @@ def shielded(cause: Cause, refusals: Sequence[tuple[str, Refusal]]) -> Reason:
 
 
 def considered_of(candidates: VictimCandidates, found: SearchResult, chosen: Sequence[Piece] | None) -> str:
-    """Say what else was considered; by name, where it is known what was chosen and somebody reads it."""
+    """Say what else was considered; by name, where it is known what was chosen and the text is read."""
     text = f"considered: {_count(candidates.count, 'candidate')} in {_count(found.tried, 'set')} of victims"
     held = f"{_count(candidates.shielded, 'other')} {'was' if candidates.shielded == 1 else 'were'} shielded"
     if chosen is None:
         return f"{text}, {held}"
     others = candidates.beginning(NAMED, {p.workload for p in chosen})
-    named = [f"{p.workload.key} (priority {p.workload.priority}) at {p.cost / MICRO:.1f}" for p in others]
+    named = [f"{p.workload.key} (priority {p.workload.priority}) at {weighted_hours(p.cost / MICRO)}" for p in others]
     until = [
         f"{w.key} by {r.shield} until {format_time(r.until)}" for w, r in candidates.refused if r.until is not None
     ]

@@ -42,9 +42,9 @@ class DeferredPieces:
 
 
 class LeafCandidates:
-    """The pieces that may be taken from one leaf, the best to take first, and who there was refused.
+    """The pieces that may be taken from one leaf, the best to take first, and which workloads there were refused.
 
-    Workloads that were taken from are dropped when somebody next looks. No piece holds less than ``least``. ``level``
+    Workloads that were taken from are dropped at the next look. No piece holds less than ``least``. ``level``
     is the priority of the queue, ``uniform`` says that all workloads have one priority.
     """
 

@@ -194,7 +194,7 @@ def price_anew(session: Session, piece: Piece) -> None:
 
 
 def costs_at_least(session: Session, workload: WorkloadState) -> int:
-    """What taking anything of a workload costs at least, now and as long as it runs as it does; -1 if nobody knows.
+    """What taking anything of a workload costs at least, now and as long as it runs as it does; -1 if unknown.
 
     It is known of what has nothing beyond its core and makes no checkpoints: that costs more from moment to moment.
     """

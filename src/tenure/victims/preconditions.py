@@ -22,9 +22,9 @@ def queues_contend(session: Session) -> bool:
 
 
 class PriorityRange:
-    """The priorities that workloads of a session have had: while there is only one, nobody can preempt.
+    """The priorities that workloads of a session have had: while there is only one, no workload can preempt.
 
-    The first cycle of a session asks all the same, so that a plan says why nobody did.
+    The first cycle of a session asks all the same, so that a plan says why none did.
     """
 
     def __init__(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
+from copy import copy
 from operator import add, attrgetter, sub
 from typing import NamedTuple, cast
 
@@ -35,7 +36,7 @@ class PreemptibleUsage:
 
     ``departures`` grows when a node has lost something that was there when it was last looked at: as long as it
     stays the same, every node holds what it held then and perhaps more, so that what could not be moved to make room
-    cannot be moved now. ``pieces`` has what somebody has worked out of the pieces of a preemptible workload without
+    cannot be moved now. ``pieces`` has what is known so far of the pieces of a preemptible workload without
     subgroups; it is dropped when what the workload holds changes.
     """
 
@@ -63,6 +64,26 @@ class PreemptibleUsage:
         self._open: dict[int, frozenset[int]] = {}
         self._all = self._unguarded()
         self._none: Amount = (0,) * len(session.queues.resources)
+
+    def copy(self) -> PreemptibleUsage:
+        """Give another one that knows the same, without pieces, and goes on by itself."""
+        other = copy(self)
+        other.detach()
+        return other
+
+    def detach(self) -> None:
+        """Share nothing any more with the one of which this is a copy."""
+        self._stamps, self._room, self._movable = self._stamps.copy(), self._room.copy(), self._movable.copy()
+        self._shares, self._occupants = self._shares.copy(), self._occupants.copy()
+        self._sums, self._largest, self._by_name = self._sums.copy(), self._largest.copy(), self._by_name.copy()
+        self._totals = {leaf: totals.copy() for leaf, totals in self._totals.items()}
+        self._least = {leaf: least.copy() for leaf, least in self._least.items()}
+        self._sizes = defaultdict(Counter, {leaf: sizes.copy() for leaf, sizes in self._sizes.items()})
+        self._priorities = defaultdict(Counter, {leaf: levels.copy() for leaf, levels in self._priorities.items()})
+        self._tables = {leaf: copy(table) for leaf, table in self._tables.items()}
+        for table in self._tables.values():
+            table.detach()
+        self.pieces, self._open = {}, self._open.copy()
 
     def catch_up(self) -> None:
         """Look again at the nodes that changed since the last time."""

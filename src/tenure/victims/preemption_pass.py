@@ -14,7 +14,9 @@ from tenure.engine.plan import Reason, Refused
 from tenure.engine.workloads import GROW, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.duration import format_time
+from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
+from tenure.shields.budget import has_budgets
 from tenure.shields.delay import delay
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
@@ -35,7 +37,7 @@ FIRST_TURN = 64
 EXHAUSTED = "search-exhausted"
 
 MOST_BEFORE = 8
-"""Others, served before a contender, for whom a search makes room as well; as many as it has tasks, if these are more.
+"""The most earlier contenders for which a search makes room as well; as many as it has tasks, if these are more.
 """
 
 MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
@@ -64,7 +66,7 @@ class PreemptionPass:
         return dry_runs
 
     def run(self) -> None:
-        """Help whom evictions of this cause can help."""
+        """Help the contenders that evictions of this cause can help."""
         memory = NoEffectPass(self.session.epoch, self.shares.fair_without_history, self.state.plan.wake)
         fresh = self._arrived() if self._nothing_changed(memory) else None
         waiting = []
@@ -84,7 +86,7 @@ class PreemptionPass:
         self.state.plan.warnings += [c for c in self.state.plugins.complaints.values() if c not in known]
 
     def _take_turns(self, waiting: list[WorkloadState]) -> list[WorkloadState]:
-        """Let contenders have their turns; gives those for whom there are none left."""
+        """Let contenders have their turns; gives those that have none left."""
         turn = FIRST_TURN
         while waiting and self.state.budget.left > 0:
             waiting = [w for w in waiting if self._turn(w, turn)]
@@ -102,7 +104,7 @@ class PreemptionPass:
         )
 
     def _anyone_may_be_helped(self, fresh: set[WorkloadState] | None) -> bool:
-        """Whether, by the bounds, there is one for whom a search could find anything; one stands for all alike."""
+        """Whether, by the bounds, a search could find anything for one of them; one stands for all equivalent ones."""
         seen: set[object] = set()
         for entries in self.session.waiting.entries.values():
             for entry in entries:
@@ -125,22 +127,22 @@ class PreemptionPass:
         return set(self.session.added)
 
     def _nothing_changed(self, now: NoEffectPass) -> bool:
-        """Whether nobody who waited before can be helped by what has happened since: mere arrivals, that is.
+        """Whether no earlier contender can be helped by what has happened since: there were only arrivals.
 
-        Room, queues, shares and shields are as they were when nobody could be helped. With usage in the past the
-        order of queues drifts by itself, and with other plugins nobody knows.
+        Room, queues, shares and shields are as they were when no contender could be helped. With usage in the past the
+        order of queues drifts by itself, and other plugins may answer differently.
         """
         before = self.state.memories.get(self.cause)
         session = self.session
         if before is None or self.state.plan.steps or self.state.plugins.others or session.nodes.waiting:
             return False
-        if session.settings.disruption.budgets or session.disruption_budgets:
+        if has_budgets(session):
             return False
         same = before.epoch == now.epoch and before.fair == now.fair
         return same and (before.wake is None or session.now < before.wake)
 
     def _remember(self, memory: NoEffectPass, *, exhausted: bool) -> None:
-        """Remember a pass in which nobody was helped, and that looked at everybody to the end."""
+        """Remember a pass that helped no contender, and that looked at all of them to the end."""
         memories, kept = self.state.memories, self.session.settings.fairness.history is None
         if exhausted or self.session.epoch != memory.epoch or not kept:
             memories.pop(self.cause, None)
@@ -252,7 +254,7 @@ class PreemptionPass:
         return found
 
     def _searching(self, contender: WorkloadState, rules: CauseRules, *, alone: bool = False) -> VictimSearch:
-        """Make the search for one contender, among those whom the bounds leave."""
+        """Search for victims of one contender, among the candidates that the bounds leave."""
         carried_out = self.wave is None and not alone
         prepare = partial(self._prepare, contender, rules) if carried_out else None
         if self.cause != "reclaim":
@@ -289,9 +291,9 @@ class PreemptionPass:
         return min(found.values(), default=0), found.keys()
 
     def _give_up(self, contender: WorkloadState, rules: CauseRules, alike: object, search: VictimSearch) -> None:
-        """Remember that a search found nothing, and say why where somebody reads it.
+        """Remember that a search found nothing, and say why where the reasons are read.
 
-        Those are asked as well whom the bounds exclude.
+        Then contenders that the bounds exclude are searched for as well.
         """
         if self.state.detailed:
             search.candidates = self.gatherer.gather(contender, rules)
@@ -359,7 +361,7 @@ class PreemptionPass:
         def reason(workload: WorkloadState, cost: float) -> str:
             return (
                 f"{workload.key} gives way to {contender.key} ({self.cause}): {why[workload.leaf]}; "
-                f"the eviction costs {cost:.1f} weighted resource-seconds; {considered}"
+                f"the eviction costs {weighted_hours(cost)}; {considered}"
             )
 
         record(self.state, played, price, self.cause, contender, reason, wave=self.wave)

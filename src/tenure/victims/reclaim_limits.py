@@ -1,4 +1,4 @@
-"""The most that queues let go, whoever asks: kept for as long as nothing changes in them.
+"""The most that queues let go to any contender: kept for as long as nothing changes in them.
 
 A queue's ``allocated`` is a new object whenever anything below it changes, and the old one again once that is undone,
 so what was worked out holds as long as the object is the same.
@@ -37,7 +37,7 @@ class SiblingLimits:
     _known: dict[Rows, tuple[Amount, SubtreeLimits]] = field(default_factory=dict)
 
     def below(self, caps: ReclaimLimits, rows: Rows) -> SubtreeLimits:
-        """Give what its leaves let go, whoever asks."""
+        """Give what its leaves let go to any contender."""
         allocated = caps.queues.allocated[self.queue]
         known = self._known.get(rows)
         if known is None or known[0] is not allocated:

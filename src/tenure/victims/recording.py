@@ -87,7 +87,7 @@ def _crowded(session: Session, task: TaskState) -> bool:
 def _announce(
     state: EvictionState, tasks: Sequence[TaskState], cause: Cause, beneficiary: str | None
 ) -> set[TaskState]:
-    """Tell those that are to be told before they go; of whom a notice lapsed in this cycle, its deadline stands."""
+    """Give notice to tasks that get one; the deadline of a notice that lapsed in this cycle stands."""
     session, told = state.session, set[TaskState]()
     by_workload: dict[WorkloadState, list[TaskState]] = {}
     lengths: dict[tuple[int, int | None], int] = {}

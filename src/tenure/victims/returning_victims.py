@@ -1,8 +1,8 @@
-"""Who would take its place back, learnt from one who did.
+"""Victims that would take their places back, learnt from one that did.
 
 Where a victim ranks before the contender though it is the only one from its side, or the only one that has not
-returned, it is served first and has its place again. So would everybody of its leaf who holds the same and has stood
-there no less long: its queue would rank as it did then.
+returned, it is served first and has its place again. A victim with the same leaf and size and an earlier queue time
+would also be placed first: its queue would rank the same.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class _Part:
     def scarce(self) -> list[int]:
         """Give the rows of which a node may lack: less is free than all tasks ask for that it could hold by the others.
 
-        However much of the other rows goes, what goes of those helps nobody.
+        However much of the other rows goes, what goes of those does not help.
         """
         rows, nodes = self.nodes.rows, self.nodes
         found = []

@@ -1,4 +1,4 @@
-"""Which rules hold for which cause: who is a candidate, and what may be taken from whom."""
+"""The rules of each cause: which workloads are candidates, and what may be taken from which."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class PreemptRules:
         core: bool,  # noqa: ARG002
         owed: list[Owed] | None = None,  # noqa: ARG002
     ) -> Refusal | None:
-        """Nobody loses a share inside one leaf."""
+        """No queue loses a share inside one leaf."""
         return None
 
     def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:  # noqa: ARG002
@@ -179,7 +179,7 @@ class PreemptRules:
 
 
 class ConsolidateRules(PreemptRules):
-    """The rules of consolidate: nobody loses a share, so the shields alone hold."""
+    """The rules of consolidate: no queue loses a share, so only the shields apply."""
 
     cause: ClassVar[Cause] = "consolidate"
 

@@ -7,8 +7,9 @@ pieces this is exact. Steps are counted, not seconds, so that the same input giv
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 
 from tenure.engine.queues import Amount
@@ -18,7 +19,7 @@ from tenure.engine.workloads import WorkloadState
 from tenure.fairness.reclaiming import FULLNESS
 from tenure.victims.candidate_index import CandidateIndex, sorted_pieces
 from tenure.victims.candidates import VictimCandidates
-from tenure.victims.dry_run import NO_LANDING, NO_ROOM, AcceptedSet, DryRuns
+from tenure.victims.dry_run import NO_LANDING, NO_ROOM, AcceptedSet, DryRuns, Enough, FollowUp, to_the_end
 from tenure.victims.greedy import GreedySets, Unwanted, prefix
 from tenure.victims.pieces import Piece
 from tenure.victims.returning_victims import ReturningVictims
@@ -88,11 +89,6 @@ class SearchResult:
     refusals: list[tuple[str, Refusal]] = field(default_factory=list)
     closed: bool = False
     cut: bool = False
-
-    @property
-    def followed(self) -> int:
-        """What the follow-ups of the best set cost, in millionths of a weighted resource-second."""
-        return sum(f.cost for f in self.played.follow_ups) if self.played is not None else 0
 
     @property
     def carried_out(self) -> bool:
@@ -224,8 +220,8 @@ class VictimSearch:
         """One piece, if it will do."""
         if not self.usable.wanted(piece) or not self.need.met([piece]) or not budget.spend():
             return None
-        verdict = self._play([piece], last=True)
-        return [piece] if isinstance(verdict, AcceptedSet) and not verdict.follow_ups else None
+        verdict = self._play([piece], last=True, enough=to_the_end)
+        return [piece] if isinstance(verdict, AcceptedSet) and not self._follows([piece]) else None
 
     def _core(self, best: list[Piece] | None) -> list[Piece]:
         """The pieces that are taken apart: all if they are few, else those of the set found and the first others."""
@@ -319,7 +315,8 @@ class VictimSearch:
                 continue
             if not budget.spend():
                 return best
-            if not self._pays(subset, pieces):
+            enough = to_the_end if best is None else partial(self._is_no_better, self._key(best, None) or (), subset)
+            if not self._pays(subset, pieces, enough):
                 continue
             better = self._lower_inside(pieces, subset, budget)
             if better is not None:
@@ -361,9 +358,13 @@ class VictimSearch:
         self.found.cut = over and best is None
         return over
 
-    def _pays(self, subset: list[Piece], among: list[Piece]) -> bool:
+    def _is_no_better(self, best: Key, subset: list[Piece], follow_ups: Sequence[FollowUp]) -> bool:
+        """Whether a set from which at least so much follows does not come before the best one."""
+        return self.subsets.key(subset, None, [f.cost for f in follow_ups]) >= best
+
+    def _pays(self, subset: list[Piece], among: list[Piece], enough: Enough) -> bool:
         known = frozenset(subset) in self._verdicts
-        verdict = self._play(subset)
+        verdict = self._play(subset, enough=enough)
         if isinstance(verdict, Refusal) and not known:  # else it was asked about in another order
             self._note_barred(subset, verdict, among)
         return isinstance(verdict, AcceptedSet)
@@ -400,7 +401,7 @@ class VictimSearch:
                 if not budget.spend():
                     return None
                 if isinstance(self._play(candidate), AcceptedSet) and not (
-                    self._follows(candidate) and not self._follows(chosen)
+                    not self._follows(chosen) and self._follows(candidate)
                 ):
                     return self._lower_inside(pieces, candidate, budget) or candidate
         return None
@@ -408,10 +409,17 @@ class VictimSearch:
     def _follows(self, pieces: list[Piece]) -> list[int]:
         """Give the costs of the follow-ups of a set that pays."""
         verdict = self._verdicts.get(frozenset(pieces))
-        return [f.cost for f in verdict.follow_ups] if isinstance(verdict, AcceptedSet) else []
+        if not isinstance(verdict, AcceptedSet):
+            return []
+        if verdict.follow_ups is None:
+            self.dry_runs.note_follow_ups(self.contender, verdict, self.rules.cause)
+        return [f.cost for f in verdict.follow_ups or ()]
 
-    def _play(self, pieces: list[Piece], *, last: bool = False) -> AcceptedSet | Refusal:
-        """Play a set through; what was found out about it is kept. ``last``: it is carried out if it pays."""
+    def _play(self, pieces: list[Piece], *, last: bool = False, enough: Enough | None = None) -> AcceptedSet | Refusal:
+        """Play a set through; what was found out about it is kept. ``last``: it is carried out if it pays.
+
+        ``enough``: it is asked what follows from it; where that is asked, ``last`` holds if nothing does.
+        """
         key = frozenset(pieces)
         verdict = self._verdicts.get(key)
         if verdict is None:
@@ -420,7 +428,7 @@ class VictimSearch:
             last = last and self.prepare is not None
             if last and self.prepare is not None:
                 self.prepare(pieces)
-            verdict = self.dry_runs.play(self.contender, pieces, self.rules, keep_if_last=last)
+            verdict = self.dry_runs.play(self.contender, pieces, self.rules, keep=last, enough=enough)
             if last and isinstance(verdict, AcceptedSet) and verdict.undone is None:
                 self.found.played = verdict
             if isinstance(verdict, Refusal) and verdict.shield == NO_ROOM and (back := self.dry_runs.back):

@@ -33,7 +33,7 @@ class EvictionTimes(NamedTuple):
 
 
 class NoEffectPass(NamedTuple):
-    """The state in which a pass helped nobody: the epoch of room, the fair shares, and when a shield ends next."""
+    """The state in which a pass helped no contender: epoch of room, fair shares, and the next end of a shield."""
 
     epoch: int
     fair: list[list[int]]
@@ -41,17 +41,17 @@ class NoEffectPass(NamedTuple):
 
 
 class VictimMemory:
-    """The knowledge kept from earlier cycles: what is held where, the shares, and for whom no move makes room.
+    """The knowledge kept from earlier cycles: preemptible usage, shares, contenders without moves.
 
     ``without_target`` has, for equivalent contenders, the `PreemptibleUsage.departures` at which what would have to
     move for them found no place to land, and when the first shield ends that kept something from being moved.
     ``thought`` is the same kind of knowledge of scenarios, for what is asked in them.
     """
 
-    def __init__(self, session: Session, fairness: Fairness) -> None:
+    def __init__(self, session: Session, fairness: Fairness, holdings: PreemptibleUsage | None = None) -> None:
         self.session = session
         self.fairness = fairness
-        self.holdings = PreemptibleUsage(session)
+        self.holdings = PreemptibleUsage(session) if holdings is None else holdings
         self.caps = ReclaimLimits(session.queues, self.holdings)
         self.without_target: dict[object, tuple[int, int | None]] = {}
         self.thought: VictimMemory | None = None
@@ -76,10 +76,10 @@ class EvictionState:
     ``paid``: tasks that held a nomination when the cycle began.
 
     ``evicted`` are the workloads that lost something in this cycle, ``moved`` those of them that were moved.
-    ``memories`` are the last passes of each cause that helped nobody; they outlive the cycle. ``before`` has the times
-    of workloads as they were before anything was evicted, ``lapsed`` the notices that were withdrawn in this cycle.
-    ``memory`` outlives the cycle as well. ``aftermath`` judges what follows from a set. ``detailed``: somebody reads
-    why nobody was evicted for one that waits.
+    ``memories`` are the last passes of each cause that helped no contender; they outlive the cycle. ``before`` has the
+    times of workloads as they were before anything was evicted, ``lapsed`` the notices that were withdrawn in this
+    cycle. ``memory`` outlives the cycle as well. ``aftermath`` judges what follows from a set. ``detailed``: the
+    reasons why nothing was evicted for a pending workload are read.
     """
 
     session: Session
@@ -107,7 +107,7 @@ class EvictionState:
         return frozenset(t for t in tasks if t.phase is BOUND and t not in self.paid)
 
     def settled(self) -> frozenset[TaskState]:
-        """Tasks that nobody takes in this cycle, because somebody was evicted for them.
+        """Tasks that may not be evicted in this cycle, because other tasks were evicted for them.
 
         They were bound in it on a nomination, or are the core of a workload that holds a nomination paid for so.
         """
@@ -119,7 +119,7 @@ class EvictionState:
         return frozenset(found)
 
     def _promised(self) -> set[WorkloadState]:
-        """Workloads that run and hold a nomination for which somebody was evicted."""
+        """Running workloads with a nomination for which other tasks were evicted."""
         holding = {w for w in {t.workload for t in self.session.nominated} if w.occupied()}
         if not holding:
             return holding

@@ -11,7 +11,7 @@ from tenure.victims.rules import CauseRules
 
 
 class UsablePieces:
-    """The pieces that are of use to one contender; ``refusals`` says of whom the rules let nothing go."""
+    """The pieces that are of use to one contender; ``refusals`` says of which workloads the rules let nothing go."""
 
     def __init__(
         self,

@@ -37,6 +37,11 @@ class UsageTable:
         self._keys = np.zeros((2, 0), np.int64)
         self._frees = np.zeros((rows, 0))
 
+    def detach(self) -> None:
+        """Share nothing any more with the one of which this is a copy."""
+        self._sums, self._slots, self._dirty = self._sums.copy(), self._slots.copy(), self._dirty.copy()
+        self._keys, self._frees = self._keys.copy(), self._frees.copy()
+
     def add(self, place: Place, frees: Amount, sign: int) -> None:
         """Count what is held at a place, or count it no more."""
         known = self._sums.get(place)

@@ -12,8 +12,8 @@ from tenure.web import data, pages
 from tenure.web.asked import AskedError, RequestParameters
 from tenure.web.data import Looked, narrowed
 
-PATIENCE: Final = 30.0
-"""Seconds that an answer waits for what has to be played."""
+LONGEST_WAIT: Final = 30.0
+"""Seconds that an answer may wait for what has to be played."""
 
 LARGEST: Final = 2**20
 """Bytes of a request's body."""
@@ -43,13 +43,13 @@ class WrongKindError(Exception):
 
 def overview(look: Looked, given: Mapping[str, str]) -> Any:
     """Everything at a glance."""
-    RequestParameters(given, {"at"})
+    RequestParameters(given, {"at", "wait"})
     return data.overview(look)
 
 
 def queues(look: Looked, given: Mapping[str, str]) -> Any:
     """Queues."""
-    asked = RequestParameters(given, {"at", "limit", "offset"})
+    asked = RequestParameters(given, {"at", "limit", "offset", "wait"})
     return data.queues(look, limit=_limit(asked), offset=_offset(asked))
 
 
@@ -61,7 +61,7 @@ def workloads(look: Looked, given: Mapping[str, str]) -> Any:
 
 def workload(look: Looked, given: Mapping[str, str], key: str) -> Any:
     """One workload; None where there is none of that name."""
-    RequestParameters(given, {"at"})
+    RequestParameters(given, {"at", "wait"})
     return data.workload(look, key)
 
 
@@ -69,6 +69,18 @@ def nodes(look: Looked, given: Mapping[str, str]) -> Any:
     """Nodes."""
     asked = RequestParameters(given, {"at", "limit", "offset", "state", "q", "sort"})
     return data.nodes(look, pages.node_query(asked, _limit(asked)))
+
+
+def node(look: Looked, given: Mapping[str, str], name: str) -> Any:
+    """One node, device by device; None where there is none of that name."""
+    RequestParameters(given, {"at"})
+    return data.node(look, name)
+
+
+def moves(look: Looked, given: Mapping[str, str]) -> Any:
+    """What emptying a node, or making room, would move; None where there is no such node."""
+    asked = RequestParameters(given, {"at", "drain", "wait"})
+    return data.moves(look, asked.text("drain") or None)
 
 
 def evictions(look: Looked, given: Mapping[str, str]) -> Any:
@@ -98,7 +110,7 @@ def series(look: Looked, given: Mapping[str, str]) -> Any:
 
 ANSWERS: Final[dict[str, Answer]] = {
     "overview": overview, "queues": queues, "workloads": workloads, "nodes": nodes, "evictions": evictions,
-    "series": series,
+    "series": series, "moves": moves,
 }  # fmt: skip
 
 
@@ -147,4 +159,10 @@ def _not_finite(text: str) -> Any:
     raise ValueError(text)
 
 
-__all__ = ["ANSWERS", "LARGEST", "PATIENCE", "narrowed", "plan_asked", "workload"]
+def patience(given: Mapping[str, str]) -> float | None:
+    """Read for how many seconds whoever asks would wait; None where they do not say."""
+    asked = RequestParameters({"wait": given.get("wait", "")}, {"wait"})
+    return float(asked.number("wait", 0, int(LONGEST_WAIT))) if asked.text("wait") else None
+
+
+__all__ = ["ANSWERS", "LARGEST", "LONGEST_WAIT", "narrowed", "node", "patience", "plan_asked", "workload"]

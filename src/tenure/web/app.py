@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-import threading
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -23,6 +23,7 @@ from tenure.web import api, pages
 from tenure.web.asked import AskedError, RequestParameters
 from tenure.web.console import Console
 from tenure.web.data import Looked, moment
+from tenure.web.finished import FinishedAnswer, FinishedAnswers, finished
 from tenure.web.guard import LOOPBACK, Guard
 from tenure.web.openapi import document
 from tenure.web.player import BusyError, WrongError
@@ -32,10 +33,13 @@ from tenure.web.words import address
 
 STATIC: Final = Path(__file__).parent / "static"
 KINDS: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-KEPT_BYTES: Final = 64 * 2**20
-"""Bytes of finished pages that are kept."""
+HTML: Final = "text/html"
+JSON: Final = "application/json"
+PAGE_THREADS: Final = 12
+ANSWER_THREADS: Final = 32
+"""Threads in which answers of the API are made; they may wait, pages do not wait for them."""
 
-LOOK: Final = 0.5
+LOOK: Final = 0.1
 """Seconds between two looks whether something has changed, for those who are told of it."""
 
 HEARTBEAT: Final = 15.0
@@ -44,42 +48,10 @@ STREAM_SECONDS: Final = 3600.0
 
 MOST_STREAMS: Final = 1000
 
+NOWHERE: Final = "There is nothing of that name here, or not for you."
+
+T = TypeVar("T")
 Whose = Callable[[Request], Viewer | Response]
-
-
-class Pages:
-    """Finished pages, the ones asked for last."""
-
-    def __init__(self, most: int = KEPT_BYTES) -> None:
-        self.most = most
-        self.size = 0
-        self._kept: OrderedDict[Any, tuple[bytes, str]] = OrderedDict()
-        self._lock = threading.Lock()
-        self._turns = [threading.Lock() for _ in range(64)]
-
-    def turn(self, key: Any) -> threading.Lock:
-        """Give what is held while a page is made, so that it is made once for all who ask at a time."""
-        return self._turns[hash(key) % len(self._turns)]
-
-    def get(self, key: Any) -> tuple[bytes, str] | None:
-        """Give a page and its tag."""
-        with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-            return found
-
-    def put(self, key: Any, body: bytes) -> tuple[bytes, str]:
-        """Keep a page; the oldest go where there are too many."""
-        tag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
-        with self._lock:
-            old = self._kept.pop(key, None)
-            self.size += len(body) - (len(old[0]) if old else 0)
-            self._kept[key] = body, tag
-            while self.size > self.most and len(self._kept) > 1:
-                _, (gone, _) = self._kept.popitem(last=False)
-                self.size -= len(gone)
-        return body, tag
 
 
 class ConsoleApp:
@@ -87,25 +59,38 @@ class ConsoleApp:
 
     def __init__(self, console: Console, whose: Whose | None = None) -> None:
         self.console = console
-        self.whose: Whose = whose or (lambda _: EVERYTHING)
+        self.whose: Whose = whose or everybody
         self.templates = pages.environment()
         self.templates.globals["navigation"] = pages.NAVIGATION
-        self.pages = Pages()
+        self.pages = FinishedAnswers(PAGE_THREADS, "console-pages")
+        self.answers = FinishedAnswers(ANSWER_THREADS, "console-answers")
         self.streams = 0
+        self._others = ThreadPoolExecutor(max_workers=16, thread_name_prefix="console-others")
+        self._reviews = ThreadPoolExecutor(max_workers=16, thread_name_prefix="console-reviews")
         self._style = console_style()
 
     def routes(self) -> list[BaseRoute]:
         """Give all routes."""
         found: list[BaseRoute] = [
             Route("/healthz", self._alive), Route("/openapi.json", self._document), Route("/changes", self._changes),
-            Route("/static/{name}", self._static),
+            Route("/static/{name}", self._static), Route("/me", self._me),
             Route("/workloads/{namespace}/{name}", self._workload_page),
         ]  # fmt: skip
         found += [Route(f"/api/v1/{name}", self._answering(made)) for name, made in api.ANSWERS.items()]
         found.append(Route("/api/v1/workloads/{namespace}/{name}", self._workload_answer))
+        found.append(Route("/api/v1/nodes/{name}", self._node_answer))
         found.append(Route("/api/v1/plan", self._plan, methods=["POST"]))
         found += [Route(path, self._page(path, view)) for path, view in pages.VIEWS.items()]
         return found
+
+    def warm(self) -> None:
+        """Do what the first page would have to: orders are made, templates are read, and playing begins."""
+        for name in self.templates.list_templates():
+            self.templates.get_template(name)
+        with suppress(BusyError):
+            look = Looked(self.console, self.console.picture(), EVERYTHING, wait=0.0)
+            for view in (pages.overview, pages.workloads):
+                view(look, {}, [])
 
     # -- plain things -------------------------------------------------------------------------------------------------
 
@@ -124,63 +109,63 @@ class ConsoleApp:
             return PlainTextResponse("there is no such file\n", status_code=404)
         return _unchanging(found.read_bytes(), KINDS[found.suffix])
 
+    async def _whose(self, request: Request) -> Viewer | Response:
+        """Say who asks; where that is asked of an API server, a thread waits for its answer."""
+        if self.whose is everybody:
+            return EVERYTHING
+        return await asyncio.get_running_loop().run_in_executor(self._reviews, self.whose, request)
+
+    async def _me(self, request: Request) -> Response:
+        """Name who looks. Pages do not, so that all who see the same are given the same page."""
+        viewer = await self._whose(request)
+        return viewer if isinstance(viewer, Response) else PlainTextResponse(viewer.name)
+
     # -- pages --------------------------------------------------------------------------------------------------------
 
-    def _page(self, path: str, view: pages.View) -> Callable[[Request], Response]:
-        def show(request: Request) -> Response:
-            return self._shown(request, path, view, dict(request.query_params), request.query_params.multi_items())
+    def _page(self, path: str, view: pages.View) -> Callable[[Request], Awaitable[Response]]:
+        async def show(request: Request) -> Response:
+            return await self._shown(
+                request, path, view, dict(request.query_params), request.query_params.multi_items()
+            )
 
         return show
 
-    def _workload_page(self, request: Request) -> Response:
+    async def _workload_page(self, request: Request) -> Response:
         key = f"{request.path_params['namespace']}/{request.path_params['name']}"
         given = {**dict(request.query_params), "name": key}
-        return self._shown(request, "/workloads", pages.workload, given, [])
+        return await self._shown(request, "/workloads", pages.workload, given, [])
 
-    def _shown(  # noqa: PLR0911  one for each way in which it ends
+    async def _shown(
         self, request: Request, path: str, view: pages.View, given: dict[str, str], pairs: list[tuple[str, str]]
     ) -> Response:
-        viewer = self.whose(request)
+        viewer = await self._whose(request)
         if isinstance(viewer, Response):
             return viewer
+        viewer = viewer.unnamed
         try:
             if path == "/whatif" and (filled := canonical(pairs)) is not None:
                 return RedirectResponse(filled, status_code=303)
-            kept = self._kept(request, view, given, pairs, viewer)
-        except AskedError as error:
-            return self._trouble(request, viewer, 400, str(error))
-        except WrongError as error:
-            return self._trouble(request, viewer, 400, "; ".join(error.lines))
-        except BusyError as error:
-            return self._trouble(request, viewer, 503, str(error))
-        if kept is None:
-            return self._trouble(request, viewer, 404, "There is nothing of that name here, or not for you.")
-        body, tag = kept
-        headers = {"cache-control": "private, no-cache", "etag": tag}
-        if request.headers.get("if-none-match") == tag:
-            return Response(status_code=304, headers=headers)
-        return Response(body, media_type="text/html", headers=headers)
+            key = (request.url.path, request.url.query, self.console.version, viewer)
+            found = await self.pages.get(key, lambda: self._made(request, view, given, pairs, viewer))
+        except (AskedError, WrongError, BusyError) as error:
+            status, message = 503 if isinstance(error, BusyError) else 400, str(error)
+            return await self._aside(lambda: self._trouble(request, viewer, status, message))
+        if found is None:
+            return await self._aside(lambda: self._trouble(request, viewer, 404, NOWHERE))
+        return found.sent(request)
 
-    def _kept(
+    def _made(
         self, request: Request, view: pages.View, given: dict[str, str], pairs: list[tuple[str, str]], viewer: Viewer
-    ) -> tuple[bytes, str] | None:
-        """Give a page as it was made, if nothing has changed since, else make it."""
-        key = (request.url.path, request.url.query, self.console.version, viewer)
-        with self.pages.turn(key):
-            kept = self.pages.get(key)
-            if kept is None:
-                look = self._look(given, viewer)
-                made = view(look, given, pairs)
-                if made is None:
-                    return None
-                kept = self.pages.put(key, self._render(made[0], request, look, made[1]))
-            return kept
+    ) -> FinishedAnswer | None:
+        look = self._look(given, viewer)
+        made = view(look, given, pairs)
+        if made is None:
+            return None
+        return finished(self._render(made[0], request, look, made[1]), HTML, settled=not look.late)
 
     def _look(self, given: Mapping[str, str], viewer: Viewer, wait: float | None = None) -> Looked:
         at = RequestParameters({"at": given.get("at", "")}, {"at"}).time("at")
-        picture = self.console.picture(at)
-        look = Looked(self.console, picture, viewer, at)
-        return look if wait is None else Looked(self.console, picture, viewer, at, wait)
+        return Looked(self.console, self.console.picture(at), viewer, at, wait)
 
     def _render(self, template: str, request: Request, look: Looked, context: Mapping[str, Any]) -> bytes:
         at = request.query_params.get("at") or None
@@ -197,7 +182,6 @@ class ConsoleApp:
             "link": link,
             "where": moment(look),
             "viewer": look.viewer,
-            "version": self.console.version,
             **context,
         }
         return self.templates.get_template(template).render(shown).encode()
@@ -209,36 +193,54 @@ class ConsoleApp:
 
     # -- the API ------------------------------------------------------------------------------------------------------
 
-    def _answering(self, made: api.Answer) -> Callable[[Request], Response]:
-        return lambda request: self._answered(request, made)
+    def _answering(self, made: api.Answer) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            return await self._answered(request, made)
 
-    def _workload_answer(self, request: Request) -> Response:
+        return answer
+
+    async def _workload_answer(self, request: Request) -> Response:
         key = f"{request.path_params['namespace']}/{request.path_params['name']}"
-        return self._answered(request, lambda look, given: api.workload(look, given, key))
+        return await self._answered(request, lambda look, given: api.workload(look, given, key))
 
-    def _answered(self, request: Request, made: Callable[[Looked, Mapping[str, str]], Any]) -> Response:
-        viewer = self.whose(request)
+    async def _node_answer(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        return await self._answered(request, lambda look, given: api.node(look, given, name))
+
+    async def _answered(self, request: Request, made: api.Answer) -> Response:
+        viewer = await self._whose(request)
         if isinstance(viewer, Response):
             return viewer
         given = dict(request.query_params)
         if len(given) < len(request.query_params.multi_items()):
             return _refused(400, "a parameter stands there twice; each may stand there once")
+        viewer = viewer.unnamed
+        key = (request.url.path, request.url.query, self.console.version, viewer)
         try:
-            found = made(self._look(given, viewer, api.PATIENCE), given)
+            found = await self.answers.get(key, lambda: self._json(made, given, viewer))
         except AskedError as error:
             return _refused(400, str(error))
         except BusyError as error:
             return _refused(503, str(error))
-        return _refused(404, "there is nothing of that name") if found is None else JSONResponse(found)
+        return _refused(404, "there is nothing of that name") if found is None else found.sent(request)
+
+    def _json(self, made: api.Answer, given: dict[str, str], viewer: Viewer) -> FinishedAnswer | None:
+        look = self._look(given, viewer, api.patience(given))
+        if look.wait is None and not look.console.is_large(look.picture):
+            look = replace(look, wait=api.LONGEST_WAIT)
+        found = made(look, given)
+        if found is None:
+            return None
+        body = json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return finished(body, JSON, settled=not look.late)
 
     async def _plan(self, request: Request) -> Response:  # noqa: PLR0911  one for each way in which it ends
-        viewer = await asyncio.to_thread(self.whose, request)
+        viewer = await self._whose(request)
         if isinstance(viewer, Response):
             return viewer
         try:
             asked = api.plan_asked(request.headers.get("content-type", ""), await _body(request))
-            look = self._look({}, viewer, api.PATIENCE)
-            found = await asyncio.to_thread(look.played, "plan", asked.overrides, asked.additions)
+            found = await self._aside(lambda: self._played(viewer, asked))
         except AskedError as error:
             return _refused(400, str(error))
         except api.TooLargeError as error:
@@ -254,10 +256,17 @@ class ConsoleApp:
             return _refused(503, "this takes too long; ask again in a moment, or for less")
         return JSONResponse(api.narrowed(found, viewer))
 
+    def _played(self, viewer: Viewer, asked: api.PlanAsked) -> Any | None:
+        return self._look({}, viewer, api.LONGEST_WAIT).played("plan", asked.overrides, asked.additions)
+
+    async def _aside(self, does: Callable[[], T]) -> T:
+        """Do in a thread what may take long."""
+        return await asyncio.get_running_loop().run_in_executor(self._others, does)
+
     # -- what changes -------------------------------------------------------------------------------------------------
 
     async def _changes(self, request: Request) -> Response:
-        viewer = await asyncio.to_thread(self.whose, request)
+        viewer = await self._whose(request)
         if isinstance(viewer, Response):
             return viewer
         if self.streams >= MOST_STREAMS:
@@ -275,7 +284,7 @@ class ConsoleApp:
                 await asyncio.sleep(LOOK)
                 if now - last > HEARTBEAT:
                     last = now
-                    if isinstance(await asyncio.to_thread(self.whose, request), Response):
+                    if isinstance(await self._whose(request), Response):
                         return  # who asked is no longer known
                     yield b": still there\n\n"
                 if self.console.version != version:
@@ -283,6 +292,11 @@ class ConsoleApp:
                     yield f"event: change\ndata: {json.dumps({'version': version})}\n\n".encode()
         finally:
             self.streams -= 1
+
+
+def everybody(_: Request) -> Viewer:
+    """Whoever asks sees everything."""
+    return EVERYTHING
 
 
 def console_style() -> bytes:
@@ -312,7 +326,7 @@ def application(console: Console, *, hosts: tuple[str, ...] = LOOPBACK, whose: W
                 more: Callable[[ConsoleApp], list[BaseRoute]] | None = None) -> Starlette:  # fmt: skip
     """Make the application that a server serves.
 
-    RequestParameters
+    Parameters
     ----------
     console
         What is shown.

@@ -9,16 +9,17 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from heapq import nsmallest
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tenure.model.duration import format_time
 from tenure.model.queue import Queue
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 from tenure.report.plan_json import amounts
-from tenure.web.console import PATIENCE, Console
-from tenure.web.picture import ENDED, FOREIGN, STATES, WAITING, Held, NodeLine, Picture, Placed, WorkloadLine
+from tenure.report.plan_rows import all_moves
+from tenure.web.console import Console
+from tenure.web.kept_order import SortKey
+from tenure.web.picture import ENDED, FOREIGN, NOT_READY, STATES, WAITING, Held, NodeLine, Picture, Placed, WorkloadLine
 from tenure.web.source import EvictionLine, EvictionPage, EvictionQuery, Taker, WaitLine
 from tenure.web.viewer import Viewer
 
@@ -38,11 +39,16 @@ class Looked:
     picture: Picture
     viewer: Viewer
     at: int | None = None
-    wait: float = PATIENCE
+    wait: float | None = None
+    late: list[str] = field(default_factory=list)
+    """What was not there in time."""
 
     def played(self, task: str, *arguments: Any) -> Any | None:
         """Give what is played of the picture's cluster; None where that takes too long."""
-        return self.console.ask(self.picture, task, *arguments, wait=self.wait)
+        found = self.console.ask(self.picture, task, *arguments, wait=self.wait)
+        if found is None:
+            self.late.append(task)
+        return found
 
 
 def moment(look: Looked) -> Plain:
@@ -63,7 +69,7 @@ def overview(look: Looked) -> Plain:
     picture, viewer = look.picture, look.viewer
     states = picture.states
     if not viewer.sees_all:
-        states = Counter(line.state for line in picture.lines.values() if viewer.sees(line.key))
+        states = sum((picture.by_namespace.get(name, Counter()) for name in viewer.namespaces or ()), Counter())
     since, until = picture.now - DAY, picture.now + 1
     day = look.console.source.evictions(EvictionQuery(since=since, until=until, how="done", limit=5), viewer)
     found = queues(look, limit=MOST_PER_PAGE)
@@ -71,24 +77,19 @@ def overview(look: Looked) -> Plain:
         **moment(look),
         "workloads": {state: states.get(state, 0) for state in STATES},
         "nodes": _node_counts(picture) if viewer.nodes else None,
-        "capacity": amounts(_capacity(picture)),
+        "capacity": amounts({name: amount for name, amount in picture.ready.items() if amount and name != "pods"}),
         "allocated": amounts(_sum(picture.queues.values())),
         "waits": [_wait(line) for line in look.console.source.waits(viewer, 5)],
         "evictions": {"day": day.total, "sums": [_cause_sum(one) for one in day.sums],
                       "latest": [eviction(line, viewer) for line in day.lines]},
         "over": [one for one in _balance(found["queues"]) if one["by"] > 0],
         "under": [one for one in _balance(found["queues"]) if one["by"] < 0],
-        "alerts": alerts(look),
+        "alerts": alerts(look), "settled": found["settled"],
     }  # fmt: skip
 
 
 def _node_counts(picture: Picture) -> Plain:
-    remarks = Counter(line.remark for line in picture.nodes.values() if line.remark)
-    return {"total": len(picture.nodes), "remarks": dict(sorted(remarks.items()))}
-
-
-def _capacity(picture: Picture) -> Held:
-    return _sum(line.size for line in picture.nodes.values() if not line.remark.startswith("not ready"))
+    return {"total": len(picture.nodes), "remarks": dict(sorted((+picture.remarks).items()))}
 
 
 def _sum(held: Iterable[Mapping[str, int]]) -> Held:
@@ -135,7 +136,7 @@ def alerts(look: Looked) -> list[Plain]:
     )
     unknown = [key for key in picture.unknown if look.viewer.sees(key)]
     if unknown:
-        text = f"nobody knows since when {_some(sorted(unknown))} runs, so no minimum runtime protects it"
+        text = f"the start of {_some(sorted(unknown))} is unknown, so no minimum runtime protects it"
         found.append({"mood": "odd", "message": text})
     stuck = [queue.name for queue in picture.cluster.queues
              if queue.status is not None and queue.status.quota_preemption is not None
@@ -143,8 +144,8 @@ def alerts(look: Looked) -> list[Plain]:
     if stuck:
         text = f"queue {_some(stuck)} is over its maximum, and was to be within it more than an hour ago"
         found.append({"mood": "bad", "message": text})
-    bad = sorted(line.name for line in picture.nodes.values() if line.remark.startswith("not ready"))
-    if bad and look.viewer.nodes:
+    if look.viewer.nodes and any(remark.startswith(NOT_READY) for remark in +picture.remarks):
+        bad = sorted(line.name for line in picture.nodes.values() if line.remark.startswith(NOT_READY))
         found.append({"mood": "bad", "message": f"node {_some(bad)} is not ready"})
     return found + _surge(look)
 
@@ -245,29 +246,39 @@ class WorkloadQuery:
 
 def workloads(look: Looked, query: WorkloadQuery) -> Plain:
     """Workloads that the viewer sees."""
-    text = folded(query.text)
-    found = [
-        line for line in look.picture.lines.values()
-        if query.state in ("", line.state) and query.queue in ("", line.queue)
-        and look.viewer.sees(line.key) and (not text or text in folded(line.key))
-    ]  # fmt: skip
-    main, now = look.picture.main, look.picture.now
-    keys: dict[str, Any] = {
-        "waited": lambda line: (line.state != WAITING, line.created_at if line.state == WAITING else 0, line.key),
-        "name": lambda line: line.key,
-        "priority": lambda line: (-line.priority, line.key),
-        "queue": lambda line: (line.queue, line.key),
-        "size": lambda line: (-line.held.get(main, 0) - line.asked.get(main, 0), line.key),
-    }
-    last, key = query.offset + query.limit, keys.get(query.sort, keys["waited"])
-    page = (nsmallest(last, found, key=key) if last < len(found) // 10 else sorted(found, key=key))[query.offset : last]
-    return {**moment(look), "workloads": [_workload(line, now) for line in page], "total": len(found),
+    picture, viewer, text = look.picture, look.viewer, folded(query.text)
+    order = picture.in_order(f"{query.sort} {picture.main}", _sorted_by(query.sort, picture.main))
+    if viewer.sees_all and not (text or query.state or query.queue):
+        found = order
+    else:
+        found = [
+            line for line in order
+            if query.state in ("", line.state) and query.queue in ("", line.queue)
+            and viewer.sees(line.key) and (not text or text in folded(line.key))
+        ]  # fmt: skip
+    page = found[query.offset : query.offset + query.limit]
+    return {**moment(look), "workloads": [_workload(line, picture.now) for line in page], "total": len(found),
             "limit": query.limit, "offset": query.offset}  # fmt: skip
+
+
+def _sorted_by(sort: str, main: str) -> SortKey[WorkloadLine]:
+    """Give what workloads are sorted by; no two have it in common."""
+    match sort:
+        case "name":
+            return lambda line: line.key
+        case "priority":
+            return lambda line: (-line.priority, line.key)
+        case "queue":
+            return lambda line: (line.queue, line.key)
+        case "size":
+            return lambda line: (-line.held.get(main, 0) - line.asked.get(main, 0), line.key)
+        case _:
+            return lambda line: (line.state != WAITING, line.created_at if line.state == WAITING else 0, line.key)
 
 
 def folded(text: str) -> str:
     """Give a text as it is searched: letters of one size, composed."""
-    return unicodedata.normalize("NFKC", text).casefold()
+    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
 def _workload(line: WorkloadLine, now: int) -> Plain:
@@ -366,28 +377,20 @@ def nodes(look: Looked, query: NodeQuery) -> Plain:
     """Nodes with what they have and what of it is held."""
     text = folded(query.text)
     there = look.picture.nodes
-    every = (there[name] for name in look.picture.node_names) if look.viewer.nodes else ()
-    found = [line for line in every if not text or text in folded(line.name)]
-    counts = Counter(node_state(line) for line in found)
-    found = [line for line in found if query.state in ("", node_state(line))]
+    every = [there[name] for name in look.picture.node_names] if look.viewer.nodes else []
+    found = [line for line in every if text in folded(line.name)] if text else every
+    counts = look.picture.node_states if found and not text else Counter(line.state for line in found)
+    found = [line for line in found if line.state == query.state] if query.state else found
     if query.sort == "used":
-        found.sort(key=lambda line: -line.share)
+        found = sorted(found, key=lambda line: -line.share)
     page = found[query.offset : query.offset + query.limit]
     return {**moment(look), "nodes": [_node(line) for line in page], "total": len(found), "limit": query.limit,
             "offset": query.offset, "states": {state: counts[state] for state in NODE_STATES}}  # fmt: skip
 
 
-def node_state(line: NodeLine) -> str:
-    """Say in a word how full a node is, or that something is the matter with it."""
-    if line.remark:
-        return "trouble"
-    share = line.share
-    return "free" if share <= 0 else "full" if share >= 1 else "partly"
-
-
 def _node(line: NodeLine) -> Plain:
     return {
-        "name": line.name, "state": node_state(line), "remark": line.remark, "used": round(line.share, 4),
+        "name": line.name, "state": line.state, "remark": line.remark, "used": round(line.share, 4),
         "tasks": line.tasks, "allocatable": amounts(_without_pods(line.size)),
         "allocated": amounts(_without_pods(line.held)),
     }  # fmt: skip
@@ -447,7 +450,9 @@ def _task_here(one: Placed, viewer: Viewer) -> Plain:
 
 def evictions(look: Looked, query: EvictionQuery) -> Plain:
     """Evictions that happened, or would: one page, and sums by cause."""
-    found: EvictionPage = look.console.source.evictions(query, look.viewer)
+    found = EvictionPage((), 0)
+    if look.viewer.sees(query.workload or None) and look.viewer.sees(query.beneficiary or None):
+        found = look.console.source.evictions(query, look.viewer)  # nobody finds out a name by asking for it
     return {
         **moment(look), "evictions": [eviction(line, look.viewer) for line in found.lines], "total": found.total,
         "limit": query.limit, "offset": query.offset, "sums": [_cause_sum(one) for one in found.sums],
@@ -471,6 +476,16 @@ def eviction(line: EvictionLine, viewer: Viewer) -> Plain:
 def _cause_sum(one: Any) -> Plain:
     return {"cause": one.cause, "evictions": one.count, "paid": one.paid, "unpaid": one.unpaid,
             "lost": dict(one.lost), "gained": dict(one.gained)}  # fmt: skip
+
+
+def moves(look: Looked, drain: str | None) -> Plain | None:
+    """What emptying a node, or making room, would move; None where there is no such node, or it is not for them."""
+    if not look.viewer.sees_all or (drain is not None and drain not in look.picture.nodes):
+        return None
+    plan = look.played("moves", drain)
+    found = [] if plan is None else all_moves(plan)
+    return {**moment(look), "settled": plan is not None, "drain": drain, "moves": found,
+            "warnings": [] if plan is None else plan["warnings"]}  # fmt: skip
 
 
 # -- plans -----------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.keys import lease_name
 from tenure.clusters.kubernetes.read.observe import Observer
 from tenure.model.cluster import Cluster
+from tenure.model.duration import format_time
 from tenure.model.settings import Settings
 from tenure.web.picture import Held
 from tenure.web.source import Trouble, UseSeries
@@ -43,6 +44,7 @@ class LiveSource(StillSource):
     note = "Read-only. What queues held is known since this console runs; evictions since the scheduler keeps its log."
 
     def __init__(self, client: Client, options: Options, settings: Settings | None, *, name: str) -> None:
+        self._clock = client.clock
         self.informers = InformerCache(client, options)
         self.informers.start()
         if not self.informers.wait_synced(SYNC_SECONDS):
@@ -62,11 +64,11 @@ class LiveSource(StillSource):
         self._thread.start()
 
     def _observe(self) -> Cluster:
-        return self._observer.observe(time.time_ns() // 1000).cluster
+        return self._observer.observe(self._clock.now()).cluster
 
     def _follow(self) -> None:
         """Look again and again, until this is closed."""
-        seen = -1
+        seen, told = -1, self.troubles()
         while not self._ended.wait(PACE):
             try:
                 version = self.informers.version()
@@ -78,6 +80,9 @@ class LiveSource(StillSource):
                 self._trouble = ""
             except Exception as error:  # noqa: BLE001  the page goes on with what was seen last, and says so
                 self._trouble = f"the cluster could not be looked at: {type(error).__name__}: {error}"
+                self._number += 1
+            if (troubles := self.troubles()) != told:
+                told = troubles
                 self._number += 1
             self._sample()
 
@@ -101,7 +106,7 @@ class LiveSource(StillSource):
         """Give what queues held since the console runs, a day at most."""
         samples = list(self._samples)
         main = self._picture.main
-        capacity = sum(node.size.get(main, 0) for node in self._picture.nodes.values())
+        capacity = self._picture.size.get(main, 0)
         samples = samples[:: max(1, -(-len(samples) // points))]
         names = sorted({name for _, queues, _ in samples for name, held in queues.items() if held.get(main)})
         values = {name: [float(queues.get(name, {}).get(main, 0)) for _, queues, _ in samples] for name in names}
@@ -124,7 +129,9 @@ class LiveSource(StillSource):
             return [Trouble("bad", f"no scheduler leads node pool {options.pool}: nothing is decided")]
         silent = time.time() - renewed / 1e6
         if silent > MOST_SILENT:
-            return [Trouble("bad", f"{holder} leads, but was not heard of for {silent:.0f} s: nothing is decided")]
+            return [
+                Trouble("bad", f"{holder} leads, but was not heard of since {format_time(renewed)}: nothing is decided")
+            ]
         return []
 
     def close(self) -> None:

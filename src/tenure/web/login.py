@@ -45,7 +45,7 @@ _ACCESS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 @dataclass(slots=True)
 class WebSession:
-    """Somebody who has logged in: their token, when they came, and when they asked last (monotonic seconds)."""
+    """A user who has logged in: token, time of the log-in, and time of the last request (monotonic seconds)."""
 
     token: str
     begun: float

@@ -18,6 +18,10 @@ _LIMIT: Final = (
 _OFFSET: Final = (
     "offset", {"type": "integer", "minimum": 0, "maximum": 10_000_000, "default": 0}, "How many to leave out first."
 )  # fmt: skip
+_WAIT: Final = (
+    "wait", {"type": "integer", "minimum": 0, "maximum": 30},
+    "Seconds to wait for what has to be played; without it 30, of more than 5,000 workloads none.",
+)  # fmt: skip
 _TEXT: Final = {"type": "string", "maxLength": 300}
 _AMOUNTS: Final = {"type": "object", "additionalProperties": {"type": "integer"}}
 _SUMS: Final = {"type": "object", "additionalProperties": {"type": "number"}}
@@ -34,7 +38,7 @@ def document() -> Plain:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Tenure console", "version": version("tenure"), "license": {"name": "Apache-2.0"},
-                 "description": "What a cluster holds, why what waits waits, who was evicted for whom. Read-only."},
+                 "description": "A cluster, why workloads wait, and what was evicted for which workload. Read-only."},
         "paths": _paths(),
         "components": {"schemas": _schemas()},
     }  # fmt: skip
@@ -58,13 +62,18 @@ def _paths() -> Plain:
     return {
         "/healthz": {"get": {"summary": "Whether this lives", "operationId": "healthz", "responses": {
             "200": {"description": "It does.", "content": {"text/plain": {"schema": {"type": "string"}}}}}}},
-        "/api/v1/overview": _get("Everything at a glance", "Overview", (_AT,)),
-        "/api/v1/queues": _get("The tree of queues", "Queues", paged),
+        "/api/v1/overview": _get("Everything at a glance", "Overview", (_AT, _WAIT)),
+        "/api/v1/queues": _get("The tree of queues", "Queues", (*paged, _WAIT)),
         "/api/v1/workloads": _get("Workloads", "Workloads", (*paged, *workloads)),
         "/api/v1/workloads/{namespace}/{name}": _get(
-            "One workload: where it stands, why, its story, who took its room", "WorkloadStory", (_AT,),
+            "One workload: where it stands, why, its story, who took its room", "WorkloadStory", (_AT, _WAIT),
             (("namespace", name), ("name", name)), missing=True),
         "/api/v1/nodes": _get("Nodes", "Nodes", (*paged, *nodes)),
+        "/api/v1/nodes/{name}": _get(
+            "One node, device by device", "NodeDetail", (_AT,), (("name", name),), missing=True),
+        "/api/v1/moves": _get(
+            "What making room, or emptying a node, would move", "Moves",
+            (_AT, _WAIT, ("drain", _TEXT, "The node to empty; room is made for what waits without it.")), missing=True),
         "/api/v1/evictions": _get("Evictions, and their sums by cause", "Evictions", (*paged, *evictions)),
         "/api/v1/series": _get("Use over time by queue", "Series", (_AT, points)),
         "/api/v1/plan": {"post": _plan()},
@@ -86,7 +95,7 @@ def _get(
 
 
 def _responses(schema: str, refusals: tuple[int, ...]) -> Plain:
-    words = {400: "A parameter does not do.", 401: "Nobody is logged in.", 403: "From another origin, or not allowed.",
+    words = {400: "A parameter does not do.", 401: "No user is logged in.", 403: "From another origin, or not allowed.",
              404: "There is none of that name.", 413: "The body is too large.", 415: "The body is no JSON.",
              422: "What is to be changed or added does not do.", 503: "Too much is asked for at once."}  # fmt: skip
     found: Plain = {"200": {"description": "Done.", "content": _json(schema)}}
@@ -133,7 +142,8 @@ def _schemas() -> Plain:
         "at": _TIME, "workload": {"type": "string"}, "queue": {"type": "string"}, "task": _MAYBE_TEXT,
         "cause": {"type": "string"}, "for": _MAYBE_TEXT, "forQueue": _MAYBE_TEXT, "node": _MAYBE_TEXT,
         "to": _MAYBE_TEXT,
-        "cost": {"type": ["number", "null"]}, "lost": {**_SUMS, "type": ["object", "null"]},
+        "cost": {"type": ["number", "null"], "description": "Disruption cost in weighted resource-seconds; the weights "
+                 "are disruption.cost."}, "lost": {**_SUMS, "type": ["object", "null"]},
         "gained": {**_SUMS, "type": ["object", "null"]}, "paid": {"type": ["boolean", "null"]},
         "how": _choice(HOW), "reason": {"type": "string"}})  # fmt: skip
     sums = _object({"cause": {"type": "string"}, "evictions": _NUMBER, "paid": _NUMBER, "unpaid": _NUMBER,
@@ -144,7 +154,8 @@ def _schemas() -> Plain:
         "Overview": _object({**where, "workloads": _AMOUNTS, "nodes": {"type": ["object", "null"]},
                              "capacity": _AMOUNTS,
                              "allocated": _AMOUNTS, "waits": _list(anything), "evictions": anything,
-                             "over": _list(anything), "under": _list(anything), "alerts": _list(anything)}),
+                             "over": _list(anything), "under": _list(anything), "alerts": _list(anything),
+                             "settled": {"type": "boolean"}}),
         "Queues": _object({**page, "queues": _list(queue), "settled": {"type": "boolean"}}),
         "Workloads": _object({**page, "workloads": _list(_object({**workload, **counted}))}),
         "WorkloadStory": _object({**where, **workload, "settled": {"type": "boolean"}, "reasons": _list(anything),
@@ -152,6 +163,10 @@ def _schemas() -> Plain:
                                   "placement": _list(anything), "story": _list(anything), "takers": _list(anything)},
                                  **counted, placeInOrder={"type": ["object", "null"]}),
         "Nodes": _object({**page, "nodes": _list(node), "states": _AMOUNTS}),
+        "NodeDetail": _object({**where, **node["properties"], "labels": {"type": "object"},
+                               "devices": _list(_list(anything)), "tasksHere": _list(anything)}),
+        "Moves": _object({**where, "settled": {"type": "boolean"}, "drain": _MAYBE_TEXT, "moves": _list(anything),
+                          "warnings": _list({"type": "string"})}),
         "Evictions": _object({**page, "evictions": _list(eviction), "sums": _list(sums)}),
         "Series": _object({**where, "resource": {"type": "string"}, "capacity": _AMOUNTS, "moments": _list(_TIME),
                            "queues": {"type": "object"}, "waiting": _list({"type": "number"}),

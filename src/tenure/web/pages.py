@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from tenure.model.resources import CPU, GPU
-from tenure.report.plan_rows import all_moves, headline, move_sentence
+from tenure.report.plan_rows import headline, move_sentence
 from tenure.web import data
 from tenure.web.asked import RequestParameters
 from tenure.web.data import Looked
@@ -55,12 +55,8 @@ def overview(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Co
     colors = colors_of(picture)
     return "overview.html", {
         "found": found, "main": main, "colors": colors, "stack": stack(picture, main, colors),
-        "queue_bars": bars([queue for queue in queues if not queue["depth"]], main), "settled": _settled(queues),
+        "queue_bars": bars([queue for queue in queues if not queue["depth"]], main), "settled": found["settled"],
     }  # fmt: skip
-
-
-def _settled(queues: list[Any]) -> bool:
-    return all(queue["fairShare"] is not None for queue in queues)
 
 
 def queues(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
@@ -80,7 +76,7 @@ def queues(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Cont
 
 def resources(look: Looked) -> list[str]:
     """Give the resources that nodes have, GPUs first."""
-    return shown_resources({name for line in look.picture.nodes.values() for name in line.size})
+    return shown_resources({name for name, amount in look.picture.size.items() if amount})
 
 
 def queue(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context] | None:
@@ -160,14 +156,13 @@ def moves(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Conte
     """What emptying a node, or making room, would move."""
     asked = RequestParameters(given, {"at", "drain"})
     drain = asked.text("drain") or None
-    if not look.viewer.sees_all or (drain is not None and drain not in look.picture.nodes):
+    found = data.moves(look, drain)
+    if found is None:
         return None
-    plan = look.played("moves", drain)
-    found = [] if plan is None else [
-        {"sentence": move_sentence(move), "move": move, "waves": drawn_waves(move)}
-        for move in all_moves(plan)]  # fmt: skip
-    return "moves.html", {"found": data.moment(look), "drain": drain, "plan": plan, "moves": found,
-                          "warnings": [] if plan is None else plan["warnings"]}  # fmt: skip
+    shown = [
+        {"sentence": move_sentence(move), "move": move, "waves": drawn_waves(move)} for move in found["moves"]
+    ]  # fmt: skip
+    return "moves.html", {"found": found, "drain": drain, "moves": shown}
 
 
 def evictions(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:

@@ -100,8 +100,11 @@ class PastSource:
         self.name = address.rpartition("@")[2].rpartition("/")[2] if "://" in address else address
         self._store = open_history(address)
         self._lock = threading.RLock()
-        self._number = 0
-        self._looked = 0.0
+        self._looking = threading.Lock()
+        self._number = 1
+        self._looked = time.monotonic()
+        self._trouble = ""
+        self._closed = False
         self._passed = self._pass()
         self._newest: Picture | None = None
 
@@ -131,7 +134,6 @@ class PastSource:
                 _note(made.lives, record)
                 count, last = count + 1, record.at
         made.waits = _waits(made)
-        self._number += 1
         return made
 
     @staticmethod
@@ -142,22 +144,43 @@ class PastSource:
 
     @contextmanager
     def _current(self) -> Iterator[Passed]:
-        """Give the last pass; another one is made where the store has changed."""
+        """Give the last pass."""
         with self._lock:
-            now = time.monotonic()
-            if now - self._looked > REREAD:
-                self._looked = now
-                if version_of_content(self._store) != self._passed.content:
-                    self._passed, self._newest = self._pass(), None
             yield self._passed
+
+    def _look_again(self) -> None:
+        """Go through the store again where it has changed; whoever asks meanwhile is shown what was there."""
+        if version_of_content(self._store) == self._passed.content:
+            return
+        made = self._pass()
+        with self._lock:
+            self._passed, self._newest = made, None
+            self._number += 1
 
     # -- what views ask for -------------------------------------------------------------------------------------------
 
     @property
     def version(self) -> int:
-        """Number of the present state."""
-        with self._current():
-            return self._number
+        """Number of the present state. Nobody waits for it; whether the store has changed is found out beside."""
+        if time.monotonic() - self._looked > REREAD and self._looking.acquire(blocking=False):
+            self._looked = time.monotonic()
+            looker = threading.Thread(target=self._look_beside, name="console-rereads", daemon=True)
+            looker.start()
+        return self._number
+
+    def _look_beside(self) -> None:
+        trouble = ""
+        try:
+            if not self._closed:
+                self._look_again()
+        except Exception as error:  # noqa: BLE001  the page goes on with what was read last, and says so
+            trouble = f"the history could not be read again: {type(error).__name__}: {error}"
+        finally:
+            if trouble != self._trouble:
+                self._trouble = trouble
+                self._number += 1
+            self._looked = time.monotonic()
+            self._looking.release()
 
     def span(self) -> tuple[int, int]:
         """Give the first and the last moment."""
@@ -190,10 +213,14 @@ class PastSource:
 
     def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
         """Give evictions, of very many the newest."""
+        return chosen((line for line in self.log() if seen(line, viewer)), query)
+
+    def log(self) -> list[EvictionLine]:
+        """Give all evictions, of very many the newest."""
         with self._current() as passed:
             if passed.evictions is None:
                 passed.evictions = self._evictions()
-            return chosen((line for line in passed.evictions if seen(line, viewer)), query)
+            return passed.evictions
 
     def _evictions(self) -> list[EvictionLine]:
         """Go once through what was evicted and what came of it, from the newest on."""
@@ -273,11 +300,16 @@ class PastSource:
     def troubles(self) -> list[Trouble]:
         """Say where records are missing."""
         gaps = self._store.records(Query(kinds=("gap",)), limit=3, newest=True).records
-        return [Trouble("odd", f"records are missing from {format_time(gap.at)} on: {sentence(gap)}") for gap in gaps]
+        unread = [Trouble("bad", self._trouble)] if self._trouble else []
+        return unread + [
+            Trouble("odd", f"records are missing from {format_time(gap.at)} on: {sentence(gap)}") for gap in gaps
+        ]
 
     def close(self) -> None:
-        """Give the store back."""
-        self._store.close()
+        """Give the store back, once nobody reads it any more."""
+        self._closed = True
+        with self._looking:
+            self._store.close()
 
 
 def _copy(stay: Stay) -> Stay:

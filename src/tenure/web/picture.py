@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.node import Node
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
+from tenure.web.kept_order import KeptOrder, SortKey
 
 RUNNING: Final = "running"
 PARTLY: Final = "partly running"
@@ -18,12 +20,12 @@ WAITING: Final = "waiting"
 LEAVING: Final = "leaving"
 ENDED: Final = "ended"
 FOREIGN: Final = "of another scheduler"
+NOT_READY: Final = "not ready"
 STATES: Final = (RUNNING, PARTLY, WAITING, LEAVING, ENDED, FOREIGN)
 
 _PARTS = re.compile(r"[0-9]+|[^0-9]+", re.ASCII)
-_HOLDS = frozenset({Phase.BOUND, Phase.RUNNING, Phase.TERMINATING})
-_RUNS = frozenset({Phase.BOUND, Phase.RUNNING})
-_WAITS = frozenset({Phase.PENDING, Phase.GATED})
+_HOLDS = (Phase.BOUND, Phase.RUNNING, Phase.TERMINATING)
+_WAITS = (Phase.PENDING, Phase.GATED)
 
 Held = dict[str, int]
 """Amounts by resource in the model's units, GPUs in milli-GPU."""
@@ -64,6 +66,14 @@ class NodeLine(NamedTuple):
                 return self.held.get(resource, 0) / self.size[resource]
         return 0.0
 
+    @property
+    def state(self) -> str:
+        """Say in a word how full it is, or that something is the matter with it."""
+        if self.remark:
+            return "trouble"
+        share = self.share
+        return "free" if share <= 0 else "full" if share >= 1 else "partly"
+
 
 class Placed(NamedTuple):
     """A task on a node."""
@@ -84,10 +94,16 @@ class Picture:
         self.asked: dict[str, Held] = {}
         self.states: Counter[str] = Counter()
         self.counts: dict[str, Counter[str]] = {}
+        self.by_namespace: dict[str, Counter[str]] = {}
         self.unknown: set[str] = set()
         self.nodes: dict[str, NodeLine] = {}
+        self.size: Held = {}
+        self.ready: Held = {}
+        self.node_states: Counter[str] = Counter()
+        self.remarks: Counter[str] = Counter()
         self._models: dict[str, Node] = {}
         self._sorted: list[str] | None = None
+        self._orders: dict[str, KeptOrder[WorkloadLine]] = {}
 
     @property
     def node_names(self) -> list[str]:
@@ -99,7 +115,7 @@ class Picture:
     @classmethod
     def of(cls, cluster: Cluster) -> Picture:
         """Make the picture of a cluster."""
-        return cls(cluster).after(cluster)
+        return cls(replace(cluster, nodes=(), workloads=())).after(cluster)
 
     def after(self, cluster: Cluster) -> Picture:
         """Give the picture of a later cluster; only what differs from this one is worked out."""
@@ -110,8 +126,11 @@ class Picture:
         new.asked = {name: dict(held) for name, held in self.asked.items()}
         new.states, new._models = self.states.copy(), dict(self._models)
         new.counts = {name: counts.copy() for name, counts in self.counts.items()}
+        new.by_namespace = {name: counts.copy() for name, counts in self.by_namespace.items()}
         new.unknown = set(self.unknown)
-        new._renew()
+        new.size, new.ready = dict(self.size), dict(self.ready)
+        new.node_states, new.remarks = self.node_states.copy(), self.remarks.copy()
+        new._renew(self)
         if self._sorted is not None and self.nodes.keys() == new.nodes.keys():
             new._sorted = self._sorted
         return new
@@ -124,76 +143,102 @@ class Picture:
     @property
     def main(self) -> str:
         """The resource that everything is drawn by: GPUs where there are any."""
-        return GPU if any(node.allocatable.get(GPU) for node in self.cluster.nodes) else CPU
+        return GPU if self.size.get(GPU) else CPU
 
-    def _renew(self) -> None:
+    def in_order(self, name: str, key: SortKey[WorkloadLine]) -> list[WorkloadLine]:
+        """Give all workloads in an order. It is made when it is first asked for; later pictures renew it."""
+        order = self._orders.get(name)
+        if order is None:
+            order = self._orders[name] = KeptOrder(key, self.lines.values())
+        return order.lines
+
+    def _renew(self, before: Picture) -> None:
         named = {node.name: node for node in self.cluster.nodes}
         touched = {name for name, node in named.items() if self._models.get(name) is not node}
         for name in self._models.keys() - named.keys():
-            del self.nodes[name]
+            self._replace_node(name, None)
             self.on_node.pop(name, None)
         self._models = named
-        gone = set(self.workloads)
-        off: dict[str, set[str]] = {}
+        left, came = _difference(before.cluster.workloads, self.cluster.workloads)
+        gone = [self.lines[workload.key] for workload in left]
+        off: dict[str, set[int]] = {}
         on: dict[str, list[Placed]] = {}
-        for workload in self.cluster.workloads:
-            key = workload.key
-            gone.discard(key)
-            before = self.workloads.get(key)
-            if before is workload:
-                continue
-            if before is not None:
-                self._leave(before, off)
+        for workload in left:
+            self._leave(workload, off)
+        for workload in came:
             self._come(workload, on)
-        for key in gone:
-            self._leave(self.workloads[key], off)
-            del self.workloads[key], self.lines[key]
+        new = [self.lines[workload.key] for workload in came]
+        self._orders = {name: order.after(gone, new) for name, order in list(before._orders.items())}
         for name in off.keys() | on.keys():
-            left = off.get(name, ())
-            kept = [placed for placed in self.on_node.get(name, ()) if placed.workload.key not in left]
+            those = off.get(name, ())
+            kept = [placed for placed in self.on_node.get(name, ()) if id(placed.workload) not in those]
             self.on_node[name] = (*kept, *on.get(name, ()))
         for name in touched | off.keys() | on.keys():
             if name in named:
-                self.nodes[name] = _node_line(named[name], self.on_node.get(name, ()))
+                self._replace_node(name, _node_line(named[name], self.on_node.get(name, ())))
 
-    def _leave(self, workload: Workload, off: dict[str, set[str]]) -> None:
-        line = self.lines[workload.key]
-        self.states[line.state] -= 1
-        self.counts[line.queue][line.state] -= 1
-        self.unknown.discard(workload.key)
-        _add(self.queues.setdefault(line.queue, {}), line.held, -1)
-        _add(self.asked.setdefault(line.queue, {}), line.asked, -1)
+    def _replace_node(self, name: str, line: NodeLine | None) -> None:
+        for one, sign in ((self.nodes.get(name), -1), (line, 1)):
+            if one is None:
+                continue
+            _add(self.size, one.size, sign)
+            if not one.remark.startswith(NOT_READY):
+                _add(self.ready, one.size, sign)
+            self.node_states[one.state] += sign
+            if one.remark:
+                self.remarks[one.remark] += sign
+        if line is None:
+            del self.nodes[name]
+        else:
+            self.nodes[name] = line
+
+    def _count(self, line: WorkloadLine, sign: int) -> None:
+        queue, state, namespace = line.queue, line.state, line.key.partition("/")[0]
+        if queue not in self.counts:
+            self.counts[queue], self.queues[queue], self.asked[queue] = Counter(), {}, {}
+        if namespace not in self.by_namespace:
+            self.by_namespace[namespace] = Counter()
+        self.states[state] += sign
+        self.counts[queue][state] += sign
+        self.by_namespace[namespace][state] += sign
+        _add(self.queues[queue], line.held, sign)
+        _add(self.asked[queue], line.asked, sign)
+
+    def _leave(self, workload: Workload, off: dict[str, set[int]]) -> None:
+        key = workload.key
+        self._count(self.lines.pop(key), -1)
+        del self.workloads[key]
+        self.unknown.discard(key)
         for task in workload.tasks:
             if task.node is not None and task.phase in _HOLDS:
-                off.setdefault(task.node, set()).add(workload.key)
+                off.setdefault(task.node, set()).add(id(workload))
 
     def _come(self, workload: Workload, on: dict[str, list[Placed]]) -> None:
         line = self._line(workload)
-        self.workloads[workload.key], self.lines[workload.key] = workload, line
-        self.states[line.state] += 1
-        self.counts.setdefault(line.queue, Counter())[line.state] += 1
+        self.workloads[line.key], self.lines[line.key] = workload, line
+        self._count(line, 1)
         known = line.started_at is not None or any(task.started_at for task in workload.tasks)
         if line.running and line.state != FOREIGN and not known:
-            self.unknown.add(workload.key)
-        _add(self.queues.setdefault(line.queue, {}), line.held, 1)
-        _add(self.asked.setdefault(line.queue, {}), line.asked, 1)
+            self.unknown.add(line.key)
         for task in workload.tasks:
             if task.node is not None and task.phase in _HOLDS:
                 on.setdefault(task.node, []).append(Placed(workload, task))
 
     def _line(self, workload: Workload) -> WorkloadLine:
-        counts = Counter(task.phase for task in workload.tasks)
-        running, waiting = sum(counts[p] for p in _RUNS), sum(counts[p] for p in _WAITS)
+        running = waiting = leaving = told = 0
         held: Held = {}
         asked: Held = {}
         for task in workload.tasks:
+            told += task.notice is not None
             if task.phase in _HOLDS:
+                leaving += task.phase is Phase.TERMINATING
+                running += task.phase is not Phase.TERMINATING
                 memory = self._memory_on(task.node)
                 _add(held, asked_by(task.spec, memory), 1)
             elif task.phase in _WAITS:
+                waiting += 1
                 _add(asked, asked_by(task.spec, None), 1)
-        state = _state(workload, running, waiting, counts[Phase.TERMINATING])
-        told = sum(task.notice is not None for task in workload.tasks)
+        state = _state(workload, running, waiting, leaving)
         return WorkloadLine(
             workload.key, workload.queue or DEFAULT_QUEUE, workload.priority, state, len(workload.tasks), running,
             waiting, workload.created_at, workload.started_at, held, asked, told,
@@ -202,6 +247,15 @@ class Picture:
     def _memory_on(self, node: str | None) -> int | None:
         model = self._models.get(node or "")
         return None if model is None else model.gpu_memory
+
+
+def _difference(before: Sequence[Workload], after: Sequence[Workload]) -> tuple[list[Workload], list[Workload]]:
+    """Give those that are not there any more, as the very objects that they were, and those that came."""
+    if len(before) == len(after):
+        pairs = [(old, new) for old, new in zip(before, after, strict=True) if old is not new]
+        before, after = [old for old, _ in pairs], [new for _, new in pairs]
+    was, now = set(map(id, before)), set(map(id, after))
+    return [one for one in before if id(one) not in now], [one for one in after if id(one) not in was]
 
 
 def _state(workload: Workload, running: int, waiting: int, leaving: int) -> str:
@@ -234,7 +288,7 @@ def _node_line(node: Node, placed: Iterable[Placed]) -> NodeLine:
         _add(held, asked_by(one.task.spec, node.gpu_memory), 1)
         count += 1
     size = {name: amount * MILLI if name == GPU else amount for name, amount in node.allocatable.items()}
-    remarks = [text for text, on in (("not ready", not node.ready), ("unschedulable", node.unschedulable)) if on]
+    remarks = [text for text, on in ((NOT_READY, not node.ready), ("unschedulable", node.unschedulable)) if on]
     remarks += ["draining"] if node.drain else []
     return NodeLine(node.name, size, held, count, ", ".join(remarks))
 

@@ -84,8 +84,12 @@ class Playing:
         }
 
     def outlook(self) -> dict[str, Any]:
-        """Give what the next cycle would do."""
-        return plan_json(self.played)
+        """Give what the next cycle would do. What was refused is left out: there is far more of it than of the rest."""
+        if len(self.cluster.workloads) <= MANY:
+            return plan_json(replace(self.played, refused=[]))
+        played = play(self.cluster)
+        played.refused = []
+        return plan_json(played)
 
     def explain(self, key: str) -> dict[str, Any] | None:
         """Say where a workload stands, why, and what it would take; None where there is none of that name."""

@@ -8,6 +8,8 @@ from collections.abc import Callable
 import uvicorn
 from starlette.applications import Starlette
 
+from tenure.model.collector import collector_seldom
+
 
 def listen(host: str, port: int) -> socket.socket:
     """Take a port; 0 takes any free one.
@@ -38,4 +40,5 @@ def serve(app: Starlette, taken: socket.socket, ready: Callable[[], None] = lamb
     server = uvicorn.Server(config)
     taken.listen(1024)
     ready()
-    server.run(sockets=[taken])
+    with collector_seldom():
+        server.run(sockets=[taken])

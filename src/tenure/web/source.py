@@ -17,7 +17,7 @@ HOW: Final = ("done", "planned", "shadow")
 
 
 class EvictionLine(NamedTuple):
-    """An eviction: of whom, by which cause, for whom, and whether it paid. ``at`` in µs since the epoch.
+    """An eviction: its victim, its cause, its beneficiary, and whether it paid. ``at`` in µs since the epoch.
 
     ``how`` is ``done``, ``planned`` (the next cycle would make it) or ``shadow`` (it was only recorded). ``cost`` is in
     weighted resource-seconds; ``lost`` and ``gained`` in resource-seconds by resource, GPUs in whole ones, None where
@@ -95,7 +95,7 @@ class EvictionPage:
 
 
 class StoryLine(NamedTuple):
-    """Something that happened to a workload. ``whom`` is the other one: who took its room, or who gave way to it."""
+    """Something that happened to a workload. ``whom`` is the other workload."""
 
     at: int
     kind: str
@@ -147,7 +147,7 @@ class UseSeries:
 
 
 class Trouble(NamedTuple):
-    """Something that somebody should look at: how bad (``bad`` or ``odd``), and a sentence."""
+    """A problem that needs attention: how bad it is (``bad`` or ``odd``), and a sentence."""
 
     mood: str
     message: str
@@ -178,7 +178,7 @@ class ConsoleSource(Protocol):
         """Give the first and the last moment that are known, in µs since the epoch."""
 
     def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
-        """Give evictions of which the viewer sees who was evicted, or for whom."""
+        """Give evictions of which the viewer may see the victim or the beneficiary."""
 
     def story(self, key: str, limit: int) -> list[StoryLine]:
         """Give what happened to a workload, in order; of more than ``limit`` the last."""
@@ -225,15 +225,23 @@ def _sort_key(line: EvictionLine, sort: str) -> tuple[float, str]:
 
 def sums_of(lines: Iterable[EvictionLine]) -> list[CauseSum]:
     """Add evictions up by cause, those by which most was lost first."""
-    found: dict[str, CauseSum] = {}
+    counts: dict[str, list[int]] = {}
+    lost: dict[str, dict[str, float]] = {}
+    gained: dict[str, dict[str, float]] = {}
     for line in lines:
-        one = found.get(line.cause, CauseSum(line.cause))
-        found[line.cause] = CauseSum(
-            line.cause, one.count + 1, one.paid + (line.paid is True), one.unpaid + (line.paid is False),
-            _joined(one.lost, line.lost), _joined(one.gained, line.gained),
-        )  # fmt: skip
-    return sorted(found.values(), key=lambda one: (-sum(one.lost.values()), -one.count, one.cause))
+        count = counts.setdefault(line.cause, [0, 0, 0])
+        count[0] += 1
+        count[1] += line.paid is True
+        count[2] += line.paid is False
+        _add(lost.setdefault(line.cause, {}), line.lost)
+        _add(gained.setdefault(line.cause, {}), line.gained)
+    found = [
+        CauseSum(cause, count, paid, unpaid, lost[cause], gained[cause])
+        for cause, (count, paid, unpaid) in counts.items()
+    ]
+    return sorted(found, key=lambda one: (-sum(one.lost.values()), -one.count, one.cause))
 
 
-def _joined(one: Mapping[str, float], other: Mapping[str, float] | None) -> Mapping[str, float]:
-    return {name: one.get(name, 0.0) + (other or {}).get(name, 0.0) for name in {**one, **(other or {})}}
+def _add(sums: dict[str, float], more: Mapping[str, float] | None) -> None:
+    for name, amount in (more or {}).items():
+        sums[name] = sums.get(name, 0.0) + amount

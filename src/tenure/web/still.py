@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
-from heapq import nsmallest
+from heapq import merge, nsmallest
+from itertools import accumulate, islice, takewhile
 
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Eviction
 from tenure.model.resources import CPU, GPU
@@ -28,11 +30,11 @@ _RUNS = frozenset({Phase.BOUND, Phase.RUNNING, Phase.TERMINATING})
 
 
 class StillSource:
-    """One cluster, as it is in a file: it knows of the past what its workloads and its log of evictions tell."""
+    """One cluster, as it is in a file: it knows of the past what its workloads and its eviction log tell."""
 
     is_live = False
     kind = "file"
-    note = "A cluster file knows of the past only what its workloads and its log of evictions tell."
+    note = "A cluster file knows of the past only what its workloads and its eviction log tell."
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.name = name
@@ -66,9 +68,10 @@ class StillSource:
 
     def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
         """Give evictions of the log."""
-        return chosen((line for line in self._log() if seen(line, viewer)), query)
+        return chosen((line for line in self.log() if seen(line, viewer)), query)
 
-    def _log(self) -> Iterable[EvictionLine]:
+    def log(self) -> Iterable[EvictionLine]:
+        """Give all evictions that are known."""
         picture = self._picture
         for entry in picture.cluster.evictions:
             yield line_of(entry, picture)
@@ -108,35 +111,41 @@ class StillSource:
 
     def waits(self, viewer: Viewer, limit: int) -> list[WaitLine]:
         """Give those that wait or waited longest for their start."""
-        now = self._picture.now
-        lines = (line for line in self._picture.lines.values() if line.created_at and viewer.sees(line.key))
-        found = nsmallest(limit, ((-_waited(line, now), line.key) for line in lines if line.state in _WAITED))
-        known = self._picture.lines
+        picture, now = self._picture, self._picture.now
+        waiting = takewhile(_waits, picture.in_order("waits", _by_arrival))
+        started = takewhile(_started, picture.in_order("started", _by_wait))
+        first = merge(
+            ((min(0, line.created_at - now), line.key, line) for line in waiting),
+            ((-_waited(line), line.key, line) for line in started),
+        )
+        seen = ((waited, line) for waited, _, line in first if viewer.sees(line.key))
         return [
-            WaitLine(key, known[key].queue, known[key].created_at,
-                     None if known[key].state == WAITING else known[key].started_at, -waited)
-            for waited, key in found
-        ]  # fmt: skip
+            WaitLine(line.key, line.queue, line.created_at, None if line.state == WAITING else line.started_at, -waited)
+            for waited, line in islice(seen, limit)
+        ]
 
     def series(self, points: int) -> UseSeries | None:
         """Give what those that run now have held since they started; what ended before is not known."""
         picture, (begin, end) = self._picture, self.span()
         main = picture.main
-        capacity = sum(node.size.get(main, 0) for node in picture.nodes.values())
+        capacity = picture.size.get(main, 0)
         if end <= begin or not capacity:
             return None
         moments = [begin + (end - begin) * index // (points - 1) for index in range(points)]
-        queues: dict[str, list[float]] = {}
-        waiting = [0.0] * points
+        queues: dict[str, list[int]] = {}
+        waiting = [0] * points
         for line in picture.lines.values():
             held = line.held.get(main, 0)
+            if not held and line.state != WAITING:
+                continue
             start = line.started_at if line.started_at is not None else line.created_at
-            for index, at in enumerate(moments) if held or line.state == WAITING else ():
-                if held and start <= at:
-                    queues.setdefault(line.queue, [0.0] * points)[index] += held
-                elif line.created_at <= at:
-                    waiting[index] += 1
-        return UseSeries(main, capacity, moments, dict(sorted(queues.items())), waiting)
+            came, began = bisect_left(moments, line.created_at), bisect_left(moments, start) if held else points
+            _from(waiting, came, 1 if came < began else 0)
+            _from(waiting, began, -1 if came < began else 0)
+            if began < points:
+                _from(queues.setdefault(line.queue, [0] * points), began, held)
+        values = {name: _summed(changes) for name, changes in sorted(queues.items())}
+        return UseSeries(main, capacity, moments, values, _summed(waiting))
 
     def troubles(self) -> list[Trouble]:
         """Nothing is wrong with a file that could be read."""
@@ -146,13 +155,35 @@ class StillSource:
         """Nothing is held."""
 
 
-_WAITED = frozenset({RUNNING, PARTLY, WAITING})
+def _from(changes: list[int], index: int, amount: int) -> None:
+    """Note that there is so much more from a moment on."""
+    if index < len(changes):
+        changes[index] += amount
 
 
-def _waited(line: WorkloadLine, now: int) -> int:
-    """Give for how long a workload waited or has waited, in µs; nothing where nobody knows when it started."""
-    end = now if line.state == WAITING else line.started_at or line.created_at
-    return max(0, end - line.created_at)
+def _summed(changes: list[int]) -> list[float]:
+    return [float(amount) for amount in accumulate(changes)]
+
+
+def _waits(line: WorkloadLine) -> bool:
+    return line.state == WAITING and line.created_at > 0
+
+
+def _started(line: WorkloadLine) -> bool:
+    return line.state in (RUNNING, PARTLY) and line.created_at > 0
+
+
+def _waited(line: WorkloadLine) -> int:
+    """Give for how long one that runs has waited, in µs; nothing where nobody knows when it started."""
+    return max(0, (line.started_at or line.created_at) - line.created_at)
+
+
+def _by_arrival(line: WorkloadLine) -> tuple[bool, int, str]:
+    return not _waits(line), line.created_at, line.key
+
+
+def _by_wait(line: WorkloadLine) -> tuple[bool, int, str]:
+    return not _started(line), -_waited(line), line.key
 
 
 def seen(line: EvictionLine, viewer: Viewer) -> bool:
@@ -161,7 +192,7 @@ def seen(line: EvictionLine, viewer: Viewer) -> bool:
 
 
 def line_of(entry: Eviction, picture: Picture) -> EvictionLine:
-    """Give an entry of the log of evictions."""
+    """Give an entry of the eviction log."""
     victim, winner = picture.lines.get(entry.workload), picture.lines.get(entry.beneficiary or "")
     lost = None if entry.lost is None else {name: amount / 1e6 for name, amount in entry.lost.items()}
     return EvictionLine(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 ANOTHER: Final = "another workload"
 """Stands for a workload of a namespace that the viewer does not see."""
+
+SOMEBODY: Final = "a user"
+"""Stands for the name of a user who has logged in."""
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _NAMED = re.compile(rf"(?<![^\s:;,()'\"])({_LABEL})/[^\s:;,()'\"]+")
@@ -15,11 +18,16 @@ _NAMED = re.compile(rf"(?<![^\s:;,()'\"])({_LABEL})/[^\s:;,()'\"]+")
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Somebody who looks: ``namespaces`` that they see (None: all), and whether they see nodes one by one."""
+    """A viewer: the ``namespaces`` that they see (None: all), and whether they see nodes one by one."""
 
     name: str = ""
     namespaces: frozenset[str] | None = None
     nodes: bool = True
+
+    @property
+    def unnamed(self) -> Viewer:
+        """A viewer who sees the same, and of whom only is known whether they have logged in."""
+        return replace(self, name=SOMEBODY if self.name else "")
 
     @property
     def sees_all(self) -> bool:
@@ -43,4 +51,4 @@ class Viewer:
 
 
 EVERYTHING: Final = Viewer()
-"""Whoever looks at a file of their own, or through their own credentials."""
+"""A viewer of a file of their own, or with their own credentials."""

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
+from tenure.model.readable import weighted_hours
 from tenure.model.resources import CPU, GPU, MEMORY
 from tenure.report.words import MILLI_GPU, NOTHING, amount, bare_amount, duration, gpu_milli, number, resource_label
 from tenure.web.viewer import ANOTHER
@@ -37,11 +38,16 @@ def spent(held: Mapping[str, float] | None) -> str:
     if held is None:
         return NOTHING
     parts = []
-    for name, unit in ((GPU, "GPU-h"), (CPU, "CPU-h"), ("weighted", "weighted h")):
+    for name, unit in ((GPU, "GPU-hours"), (CPU, "core-hours"), ("weighted", "weighted hours")):
         if held.get(name):
             hours = held[name] / 3600
             parts.append(f"{hours:,.0f} {unit}" if hours >= 100 else f"{hours:.3g} {unit}")  # noqa: PLR2004  three digits tell enough
     return (parts or ["0"])[0]
+
+
+def weighted(cost: float | None) -> str:
+    """Write a disruption cost, given in weighted resource-seconds, in weighted hours."""
+    return NOTHING if cost is None else weighted_hours(cost)
 
 
 def clock(text: str | None) -> str:
@@ -105,6 +111,6 @@ def with_offset(here: str, offset: int) -> str:
 
 FILTERS = {
     "held": held_text, "amount": one_amount, "bare": bare, "spent": spent, "clock": clock, "waited": waited, "ago": ago,
-    "number": number, "label": resource_label, "workload_path": workload_path, "node_path": node_path,
+    "number": number, "cost": weighted, "label": resource_label, "workload_path": workload_path, "node_path": node_path,
     "queue_path": queue_path, "with_offset": with_offset,
 }  # fmt: skip

@@ -20,7 +20,7 @@ from tests.kubernetes.foreign.helpers import (
 )
 from tests.kubernetes.proxy import FaultProxy
 from tests.kubernetes.running import PODS, SETS, Scheduler, bound, pods_of, running, tenure
-from tests.kubernetes.stage import wait_until
+from tests.kubernetes.stage import PATIENCE, wait_until
 
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.external import reservations
@@ -169,7 +169,7 @@ def test_killed_at_every_one_of_its_writes_it_gets_there_all_the_same(when, plan
         kubeconfig = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "killed", proxy.server)
         scheduler = Scheduler(kubeconfig, tmp_path, "killed")
         proxy.arm(scheduler, when)
-        until = time.monotonic() + 150
+        until = time.monotonic() + PATIENCE * 150
         try:
             while time.monotonic() < until and not (bound(client, "large") and nothing_is_left(client)):
                 if scheduler.process is None or scheduler.process.poll() is not None:

@@ -11,6 +11,7 @@ from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import Client, FencedClient
 from tenure.clusters.kubernetes.keys import lease_name
+from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
 from tenure.clusters.kubernetes.read.observe import Observed, Observer
 from tenure.clusters.kubernetes.write.actor import Actor, Outcome
 from tenure.clusters.kubernetes.write.conditions import Conditions
@@ -57,7 +58,7 @@ class KubernetesCluster:
         self.informers = InformerCache(client, options, failed)
         self.observer = Observer(self.informers, settings)
         self.actor = Actor(self.client, self.informers, in_flight=in_flight, allowed=allowed)
-        self.events = Events(self.client, identity)
+        self.events = Events(self.client, identity, wall=client.clock.now)
         self.conditions = Conditions(self.client, self.informers)
         self.sealer = Sealer(self.client, self.informers, failed=lambda error: failed("seals", error))
         self.explanations = Explanations(
@@ -124,6 +125,10 @@ class KubernetesCluster:
         outcome = self.actor.carry_out(plan, view)
         self.sealer.tell(view)
         return outcome
+
+    def strike(self, entries: Sequence[EvictionEntry]) -> None:
+        """Take out of the eviction log what was announced, and of which nothing came."""
+        self.actor.logbook.remove(entries)
 
     def paused_until(self, now: int) -> int:
         """Give until when evictions are paused, in µs since the epoch; a time that has passed where they are not."""

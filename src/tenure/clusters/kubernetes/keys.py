@@ -64,9 +64,9 @@ def lease_name(pool: str) -> str:
 
 
 LOG_PAGES: Final = 64
-"""ConfigMaps that the log of evictions may have: what it takes of the cluster's memory is bounded."""
+"""ConfigMaps that the eviction log may have: what it takes of the cluster's memory is bounded."""
 
 
 def log_page_name(pool: str, number: int) -> str:
-    """Give the name of a ConfigMap of a pool's log of evictions."""
+    """Give the name of a ConfigMap of a pool's eviction log."""
     return f"tenure-evictions-{pool}-{number}"

@@ -1,4 +1,4 @@
-"""Seals: what the scheduler decided about a pod, where nobody who may only write pods can change it.
+"""Seals: what the scheduler decided about a pod, where a user who may only write pods cannot change it.
 
 A tenant may change the labels, annotations and owners of its pods at any time, but not their status. So what others
 rely on (the queue that is charged, the start, which devices, what spares it, a promise, a notice) is written as a
@@ -21,7 +21,7 @@ _REASON: Final = "Recorded"
 
 
 class NominationNote(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A place that is promised: where and since when (RFC 3339), whom it replaces, and the uids of who has to go."""
+    """The note of a nomination: node, time (RFC 3339), the replaced pod, and the uids of pods that have to leave."""
 
     node: str
     at: str = ""
@@ -45,7 +45,8 @@ class Seal(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     """What was decided about one pod.
 
     ``queue`` is empty until it is bound. ``fixed``: it was not preemptible then. ``kept``: why it is never moved.
-    ``started`` is its workload's start, ``stale`` since when that has too few tasks (RFC 3339).
+    ``first``: its workload started with it, so that the API server's own time of its placement is the start; else
+    ``started`` is its workload's start. ``stale`` is since when that has too few tasks. Times are RFC 3339.
     """
 
     queue: str = ""
@@ -56,6 +57,7 @@ class Seal(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     nomination: NominationNote | None = None
     notice: NoticeNote | None = None
     stale: str = ""
+    first: bool = False
 
     @property
     def is_bound(self) -> bool:

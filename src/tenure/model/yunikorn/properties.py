@@ -17,7 +17,7 @@ from tenure.model.report import BAD, ProblemReport, Trail
 QUOTA_DELAY = "quota.preemption.delay"
 PREEMPTION_POLICY = "preemption.policy"
 FAMILIES = ("application.", "preemption.", "priority.", "quota.")
-"""How YuniKorn's own properties begin: an unknown one of these is a mistake, others are somebody else's."""
+"""How YuniKorn's own properties begin: an unknown one of these is a mistake, others are another program's."""
 
 _INT32 = 2**31
 

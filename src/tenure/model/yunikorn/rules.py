@@ -110,23 +110,23 @@ def check_partition_limits(limits: Iterable[EntryValues], report: ProblemReport)
 
 
 def _check_limits(limits: Iterable[EntryValues], most: Amounts, applications: int, report: ProblemReport) -> None:
-    users: list[str] = []
-    groups: list[str] = []
+    users: dict[str, None] = {}
+    groups: dict[str, None] = {}
     last: Trail = None
     for limit in limits:
         last = limit.at
         values = limit.values
         if not values.get("users") and not values.get("groups"):
-            report.add(limit.at, "names neither users nor groups; name whom it limits")
+            report.add(limit.at, "names neither users nor groups; name those that it limits")
         _check_subjects(limit, "users", _USER, users, report)
         _check_subjects(limit, "groups", _GROUP, groups, report)
         _check_bounds(values, limit.at, most, applications, report)
-    if groups == ["*"]:
+    if list(groups) == ["*"]:
         report.add(last, "limits the group * alone, which is every user together; name a group as well")
 
 
 def _check_subjects(
-    limit: EntryValues, which: str, form: re.Pattern[str], seen: list[str], report: ProblemReport
+    limit: EntryValues, which: str, form: re.Pattern[str], seen: dict[str, None], report: ProblemReport
 ) -> None:
     for index, name in enumerate(limit.values.get(which, ())):
         at: Trail = ((limit.at, which), index)
@@ -136,7 +136,7 @@ def _check_subjects(
             report.add(at, f"{name} is limited twice; name it once")
         elif "*" in seen:
             report.add(at, f"{name} comes after *, which stands for all others; put * last")
-        seen.append(name)
+        seen[name] = None
 
 
 def _check_bounds(

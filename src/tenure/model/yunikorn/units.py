@@ -1,7 +1,7 @@
 """YuniKorn's units: whole numbers with ``k`` … ``E`` and ``Ki`` … ``Ei``; ``vcore`` in cores, or millicores with ``m``.
 
-Source: YuniKorn, user guide, "Resource quota management". Unlike there, a number that does not fit its unit, and a
-resource that nobody knows, is reported.
+Source: YuniKorn, user guide, "Resource quota management". Unlike there, a number that does not fit its unit, and an
+unknown resource, is reported.
 """
 
 from __future__ import annotations

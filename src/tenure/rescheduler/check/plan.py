@@ -161,7 +161,7 @@ def replay(problem: MoveProblem, answer: MoveAnswer, waves: Waves) -> list[str]:
     faults += [f"task {m.task} ends on {at[m.task]}" for m in answer.moves if at[m.task] != (m.target, m.shape)]
     for place in answer.landings:
         _add(room[place.node], problem.ask[place.shape], -1)
-    return faults + _over(room, len(waves), "once everybody has landed")
+    return faults + _over(room, len(waves), "once all tasks have landed")
 
 
 def _over(room: dict[int, list[int]], wave: int, when: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Beam search for a plan: who waits for a place is placed one after the other, and many half-made plans are kept.
 
-What leaves a node for somebody else waits for a place in turn, so chains of any length come about. Half-made plans are
+What leaves a node for another task waits for a place in turn, so chains of any length come about. Half-made plans are
 compared by what they have cost and what those without a place will cost at least, each on its own.
 """
 
@@ -23,7 +23,7 @@ CLEARED = 6
 
 
 class UnplacedItem(NamedTuple):
-    """Somebody without a place: a task with its number, or a member of an ask (``task`` -1)."""
+    """A task without a place, with its number, or a member of an ask (``task`` -1)."""
 
     bulk: float
     cls: int

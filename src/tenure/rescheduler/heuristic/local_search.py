@@ -87,7 +87,7 @@ class LocalSearch:
         return LocalSearchResult(tuple(self.moves), gain, total, self.steps <= 0)
 
     def trial(self, moves: Sequence[ImprovingMove]) -> LocalSearchResult | None:
-        """Try moves that somebody else found, all together; None if they do not hold here."""
+        """Try moves that were found elsewhere, all together; None if they do not hold here."""
         with self.session.scenario():
             fits = fitting(self.state)
             before = self._total()

@@ -108,7 +108,7 @@ class PlannedNodes:
         return self.number(PlannedNode(place.node, tuple(t for t in place.tasks if t not in tasks), room))
 
     def options(self, number: int, kind: int) -> tuple[PlacementOption, ...]:
-        """Ways to take one of a class in, the cheapest first; nobody leaves where there is room."""
+        """Ways to take one of a class in, the cheapest first; nothing leaves where there is room."""
         key = (number, kind)
         if key not in self._options:
             problem, place = self.problem, self.places[number]
@@ -122,7 +122,7 @@ class PlannedNodes:
         return self._options[key]
 
     def _emptied(self, number: int) -> tuple[int, ...]:
-        """Give the room that a place would have if everybody left: most places are too small for most who ask."""
+        """Give the room that a place would have if all left: most places are too small for most."""
         while len(self._most) <= number:
             place = self.places[len(self._most)]
             freed = self.takes[list(place.tasks)].sum(axis=0).tolist()

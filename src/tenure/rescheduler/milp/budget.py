@@ -27,7 +27,7 @@ class BudgetedSolver:
     Parameters
     ----------
     solver
-        Whom to ask.
+        The solver to ask.
     effort
         For all programs together.
     time_limit

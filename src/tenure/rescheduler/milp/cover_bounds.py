@@ -1,6 +1,6 @@
 """Cover bounds: the least that has to be moved off a node so that so many members fit there (design: exact plans).
 
-They ignore where what is moved would land, and whom it would take along, so they bound every plan from below. As the
+They ignore where what is moved would land, and what it would take along, so they bound every plan from below. As the
 linear relaxation of making room is worthless (it removes a part of everything), these bounds carry the whole proof.
 """
 

@@ -302,7 +302,7 @@ def _asked(asks: Sequence[PendingMembers], classes: int) -> Ints:
 
 
 def _reduced(free: Ints, ask: Ints, counts: Sequence[Ints]) -> tuple[Ints, Ints, tuple[int, ...]]:
-    """Divide each resource by what all asks have in common, and cut off room that nobody could use.
+    """Divide each resource by what all asks have in common, and cut off room that no task could use.
 
     The solver reckons in floating point: small whole numbers keep it exact.
     """
@@ -333,7 +333,7 @@ def _bounds(
     *,
     forced: Collection[TaskState],
 ) -> list[MoveBound]:
-    """Budgets that hold for these tasks, whoever of the contenders they are moved for."""
+    """Budgets that hold for these tasks, whichever contender they are moved for."""
     budgets = state.plugins.budgets
     rows = [
         row

@@ -51,7 +51,7 @@ def rest(times: Sequence[int], settle: int, returns: Iterable[int] = (), *, back
         When it was moved, ascending, in µs since the epoch; at least one.
     settle
         The setting, in µs. It doubles for each move that came within twice the rest before it, and for each by which
-        the task left a node that it had left before: whoever brought it back there would do so again.
+        the task left a node that it had left before: the same cause would bring it back there again.
     returns
         Numbers of the moves of that second kind.
     back

@@ -76,7 +76,7 @@ def _holding(workload: Workload) -> Workload:
 
 
 def _held(task: Task) -> Task:
-    """Let a task that waits for a promised place hold it already."""
+    """Let a nominated task hold its place already."""
     if task.phase is not Phase.PENDING or task.nominated is None:
         return task
     return replace(task, phase=Phase.BOUND, node=task.nominated.node, devices=task.nominated.devices, nominated=None)

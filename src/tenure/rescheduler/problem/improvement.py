@@ -42,7 +42,7 @@ class LayoutProblem:
     fixed
         ``int64[nodes]``: how many tasks stay on a node whatever moves, DaemonSets left out.
     liking
-        ``float64[tasks, nodes]``: what each node is worth to a task; no rows where nobody has preferences.
+        ``float64[tasks, nodes]``: what each node is worth to a task; no rows where no task has preferences.
     targets
         ``bool[nodes]``: where anything may land.
     least

@@ -37,6 +37,8 @@ def _largest_hole(problem: MoveProblem, cover: CoverBounds) -> tuple[str, float,
     scale = _scale(problem)
     emptied = _real(problem).copy()
     np.add.at(emptied.T, problem.node, problem.takes() * scale)
+    if not problem.shapes[cover.ask.cls]:  # no device takes such a part of a GPU, however empty it is
+        return "", 0.0, ""
     shape = problem.shapes[cover.ask.cls][0]
     usable = np.flatnonzero(problem.allowed[shape] & (problem.domain[cover.ask.group] >= 0))
     if not len(usable):
@@ -56,6 +58,8 @@ def _too_much(problem: MoveProblem) -> str:
     wanted: Ints = np.zeros(problem.free.shape[0], np.int64)
     for ask in problem.asks:
         shapes = list(problem.shapes[ask.cls])
+        if not shapes:
+            return ""
         wanted += ask.count * problem.ask[shapes].min(axis=0)
     free = np.maximum(problem.free, 0).sum(axis=1)
     if any(len(shapes) > 1 for shapes in problem.shapes):  # a task that changes its shape changes what is free

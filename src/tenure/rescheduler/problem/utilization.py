@@ -2,7 +2,7 @@
 
 What a node may take on is `hot` of its capacity less what is in use there by its last reading, and less what is on its
 way to it. What a task brings along is what it was last seen to use, else what it asks for. A node without a reading
-takes anything: it cannot become hot as far as anybody knows.
+takes anything: it cannot become hot as far as is known.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NodeUtilization:
     """The measured use of every node, as its distance from being hot.
 
     ``limit`` is ``int64[nodes]`` in millicores: what it may take on before it is hot, negative where it is hot already,
-    `PLENTY` where nobody knows. ``known``: some node has a reading.
+    `PLENTY` where it is unknown. ``known``: some node has a reading.
     """
 
     def __init__(self, session: Session) -> None:

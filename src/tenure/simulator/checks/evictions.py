@@ -9,7 +9,7 @@ from tenure.simulator.checks.findings import ViolationCollector
 from tenure.simulator.log import BIND, END, EVICT, SUBMIT, EvictionDetails
 
 NO_CAUSE = "eviction without an allowed cause"
-NO_BENEFICIARY = "eviction for nobody"
+NO_BENEFICIARY = "eviction without a beneficiary"
 NEVER_RAN = "eviction whose beneficiary never ran"
 
 FOR_SOMEBODY = frozenset({"reclaim", "preempt", "requeue", "consolidate"})
@@ -44,10 +44,10 @@ def check_evictions(history: CheckedLog, findings: ViolationCollector, *, comple
 
 
 class _Excuses:
-    """Says of evictions whether what nobody could know kept their beneficiary from its place.
+    """The check whether unforeseeable events kept the beneficiary of an eviction from its place.
 
     Either it ran already, to grow, and came to its own end before there was room, which is when the last of those has
-    left that were evicted for it until then; or somebody who arrived only after the eviction had the room first.
+    left that were evicted for it until then; or a job that arrived only after the eviction had the room first.
     """
 
     def __init__(self, history: CheckedLog) -> None:

@@ -21,7 +21,7 @@ MOVES = frozenset({"consolidate", "reschedule"})
 """Causes of evictions whose task has a landing place: until it is bound again it counts as active."""
 
 MinRuntime: TypeAlias = Callable[[int, str, int], int]
-"""Minimum runtime in µs that protects a job from a cause for a beneficiary (job indices; -1: nobody)."""
+"""Minimum runtime in µs that protects a job from a cause for a beneficiary (job indices; -1: none)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def _one_place(history: CheckedLog, first: int, second: int) -> bool:
 
 
 class _Unchanged:
-    """Says of an eviction for somebody and a later binding whether nothing but their plans happened in between."""
+    """Whether nothing but their plans happened between an eviction with a beneficiary and a later binding."""
 
     def __init__(self, history: CheckedLog) -> None:
         columns = self.columns = history.columns
@@ -71,9 +71,9 @@ class _Unchanged:
 
 
 def _check_time(history: CheckedLog, findings: ViolationCollector) -> None:
-    """Check that who had somebody evicted for it was not evicted itself in the instant in which it was bound.
+    """Check that a beneficiary was not evicted itself at the instant at which it was bound.
 
-    It may be, for somebody who arrived only after that.
+    It may be, for a job that arrived only after that.
     """
     columns, holdings = history.columns, history.holdings
     none = np.flatnonzero(holdings.evicted & (holdings.left == holdings.since))

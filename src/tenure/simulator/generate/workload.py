@@ -9,7 +9,7 @@ The model knows rigid jobs with a size, a run time and an arrival. What is added
 * Queue *k* gets jobs in proportion to 1/k, and its users get theirs likewise; ``guaranteed`` of a queue in the matching
   cluster file is its part of the capacity.
 * Priorities: 70% of the jobs have 0, 25% have 50, and 5% have 100 and are not preemptible. One that is larger than what
-  its queue is guaranteed has 50 instead of 100: what nobody may take back is not lent, so it could never start.
+  its queue is guaranteed has 50 instead of 100: what may not be taken back is not lent, so it could never start.
 * ``expectedRuntime`` is the user's estimate (`tenure.simulator.generate.estimates`).
 * A part of the jobs makes checkpoints, every 10, 30 or 60 minutes; a restart takes a minute.
 """

@@ -17,6 +17,12 @@ PARQUET_MAGIC = b"PAR1"
 MAX_BYTES = 160 << 20
 """Bytes of a trace that are read, after unpacking; larger ones are cut into parts."""
 
+MAX_EXPANSION = 200
+"""How many times its size a packed trace may unpack to, beyond `MAX_BOMB` bytes; real ones pack to a tenth."""
+
+MAX_BOMB = 16 << 20
+"""Bytes that any packed trace may unpack to."""
+
 PIECE = 1 << 20
 MAX_COUNTED = 100_000
 """Malformed lines after which reading stops."""
@@ -90,12 +96,16 @@ def open_source(path: Path) -> TraceSource:
     return TraceSource(path, data)
 
 
-def _read(path: Path, stream: IO[bytes]) -> bytes:
-    """Read a stream to its end, piece by piece, and no further than `MAX_BYTES`."""
+def _read(path: Path, stream: IO[bytes], packed: int | None = None) -> bytes:
+    """Read a stream to its end, piece by piece, up to `MAX_BYTES`; a packed one up to what its size allows."""
     pieces, size = [], 0
+    expected = MAX_BYTES if packed is None else max(MAX_BOMB, MAX_EXPANSION * packed)
     while piece := stream.read(PIECE):
         pieces.append(piece)
         size += len(piece)
+        if expected < size <= MAX_BYTES:
+            message = f"unpacks to more than {MAX_EXPANSION} times its size, which no trace does: unpack it first"
+            raise InvalidInputError([InputProblem(str(path), 0, "", message)])
         if size > MAX_BYTES:
             message = f"is larger than the {MAX_BYTES >> 20} MiB of a trace that are read, unpacked: cut it into parts"
             raise InvalidInputError([InputProblem(str(path), 0, "", message)])
@@ -117,7 +127,7 @@ def _os_message(path: Path, error: OSError | ValueError) -> str:
 def _decompress(path: Path, data: bytes) -> bytes:
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacked:
-            return _read(path, cast("IO[bytes]", unpacked))
+            return _read(path, cast("IO[bytes]", unpacked), len(data))
     except EOFError as error:
         message = "the gzip file ends too early: it was cut, fetch it again"
         raise InvalidInputError([InputProblem(str(path), 0, "", message)]) from error

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.nodes import node_of
@@ -29,6 +30,10 @@ ASSUMED_SECONDS = 30.0
 """For so long a write that was accepted is believed before the watch has shown it."""
 
 
+_MOST_CHANGES: Final = 20_000
+"""Changes of a kind of objects that are kept in mind."""
+
+
 class ObjectStore:
     """Objects of one kind by namespace and name.
 
@@ -40,6 +45,7 @@ class ObjectStore:
         self.items: dict[Key, api.ApiObject] = {}
         self.version = 0
         self._decides = decides
+        self._changes: deque[tuple[int, Key]] = deque(maxlen=_MOST_CHANGES)
 
     def put(self, item: Any) -> None:
         """Take an object as it is now."""
@@ -47,12 +53,23 @@ class ObjectStore:
         before = self.items.get(key)
         self.items[key] = item
         if before is None or self._decides(before) != self._decides(item):
-            self.version += 1
+            self._changed(key)
 
     def drop(self, key: Key) -> None:
         """An object is gone."""
         if self.items.pop(key, None) is not None:
-            self.version += 1
+            self._changed(key)
+
+    def _changed(self, key: Key) -> None:
+        self._changes.append((self.version + 1, key))
+        self.version += 1
+
+    def since(self, version: int) -> set[Key] | None:
+        """Give whose changes followed a version; None where they are too many to be known."""
+        known = self._changes.copy()
+        if version < self.version - len(known):
+            return None
+        return {key for number, key in known if number > version}
 
     def keys(self) -> list[Key]:
         """Give the keys of all objects."""
@@ -243,8 +260,10 @@ def _is_known(seen: PodRecord, record: PodRecord, *, own: bool) -> bool:
 
     ``own``: what was seen is what this process wrote; it gave the start of the pod by its own clock.
     """
-    task = replace(seen.task, started_at=record.task.started_at) if own else seen.task
-    return replace(seen, version=record.version, waits=record.waits, task=task) == record
+    task, started = seen.task, seen.started
+    if own:
+        task, started = replace(task, started_at=record.task.started_at), record.started
+    return replace(seen, version=record.version, waits=record.waits, task=task, started=started) == record
 
 
 def _shows(record: PodRecord, then: PodRecord) -> bool:

@@ -18,7 +18,7 @@ from tenure.model.workload import NEVER, SPARING, Nomination, Notice, Phase, Tas
 TENURE: Final = "tenure"
 SECOND = 1_000_000
 
-MIRROR, DAEMON, OWN, BARE = "mirror pod", "DaemonSet pod", "Tenure's own pod", "pod that nobody recreates"
+MIRROR, DAEMON, OWN, BARE = "mirror pod", "DaemonSet pod", "Tenure's own pod", "pod that no controller recreates"
 """Why a pod is never evicted, or never moved."""
 
 _NONE: dict[str, str] = {}
@@ -30,9 +30,10 @@ class PodRecord:
 
     ``waits`` is reason and message of its condition ``PodScheduled`` while that is false. ``started`` is the start
     time of its workload as it was written on it, in µs since the epoch. ``replaces`` is the uid of the pod whose
-    promised place it was given, ``needs`` those of the pods that have to go for its promise. ``kept`` says why it is
+    nomination it was given, ``needs`` those of the pods that have to leave for it. ``kept`` says why it is
     never evicted, or never moved. ``controller`` is the uid of what recreates it. ``is_going``: it was deleted or
-    evicted, whatever its phase; one that has ended by then may be there for a while.
+    evicted, whatever its phase; one that has ended by then may be there for a while. ``said_start`` is what stands in
+    its annotation of that name, which nothing is decided by.
     """
 
     namespace: str
@@ -66,6 +67,7 @@ class PodRecord:
     gpu_usage: int | None = None
     gpu_usage_since: int | None = None
     sealed: Seal | None = None
+    said_start: int | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -144,6 +146,7 @@ class PodReader:
             gpu_usage=said.gpus(keys.GPU_USAGE),
             gpu_usage_since=said.time(keys.GPU_USAGE_SINCE),
             sealed=seal,
+            said_start=said.time(keys.STARTED),
         )
 
     def _task(
@@ -237,7 +240,7 @@ def bound(
     task = replace(
         record.task, phase=Phase.BOUND, node=node, devices=devices, nominated=None, started_at=now, ready=False
     )
-    return replace(record, task=task, started=start, waits=("", ""), sealed=seal)
+    return replace(record, task=task, started=start, waits=("", ""), sealed=seal, said_start=start)
 
 
 def evicted(record: PodRecord, now: int) -> PodRecord:
@@ -327,7 +330,7 @@ def _sane(own: dict[str, str], said: ObjectText) -> dict[str, str]:
 
 
 _SEALED = ("/requeue-not-before",)
-"""Annotations that are read in cluster files; on a cluster the log of evictions says it."""
+"""Annotations that are read in cluster files; on a cluster the eviction log says it."""
 
 _DURATIONS = ("/expected-runtime", "/requeue-delay")
 _LONGEST_TEXT = "3650d"
@@ -336,11 +339,12 @@ _LONGEST_TEXT = "3650d"
 def _started(seal: Seal | None, task: Task, said: ObjectText) -> int | None:
     """Give when a pod's workload started: as sealed, else as the API server says that the pod was placed.
 
-    What stands in the annotation counts where neither is known, and never before the pod was made.
+    No clock of a scheduler's is in it: what is sealed is that time, or that of an earlier pod of the workload. What
+    stands in the annotation counts where neither is known, and never before the pod was made.
     """
     found = said.time(keys.STARTED)
     if seal is not None and seal.is_bound:
-        return micros(seal.started)
+        return task.started_at if seal.first else micros(seal.started)
     if task.node is None:
         return None
     if task.started_at is not None:

@@ -110,24 +110,29 @@ def _deciding(pod: ApiPod) -> dict[str, Any]:
 
 
 def _resized(pod: ApiPod) -> dict[str, Any]:
-    """Give what of a status decides about what a pod counts for: nothing where all of it has what it asks for."""
+    """Give what of a status decides about what a pod counts for: nothing where all of it has what it asks for.
+
+    Where a resize was refused for good the spec does not count any more, so that all of the status does.
+    """
     status, spec = pod.status, pod.spec
     asked = {c.name: (c.resources or {}).get("requests", {}) for c in (*spec.containers, *(spec.init_containers or ()))}
+    pending = [{"type": c.type, "reason": c.reason} for c in status.conditions or () if c.type == _RESIZE_PENDING]
+    refused = any(c["reason"] == "Infeasible" for c in pending)
     found: dict[str, Any] = {}
     for name, statuses in (
         ("containerStatuses", status.container_statuses),
         ("initContainerStatuses", status.init_container_statuses),
     ):
-        differ = [c for c in statuses or () if _differs(c.allocated_resources, c.resources, asked.get(c.name))]
-        if differ:
-            found[name] = differ
-    whole = (spec.resources or {}).get("requests")
-    if _differs(status.allocated_resources, status.resources, whole):
-        found["allocatedResources"], found["resources"] = status.allocated_resources, status.resources
-    if found:
-        found["conditions"] = [
-            {"type": c.type, "reason": c.reason} for c in status.conditions or () if c.type == _RESIZE_PENDING
+        counted = [
+            c for c in statuses or () if refused or _differs(c.allocated_resources, c.resources, asked.get(c.name))
         ]
+        if counted:
+            found[name] = counted
+    whole = (spec.resources or {}).get("requests")
+    if refused or _differs(status.allocated_resources, status.resources, whole):
+        found["allocatedResources"], found["resources"] = status.allocated_resources, status.resources
+    if refused or found:
+        found["conditions"] = pending
     return {key: value for key, value in found.items() if value}
 
 

@@ -25,7 +25,7 @@ _CONFLICT = 409
 
 
 class NotLeaderError(Exception):
-    """The error of whoever does not hold the Lease, or is no longer sure of it."""
+    """The error of a process that does not hold the Lease, or is no longer sure of it."""
 
 
 class Election:

@@ -17,6 +17,7 @@ import msgspec
 import urllib3
 
 from tenure.clusters.kubernetes.client.access import Access
+from tenure.clusters.kubernetes.client.server_clock import ServerClock
 
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
@@ -62,6 +63,7 @@ class Client:
         self.access = access
         self.timeout = timeout
         self._pool = _pool(access, connections, timeout)
+        self.clock = ServerClock()
 
     def get(self, path: str, **query: str | int) -> bytes:
         """Read. What fails for the moment is tried again."""
@@ -91,11 +93,12 @@ class Client:
         ApiError
             It was refused, or nothing is known of its outcome (``status`` 0).
         """
-        data = None if body is None else msgspec.json.encode(body)
+        data, sent = None if body is None else msgspec.json.encode(body), self.clock.steady()
         try:
             answer = self._pool.request(method, self._url(path), body=data, headers=self._headers(kind), retries=False)
         except urllib3.exceptions.HTTPError as error:
             raise unreachable(error) from None
+        self.clock.note(answer.headers.get("Date"), sent)
         if answer.status >= 400:  # noqa: PLR2004  where HTTP's errors begin
             raise refused(answer.status, answer.data, answer.headers)
         return answer.data
@@ -155,7 +158,7 @@ class Client:
 
 
 class FencedClient(Client):
-    """The same client for whoever may write only as long as it leads: ``allowed`` is asked at the last moment.
+    """The same client for a process that may write only while it leads: ``allowed`` is asked at the last moment.
 
     ``allowed`` raises where nothing may be written; between two writes that belong together a process may have been
     stopped for as long as it takes another one to be elected.
@@ -165,6 +168,7 @@ class FencedClient(Client):
         self.access, self.timeout = inner.access, inner.timeout
         self._inner = inner
         self._pool = inner._pool  # noqa: SLF001  one and the same client
+        self.clock = inner.clock
         self._allowed = allowed
 
     def request(self, method: str, path: str, body: Any = None, kind: str = JSON) -> bytes:

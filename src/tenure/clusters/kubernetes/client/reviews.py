@@ -1,4 +1,4 @@
-"""Asking the API server who somebody is, and what they may read: for pages that are not for everybody."""
+"""Asking the API server whose a token is, and what its owner may read: for pages that need authorization."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Review(msgspec.Struct):
 
 
 class ReaderReview:
-    """Whether whoever has a token may read a page of this process: as for pages of the API server itself.
+    """Whether the owner of a token may read a page of this process: as for pages of the API server itself.
 
     Answers are remembered for a short while, and no more than a bounded number of them.
     """

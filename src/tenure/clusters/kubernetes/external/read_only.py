@@ -9,6 +9,7 @@ from typing import Final
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.reservations import NodeReservation
+from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.write.actor import Outcome
 from tenure.engine.plan import Plan
@@ -35,6 +36,9 @@ class ReadOnlyCluster(KubernetesCluster):
     def carry_out(self, plan: Plan, view: Observed) -> Outcome:  # noqa: ARG002
         """Do nothing of a plan."""
         return Outcome(skipped=list(plan.steps))
+
+    def strike(self, entries: Sequence[EvictionEntry]) -> None:
+        """Leave the log as it is: somebody else writes it."""
 
     def unexplained(self, view: Observed, most: int) -> list[str]:  # noqa: ARG002
         """Give nothing: why a pod waits would have to be written on it."""

@@ -21,7 +21,7 @@ _LABELS: Final = {"app.kubernetes.io/name": NAME}
 
 REVIEWS: Final = (
     Right("authentication.k8s.io", ("tokenreviews",), ("create",), "whose a token is"),
-    Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",), "what whoever looks may see"),
+    Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",), "what a viewer may see"),
 )
 
 Object = dict[str, Any]

@@ -49,27 +49,28 @@ _OWN: Final = tuple(resource.plural for resource in RESOURCES)
 
 CLUSTER_RIGHTS: Final = (
     Right("", ("nodes", "pods"), _OBSERVE, "what there is, and what runs on it"),
-    Right("", ("namespaces",), _OBSERVE, "their labels: which may use which queue, and whom terms of pods look at"),
+    Right("", ("namespaces",), _OBSERVE, "their labels: which may use which queue, and which terms of pods select"),
     Right("scheduling.k8s.io", ("priorityclasses",), _OBSERVE, "priorities of workloads"),
     Right("policy", ("poddisruptionbudgets",), _OBSERVE, "budgets that evictions have to keep"),
     Right("batch", ("jobs",), _OBSERVE, "how many pods of a Job start together"),
-    Right("apps", ("deployments", "replicasets", "statefulsets"), _OBSERVE, "to whom pods belong"),
+    Right("apps", ("deployments", "replicasets", "statefulsets"), _OBSERVE, "which controller pods belong to"),
     Right(GROUP, _OWN, _OBSERVE, "queues, groups, budgets and settings"),
     Right("jobset.x-k8s.io", ("jobsets",), _OBSERVE, "how many pods of a JobSet start together"),
     Right("scheduling.k8s.io", ("podgroups", "workloads"), _OBSERVE, "Kubernetes' own groups"),
     Right("scheduling.run.ai", ("queues", "podgroups"), _OBSERVE, "KAI's queues and groups"),
-    Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what it says of them"),
-    Right("events.k8s.io", ("events",), ("create",), "what it did, and why something waits"),
-    Right("authentication.k8s.io", ("tokenreviews",), ("create",), "who asks for its metrics"),
-    Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",), "whether they may have them"),
+    Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what Tenure reports about them"),
+    Right("events.k8s.io", ("events",), ("create",), "what Tenure did, and why workloads wait"),
+    Right("authentication.k8s.io", ("tokenreviews",), ("create",), "identity of clients that ask for its metrics"),
+    Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",), "whether these clients may have them"),
     Right("", ("pods/binding",), ("create",), "starting pods", ACTING),
     Right("", ("pods/eviction",), ("create",), "evicting pods, within PodDisruptionBudgets", ACTING),
+    Right("", ("pods",), ("delete",), "pods that budgets have kept for longer than maxOptOut", ACTING),
     Right("", ("pods/status",), ("patch",), "conditions, nominatedNodeName, and the annotations beside them", ACTING),
 )
 
 GUIDING_RIGHTS: Final = (
     Right("", ("nodes",), ("get", "patch"), "keeping a node free by a taint", ACTING),
-    Right("", ("pods",), ("patch",), "tolerations of those for whom it is kept", ACTING),
+    Right("", ("pods",), ("patch",), "tolerations of pods for which a node is kept", ACTING),
     Right(
         admission.GROUP,
         (admission.BINDINGS,),
@@ -97,7 +98,7 @@ def own_namespace_rights(pool: str) -> tuple[Right, ...]:
     return (
         Right("coordination.k8s.io", ("leases",), ("list", "watch", "create"), "one leader per node pool, and pauses"),
         Right("coordination.k8s.io", ("leases",), ("get", "update"), "the same, of its own pool", names=lease),
-        Right("", ("configmaps",), ("list", "watch"), "the log of evictions"),
+        Right("", ("configmaps",), ("list", "watch"), "the eviction log"),
         Right("", ("configmaps",), ("create",), "beginning a page of it", ACTING),
         Right("", ("configmaps",), ("update", "patch", "delete"), "writing it", ACTING, maps),
     )

@@ -247,6 +247,18 @@ def _itself(namespace: str, account: str) -> Iterator[TenantPolicy]:
             conditions: f"Tenure changes no conditions but {', '.join(_OWN_CONDITIONS)}",
         },
     )
+    told = "c.type == 'DisruptionTarget' && has(c.reason) && c.reason == 'PreemptionByScheduler'"
+    yield TenantPolicy(
+        name="tenure-deletes",
+        rules=[_rule("", "pods", "DELETE")],
+        conditions=own,
+        holds={
+            "(has(request.dryRun) && request.dryRun) || (has(oldObject.status.conditions)"
+            f" && oldObject.status.conditions.exists(c, {told}))": (
+                "Tenure deletes no pod but what it has said on it that it evicts"
+            )
+        },
+    )
     yield TenantPolicy(
         name="tenure-maps",
         rules=[_rule("", "configmaps", "CREATE")],

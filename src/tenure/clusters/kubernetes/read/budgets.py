@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.read.values import Complain, read, without
 from tenure.model.cluster import DisruptionBudget
 from tenure.model.records import record_of
@@ -24,7 +26,29 @@ def budget_of(item: api.ApiObject, complain: Complain) -> DisruptionBudget | Non
     made, said = read(record_of(DisruptionBudget), plain)
     for line in said:
         complain(PDB, item.metadata, line)
-    return None if made is BAD else made
+    return None if made is BAD else replace(made, blocked_since=blocked_since(item))
+
+
+def blocked_since(item: api.ApiObject) -> int | None:
+    """Give since when a PodDisruptionBudget has allowed no eviction, in µs since the epoch, as Kubernetes says."""
+    status = item.status if isinstance(item.status, dict) else {}
+    listed = status.get("conditions")
+    for condition in listed if isinstance(listed, list) else ():
+        if isinstance(condition, dict) and condition.get("type") == _ALLOWED and condition.get("status") == "False":
+            at = condition.get("lastTransitionTime")
+            return micros(at) if isinstance(at, str) else None
+    return None
+
+
+def allows_nothing(item: api.ApiObject) -> bool:
+    """Whether Kubernetes says of a PodDisruptionBudget that it could allow nothing, even if all its pods were well."""
+    status = item.status if isinstance(item.status, dict) else {}
+    wanted, there = status.get("desiredHealthy"), status.get("expectedPods")
+    return isinstance(wanted, int) and isinstance(there, int) and wanted >= there > 0
+
+
+_ALLOWED = "DisruptionAllowed"
+"""Condition by which Kubernetes says whether a PodDisruptionBudget allows an eviction now."""
 
 
 def rule_of(item: api.ApiObject, complain: Complain) -> BudgetRule | None:

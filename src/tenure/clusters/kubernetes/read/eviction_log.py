@@ -1,4 +1,4 @@
-"""The log of evictions, kept in ConfigMaps of the scheduler's namespace.
+"""The eviction log, kept in ConfigMaps of the scheduler's namespace.
 
 An entry is written before its eviction, with the identity of the pod: one whose pod is still there and does not
 terminate is of an eviction that never happened, and does not count.
@@ -27,7 +27,10 @@ MOST_LABEL_BYTES: Final = 4096
 
 
 class EvictionEntry(msgspec.Struct, rename="camel", omit_defaults=True, frozen=True):
-    """An eviction as it is written to the log. Times are RFC 3339; ``lost`` in resource-µs."""
+    """An eviction as it is written to the log. Times are RFC 3339; ``lost`` and ``saved`` in resource-µs.
+
+    ``version`` is the pod's when it was announced; ``done``: the API server is known to have carried it out.
+    """
 
     at: str
     workload: str
@@ -43,6 +46,9 @@ class EvictionEntry(msgspec.Struct, rename="camel", omit_defaults=True, frozen=T
     beneficiary_queue: str | None = msgspec.field(default=None, name="forQueue")
     lost: dict[str, int] | None = None
     not_before: str | None = None
+    saved: dict[str, int] | None = None
+    version: str = ""
+    done: bool = False
 
 
 _DECODER = msgspec.json.Decoder(EvictionEntry)
@@ -50,7 +56,14 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def entry_of(
-    eviction: Eviction, uid: str, workload_uid: str, not_before: int | None, asked: Container[str] = ()
+    eviction: Eviction,
+    uid: str,
+    workload_uid: str,
+    not_before: int | None,
+    asked: Container[str] = (),
+    *,
+    saved: dict[str, int] | None = None,
+    version: str = "",
 ) -> EvictionEntry:
     """Make the entry of an eviction that is about to be asked for. ``asked``: keys of labels that budgets look at."""
     return EvictionEntry(
@@ -58,7 +71,7 @@ def entry_of(
         workload_uid=workload_uid, beneficiary=eviction.beneficiary, from_node=eviction.from_node,
         to_node=eviction.to_node, labels=_few(eviction.labels, asked), queue=eviction.queue,
         beneficiary_queue=eviction.beneficiary_queue, lost=eviction.lost,
-        not_before=None if not_before is None else format_time(not_before),
+        not_before=None if not_before is None else format_time(not_before), saved=saved or None, version=version,
     )  # fmt: skip
 
 
@@ -119,8 +132,16 @@ def parse(text: str) -> tuple[list[EvictionEntry], int]:
 
 
 def happened(entries: Iterable[EvictionEntry], alive: Container[str]) -> list[EvictionEntry]:
-    """Leave out what was announced and never done. ``alive``: uids of pods that are there and do not terminate."""
-    return [entry for entry in entries if entry.uid not in alive]
+    """Leave out what was announced and never done. ``alive``: uids of pods that are there and do not terminate.
+
+    A pod is evicted once: where a scheduler ended before the eviction and the next one announced it again, the entry
+    counts that is known to have been carried out, else the last.
+    """
+    told: dict[str, EvictionEntry] = {}
+    for entry in entries:
+        if entry.uid not in alive and (entry.uid not in told or not told[entry.uid].done):
+            told[entry.uid] = entry
+    return list(told.values())
 
 
 def pasts(entries: Iterable[EvictionEntry]) -> dict[tuple[str, str], EvictionHistory]:

@@ -1,4 +1,4 @@
-"""Promised places: handed on to the pods that replace what was moved, and given up where they are none any more.
+"""Nominations: handed on to the pods that replace moved pods, and given up where they do not hold any more.
 
 A pod that is evicted to land elsewhere comes back under another name, if it comes back. Until then a task stands in
 for it that has no pod, so that nobody takes its place; once the replacement is there, the promise is written on it.
@@ -59,7 +59,7 @@ def with_promises(
     found
         The workloads.
     log
-        The log of evictions; those that say where the pod is to land are moves.
+        The eviction log; those that say where the pod is to land are moves.
     announced
         What stands in the log although its pod is still there.
     nodes

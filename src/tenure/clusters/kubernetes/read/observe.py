@@ -52,10 +52,14 @@ _KINDS = ("group", "Job", "JobSet", "StatefulSet", "Deployment", "ReplicaSet", "
 """Of groups of one name the first of these keeps it; the others have their kind behind it."""
 
 _OWNERS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "ReplicaSet": "replicasets", "JobSet": "jobsets"}
-_SAYING = (
-    "podgroups", "kai podgroups", "native podgroups", "native workloads", "jobs", *_OWNERS.values(), "priorityclasses",
-)  # fmt: skip
-"""Where something is said of workloads beside their pods."""
+_SAYING = {
+    "podgroups": "group", "kai podgroups": "group", "native podgroups": "group", "jobs": "Job",
+    **{source: kind for kind, source in _OWNERS.items()},
+}  # fmt: skip
+"""Where something is said of workloads beside their pods, of each by itself: of which kind of group."""
+
+_SAYING_OF_ALL = ("native workloads", "priorityclasses")
+"""Where something is said of many workloads at once."""
 
 
 class LeftOut(NamedTuple):
@@ -119,6 +123,9 @@ class Observer:
         self._made: dict[GroupKey, ObservedWorkload] = {}
         self._configured: tuple[Any, ...] = ()
         self._beside: tuple[Any, ...] = ()
+        self._heard: dict[str, int] = {}
+        self._pasts: dict[tuple[str, str], EvictionHistory] = {}
+        self._named_so: dict[tuple[str, str, str], set[GroupKey]] = {}
         self._queues: tuple[Queue, ...] = ()
         self._settings = settings or Settings()
         self._queue_kinds: dict[str, str] = {}
@@ -329,10 +336,10 @@ class Observer:
         pools = {name: node.labels.get(keys.POOL, DEFAULT_POOL) for name, node in nodes.items()}
         if pools != self._pools:
             self._pools, self._homes = pools, self._homes + 1
-        external = (*(self._objects(name).version for name in _SAYING), pasts, movable, self._homes)
-        again: Iterable[GroupKey] = pods.dirty
-        if external != self._beside:
-            self._beside, again = external, (*pods.groups, *self._made.keys())
+        again: Iterable[GroupKey] = {*pods.dirty, *self._spoken_of(), *self._of_other_past(pasts)}
+        beside = (*(self._objects(name).version for name in _SAYING_OF_ALL), movable, self._homes)
+        if beside != self._beside:
+            self._beside, again = beside, (*pods.groups, *self._made.keys())
             listed = self._objects("native workloads").sorted()
             found = [total(lambda: groups.native_workload(item), None, lambda _: None) for item in listed]  # noqa: B023
             self._described = dict(pair for pair in found if pair is not None)
@@ -346,9 +353,11 @@ class Observer:
             self._outside.take(group, records, [r for r in seen if self._is_beyond(r)])
             if not records:
                 self._made.pop(group, None)
+                self._named_so.get(group[:3], set()).discard(group)
                 self._retry.forget(group)
                 self._settling.forget(group)
                 continue
+            self._named_so.setdefault(group[:3], set()).add(group)
             try:
                 about = self._said(group) if group[3] or records[0].scheduler in movable else None
                 uid = (about.uid if about else "") or records[0].owner_uid
@@ -360,6 +369,30 @@ class Observer:
                 self._made[group] = unreadable(group, records, f"cannot be read: {brief(error)}")
                 self._retry.later(group, now)
         pods.dirty.clear()
+
+    def _spoken_of(self) -> Iterator[GroupKey]:
+        """Give the groups of which something else is said now, beside their pods."""
+        for source, kind in _SAYING.items():
+            store = self._objects(source)
+            version, before = store.version, self._heard.get(source, 0)
+            if version == before:
+                continue
+            self._heard[source] = version
+            changed = store.since(before)
+            if changed is None:
+                yield from (group for group in self._made if group[1] == kind)
+            else:
+                for namespace, name in changed:
+                    yield from self._named_so.get((namespace, kind, name), ())
+
+    def _of_other_past(self, pasts: dict[tuple[str, str], EvictionHistory]) -> list[GroupKey]:
+        """Give the groups whose evictions in the past are others than before."""
+        before, self._pasts = self._pasts, pasts
+        if pasts == before:
+            return []
+        other = {key for key in before.keys() | pasts.keys() if before.get(key) != pasts.get(key)}
+        names, uids = {key for key, _ in other}, {uid for _, uid in other}
+        return [g for g, made in self._made.items() if f"{g[0]}/{g[2]}" in names or made.workload.uid in uids]
 
     def _is_ours(self, record: PodRecord) -> bool:
         """Whether a pod is on the pool's nodes, or waits for them."""

@@ -8,7 +8,6 @@ over begins anew, and acts later.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -67,7 +66,7 @@ class UsageCollector:
         nodes: Mapping[str, Node],
         changed: Callable[[], None],
         *,
-        wall: Callable[[], int] = lambda: time.time_ns() // 1000,
+        wall: Callable[[], int] | None = None,
     ) -> None:
         self.version = 0
         self.trouble = ""
@@ -110,7 +109,7 @@ class UsageCollector:
 
     def read(self) -> None:
         """Ask the metrics API once."""
-        share, now = self._share, self._wall()
+        share, now = self._share, (self._wall or self._client.clock.now)()
         nodes, pods = self._listed("nodes"), self._listed("pods")
         if nodes is None or pods is None or share is None:
             return

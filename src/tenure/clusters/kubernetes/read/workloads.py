@@ -254,8 +254,11 @@ def _queue(about: GroupDeclaration, pods: Sequence[PodRecord]) -> str:
 def _priority(
     stated: int | None, about: GroupDeclaration, pods: Sequence[PodRecord], classes: Mapping[str, Any]
 ) -> int:
-    """Give the priority: a group may lower that of its pods, which a quota may guard, and raise it to no more."""
-    own = max(p.priority for p in pods)
+    """Give the priority: a group may lower that of its pods, and raise it no further than all of them have it.
+
+    A ResourceQuota counts the classes of pods: one pod of a high class is not to raise a hundred others.
+    """
+    own = min(p.priority for p in pods)
     named = classes.get(about.priority_class)
     if stated is None and about.priority_class and named is not None and named.value is not None:
         stated = int(named.value)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tenure.clusters.kubernetes.bounded import brief
 from tenure.clusters.kubernetes.cache import pod_records
@@ -26,11 +26,14 @@ from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.read.workloads import ACTIVE
 from tenure.clusters.kubernetes.seals import Seal
 from tenure.clusters.kubernetes.write import eviction_log_writer, patches
+from tenure.clusters.kubernetes.write.overdue import REFUSED_BY_BUDGET, OverdueBudgets
 from tenure.clusters.kubernetes.write.queue_status import QueueStatuses
-from tenure.clusters.record import logged
+from tenure.clusters.record import BROKEN, logged
+from tenure.engine.cost import lost_amounts
 from tenure.engine.plan import EVICTING, Plan, PlanStep
 from tenure.model.duration import format_time
 from tenure.model.selectors import LabelSelector
+from tenure.model.settings import Settings
 from tenure.model.workload import Nomination, Workload
 
 T = TypeVar("T")
@@ -38,10 +41,7 @@ T = TypeVar("T")
 IN_FLIGHT = 16
 """Writes at a time."""
 
-BROKEN: Final = "Broken"
-"""Reason of an error that is this process's own."""
-
-_GONE = 404
+_GONE, _CONFLICT = 404, 409
 _TOO_MUCH = frozenset({413, 422})
 """Answers to a write that makes an object larger than it may be."""
 
@@ -58,11 +58,15 @@ class Failure:
 
 @dataclass(slots=True)
 class Outcome:
-    """The outcome of a plan: the steps that were carried out, and those that were not."""
+    """The outcome of a plan: the steps that were carried out, and those that were not.
+
+    ``evicted``: entries of the log of those evictions that the API server granted.
+    """
 
     done: list[PlanStep] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     skipped: list[PlanStep] = field(default_factory=list)
+    evicted: list[eviction_log.EvictionEntry] = field(default_factory=list)
 
 
 class Actor:
@@ -84,6 +88,7 @@ class Actor:
         self.allowed = allowed
         self.logbook = eviction_log_writer.EvictionLogWriter(client, informers, allowed)
         self.statuses = QueueStatuses(client, informers)
+        self._overdue = OverdueBudgets(informers)
         self._pool = ThreadPoolExecutor(in_flight, thread_name_prefix="write")
 
     def close(self) -> None:
@@ -126,7 +131,8 @@ class Actor:
         """Ask of each eviction of a plan whether it would be allowed; none is made."""
         asked = Outcome()
         steps = [s for s in plan.steps if s.action == "evict"]
-        self._all(lambda step: self._try(step, observed), steps, asked, note=False)
+        workloads = observed.workloads
+        self._all(lambda step: self._try(step, observed, workloads), steps, asked, note=False)
         return asked.failures
 
     # -- placing ----------------------------------------------------------------------------------------------------
@@ -140,7 +146,8 @@ class Actor:
             if step.node not in nodes:
                 raise ApiError(_GONE, "NotFound", f"node {step.node} is gone")
             self.client.create(patches.pod_path(pod, "binding"), patches.binding(pod, step, start))
-            seal = sealed_at_bind(pod, workloads[step.workload], step.devices, start)
+            before = None if step.workload in started else start
+            seal = sealed_at_bind(pod, workloads[step.workload], step.devices, before)
             self.informers.pods.assume(pod, pod_records.bound(pod, step.node, step.devices, plan.now, start, seal))
 
         self._all(bind, [s for s in plan.steps if s.action == "bind"], outcome)
@@ -216,7 +223,7 @@ class Actor:
 
         def mark(step: PlanStep) -> None:
             pod = observed.pod(step.workload, step.task_index)
-            self._patch(pod, patches.stale(pod, step.leaves_at or None, plan.now))
+            self._patch_running(pod, patches.stale(pod, step.leaves_at or None, plan.now))
 
         self._all(mark, marks, outcome)
 
@@ -229,10 +236,10 @@ class Actor:
         def announce(step: PlanStep) -> None:
             pod = observed.pod(step.workload, step.task_index)
             if step.action == "withdraw":
-                self._patch(pod, patches.no_notice(pod, plan.now))
+                self._patch_running(pod, patches.no_notice(pod, plan.now))
             else:
                 landing = landings.get((step.workload, step.task_index))
-                self._patch(pod, patches.notice(pod, step, landing, plan.now))
+                self._patch_running(pod, patches.notice(pod, step, landing, plan.now))
 
         self._all(announce, [s for s in plan.steps if s.action in ("notice", "withdraw")], outcome)
         withdrawn = {(s.workload, s.task) for s in plan.steps if s.action == "withdraw"}
@@ -245,19 +252,50 @@ class Actor:
         for step in steps:
             sets.setdefault(step.beneficiary or f"\0{step.workload}", []).append(step)
 
-        before = len(outcome.failures)
-        self._all(
-            lambda step: self._try(step, observed), [s for s in steps if len(sets[_set_of(s)]) > 1], outcome, note=False
-        )
+        before, workloads = len(outcome.failures), observed.workloads
+        together = [s for s in steps if len(sets[_set_of(s)]) > 1]
+        self._all(lambda step: self._try(step, observed, workloads), together, outcome, note=False)
         refused = {(f.workload, f.task) for f in outcome.failures[before:]}
         broken = {name for name, members in sets.items() if any((s.workload, s.task) in refused for s in members)}
         outcome.skipped += [s for s in steps if _set_of(s) in broken]
         return [s for s in steps if _set_of(s) not in broken]
 
-    def _try(self, step: PlanStep, observed: Observed) -> None:
+    def _try(self, step: PlanStep, observed: Observed, workloads: dict[str, Workload]) -> None:
         """Make an eviction without effect."""
         pod = observed.pod(step.workload, step.task_index)
-        self.client.create(patches.pod_path(pod, "eviction"), patches.eviction(pod, pod.version, dry=True))
+        self._let_go(step, pod, pod.version, workloads, observed, dry=True)
+
+    def _let_go(
+        self,
+        step: PlanStep,
+        pod: PodRecord,
+        version: str,
+        workloads: dict[str, Workload],
+        observed: Observed,
+        *,
+        dry: bool = False,
+    ) -> None:
+        """Evict a pod; delete it where nothing keeps it but a budget that has allowed nothing for too long."""
+        try:
+            self._ask_to_go(pod, version, dry=dry)
+        except ApiError as error:
+            if error.status not in REFUSED_BY_BUDGET or not self._overdue.is_overdue(
+                step, pod, workloads[step.workload], observed.cluster
+            ):
+                raise
+            if not dry:  # no other reason than this one will ever stand there
+                self._patch(pod, patches.target_again(pod, step, observed.cluster.now))
+            self.client.delete(patches.pod_path(pod), patches.deletion(pod, dry=dry))
+
+    def _ask_to_go(self, pod: PodRecord, version: str, *, dry: bool) -> None:
+        """Ask for an eviction, whatever the pod's owner has changed in it since it had that version."""
+        path = patches.pod_path(pod, "eviction")
+        try:
+            self.client.create(path, patches.eviction(pod, version, dry=dry))
+        except ApiError as error:
+            if not self._still_runs(pod, error):
+                raise
+            self.client.create(path, patches.eviction(pod, dry=dry))
 
     def _evict(
         self, steps: list[PlanStep], plan: Plan, observed: Observed, workloads: dict[str, Workload], outcome: Outcome
@@ -276,13 +314,16 @@ class Actor:
         def evict(step: PlanStep) -> None:
             pod = observed.pod(step.workload, step.task_index)
             marked = self._mark(pod, step, plan.now)
-            self.client.create(patches.pod_path(pod, "eviction"), patches.eviction(pod, marked))
+            self._let_go(step, pod, marked, workloads, observed)
             self.informers.pods.assume(pod, pod_records.evicted(pod, plan.now))
             with suppress(ApiError):  # it goes, whether it still says why or not
                 self._patch(pod, patches.target_again(pod, step, plan.now))
 
-        before = len(outcome.failures)
+        before, done = len(outcome.failures), len(outcome.done)
         self._all(evict, steps, outcome)
+        granted = [entries[observed.pod(s.workload, s.task_index).uid] for s in outcome.done[done:]]
+        outcome.evicted += granted
+        self.logbook.confirm(granted)
         failed = outcome.failures[before:]
         known = {(f.workload, f.task) for f in failed if f.error.is_refusal}
         unknown = {(f.workload, f.task) for f in failed if not f.error.is_refusal}
@@ -332,11 +373,11 @@ class Actor:
         Its owner may have filled its annotations so that nothing can be added: then its condition alone says it.
         """
         try:
-            return patches.version_of(self._patch(pod, patches.target(pod, step, now)))
+            return patches.version_of(self._patch_running(pod, patches.target(pod, step, now)))
         except ApiError as error:
             if error.status not in _TOO_MUCH:
                 raise
-        return patches.version_of(self._patch(pod, patches.target(pod, step, now, plainly=True)))
+        return patches.version_of(self._patch_running(pod, patches.target(pod, step, now, plainly=True)))
 
     def _entry(
         self, step: PlanStep, plan: Plan, observed: Observed, workloads: dict[str, Workload]
@@ -345,12 +386,38 @@ class Actor:
         not_before = plan.requeue.not_before.get(step.workload)
         uid = "" if pod.kept == pod_records.BARE else observed.uids[step.workload]
         asked = {key for rule in observed.cluster.settings.disruption.budgets for key in _keys_of(rule.selector)}
-        return eviction_log.entry_of(logged(step, workloads, plan.now), pod.uid, uid, not_before, asked)
+        return eviction_log.entry_of(
+            logged(step, workloads, plan.now), pod.uid, uid, not_before, asked,
+            saved=_saved(pod, step, observed.cluster.settings, workloads[step.workload], plan.now), version=pod.version,
+        )  # fmt: skip
 
     # -- all of them ------------------------------------------------------------------------------------------------
 
     def _patch(self, pod: PodRecord, body: dict[str, Any]) -> bytes:
         return self.client.patch(patches.pod_path(pod, "status"), body, STRATEGIC)
+
+    def _patch_running(self, pod: PodRecord, body: dict[str, Any]) -> bytes:
+        """Change what runs, whatever its owner has changed in it meanwhile: who keeps changing it escapes nothing."""
+        try:
+            return self._patch(pod, body)
+        except ApiError as error:
+            if not self._still_runs(pod, error):
+                raise
+        return self._patch(pod, patches.whatever_version(body))
+
+    def _still_runs(self, pod: PodRecord, error: ApiError) -> bool:
+        """Whether a conflict is about nothing that was decided on: the same pod runs on where it ran."""
+        if error.status != _CONFLICT:
+            return False
+        with self.informers.pods.lock:
+            now = self.informers.pods.records.get(pod.key)
+        return (
+            now is not None
+            and now.uid == pod.uid
+            and not now.is_going
+            and now.task.phase in ACTIVE
+            and now.task.node == pod.task.node
+        )
 
     def _all(
         self, write: Callable[[PlanStep], None], steps: Sequence[PlanStep], outcome: Outcome, *, note: bool = True
@@ -380,12 +447,31 @@ class Actor:
 
 
 def sealed_at_bind(pod: PodRecord, workload: Workload, devices: tuple[int, ...], start: int | None) -> Seal:
-    """Give what is sealed of a pod that is being bound."""
+    """Give what is sealed of a pod that is being bound; its workload starts with it where that has no ``start`` yet.
+
+    Then no time is written: the API server's time of the placement is the start, whatever this process's clock says.
+    """
     kept = pod.kept if pod.kept in (pod_records.BARE, pod_records.DAEMON) else ""
     started = "" if start is None else format_time(start)
     return Seal(
-        queue=workload.queue, started=started, devices=tuple(devices), fixed=not workload.is_preemptible, kept=kept
+        queue=workload.queue,
+        started=started,
+        devices=tuple(devices),
+        fixed=not workload.is_preemptible,
+        kept=kept,
+        first=start is None,
     )
+
+
+def _saved(pod: PodRecord, step: PlanStep, settings: Settings, workload: Workload, now: int) -> dict[str, int]:
+    """Give what of a pod's work its checkpoints keep: what it held since it began, without what has to be done again.
+
+    What is lost includes the restart, which has not been worked yet.
+    """
+    began, checkpoint = pod.task.started_at, workload.checkpoint
+    again = 0 if checkpoint is None else min(checkpoint.restart_overhead, settings.disruption.max_restart_overhead)
+    kept = 0 if began is None else now - began - max(0, step.lost - again)
+    return lost_amounts(pod.task.spec, kept) if kept > 0 else {}
 
 
 def _broken(error: Exception) -> ApiError:

@@ -1,9 +1,9 @@
-"""Writing the log of evictions."""
+"""Writing the eviction log."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -21,6 +21,9 @@ DAY = 24 * HOUR
 UNSURE_SECONDS = 60.0
 """For so long an eviction whose answer was lost may still show in the watch."""
 
+UNSURE = 60_000_000
+"""The same in µs."""
+
 
 class EvictionLogWriter:
     """The log's ConfigMaps, which only the leader writes."""
@@ -30,6 +33,7 @@ class EvictionLogWriter:
         self.informers = informers
         self.allowed = allowed
         self._unsure: dict[str, float] = {}
+        self._granted: set[tuple[str, str]] = set()
 
     def add(self, entries: Sequence[eviction_log.EvictionEntry], now: int, observed: Observed) -> dict[str, ApiError]:
         """Write entries before their evictions are asked for; what is too old to matter is dropped on the way.
@@ -44,8 +48,8 @@ class EvictionLogWriter:
             return {entry.uid: error for entry in entries}
         failed: dict[str, ApiError] = {}
         current = max(listed, key=_last, default=None)
-        kept = [] if current is None else [e for e in self._done(_entries(current)) if _matters(e, since, now)]
-        held = eviction_log.write(kept)
+        kept = [] if current is None else [e for e in self._done(_entries(current), now) if _matters(e, since, now)]
+        held = eviction_log.write(self._confirmed(kept))
         parts = eviction_log.pages(
             entries, max(1, eviction_log.MOST_BYTES - len(held.encode())) if kept else eviction_log.MOST_BYTES
         )
@@ -98,12 +102,32 @@ class EvictionLogWriter:
         until = time.monotonic() + UNSURE_SECONDS
         self._unsure |= {entry.uid: until for entry in entries}
 
-    def _done(self, known: list[eviction_log.EvictionEntry]) -> list[eviction_log.EvictionEntry]:
-        """Leave out what was announced by somebody who ended before doing it."""
-        now = time.monotonic()
-        self._unsure = {uid: until for uid, until in self._unsure.items() if until > now}
-        alive = alive_pods(self.informers)
-        return [e for e in known if e.uid not in alive or e.uid in self._unsure]
+    def confirm(self, entries: Iterable[eviction_log.EvictionEntry]) -> None:
+        """Keep in mind that these were carried out; it is written with what is written next."""
+        if len(self._granted) > _MOST_KEPT_IN_MIND:
+            self._granted.clear()
+        self._granted.update((entry.uid, entry.at) for entry in entries)
+
+    def _confirmed(self, known: list[eviction_log.EvictionEntry]) -> list[eviction_log.EvictionEntry]:
+        """Say of entries that they were carried out, and leave out what was announced of the same pods besides."""
+        gone = {uid for uid, _ in self._granted}
+        told = []
+        for entry in known:
+            if (entry.uid, entry.at) in self._granted:
+                told.append(msgspec.structs.replace(entry, done=True))
+            elif entry.done or entry.uid not in gone:
+                told.append(entry)
+        return told
+
+    def _done(self, known: list[eviction_log.EvictionEntry], now: int) -> list[eviction_log.EvictionEntry]:
+        """Leave out what was announced by somebody who ended before doing it.
+
+        What was asked for a moment ago may still be carried out, whoever asked.
+        """
+        clock = time.monotonic()
+        self._unsure = {uid: until for uid, until in self._unsure.items() if until > clock}
+        alive, since = alive_pods(self.informers), now - UNSURE
+        return [e for e in known if e.uid not in alive or e.uid in self._unsure or (api.micros(e.at) or 0) > since]
 
     def _pages(self) -> list[api.ApiObject]:
         """Read the log itself, not its image: only what is there now may be added to."""
@@ -121,7 +145,7 @@ class EvictionLogWriter:
 
     def _create(self, number: int, text: str) -> None:
         if number < 0:
-            raise ApiError(0, "LogFull", f"the log of evictions has {keys.LOG_PAGES} pages of what still matters")
+            raise ApiError(0, "LogFull", f"the eviction log has {keys.LOG_PAGES} pages of what still matters")
         namespace, pool = self.informers.options.namespace, self.informers.options.pool
         self.allowed()
         body = {
@@ -142,6 +166,9 @@ class EvictionLogWriter:
             "data": {eviction_log.DATA: text},
         }
         self.client.replace(f"{_path(meta.namespace)}/{meta.name}", body)
+
+
+_MOST_KEPT_IN_MIND = 100_000
 
 
 def horizon(cluster: Cluster) -> int:

@@ -17,6 +17,10 @@ from tenure.model.workload import Nomination
 PREEMPTION: Final = "PreemptionByScheduler"
 """Reason of the condition ``DisruptionTarget`` of what a scheduler evicts."""
 
+EVICTED: Final = "tenure: evicted"
+TO_BE_EVICTED: Final = "tenure: to be evicted"
+"""How the condition's message begins: after the API server has granted an eviction, and before it is asked."""
+
 
 def pod_path(pod: PodRecord, subresource: str = "") -> str:
     """Give the path of a pod, or of a subresource of it."""
@@ -74,41 +78,54 @@ def target(pod: PodRecord, step: PlanStep, now: int, *, plainly: bool = False) -
         "cause": step.cause, "for": step.beneficiary, "at": format_time(now), "to": step.to, "reason": step.reason,
     }  # fmt: skip
     said = {key: value for key, value in note.items() if value is not None}
-    conditions = [_disrupted(step, now)]
+    conditions = [_disrupted(step, now, TO_BE_EVICTED)]
     if pod.sealed is not None and pod.sealed.notice is not None:
         conditions.append(condition_of(msgspec.structs.replace(pod.sealed, notice=None), now))
     annotations = {} if plainly else {keys.EVICTION: _text(said), keys.NOTICE: None}
     return _status(pod, annotations, {"conditions": conditions})
 
 
-def target_again(pod: PodRecord, step: PlanStep, now: int) -> dict[str, Any]:
-    """Give the change that restores the reason, which the Eviction API replaces by its own."""
-    return {"metadata": {"uid": pod.uid}, "status": {"conditions": [_disrupted(step, now)]}}
+def target_again(pod: PodRecord, step: PlanStep, now: int, version: str = "") -> dict[str, Any]:
+    """Give the change that restores the reason, which the Eviction API replaces by its own.
+
+    ``version``: it counts for the pod as it is then alone.
+    """
+    metadata = {"uid": pod.uid, "resourceVersion": version} if version else {"uid": pod.uid}
+    return {"metadata": metadata, "status": {"conditions": [_disrupted(step, now, EVICTED)]}}
 
 
-def _disrupted(step: PlanStep, now: int) -> dict[str, Any]:
+def _disrupted(step: PlanStep, now: int, said: str) -> dict[str, Any]:
     whom = f" for {step.beneficiary}" if step.beneficiary else ""
     return {
         "type": "DisruptionTarget",
         "status": "True",
         "reason": PREEMPTION,
-        "message": f"tenure: evicted{whom} ({step.cause})",
+        "message": f"{said}{whom} ({step.cause})",
         "lastTransitionTime": format_time(now // 1_000_000 * 1_000_000),
     }
 
 
-def eviction(pod: PodRecord, version: str, *, dry: bool = False) -> dict[str, Any]:
-    """Give an eviction of this very pod, as it was when it was decided about."""
-    conditions = {"uid": pod.uid, "resourceVersion": version}
-    options: dict[str, Any] = {"preconditions": conditions}
-    if dry:
-        options["dryRun"] = ["All"]
+def eviction(pod: PodRecord, version: str = "", *, dry: bool = False) -> dict[str, Any]:
+    """Give an eviction of this very pod, as it was when it was decided about; without a version as it is."""
     return {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
         "metadata": {"name": pod.name, "namespace": pod.namespace},
-        "deleteOptions": options,
+        "deleteOptions": _deletion(pod, version, dry=dry),
     }
+
+
+def deletion(pod: PodRecord, *, dry: bool = False) -> dict[str, Any]:
+    """Give a deletion of this very pod."""
+    return {"apiVersion": "v1", "kind": "DeleteOptions", **_deletion(pod, "", dry=dry)}
+
+
+def _deletion(pod: PodRecord, version: str, *, dry: bool) -> dict[str, Any]:
+    conditions = {"uid": pod.uid, "resourceVersion": version} if version else {"uid": pod.uid}
+    options: dict[str, Any] = {"preconditions": conditions}
+    if dry:
+        options["dryRun"] = ["All"]
+    return options
 
 
 def notice(pod: PodRecord, step: PlanStep, landing: PlanStep | None, now: int) -> dict[str, Any]:
@@ -164,6 +181,11 @@ def _status(pod: PodRecord, annotations: dict[str, str | None], status: dict[str
     """Change annotations and status in one write; it counts for this very pod, as it was when it was decided about."""
     metadata = {"uid": pod.uid, "resourceVersion": pod.version, "annotations": annotations}
     return {"metadata": metadata, "status": status}
+
+
+def whatever_version(body: dict[str, Any]) -> dict[str, Any]:
+    """Give a change for this very pod, whatever has been changed in it since it was decided about."""
+    return {**body, "metadata": {k: v for k, v in body["metadata"].items() if k != "resourceVersion"}}
 
 
 def _text(note: object) -> str:

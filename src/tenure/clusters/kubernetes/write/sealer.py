@@ -88,8 +88,9 @@ class Sealer:
                 key, number = seen[pod.uid]
                 workload = workloads[key]
                 if workload.queue != UNKNOWN and pod.scheduler == workload.scheduler_name:
-                    task = workload.tasks[number]
-                    seal = sealed_at_bind(pod, workload, task.devices, workload.started_at)
+                    task, start = workload.tasks[number], workload.started_at
+                    start = None if start == pod.task.started_at else start  # it began with this very pod
+                    seal = sealed_at_bind(pod, workload, task.devices, start)
             if seal is not None and not self._stopped.is_set():
                 left += not self._write(pod, seal, observed.cluster.now)
         return left

@@ -1,0 +1,54 @@
+"""Where a history is: a file, or a server."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from tenure.model.problems import InputProblem, InvalidInputError
+
+SERVERS: Final = ("postgresql", "postgres", "postgresql+psycopg")
+
+
+def is_server(address: str) -> bool:
+    """Whether an address is that of a server rather than of a file."""
+    return address.partition("://")[0] in SERVERS and "://" in address
+
+
+def file_of(address: str) -> str:
+    """Give the file of an address: itself, or what stands behind ``sqlite:///``."""
+    return address.removeprefix("sqlite:///")
+
+
+def wrong_file(path: str, *, write: bool) -> str:
+    """Say what is wrong with the name of a file, and what would be right; nothing where nothing is."""
+    file = Path(path)
+    if not path:
+        return "no file is named; write FILE or postgresql://USER@HOST/DATABASE"
+    if "://" in path:
+        return f"{path.partition('://')[0]} is no kind of store; write FILE or postgresql://USER@HOST/DATABASE"
+    if file.is_dir():
+        return "is a folder; name a file in it"
+    if write:
+        return "" if file.absolute().parent.is_dir() else f"there is no folder {file.parent}; make it first"
+    if not file.exists():
+        return "there is no such file; write one with --history, as in tenure simulate TRACE --history FILE"
+    return "" if file.stat().st_size else "is empty, so it holds no history"
+
+
+def new_file(address: str) -> str | None:
+    """Give the file that an address names where it can be made anew; None where it is there, or a server.
+
+    Raises
+    ------
+    InvalidInputError
+        The address can be none.
+    """
+    if is_server(address):
+        return None
+    path = file_of(address)
+    problem = wrong_file(path, write=True)
+    if problem:
+        raise InvalidInputError([InputProblem(path, 0, "", problem)])
+    return None if os.path.lexists(path) else path

@@ -1,0 +1,48 @@
+"""Months (UTC) as numbers such as 202611: records are kept month by month."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from tenure.history.record import Draft
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def month_of(at: int) -> int:
+    """Give the month that a time (µs since the epoch) falls in."""
+    day = EPOCH + timedelta(microseconds=at)
+    return day.year * 100 + day.month
+
+
+def month_start(month: int) -> int:
+    """Give when a month begins, in µs since the epoch."""
+    return (datetime(month // 100, month % 100, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+
+
+def next_month(month: int) -> int:
+    """Give the month after one."""
+    return month + 1 if month % 100 < 12 else month + 89  # noqa: PLR2004  December
+
+
+def by_month(drafts: Sequence[Draft]) -> Iterator[tuple[int, list[Draft]]]:
+    """Give drafts month by month as they stand; where they are in the order of time, each month once."""
+    since, until = 0, -1
+    found: list[Draft] = []
+    for draft in drafts:
+        if not since <= draft[0] < until:
+            if found:
+                yield month_of(since), found
+            month = month_of(draft[0])
+            since, until = month_start(month), _end_of(month)
+            found = []
+        found.append(draft)
+    if found:
+        yield month_of(since), found
+
+
+def _end_of(month: int) -> int:
+    following = next_month(month)
+    return month_start(following) if following < 1_000_000 else 1 << 63  # noqa: PLR2004  the year 10000

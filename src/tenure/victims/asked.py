@@ -1,0 +1,180 @@
+"""About which workloads a cause is asked once victims have gone, by a look that costs little.
+
+Those who could be helped next, and those who could take the contender's place; the search says which of them are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from operator import ge, sub
+from typing import NamedTuple
+
+from tenure.engine.queues import Amount
+from tenure.engine.session import Session
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.fairness.current import CurrentShares
+from tenure.model.modes import enabled_for
+from tenure.model.settings import Cause
+from tenure.shields.delay import evicts_never
+from tenure.victims.dry_run import AcceptedSet
+from tenure.victims.preemption_pass import MakeRules
+from tenure.victims.rules import CauseRules
+
+MOST_RIVALS = 4
+"""Kinds of workloads of one leaf of which it is asked whether they would take the contender's place."""
+
+MOST_LOOKED_AT = 64
+"""Places of a leaf's order, from its beginning, in which such kinds are looked for."""
+
+
+class Asked(NamedTuple):
+    """One workload for which one cause may be asked."""
+
+    workload: WorkloadState
+    rules: CauseRules
+
+
+class AskedWorkloads:
+    """The workloads about which some cause is asked, with its rules.
+
+    Parameters
+    ----------
+    session
+        The session.
+    causes
+        By cause that may follow, what makes its rules for a contender; in the order in which they are asked.
+    """
+
+    def __init__(self, session: Session, causes: Mapping[Cause, MakeRules]) -> None:
+        self.session = session
+        self.causes = causes
+        self._known: dict[str, dict[Cause, MakeRules]] = {}
+
+    def enabled(self, cause: str) -> dict[Cause, MakeRules]:
+        """Give the causes that may follow from one, with their rules."""
+        found = self._known.get(cause)
+        if found is None:
+            enabled = enabled_for(self.session.settings, cause)
+            found = self._known[cause] = {name: make for name, make in self.causes.items() if name in enabled}
+        return found
+
+    def may_be_helped(
+        self, victims: Iterable[WorkloadState], causes: Mapping[Cause, MakeRules], shares: CurrentShares
+    ) -> Iterator[Asked]:
+        """Give victims that wait, with each cause that could do something for them by a cheap look."""
+        for victim in victims:
+            if victim.step is None or victim.entry is None or evicts_never(victim):
+                continue
+            for cause, make in causes.items():
+                if self._could(cause, victim):
+                    rules = make(victim, shares)
+                    if rules.contender_may() is None:
+                        yield Asked(victim, rules)
+
+    def _could(self, cause: Cause, workload: WorkloadState) -> bool:
+        if cause == "preempt":
+            return self._lowest.get(workload.leaf, workload.priority) < workload.priority
+        if cause == "consolidate":
+            return self._room_in_all(workload)
+        return cause != "requeue" or self._anyone_overdue
+
+    @cached_property
+    def _lowest(self) -> dict[int, int]:
+        """By leaf, the lowest priority of all its workloads that may give way."""
+        found: dict[int, int] = {}
+        for workload in self.session.workloads.values():
+            if not workload.fixed and workload.priority < found.get(workload.leaf, 1 << 40):
+                found[workload.leaf] = workload.priority
+        return found
+
+    @cached_property
+    def _anyone_overdue(self) -> bool:
+        """Whether something runs past its expected runtime."""
+        return any(overdue(self.session, w) for w in self.session.workloads.values())
+
+    def _room_in_all(self, workload: WorkloadState) -> bool:
+        nodes = self.session.nodes
+        if len(nodes) < 2 or workload.step is None:  # noqa: PLR2004  a move needs two, or two devices of one
+            return False
+        room = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready].sum(axis=1).tolist()
+        return all(map(ge, room, workload.step.amount))
+
+    def rivals(
+        self,
+        contender: WorkloadState,
+        victims: Sequence[WorkloadState],
+        got: Sequence[TaskState],
+        result: AcceptedSet,
+        causes: Mapping[Cause, MakeRules],
+        shares: CurrentShares,
+    ) -> Iterator[Asked]:
+        """Give those that wait and might take the contender's place, by the rules of queues alone."""
+        taking: dict[Cause, Callable[[WorkloadState], bool]] = {
+            "preempt": lambda r: r.leaf == contender.leaf and r.priority > contender.priority,
+            "reclaim": lambda r: r.leaf != contender.leaf,
+            "consolidate": self._room_in_all,
+        }
+        for cause, may in taking.items():
+            if cause not in causes:
+                continue
+            for rival in self._kinds(contender, victims, may):
+                rules = causes[cause](rival, shares)
+                if self._may_take_from(rules, contender, got, result):
+                    yield Asked(rival, rules)
+
+    def _kinds(
+        self,
+        contender: WorkloadState,
+        victims: Sequence[WorkloadState],
+        may: Callable[[WorkloadState], bool],
+    ) -> Iterator[WorkloadState]:
+        """Give the first of each kind that waits and may take something, a few of each leaf."""
+        for entries in self.session.waiting.entries.values():
+            kinds: set[object] = set()
+            for entry in entries[:MOST_LOOKED_AT]:
+                rival: WorkloadState = entry[-1]
+                if rival.entry is not entry or rival is contender or rival in victims or rival.step is None:
+                    continue
+                if evicts_never(rival):
+                    continue
+                if not may(rival):
+                    continue
+                kind = rival.step.amount, rival.priority
+                if kind not in kinds:
+                    kinds.add(kind)
+                    yield rival
+                if len(kinds) == MOST_RIVALS:
+                    break
+
+    def _may_take_from(
+        self, rules: CauseRules, contender: WorkloadState, got: Sequence[TaskState], result: AcceptedSet
+    ) -> bool:
+        if rules.contender_may() is not None or rules.eligible(contender) is not None:
+            return False
+        return rules.may_take(contender, _holding(self.session, got), core=not result.growth, owed=[]) is None
+
+    def _within_guaranteed(self, leaf: int, amount: Amount) -> bool:
+        queues = self.session.queues
+        return queues.within_guaranteed(leaf, amount, tuple(map(sub, queues.allocated[leaf], amount)))
+
+    def is_at_risk(self, contender: WorkloadState, got: Sequence[TaskState]) -> bool:
+        """Whether another might take from a contender what it got."""
+        return (
+            bool(got)
+            and not contender.fixed
+            and not self._within_guaranteed(contender.leaf, _holding(self.session, got))
+        )
+
+
+def _holding(session: Session, tasks: Sequence[TaskState]) -> Amount:
+    places = ((t, t.node if t.node >= 0 else t.nominated) for t in tasks)
+    return tuple(map(sum, zip(*(t.cls.amount_at(node, session.nodes) for t, node in places), strict=True)))
+
+
+def overdue(session: Session, workload: WorkloadState) -> bool:
+    """Whether a workload runs past its expected runtime."""
+    started, expected = workload.started_at, workload.expected
+    if not expected or started is None or workload.fixed or workload.leaf < 0 or not workload.occupied():
+        return False
+    return session.now - started >= expected

@@ -1,0 +1,53 @@
+"""Large inputs of every kind are answered within bounds of the processor and of memory.
+
+Here they are of a third of a megabyte, at which work that grows with the square of the size is seen already. What is
+bounded is the processor's time, not the clock's. The most that a few bytes can stand for is the same at any size.
+``python benchmarks/b27_large_inputs.py`` does the same with 10 MB.
+"""
+
+import pytest
+from tests.cli.bulky import MEBIBYTES, SECONDS, ask, inputs
+from tests.cli.forking import ForkingServer
+
+SIZE = 330_000
+GROUPS = ("cluster", "YAML", "settings", "JSON", "--add", "queues.yaml", "trace", "gzip", "summary",
+          "history", "kubeconfig", "changes", "prices")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ForkingServer(seconds=60) as made:
+        yield made
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_large_input_is_answered_in_bounds(group, server, tmp_path):
+    found, tried = [], 0
+    codes = (0, 1, 2, 3) if group == "history" else (0, 1, 2)  # a store that cannot be read is outside of Tenure
+    for number, case in enumerate(inputs(SIZE)):
+        if not case.name.startswith(group):
+            continue
+        tried += 1
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        answer = ask(case, folder, server)
+        wrong = {
+            f"exit code {answer.code}": answer.code not in codes,
+            "no answer in words": "Traceback" in answer.said or "internal error" in answer.said,
+            "says nothing": bool(answer.code) and not answer.said.strip(),
+            f"{answer.seconds:.1f} s": answer.seconds > SECONDS,
+            f"{answer.mebibytes:.0f} MiB": answer.mebibytes > MEBIBYTES,
+            f"{len(answer.said)} letters": len(answer.said) > 1_000_000,
+        }
+        found += [f"{case.name}: {what}: {answer.said[:200]}" for what, is_wrong in wrong.items() if is_wrong]
+    assert tried
+    assert found == []
+
+
+def test_no_input_is_left_out():
+    """Every input belongs to a group that is tried."""
+    assert [
+        case.name
+        for case in inputs(2_000)
+        if not case.name.startswith((*GROUPS, "kubeconfig", "one", "many", "prices"))
+    ] == []

@@ -1,0 +1,48 @@
+"""The order in which the suite runs over several workers: what mostly waits begins first, and the longest of it.
+
+Tests on a control plane, a database or a browser share what they start with those of their file, so a file of theirs is
+one piece of work; any other test is one by itself, so that no worker ends long after the others.
+"""
+
+from __future__ import annotations
+
+from xdist.scheduler.loadscope import LoadScopeScheduling
+
+SHARING = ("tests/kubernetes/", "tests/history/", "tests/browser/")
+"""Folders whose tests share with their file what takes long to start. They wait more than they compute."""
+
+LONGEST = (
+    "tests/kubernetes/foreign/test_ends.py", "tests/kubernetes/foreign/test_moves.py",
+    "tests/kubernetes/test_scheduler.py", "tests/kubernetes/test_moves.py", "tests/kubernetes/test_killed.py",
+    "tests/kubernetes/test_outages.py", "tests/kubernetes/test_demo.py", "tests/kubernetes/test_control_plane.py",
+    "tests/kubernetes/test_cases.py", "tests/kubernetes/test_standing.py", "tests/kubernetes/test_tenants.py",
+)  # fmt: skip
+"""Files whose tests take a minute and more, the longest first."""
+
+LONG = ("tests/simulator/test_easy_traces.py", "tests/docs/test_commands.py", "tests/rescheduler/test_dies_out.py",
+        "tests/notices/test_properties.py")  # fmt: skip
+"""Files of tests that take half a minute and more each of the processor."""
+
+
+def piece_of(nodeid: str) -> str:
+    """Name the piece of work that a test belongs to."""
+    return nodeid.partition("::")[0] if nodeid.startswith(SHARING) else nodeid
+
+
+def rank(nodeid: str) -> tuple[int, int]:
+    """Give what tests are sorted by: those that wait, then the long ones, then all others as they stand."""
+    file = nodeid.partition("::")[0]
+    if nodeid.startswith(SHARING):
+        return 0, LONGEST.index(file) if file in LONGEST else len(LONGEST)
+    return (1, LONG.index(file)) if file in LONG else (2, 0)
+
+
+class LongestFirst(LoadScopeScheduling):
+    """Gives pieces of work to workers in the order in which the tests stand."""
+
+    def __init__(self, config, log=None) -> None:
+        super().__init__(config, log)
+        config.option.loadscopereorder = False
+
+    def _split_scope(self, nodeid: str) -> str:
+        return piece_of(nodeid)

@@ -1,0 +1,55 @@
+"""Pictures are whole: no label begins before the edge, and those in the docs say what they show."""
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from tenure.report.picture import LONGEST, picture
+from tenure.report.plot import Plot
+from tenure.report.scales import Tick
+
+IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
+NARROW = 6.0
+"""Pixels that a letter of a label takes at least, at 13 pixels."""
+
+
+def begins(svg):
+    """Give where each label on the left begins, by the narrowest that letters are."""
+    labels = re.findall(r'<text class="y" x="([\d.]+)"[^>]*>(.*?)</text>', svg)
+    return {text: float(x) - NARROW * len(unescape(text)) for x, text in labels}
+
+
+def labelled(*names):
+    return Plot("rows", 100, "", y=[Tick(0.1 * n, name) for n, name in enumerate(names)], rows=True)
+
+
+def test_labels_have_the_room_that_they_need_and_all_plots_the_same():
+    svg = picture("head", [("a", labelled("0", "10")), ("b", labelled("requeue, saved every 30m", "n" * 253))])
+    assert min(begins(svg).values()) >= 0
+    assert len(set(re.findall(r'<svg x="(\d+)"', svg))) == 1
+    assert f"{'n' * (LONGEST - 1)}…" in svg
+
+
+def test_short_labels_take_no_more_room_than_before():
+    assert '<svg x="72"' in picture("head", [("a", labelled("0", "100%"))])
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in IMAGES.glob("*.svg")))
+def test_no_label_of_a_picture_in_the_docs_is_cut_off(name):
+    found = begins((IMAGES / name).read_text())
+    assert found
+    assert "\N{NO-BREAK SPACE}" not in (IMAGES / name).read_text()
+    assert min(found.values()) >= 0, found
+
+
+def test_a_picture_is_told_of_as_what_it_is():
+    """The words for those who cannot see it name the span and what is drawn."""
+    svg = (IMAGES / "simulation.svg").read_text()
+    (alt,) = re.findall(r"!\[(.*?)\]\(docs/images/simulation\.svg\)", (IMAGES.parents[1] / "README.md").read_text())
+    assert "in 6 d" in svg
+    assert "six simulated days" in alt
+    assert "tasks on nodes" in svg
+    assert "tasks on its nodes" in alt
+    assert "waiting" not in alt
