@@ -154,6 +154,30 @@ def test_a_solver_that_fails_leaves_the_greedy_plan_and_says_so(command):
     assert answer.certificate.lower_bound <= 8
 
 
+def test_what_the_library_prints_is_no_answer(tmp_path, monkeypatch):
+    """A release of HiGHS greets on standard output when it is loaded, from C and not through Python's streams."""
+    (tmp_path / "highspy.py").write_text(
+        "import os, sys\n"
+        "os.write(1, b'Welcome to the library!')\n"
+        "sys.path.remove(os.path.dirname(__file__))\n"
+        "del sys.modules['highspy']\n"
+        "import highspy\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with ProcessSolver() as greeting:
+        assert make_room(hard(), greeting).certificate.method == "exact"
+
+
+def test_a_solver_that_talks_something_else_is_not_waited_for():
+    """A length that no answer has is not read to its end."""
+    command = (sys.executable, "-c", "import sys, time; sys.stdout.buffer.write(b'garbage!'); sys.stdout.flush();"
+               "time.sleep(600)")  # fmt: skip
+    with ProcessSolver(command) as chatting:
+        answer = make_room(hard(), chatting)
+    assert answer.certificate.method == "greedy"
+    assert "the solver failed: what it said is no answer" in answer.certificate.reason
+
+
 def test_a_solver_that_never_answers_is_stopped(monkeypatch):
     """The guard strikes, the process is killed, and the greedy plan stands."""
     monkeypatch.setattr("tenure.rescheduler.milp.solver.GRACE", 0.2)

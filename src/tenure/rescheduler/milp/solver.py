@@ -20,6 +20,8 @@ from tenure.rescheduler.milp.worker import HEADER, INFEASIBLE, OPTIMAL, frame, p
 GRACE = 5.0
 """Seconds that the process has beyond its time limit, which it watches itself, before it is killed."""
 _PIECE = 1 << 16
+_LONGEST = 1 << 40
+"""Bytes: what begins with a greater length is no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ class ProcessSolver:
         with selectors.DefaultSelector() as waiting:
             waiting.register(process.stdout, selectors.EVENT_READ)
             (length,) = HEADER.unpack(_read(process.stdout.fileno(), HEADER.size, waiting, deadline))
+            if length > _LONGEST:
+                raise ValueError("what it said is no answer")
             return parse(_read(process.stdout.fileno(), length, waiting, deadline))
 
 

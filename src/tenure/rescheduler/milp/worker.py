@@ -6,6 +6,7 @@ HiGHS stands alone, so that it can be killed without harm, and so that nothing e
 from __future__ import annotations
 
 import io
+import os
 import struct
 import sys
 import time
@@ -114,10 +115,18 @@ def _model(highspy: Any, message: dict[str, Any]) -> Any:
 
 def main() -> None:
     """Answer one message after the other."""
-    import highspy  # noqa: F401, PLC0415  loaded while the other side is still busy with its own
+    with _answers() as answers:
+        import highspy  # noqa: F401, PLC0415  loaded while the other side is still busy with its own
 
-    while (message := receive(sys.stdin.buffer)) is not None:
-        send(sys.stdout.buffer, solve(message))
+        while (message := receive(sys.stdin.buffer)) is not None:
+            send(answers, solve(message))
+
+
+def _answers() -> BinaryIO:
+    """Keep standard output for answers alone: HiGHS 1.16 greets there when it is loaded, which would be read as one."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return answers
 
 
 if __name__ == "__main__":
