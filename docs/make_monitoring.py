@@ -18,6 +18,10 @@ DASHBOARD: Final = FOLDER / "grafana-dashboard.json"
 RULES: Final = FOLDER / "prometheus-rules.yaml"
 
 HISTOGRAMS: Final = ("tenure_cycle_seconds", "tenure_decision_seconds")
+LABELS: Final = {
+    "tenure_writes_total": "action, result", "tenure_evictions_total": "cause", "tenure_faults_total": "stage",
+}  # fmt: skip
+"""Labels of counters, by which a dashboard shows them."""
 
 ALERTS: Final = (
     ("TenureHasNoLeader", "max(tenure_leader) < 1", "2m", "critical", "No replica leads: nothing is scheduled."),
@@ -37,7 +41,7 @@ ALERTS: Final = (
      'sum(rate(tenure_writes_total{result="refused"}[10m])) > 0.1 * sum(rate(tenure_writes_total[10m]))', "10m",
      "warning", "The API server refuses more than a tenth of all writes."),
     ("TenureHistoryAway", "max(tenure_history_away) > 0", "15m", "warning", "The store of the history is unavailable."),
-    ("TenureHistoryLost", "increase(tenure_history_dropped_records[1h]) > 0", "0m", "warning",
+    ("TenureHistoryLost", "increase(tenure_history_dropped_records_total[1h]) > 0", "0m", "warning",
      "Records of the history were dropped; a gap record says from when to when."),
 )  # fmt: skip
 
@@ -59,8 +63,8 @@ def queries() -> list[tuple[str, str, str]]:
         if name in HISTOGRAMS:
             found.append((f"{text} 99%.", f"histogram_quantile(0.99, sum by (le) (rate({name}_bucket[5m])))", "s"))
         elif name.endswith("_total"):
-            by = "action, result" if name == "tenure_writes_total" else "cause"
-            found.append((text, f"sum by ({by}) (rate({name}[5m]))", "short"))
+            by = f" by ({LABELS[name]}) " if name in LABELS else ""
+            found.append((text, f"sum{by}(rate({name}[5m]))", "short"))
         else:
             found.append((text, f"max({name})", "short"))
     return found

@@ -77,6 +77,41 @@ def test_a_leader_whose_loop_stands_still_is_told_of_by_name(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+DROPPED = """
+rule_files: [{rules}]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {{series: 'tenure_history_dropped_records_total{{job="tenure", instance="drops"}}', values: '0x10 240x5 0x60'}}
+      - {{series: 'tenure_history_dropped_records_total{{job="tenure", instance="writes"}}', values: '7x40 0x60'}}
+    alert_rule_test:
+      - {{eval_time: 10m, alertname: TenureHistoryLost, exp_alerts: []}}
+      - eval_time: 20m
+        alertname: TenureHistoryLost
+        exp_alerts:
+          - exp_labels: {{severity: warning, job: tenure, instance: drops}}
+            exp_annotations: {{summary: "Records of the history were dropped; a gap record says from when to when."}}
+      - {{eval_time: 90m, alertname: TenureHistoryLost, exp_alerts: []}}
+"""
+
+
+def test_dropped_records_are_told_of_and_a_restart_is_not(tmp_path):
+    """A process that begins again counts from nothing: that is neither a loss nor does it hide one."""
+    case = tmp_path / "dropped.yaml"
+    case.write_text(DROPPED.format(rules=make_monitoring.RULES))
+    done = subprocess.run([needs("promtool"), "test", "rules", case], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_dropped_records_are_counted_since_the_process_began():
+    metrics = LiveMetrics()
+    for dropped in (0, 240, 240, 300):
+        metrics.tell_of_history(5, dropped, away=True)
+    assert values(metrics, "tenure_history_dropped_records_total") == {(): 300}
+    assert b"# TYPE tenure_history_dropped_records_total counter" in metrics.text()[2]
+
+
 def cycle_of(cluster):
     session = session_of(cluster)
     plan = Scheduler(session).cycle(cluster.now)

@@ -1,14 +1,19 @@
 """What is played of a cluster that changes faster than it is played: what was played last is shown meanwhile."""
 
+import os
 import threading
 import time
 from dataclasses import replace
 
-from tests.web.consoles import small
+import pytest
+from tests.web.consoles import shown, small
 
 from tenure.web import console as module
 from tenure.web.console import Console
+from tenure.web.data import Looked
+from tenure.web.player import Player
 from tenure.web.still import StillSource
+from tenure.web.viewer import Viewer
 
 
 class Moving(StillSource):
@@ -39,7 +44,7 @@ class Slow:
 
 def wait_until(holds):
     """Wait until something holds."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -67,3 +72,53 @@ def test_playing_that_takes_longer_than_the_cluster_takes_to_change_comes_to_an_
         assert len(shown._answers) == 1
     finally:
         shown.close()
+
+
+class Ends:
+    """Ends the process in which it is read."""
+
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+class Failing(Player):
+    """Its process cannot play what it is asked for, or ends."""
+
+    def __init__(self, task, arguments):
+        super().__init__()
+        self.instead = task, arguments
+
+    def _exchange(self, process, task, arguments):
+        played = task in {"shares", "explain", "outlook"}
+        return super()._exchange(process, *(self.instead if played else (task, arguments)))
+
+
+@pytest.mark.parametrize(
+    ("instead", "text"),
+    [(("nothing of this name", ()), "KeyError"), (("explain", (1, 2, 3)), "TypeError"),
+     (("explain", (Ends(),)), "the process that plays it ended")],
+)  # fmt: skip
+def test_that_playing_failed_is_said_on_the_page_and_in_the_answer(monkeypatch, instead, text):
+    """The process is a real one; what it is asked for instead cannot be played."""
+    monkeypatch.setattr(module, "Player", lambda: Failing(*instead))
+    with shown(small()) as client:
+        for path in ("/", "/queues", "/workloads/team-b/longest"):
+            wait_until(lambda path=path: "being worked out" not in client.get(path).text)
+            page = client.get(path).text
+            assert "This could not be worked out" in page, path
+            assert text in page
+        found = client.get("/api/v1/workloads/team-b/longest").json()
+        assert text in found["failed"]
+        assert not found["settled"]
+        assert found["workload"] == "team-b/longest"
+
+
+def test_a_limited_viewer_is_not_told_what_it_failed_at(monkeypatch):
+    monkeypatch.setattr(module, "Player", lambda: Failing("a/secret", ()))
+    console = Console(StillSource(small(), "still"))
+    try:
+        look = Looked(console, console.picture(), Viewer("ada", frozenset({"team-b"})), wait=60.0)
+        assert look.played("shares") is None
+        assert look.failed == ["KeyError"]
+    finally:
+        console.close()

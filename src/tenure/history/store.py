@@ -24,6 +24,9 @@ from tenure.history.usage_table import write_sums
 AT_ONCE: Final = 20_000
 """Records that are written in one transaction."""
 
+IN_PARTS: Final = {"yield_per": 5_000}
+"""Option of a question with a long answer: so many rows are in memory at a time, however many there are."""
+
 ASKED: Final = 500
 """Keys that are looked up in one question."""
 
@@ -230,7 +233,8 @@ class HistoryStore:
                 statement = statement.where(condition)
             if left is not None:
                 statement = statement.limit(left)
-            for row in connection.execute(statement):
+            options = IN_PARTS if left is None or left > AT_ONCE else {}
+            for row in connection.execute(statement, execution_options=options):
                 yield _record(row, origins), (row.at, row.id)
                 left = None if left is None else left - 1
             if left == 0:

@@ -21,7 +21,7 @@ from tenure.history.amounts import weighted
 from tenure.history.record import Draft, key_of, payload_of
 from tenure.history.who import Who
 from tenure.live.planned_records import PlannedRecords, WorkloadsByName
-from tenure.live.proofs import MEMORY, EvictionProofs
+from tenure.live.proof_inquiries import MEMORY, ProofInquiries
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.duration import parse_time
 from tenure.model.resources import PODS
@@ -44,7 +44,7 @@ class GrantedEviction(NamedTuple):
 class EvictionRecords:
     """Makes the records of evictions. ``pool`` stands in their keys; ``proofs`` finds out what no watch has told."""
 
-    def __init__(self, pool: str, proofs: EvictionProofs | None = None) -> None:
+    def __init__(self, pool: str, proofs: ProofInquiries | None = None) -> None:
         self.pool = pool
         self.proofs = proofs
         self.granted: list[GrantedEviction] = []
@@ -126,7 +126,7 @@ class EvictionRecords:
         else:
             self.proofs.want(entry)
 
-    def _hear(self, proofs: EvictionProofs) -> None:
+    def _hear(self, proofs: ProofInquiries) -> None:
         for entry, proof in proofs.take():
             if proof is not EvictionProof.OPEN:
                 self._proof[entry.uid, entry.at] = proof

@@ -39,7 +39,8 @@ class LiveMetrics:
         self.queues = QueueMetrics(registry, queues)
         self.dropped = _gauge("tenure_events_dropped", registry)
         self.history_backlog = _gauge("tenure_history_backlog", registry)
-        self.history_dropped = _gauge("tenure_history_dropped_records", registry)
+        self.history_dropped = _counter("tenure_history_dropped_records_total", registry)
+        self._dropped_before = 0
         self.history_away = _gauge("tenure_history_away", registry)
         self.faults = _counter("tenure_faults_total", registry, "stage")
         self.aside = _gauge("tenure_set_aside_workloads", registry)
@@ -79,9 +80,10 @@ class LiveMetrics:
             self.writes.labels(step.action, "skipped").inc()
 
     def tell_of_history(self, backlog: int, dropped: int, *, away: bool) -> None:
-        """Tell how far the history is behind."""
+        """Tell how far the history is behind, and how many records were dropped since the process began."""
         self.history_backlog.set(backlog)
-        self.history_dropped.set(dropped)
+        self.history_dropped.inc(dropped - self._dropped_before)
+        self._dropped_before = dropped
         self.history_away.set(away)
 
     def text(self) -> tuple[int, str, bytes]:

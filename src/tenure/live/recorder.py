@@ -24,7 +24,7 @@ from tenure.live.life_records import LifeRecords
 from tenure.live.loop import CycleOutcome
 from tenure.live.outcome_records import OutcomeRecords
 from tenure.live.planned_records import WorkloadsByName
-from tenure.live.proofs import EvictionProofs
+from tenure.live.proof_inquiries import ProofInquiries
 from tenure.model.cluster import Cluster
 from tenure.model.dump import cluster_to_plain
 from tenure.model.resources import GPU, MILLI, PODS
@@ -36,7 +36,7 @@ class LiveRecorder:
     Not for several threads.
     """
 
-    def __init__(self, pool: str, proofs: EvictionProofs | None = None) -> None:
+    def __init__(self, pool: str, proofs: ProofInquiries | None = None) -> None:
         self.pool = pool
         self.chronicle = PlanChronicle()
         self.evictions = EvictionRecords(pool, proofs)

@@ -26,7 +26,7 @@ from tenure.live.log import Log
 from tenure.live.loop import CycleOutcome, Loop, Pace
 from tenure.live.metrics import LiveMetrics
 from tenure.live.probes import Admits, Answer, Probes, plain
-from tenure.live.proofs import EvictionProofs
+from tenure.live.proof_inquiries import ProofInquiries
 from tenure.live.recorder import LiveRecorder
 from tenure.live.tables import WARNINGS
 from tenure.model.collector import collector_seldom
@@ -62,7 +62,7 @@ class Service:
     ) -> None:
         self.client = client
         self.log = log
-        self.proofs = EvictionProofs(lambda entry: proof_of(client, entry))
+        self.proofs = ProofInquiries(lambda entry: proof_of(client, entry))
         self.recorder = LiveRecorder(options.pool, self.proofs)
         self.drain = None if history is None else HistoryDrain(
             history, Origin(name, options.pool), told=lambda text: log.warning("history", trouble=text),

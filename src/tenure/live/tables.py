@@ -19,7 +19,7 @@ METRICS: Final = {
     "tenure_pending_workloads": "Workloads with pending tasks.",
     "tenure_watch_lists": "Lists that watches had to repeat.",
     "tenure_history_backlog": "Records of the history that are not written yet.",
-    "tenure_history_dropped_records": "Records of the history that were dropped because too many waited.",
+    "tenure_history_dropped_records_total": "Records of the history that were dropped because too many waited.",
     "tenure_history_away": "Whether the store of the history is unavailable.",
     "tenure_events_dropped": "Events that were dropped: too many, or refused.",
     "tenure_faults_total": "Faults that affected only one object, by the stage at which they happened.",

@@ -161,7 +161,7 @@ class ConsoleApp:
         made = view(look, given, pairs)
         if made is None:
             return None
-        return finished(self._render(made[0], request, look, made[1]), HTML, settled=not look.late)
+        return finished(self._render(made[0], request, look, made[1]), HTML, settled=look.is_settled)
 
     def _look(self, given: Mapping[str, str], viewer: Viewer, wait: float | None = None) -> Looked:
         at = RequestParameters({"at": given.get("at", "")}, {"at"}).time("at")
@@ -232,7 +232,7 @@ class ConsoleApp:
         if found is None:
             return None
         body = json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-        return finished(body, JSON, settled=not look.late)
+        return finished(body, JSON, settled=look.is_settled)
 
     async def _plan(self, request: Request) -> Response:  # noqa: PLR0911  one for each way in which it ends
         viewer = await self._whose(request)
@@ -240,7 +240,8 @@ class ConsoleApp:
             return viewer
         try:
             asked = api.plan_asked(request.headers.get("content-type", ""), await _body(request))
-            found = await self._aside(lambda: self._played(viewer, asked))
+            look = self._look({}, viewer, api.LONGEST_WAIT)
+            found = await self._aside(lambda: look.played("plan", asked.overrides, asked.additions))
         except AskedError as error:
             return _refused(400, str(error))
         except api.TooLargeError as error:
@@ -253,11 +254,9 @@ class ConsoleApp:
         except BusyError as error:
             return _refused(503, str(error))
         if found is None:
-            return _refused(503, "this takes too long; ask again in a moment, or for less")
+            why = f"this could not be played: {look.failed[0]}" if look.failed else "this takes too long"
+            return _refused(503, f"{why}; ask again in a moment, or for less")
         return JSONResponse(api.narrowed(found, viewer))
-
-    def _played(self, viewer: Viewer, asked: api.PlanAsked) -> Any | None:
-        return self._look({}, viewer, api.LONGEST_WAIT).played("plan", asked.overrides, asked.additions)
 
     async def _aside(self, does: Callable[[], T]) -> T:
         """Do in a thread what may take long."""

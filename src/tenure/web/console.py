@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tenure.model.cluster import Cluster
 from tenure.web.picture import Picture
-from tenure.web.player import BusyError, Player
+from tenure.web.player import BusyError, FailedError, Player
 from tenure.web.source import ConsoleSource
 
 KEPT: Final = 64
@@ -92,7 +92,7 @@ class Console:
         return any(of is cluster and not future.done() for of, future, _ in self._answers.values())
 
     def ask(self, picture: Picture, task: str, *arguments: Any, wait: float | None = None) -> Any | None:
-        """Give what is played of a cluster, or None where that takes longer than ``wait`` seconds, or too long at all.
+        """Give what is played of a cluster, or None where that takes longer than ``wait`` seconds.
 
         Without ``wait``, nobody waits for what is played of a large cluster. Of a live one, what was played last is
         given where the newest is not there in time.
@@ -101,6 +101,8 @@ class Console:
         ------
         BusyError
             Too many ask at once.
+        FailedError
+            It could not be played; after a minute it is tried again.
         WrongError
             As `Player.ask` does.
         """
@@ -112,6 +114,11 @@ class Console:
         is_present = self.source.is_live and self._deep is not None and cluster is self._deep[1]
         try:
             return future.result(timeout=0.0 if is_present and name in self._last else wait)
+        except FailedError as error:
+            failed = FailedError(str(error))
+            with self._lock:
+                failed.last = self._last.get(name) if is_present else None
+            raise failed from error
         except BusyError:
             pass
         except NotYetError:
@@ -166,4 +173,4 @@ class Console:
 
 
 def _failed(future: Future[Any]) -> bool:
-    return future.done() and (future.cancelled() or isinstance(future.exception(), BusyError))
+    return future.done() and (future.cancelled() or isinstance(future.exception(), (BusyError, FailedError)))

@@ -20,6 +20,7 @@ from tenure.report.plan_rows import all_moves
 from tenure.web.console import Console
 from tenure.web.kept_order import SortKey
 from tenure.web.picture import ENDED, FOREIGN, NOT_READY, STATES, WAITING, Held, NodeLine, Picture, Placed, WorkloadLine
+from tenure.web.player import FailedError
 from tenure.web.source import EvictionLine, EvictionPage, EvictionQuery, Taker, WaitLine
 from tenure.web.viewer import Viewer
 
@@ -42,10 +43,21 @@ class Looked:
     wait: float | None = None
     late: list[str] = field(default_factory=list)
     """What was not there in time."""
+    failed: list[str] = field(default_factory=list)
+    """Why something could not be played, as far as the viewer may know."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that was asked for is there, so that it would look the same again."""
+        return not (self.late or self.failed)
 
     def played(self, task: str, *arguments: Any) -> Any | None:
-        """Give what is played of the picture's cluster; None where that takes too long."""
-        found = self.console.ask(self.picture, task, *arguments, wait=self.wait)
+        """Give what is played of the picture's cluster; None where that takes too long, or failed."""
+        try:
+            found = self.console.ask(self.picture, task, *arguments, wait=self.wait)
+        except FailedError as error:
+            self.failed.append(str(error) if self.viewer.sees_all else error.kind)
+            return error.last
         if found is None:
             self.late.append(task)
         return found
@@ -58,6 +70,7 @@ def moment(look: Looked) -> Plain:
     return {
         "now": format_time(look.picture.now), "source": source.name, "kind": source.kind, "live": source.is_live,
         "from": format_time(begin), "to": format_time(end), "note": source.note,
+        "failed": "; ".join(dict.fromkeys(look.failed)) or None,
     }  # fmt: skip
 
 

@@ -126,7 +126,7 @@ def _list(items: Plain) -> Plain:
 
 def _schemas() -> Plain:
     where: Plain = {"now": _TIME, "source": {"type": "string"}, "kind": {"type": "string"}, "live": {"type": "boolean"},
-             "from": _TIME, "to": _TIME, "note": {"type": "string"}}  # fmt: skip
+             "from": _TIME, "to": _TIME, "note": {"type": "string"}, "failed": _MAYBE_TEXT}  # fmt: skip
     page: Plain = {**where, "total": _NUMBER, "limit": _NUMBER, "offset": _NUMBER}
     queue = _object({"name": {"type": "string"}, "parent": _MAYBE_TEXT, "depth": _NUMBER, "allocated": _AMOUNTS,
                      "fairShare": {**_AMOUNTS, "type": ["object", "null"]}, "guaranteed": _AMOUNTS, "max": _AMOUNTS,

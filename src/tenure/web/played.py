@@ -1,8 +1,8 @@
 """The process in which the console plays cycles: what takes long does not hold up pages, and can be ended.
 
 It reads pickled requests from standard input, ``(task, arguments)``, and answers on standard output: ``("done",
-value)``, or ``("wrong", lines)`` where what was asked for cannot be. It keeps the cluster that it was given last, and
-what was played of it.
+value)``; ``("wrong", lines)`` where what was asked for cannot be; ``("failed", text)`` where playing it failed. It
+keeps the cluster that it was given last, and what was played of it.
 """
 
 from __future__ import annotations
@@ -181,6 +181,8 @@ def answer(playing: Playing, task: str, arguments: Sequence[Any]) -> tuple[str, 
         return "done", does[task](*arguments)
     except InvalidInputError as error:
         return "wrong", [str(problem) for problem in error.problems]
+    except Exception as error:  # noqa: BLE001  whoever asked hears of it; what others ask is played all the same
+        return "failed", f"{type(error).__name__}: {error}"
 
 
 def write(stream: IO[bytes], value: Any) -> None:

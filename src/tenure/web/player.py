@@ -27,7 +27,18 @@ MOST_WAITING: Final = 8
 
 
 class BusyError(Exception):
-    """Too many ask at once, or what was asked for took too long."""
+    """Too many ask at once."""
+
+
+class FailedError(Exception):
+    """Playing failed: unexpectedly, or it took too long. ``last`` is what was played before that, if anything was."""
+
+    last: Any | None = None
+
+    @property
+    def kind(self) -> str:
+        """What happened, without what it happened to: names may stand in the rest of the text."""
+        return str(self).partition(":")[0]
 
 
 class WrongError(Exception):
@@ -54,7 +65,9 @@ class Player:
         Raises
         ------
         BusyError
-            Too many wait already, or it took longer than ``limit`` seconds.
+            Too many wait already.
+        FailedError
+            It failed, or took longer than ``limit`` seconds.
         WrongError
             What was asked for cannot be.
         """
@@ -68,6 +81,7 @@ class Player:
 
     def _ask(self, cluster: Cluster, task: str, arguments: tuple[Any, ...]) -> Any:
         process = self._running()
+        began = time.monotonic()
         ended = threading.Timer(self.limit, process.kill)
         ended.start()
         try:
@@ -77,11 +91,15 @@ class Player:
             kind, value = self._exchange(process, task, arguments)
         except (OSError, EOFError):
             self._end()
-            raise BusyError(f"this was not worked out within {self.limit:.0f} s") from None
+            took_long = time.monotonic() - began >= self.limit
+            why = f"it took longer than {self.limit:.0f} s" if took_long else "the process that plays it ended"
+            raise FailedError(why) from None
         finally:
             ended.cancel()
         if kind == "wrong":
             raise WrongError(value)
+        if kind == "failed":
+            raise FailedError(value)
         return value
 
     def _hand_over(self, process: subprocess.Popen[bytes], cluster: Cluster) -> None:

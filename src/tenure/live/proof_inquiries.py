@@ -24,7 +24,7 @@ PAUSE: Final = 1.0
 """Seconds before an API server that gave no answer is asked again."""
 
 
-class EvictionProofs:
+class ProofInquiries:
     """A thread that asks, one after the other. ``ask`` gives what became of an entry; an OSError: not known yet."""
 
     def __init__(self, ask: Callable[[EvictionEntry], EvictionProof]) -> None:
