@@ -203,6 +203,29 @@ class PodStore:
                 self.seals[seen.uid] = then.sealed
             self._touch(seen.key)
 
+    def doubt(self, seen: PodRecord, seconds: float) -> None:
+        """Believe for so many seconds more, or no longer, what was assumed of a pod."""
+        with self.lock:
+            assumed = self.assumed.get(seen.key)
+            if assumed is None or assumed[1].uid != seen.uid:
+                return
+            if seconds > 0:
+                self.assumed[seen.key] = assumed[0], assumed[1], self._clock() + seconds
+            else:
+                self._disbelieve(seen.key)
+            self._touch(seen.key)
+
+    def _disbelieve(self, key: Key) -> None:
+        then = self.assumed.pop(key)[1]
+        if key in self.records and self.records[key].task.node is None:
+            self.seals.pop(then.uid, None)
+
+    def doubtful(self) -> float | None:
+        """Give in how many seconds something that was assumed is believed no more."""
+        with self.lock:
+            least = min((until for _, _, until in self.assumed.values()), default=None)
+        return None if least is None else max(0.0, least - self._clock())
+
     def seen(self, key: Key) -> PodRecord:
         """Give the record of a pod, as it is or as it is assumed to be."""
         assumed = self.assumed.get(key)
@@ -217,7 +240,7 @@ class PodStore:
             late = [key for key, (_, _, until) in self.assumed.items() if until <= now]
             found = [self.records[key] for key in late if key in self.records]
             for key in late:
-                del self.assumed[key]
+                self._disbelieve(key)
                 self._touch(key)
             return found
 
