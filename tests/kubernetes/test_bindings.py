@@ -7,6 +7,7 @@ import threading
 import pytest
 from tests.kubernetes.pods import NOW, node, pod, thing, watching
 
+from tenure.clusters.kubernetes.cache.handlers import ASSUMED_SECONDS
 from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import ApiError
 from tenure.clusters.kubernetes.write.actor import Actor
@@ -107,6 +108,19 @@ def test_room_of_which_nobody_knows_stays_taken_for_a_moment(scene, status):
     assert scene.cycle()[0] == []
     scene.clock[0] += DOUBT_SECONDS
     scene.server.error = None
+    assert scene.cycle()[0] == [("bind", "p")]
+
+
+def test_a_pod_counts_as_bound_however_long_the_answer_takes(scene):
+    """Thousands of bindings take longer than a write is believed; only then that time begins."""
+    scene.cycle()
+    scene.clock[0] += 10 * ASSUMED_SECONDS
+    assert scene.informers.pods.doubtful() is None
+    assert scene.cycle()[0] == []
+    scene.settled()
+    assert scene.informers.pods.doubtful() == ASSUMED_SECONDS
+    assert scene.cycle()[0] == []
+    scene.clock[0] += ASSUMED_SECONDS
     assert scene.cycle()[0] == [("bind", "p")]
 
 

@@ -727,8 +727,10 @@ def test_a_record_is_forged_by_no_tenant(town):
     made["status"]["conditions"] = [forged]
     town.tenant.request("PUT", f"{EVIL}/forges", made)
     assert "9999" not in str(town.admin.get(f"{EVIL}/forges")["status"]["conditions"])
+    town.admin.create(TEAM, pod("fills", "team", gpus=4))
+    wait_until(lambda: town.node_of(TEAM, "fills"), "the other node is not filled", 30)
     town.settings(reclaimMinRuntime="1s")
     told = {"status": {"conditions": [condition_of(Seal(queue="evil", started="9999-01-01T00:00:00Z"), 0)]}}
     town.admin.patch(f"{EVIL}/forges/status", told, "strategic")
     assert "9999" in str(town.admin.get(f"{EVIL}/forges")["status"]["conditions"])
-    assert town.is_evicted_for_the_team("forges", gpus=8) == {"forges"}
+    assert town.is_evicted_for_the_team("forges", gpus=4) == {"forges"}

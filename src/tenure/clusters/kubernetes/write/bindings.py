@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from math import inf
 from typing import Final
 
-from tenure.clusters.kubernetes.cache.handlers import PodStore
+from tenure.clusters.kubernetes.cache.handlers import ASSUMED_SECONDS, PodStore
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.client.requests import ApiError
 from tenure.engine.plan import PlanStep
@@ -50,8 +51,11 @@ class Bindings:
     def begin(
         self, step: PlanStep, pod: PodRecord, then: PodRecord, write: Callable[[PlanStep], ApiError | None]
     ) -> None:
-        """Let a pod count as bound, and ask for it; ``write`` does so, and gives what was answered if it failed."""
-        self._pods.assume(pod, then)
+        """Let a pod count as bound, and ask for it; ``write`` does so, and gives what was answered if it failed.
+
+        It counts as bound for as long as there is no answer, and then for as long as any write is believed.
+        """
+        self._pods.assume(pod, then, inf)
         with self._ended:
             self._under_way += 1
         future = self._executor.submit(write, step)
@@ -64,7 +68,9 @@ class Bindings:
         except Exception:  # noqa: BLE001  the lease is lost, or this process ends: it was not asked for
             is_asked = False
         is_bound = is_asked and error is None
-        if not is_bound:
+        if is_bound:
+            self._pods.believe(pod, ASSUMED_SECONDS)
+        else:
             self._pods.doubt(pod, DOUBT_SECONDS if error is not None and _is_unclear(error) else 0.0)
         with self._ended:
             self._under_way -= 1
