@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
@@ -29,9 +28,6 @@ EXPLAIN_AGAIN = 60.0
 
 SETTLE_SECONDS = 0.005
 """What comes within this time of a first change is taken together with it."""
-
-SECOND = 1_000_000
-"""µs."""
 
 _MOST_REMEMBERED = 100_000
 
@@ -122,11 +118,7 @@ class KubernetesCluster:
         self.informers.discover_at_times()
         self.informers.pods.overdue()
         self.observed_version = self.informers.version()
-        observed, seconds = self.observer.observe(now), self.informers.pods.doubtful()
-        if seconds is None:
-            return observed
-        ends = now + int(seconds * SECOND)
-        return replace(observed, wake=ends if observed.wake is None else min(ends, observed.wake))
+        return self.observer.observe(now)
 
     def carry_out(self, plan: Plan, view: Observed) -> Outcome:
         """Carry a plan out."""

@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from math import isinf
 from typing import Any, Final
 
 from tenure.clusters.kubernetes import api
@@ -193,45 +192,16 @@ class PodStore:
         with self.lock:
             return list(self.records)
 
-    def assume(self, seen: PodRecord, then: PodRecord, seconds: float = ASSUMED_SECONDS) -> None:
-        """Believe for so many seconds that a pod, seen as it was when it was decided about, is now as was written."""
+    def assume(self, seen: PodRecord, then: PodRecord) -> None:
+        """Believe that a pod, seen as it was when it was decided about, is now as was written."""
         with self.lock:
             known = self.records.get(seen.key)
             if known is None or known.uid != seen.uid or _shows(known, then):
                 return
-            self.assumed[seen.key] = known, then, self._clock() + seconds
+            self.assumed[seen.key] = known, then, self._clock() + ASSUMED_SECONDS
             if then.sealed is not None and then.sealed.is_bound and then.task.phase is Phase.BOUND:
                 self.seals[seen.uid] = then.sealed
             self._touch(seen.key)
-
-    def believe(self, seen: PodRecord, seconds: float) -> None:
-        """Believe for so many seconds from now what was assumed of a pod, if the watch has not shown it yet."""
-        with self.lock:
-            assumed = self.assumed.get(seen.key)
-            if assumed is not None and assumed[1].uid == seen.uid:
-                self.assumed[seen.key] = assumed[0], assumed[1], self._clock() + seconds
-
-    def doubt(self, seen: PodRecord, seconds: float) -> None:
-        """Believe what was assumed of a pod for so many seconds more, or no longer: that is a change."""
-        with self.lock:
-            self.believe(seen, seconds)
-            assumed = self.assumed.get(seen.key)
-            if assumed is None or assumed[1].uid != seen.uid:
-                return
-            if seconds <= 0:
-                self._disbelieve(seen.key)
-            self._touch(seen.key)
-
-    def _disbelieve(self, key: Key) -> None:
-        then = self.assumed.pop(key)[1]
-        if key in self.records and self.records[key].task.node is None:
-            self.seals.pop(then.uid, None)
-
-    def doubtful(self) -> float | None:
-        """Give in how many seconds something that was assumed is believed no more."""
-        with self.lock:
-            least = min((until for _, _, until in self.assumed.values()), default=None)
-        return None if least is None or isinf(least) else max(0.0, least - self._clock())
 
     def seen(self, key: Key) -> PodRecord:
         """Give the record of a pod, as it is or as it is assumed to be."""
@@ -247,7 +217,7 @@ class PodStore:
             late = [key for key, (_, _, until) in self.assumed.items() if until <= now]
             found = [self.records[key] for key in late if key in self.records]
             for key in late:
-                self._disbelieve(key)
+                del self.assumed[key]
                 self._touch(key)
             return found
 

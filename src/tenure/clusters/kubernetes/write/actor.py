@@ -26,7 +26,6 @@ from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.read.workloads import ACTIVE
 from tenure.clusters.kubernetes.seals import Seal
 from tenure.clusters.kubernetes.write import eviction_log_writer, patches
-from tenure.clusters.kubernetes.write.bindings import Bindings
 from tenure.clusters.kubernetes.write.overdue import REFUSED_BY_BUDGET, OverdueBudgets
 from tenure.clusters.kubernetes.write.queue_status import QueueStatuses
 from tenure.clusters.record import BROKEN, logged
@@ -91,32 +90,22 @@ class Actor:
         self.statuses = QueueStatuses(client, informers)
         self._overdue = OverdueBudgets(informers)
         self._pool = ThreadPoolExecutor(in_flight, thread_name_prefix="write")
-        self.bindings = Bindings(informers.pods, self._pool, in_flight, informers.changed.set)
 
     def close(self) -> None:
         """Finish what is under way, and begin nothing more."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def carry_out(self, plan: Plan, observed: Observed) -> Outcome:
-        """Carry out all steps of a plan that was made of what was observed.
-
-        Bindings go on beside the next plan, unless something else follows them; the outcome tells of those that have
-        ended since the last one.
-        """
+        """Carry out all steps of a plan that was made of what was observed."""
         outcome = Outcome()
         plan = _with_pods(plan, observed)
         workloads = observed.workloads
         self.allowed()
-        is_alone = _only_binds(plan, observed)
-        if not is_alone:
-            self.bindings.wait(0)
         self._write_statuses(plan, observed, outcome)
         self._keep_promises(plan, observed, outcome)
         self._expire(plan, observed, outcome)
         self._mark_stale(plan, observed, outcome)
         self._bind(plan, observed, workloads, outcome)
-        self.bindings.wait(None if is_alone else 0)
-        self._tell_of_bindings(outcome)
         evictions = self._promise(plan, observed, outcome)
         self._announce(plan, observed, outcome)
         if evictions:
@@ -149,35 +138,19 @@ class Actor:
     # -- placing ----------------------------------------------------------------------------------------------------
 
     def _bind(self, plan: Plan, observed: Observed, workloads: dict[str, Workload], outcome: Outcome) -> None:
-        """Begin the bindings of a plan."""
         started, nodes = set(plan.started), self.informers.nodes.nodes
-
-        def start_of(step: PlanStep) -> int | None:
-            return plan.now if step.workload in started else workloads[step.workload].started_at
 
         def bind(step: PlanStep) -> None:
             pod = observed.pod(step.workload, step.task_index)
+            start = plan.now if step.workload in started else workloads[step.workload].started_at
             if step.node not in nodes:
                 raise ApiError(_GONE, "NotFound", f"node {step.node} is gone")
-            self.client.create(patches.pod_path(pod, "binding"), patches.binding(pod, step, start_of(step)))
-
-        def begin(step: PlanStep) -> None:
-            pod, start = observed.pod(step.workload, step.task_index), start_of(step)
+            self.client.create(patches.pod_path(pod, "binding"), patches.binding(pod, step, start))
             before = None if step.workload in started else start
             seal = sealed_at_bind(pod, workloads[step.workload], step.devices, before)
-            then = pod_records.bound(pod, step.node, step.devices, plan.now, start, seal)
-            self.bindings.begin(step, pod, then, self._attempt(bind))
+            self.informers.pods.assume(pod, pod_records.bound(pod, step.node, step.devices, plan.now, start, seal))
 
-        for step in plan.steps:
-            if step.action == "bind":
-                error = self._attempt(begin)(step)
-                if error is not None:
-                    outcome.failures.append(Failure(step.action, step.workload, step.task, error))
-
-    def _tell_of_bindings(self, outcome: Outcome) -> None:
-        done, failed = self.bindings.ended()
-        outcome.done += done
-        outcome.failures += [Failure(s.action, s.workload, s.task, error) for s, error in failed]
+        self._all(bind, [s for s in plan.steps if s.action == "bind"], outcome)
 
     def _promise(self, plan: Plan, observed: Observed, outcome: Outcome) -> list[PlanStep]:
         """Write nominations; gives the evictions that may follow: not those for whom a promise could not be written."""
@@ -450,14 +423,6 @@ class Actor:
         self, write: Callable[[PlanStep], None], steps: Sequence[PlanStep], outcome: Outcome, *, note: bool = True
     ) -> None:
         """Make one write for each step, several at a time; what is refused is noted, and the others go on."""
-        for step, error in zip(steps, self._in_parallel(self._attempt(write), steps), strict=True):
-            if error is not None:
-                outcome.failures.append(Failure(step.action, step.workload, step.task, error))
-            elif note:
-                outcome.done.append(step)
-
-    def _attempt(self, write: Callable[[PlanStep], None]) -> Callable[[PlanStep], ApiError | None]:
-        """Give what makes a write and gives the error of one that failed; without the lease it is not made."""
 
         def attempt(step: PlanStep) -> ApiError | None:
             self.allowed()
@@ -471,7 +436,11 @@ class Actor:
                 return _broken(error)
             return None
 
-        return attempt
+        for step, error in zip(steps, self._in_parallel(attempt, steps), strict=True):
+            if error is not None:
+                outcome.failures.append(Failure(step.action, step.workload, step.task, error))
+            elif note:
+                outcome.done.append(step)
 
     def _in_parallel(self, write: Callable[[PlanStep], T], steps: Sequence[PlanStep]) -> Iterable[T]:
         return map(write, steps) if len(steps) == 1 else self._pool.map(write, steps)
@@ -529,14 +498,6 @@ def _with_pods(plan: Plan, observed: Observed) -> Plan:
         plan
         if len(steps) == len(plan.steps) and expired == plan.expired
         else replace(plan, steps=steps, expired=expired)
-    )
-
-
-def _only_binds(plan: Plan, observed: Observed) -> bool:
-    """Whether nothing but bindings is to be written: nothing that has to come before or after them."""
-    promises = observed.promises
-    return not (plan.expired or plan.stale or promises.broken or promises.landings) and all(
-        step.action == "bind" for step in plan.steps
     )
 
 
