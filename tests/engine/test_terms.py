@@ -105,3 +105,23 @@ def test_affinity_looks_at_its_own_namespace_only():
     of = spec(labels=app("x"), affinity=near("y"))
     there = workload("p", of=spec(labels=app("y")), on=["b"], namespace="other")
     assert bound(play(cluster(ZONES, [there, workload("w", of=of)]))) == {}
+
+
+def test_what_terminates_is_near_until_it_is_gone():
+    """A task is bound beside it, as by kube-scheduler; but nothing is promised to be beside it."""
+    of = spec(cpu=4, labels=app("x"), affinity=near("y"))
+    goes = {"phase": Phase.TERMINATING, "terminating_since": NOW, "grace_period": 60 * SECOND}
+    leaves = workload("s", tasks=[task("s-0", spec(labels=app("y")), on="b", **goes)])
+    assert bound(play(cluster(ZONES, [leaves, workload("w", of=of)]))) == {"w-0": "b"}
+    fills = workload("f", tasks=[task("f-0", spec(cpu=ZONES[1].allocatable["cpu"] // 1000), on="b", **goes)])
+    decided = play(cluster(ZONES, [leaves, fills, workload("w", of=of)]))
+    assert bound(decided) == {}
+    assert not any(step.workload == "default/w" for step in decided.steps)
+
+
+def test_what_must_not_be_near_still_has_to_be_gone():
+    """Of what terminates a task that keeps away from it waits for the end."""
+    away = Affinity(pod_anti=near("y").pod)
+    goes = {"phase": Phase.TERMINATING, "terminating_since": NOW, "grace_period": 60 * SECOND}
+    leaves = [workload(f"s-{n}", tasks=[task(f"s-{n}-0", spec(labels=app("y")), on=n, **goes)]) for n in "ab"]
+    assert bound(play(cluster(ZONES, [*leaves, workload("w", of=spec(labels=app("x"), affinity=away))]))) == {}

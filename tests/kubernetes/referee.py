@@ -18,7 +18,6 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -33,7 +32,6 @@ from tenure.clusters.kubernetes.client.access import find_access
 from tenure.clusters.kubernetes.client.requests import STRATEGIC, ApiError, Client
 from tenure.clusters.kubernetes.read.observe import Observer
 from tenure.engine.snapshot import session_of
-from tenure.engine.terms import NOW, THEN
 
 BATCH = 100
 """States that stand in the cluster at a time."""
@@ -131,15 +129,8 @@ class Referee:
         return [
             (state, referee[state.name], tenure[state.name])
             for state in states
-            if state.name in referee and self._differ(state.name, referee[state.name], tenure[state.name])
+            if state.name in referee and referee[state.name] != tenure[state.name]
         ], len(referee)
-
-    def _differ(self, name, theirs, ours):
-        """Whether two answers differ in anything but what has a name; that is counted."""
-        named = (theirs - ours) & self.near_leaving.get(name, frozenset())
-        if named:
-            self.tally["named: has to be near what terminates"] += 1
-        return theirs - named != ours
 
     def _count(self, states, referee):
         """Count how much the states have told: nodes that kube-scheduler admits and refuses, what was not created."""
@@ -239,13 +230,11 @@ class Referee:
         self._until(lambda: "last" in self.informers.nodes.nodes, "Tenure does not see all nodes")
         observed = self.observer.observe(time.time_ns() // 1000)
         session = session_of(observed.cluster)
-        found, self.near_leaving = {}, {}
+        found = {}
         for state in states:
             meta = state.waiting["metadata"]
             workload = session.workloads.get(f"{meta['namespace']}/{meta['name']}")
             found[state.name] = frozenset() if workload is None else _nodes_for(session, workload.tasks[0])
-            if workload is not None:
-                self.near_leaving[state.name] = _near_leaving(session, workload.tasks[0])
         return found
 
     def _clear(self):
@@ -272,20 +261,6 @@ def _nodes_for(session, task):
     mask = session.scorer.fits(task.cls, slice(None))[0]
     if task.terms is not None:
         mask = mask & session.terms.masks(task.terms)[0]
-    return frozenset(session.nodes.names[i] for i in mask.nonzero()[0])
-
-
-def _near_leaving(session, task):
-    """Give the nodes that a task is kept off because whom it has to be near terminates, and for nothing else.
-
-    Tenure does not bind beside somebody who is on the way out (docs/decisions/0005); kube-scheduler does.
-    """
-    terms = session.terms
-    if task.terms is None or not task.terms.affinity:
-        return frozenset()
-    near, stays = terms._affine(task.terms, NOW), terms._affine(task.terms, THEN)
-    others = replace(task.terms, affinity=())
-    mask = session.scorer.fits(task.cls, slice(None))[0] & terms.masks(others)[0] & near & ~stays
     return frozenset(session.nodes.names[i] for i in mask.nonzero()[0])
 
 

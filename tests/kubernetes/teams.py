@@ -19,15 +19,19 @@ WATCHED = {
 }
 SEAT, TOKEN = "example.com/seat", "example.com/token"
 CREATED = 201
+BESIEGED = os.environ.get("TENURE_TENANT") == "hostile"
 PATIENCE, LIVES = 300, 60
 MOST, WINDOW = 4, 8
 """So many pods of team-a may be evicted within so many seconds."""
 
 
 class Teams:
-    """Who wants what: one queue is owed what another holds, two take turns, and one's quota is lowered and raised."""
+    """Who wants what: one queue is owed what another holds, two take turns, and one's quota is lowered and raised.
 
-    def __init__(self, plane):
+    ``besieged``: a tenant writes hostile objects all the time.
+    """
+
+    def __init__(self, plane, *, besieged=BESIEGED):
         self.plane = plane
         self.since = datetime.now(UTC).isoformat()
         self.client = client = plane.client()
@@ -47,7 +51,7 @@ class Teams:
         client.create(f"{TENURE}/queues", queue("metered", max={TOKEN: 2}, quotaPreemptionDelay="3s"))
         self.rounds = 0
         self.lives = lambda: 0
-        self.tenant = LiveTenant(plane).start() if os.environ.get("TENURE_TENANT") == "hostile" else None
+        self.tenant = LiveTenant(plane).start() if besieged else None
 
     def ask(self):
         """Let those who hold everything ask for it."""

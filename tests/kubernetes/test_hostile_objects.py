@@ -9,6 +9,7 @@ import pytest
 from tests.kubernetes.pods import NOW, node, observed, pod, sealed, thing, watching
 
 from tenure.clusters.kubernetes import api, keys
+from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.bounded import ObjectText, decoded, shallow
 from tenure.clusters.kubernetes.cache.handlers import ObjectStore
 from tenure.clusters.kubernetes.client.watch import Reflector, WatchReports
@@ -180,6 +181,32 @@ def test_the_start_is_the_api_servers():
             node("n"), pod("p", node="n", annotations={keys.STARTED: forged}, status={"conditions": [placed]})
         )
         assert by_name(seen)["p"].started_at == NOW - 1_200_000_000
+
+
+PLACED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-20T09:40:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("record", "start"),
+    [
+        ({"started": "2026-11-20T09:30:00Z"}, "2026-11-20T09:30:00Z"),
+        ({"started": "2026-11-20T09:59:59Z"}, "2026-11-20T09:40:00Z"),
+        ({"started": "9999-12-31T23:59:59Z"}, "2026-11-20T09:40:00Z"),
+        ({"started": "9999-12-31T23:59:59Z", "first": True}, "2026-11-20T09:40:00Z"),
+        ({"started": "nonsense"}, None),
+    ],
+)
+def test_a_record_of_a_start_is_believed_up_to_the_time_at_which_the_pod_was_placed(record, start):
+    """It may be of a clock that was ahead, or forged by who may write a status: it does not protect for longer."""
+    seen = observed(node("n"), pod("p", node="n", status=sealed(PLACED, queue="default", **record)))
+    assert by_name(seen)["p"].started_at == (None if start is None else micros(start))
+
+
+@pytest.mark.parametrize(("since", "believed"), [("2026-11-20T09:50:00Z", True), ("9999-12-31T23:59:59Z", False)])
+def test_a_record_of_a_gang_that_is_to_become_stale_is_none(since, believed):
+    """Since when it lacks pods is in the past; a time to come would spare it for ever."""
+    seen = observed(node("n"), pod("p", node="n", status=sealed(PLACED, queue="default", first=True, stale=since)))
+    assert by_name(seen)["p"].stale_since == (micros(since) if believed else None)
 
 
 def test_a_group_raises_the_priority_of_its_pods_no_further_than_they_have_it():

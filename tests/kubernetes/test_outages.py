@@ -29,14 +29,34 @@ def teams(plane):
     made.go()
 
 
+@pytest.fixture
+def besieged(plane):
+    made = Teams(plane, besieged=True)
+    yield made
+    made.tenant.stop()
+    made.go()
+
+
 @pytest.mark.parametrize("what", ["apiserver", "etcd"])
 def test_what_was_restarted_in_the_middle_is_no_reason_for_a_wrong_decision(what, plane, token, teams, tmp_path):
     """The API server, or what it keeps its objects in, is killed and started again while much is under way."""
-    chance = random.Random(1)
     restart = {"apiserver": plane.restart_apiserver, "etcd": plane.restart_etcd}[what]
+    goes_away(restart, RESTARTS, plane, token, teams, tmp_path)
+
+
+def test_an_api_server_that_goes_away_beside_a_hostile_tenant_costs_nobody_else_anything(
+    plane, token, besieged, tmp_path
+):
+    """What the tenant wrote is listed anew with all the rest, and again nobody else notices it."""
+    goes_away(plane.restart_apiserver, 1, plane, token, besieged, tmp_path)
+
+
+def goes_away(restart, times, plane, token, teams, tmp_path):
+    """Restart something a few times while much is under way; nothing of what was decided may be wrong."""
+    chance = random.Random(1)
     with Witness(plane, WATCHED) as witness, running(plane.kubeconfig_for(token, "tenure"), tmp_path) as scheduler:
         teams.ask()
-        for _ in range(RESTARTS):
+        for _ in range(times):
             teams.disturb()
             time.sleep(chance.uniform(0.0, 3.0))
             restart()
@@ -50,6 +70,16 @@ def test_what_was_restarted_in_the_middle_is_no_reason_for_a_wrong_decision(what
 
 def test_who_was_stopped_for_longer_than_its_lease_writes_nothing_when_it_goes_on(plane, token, teams, tmp_path):
     """A leader is stopped at any write, another one takes over, and then the first goes on: it says nothing more."""
+    leads_no_longer(PAUSES, plane, token, teams, tmp_path)
+
+
+def test_a_change_of_leader_beside_a_hostile_tenant_costs_nobody_else_anything(plane, token, besieged, tmp_path):
+    """Who takes over finds the tenant's objects before it knows anything else."""
+    leads_no_longer(1, plane, token, besieged, tmp_path)
+
+
+def leads_no_longer(times, plane, token, teams, tmp_path):
+    """Stop the leader a few times until another one leads; nothing of what was decided may be wrong."""
     chance = random.Random(1)
     with ExitStack() as held:
         proxies = {name: held.enter_context(FaultProxy(plane.server, plane.authority)) for name in ("one", "two")}
@@ -59,7 +89,7 @@ def test_who_was_stopped_for_longer_than_its_lease_writes_nothing_when_it_goes_o
         }
         witness = held.enter_context(Witness(plane, WATCHED))
         teams.ask()
-        for _ in range(PAUSES):
+        for _ in range(times):
             teams.everything_runs()
             (old, new) = sorted(replicas, key=lambda name: not replicas[name].leads())
             stopped = stop_at(proxies[old], chance.randint(1, 12), replicas[old].process)

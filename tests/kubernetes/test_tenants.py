@@ -7,13 +7,14 @@ At first without the admission policies: the scheduler alone has to hold. Then w
 from __future__ import annotations
 
 import json
+import subprocess
 import threading
 import time
 from contextlib import suppress
 from datetime import datetime
 
 import pytest
-from tests.kubernetes.running import running
+from tests.kubernetes.running import COMMAND, running
 from tests.kubernetes.stage import wait_until
 from tools.controlplane.client import ApiError
 from tools.controlplane.plane import ControlPlane, Options
@@ -21,6 +22,7 @@ from tools.controlplane.plane import ControlPlane, Options
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.install.tenant_policies import policies
 from tenure.clusters.kubernetes.keys import SEAL
+from tenure.clusters.kubernetes.seals import Seal, condition_of
 
 GPU = "nvidia.com/gpu"
 EVIL = "/api/v1/namespaces/evil/pods"
@@ -512,6 +514,14 @@ def refused_for_long(town, name):
     assert float(metric(town, "tenure_refused_evictions")) >= 1
     events = town.admin.get("/apis/events.k8s.io/v1/namespaces/evil/events")["items"]
     assert any(event["reason"] == "EvictionRefused" for event in events)
+    said = explained(town, "team/wants")
+    assert "the API server refused to evict" in said, said
+
+
+def explained(town, workload):
+    """Give what ``tenure explain --live`` says in a process of its own."""
+    command = [*COMMAND, "explain", workload, "--kubeconfig", str(town.plane.kubeconfig)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
 def metric(town, name):
@@ -703,3 +713,24 @@ def test_the_status_of_a_pod_is_not_the_tenants(town):
     town.run(pod("runs", "evil"))
     with pytest.raises(ApiError, match="pods/status"):
         town.tenant.patch(f"{EVIL}/runs/status", {"status": {"conditions": []}})
+
+
+def test_a_record_is_forged_by_no_tenant(town):
+    """Neither with a pod that is made, nor by a later update; a start to come spares nobody, whoever wrote it."""
+    forged = condition_of(Seal(queue="team", started="9999-01-01T00:00:00Z", fixed=True), 0)
+    body = pod("forges", "evil", gpus=4)
+    body["status"] = {"conditions": [forged]}
+    town.run(body)
+    made = town.tenant.get(f"{EVIL}/forges")
+    assert SEAL in {c["type"] for c in made["status"]["conditions"]}
+    assert "9999" not in str(made["status"]["conditions"])
+    made["status"]["conditions"] = [forged]
+    town.tenant.request("PUT", f"{EVIL}/forges", made)
+    assert "9999" not in str(town.admin.get(f"{EVIL}/forges")["status"]["conditions"])
+    town.admin.create(TEAM, pod("fills", "team", gpus=4))
+    wait_until(lambda: town.node_of(TEAM, "fills"), "the other node is not filled", 30)
+    town.settings(reclaimMinRuntime="1s")
+    told = {"status": {"conditions": [condition_of(Seal(queue="evil", started="9999-01-01T00:00:00Z"), 0)]}}
+    town.admin.patch(f"{EVIL}/forges/status", told, "strategic")
+    assert "9999" in str(town.admin.get(f"{EVIL}/forges")["status"]["conditions"])
+    assert town.is_evicted_for_the_team("forges", gpus=4) == {"forges"}

@@ -9,6 +9,7 @@ from tests.builders import NOW
 
 from tenure.clusters.kubernetes.client.requests import ApiError
 from tenure.clusters.record import BROKEN
+from tenure.clusters.refusals import read_note
 from tenure.live.refused_evictions import FIRST_PAUSE, LONGEST_PAUSE, MOST_TASKS, RefusedEvictions
 
 
@@ -68,3 +69,12 @@ def test_a_fault_of_ones_own_counts_and_the_memory_is_bounded():
     assert spared.count(NOW) == 1
     refuse(spared, NOW, *[ApiError(403, "x", "x")] * (MOST_TASKS + 5))
     assert spared.count(NOW) == MOST_TASKS
+
+
+def test_another_process_reads_what_is_told():
+    """From the event it knows the task, until when it is left alone, and why."""
+    spared = RefusedEvictions()
+    (note,) = refuse(spared, NOW, ApiError(429, "TooManyRequests", "a budget; it is tried again never at the earliest"))
+    assert (read_note(note.name, note.message),) == spared.at(NOW)
+    assert read_note("a/w0", "t is not evicted: no; it is tried again soon at the earliest") is None
+    assert read_note("a/w0", "something else") is None

@@ -31,7 +31,7 @@ def obstacles(pod, node, pods, nodes):
     found = []
     if pod.spec.unsupported or pod.spec.awaits:
         found.append("unsupported, or waiting for a claim")
-    if not all(any(_matches(term, node) for term in volume.terms) for volume in pod.spec.volume_nodes):
+    if not all(any(_suits(term, node) for term in volume.terms) for volume in pod.spec.volume_nodes):
         found.append("a volume that is not reached")
     if not node.ready:
         found.append("not ready")
@@ -75,10 +75,10 @@ def _selected(pod, node):
     affinity = pod.spec.affinity and pod.spec.affinity.node
     if not affinity or affinity.required is None:
         return True
-    return any(_matches(term, node) for term in affinity.required)
+    return any(_suits(term, node) for term in affinity.required)
 
 
-def _matches(term, node):
+def _suits(term, node):
     return bool(term.match_expressions) and all(_holds(r, node.labels) for r in term.match_expressions)
 
 

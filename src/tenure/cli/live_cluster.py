@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -175,10 +176,16 @@ def looking(where: ClusterAddress) -> Iterator[Callable[[], LiveObservation]]:
 
 
 def look(where: ClusterAddress) -> Cluster:
-    """Give a live cluster as it is now; what is wrong with objects there goes to standard error."""
+    """Give a live cluster as it is now; what is wrong with objects there goes to standard error.
+
+    What the scheduler leaves alone since its eviction was refused is left alone here too.
+    """
+    from tenure.clusters.kubernetes.read.refused import refused_evictions  # noqa: PLC0415  loaded when it runs
+
     with looking(where) as now:
         found = now()
         for kind, meta, message in list(found.informers.findings.new):
             place = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
             click.echo(f"warning: {kind} {place}: {message}", err=True)
-        return found.cluster
+        refused = refused_evictions(found.informers.client, found.observed)
+        return replace(found.cluster, refused_evictions=refused)

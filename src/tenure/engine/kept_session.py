@@ -6,7 +6,7 @@ told at little cost (nodes, queues or settings changed; something was promised, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Final
 
@@ -75,11 +75,11 @@ def _alike(before: Cluster, cluster: Cluster, session: Session) -> bool:
     )
 
 
-def _difference(before: Iterable[Workload], now: Iterable[Workload]) -> tuple[dict[str, Workload], list[Workload]]:
+def _difference(before: Sequence[Workload], now: Sequence[Workload]) -> tuple[dict[str, Workload], list[Workload]]:
     """Give by key what is gone, and what has come; what is another object and the same is neither."""
-    old, new = {id(w): w for w in before}, {id(w): w for w in now}
-    gone = {w.key: w for number, w in old.items() if number not in new}
-    come = [w for number, w in new.items() if number not in old]
+    old, new = dict(zip(map(id, before), before, strict=True)), dict(zip(map(id, now), now, strict=True))
+    gone = {w.key: w for w in sorted((old[n] for n in old.keys() - new.keys()), key=lambda w: w.key)}
+    come = sorted((new[n] for n in new.keys() - old.keys()), key=lambda w: w.key)
     same = {w.key for w in come if gone.get(w.key) == w}
     for key in same:
         del gone[key]

@@ -150,13 +150,15 @@ class Placer:
         assert task.terms is not None
         terms, scorer, cls = self.session.terms, self.scorer, task.cls
         now, then = terms.masks(task.terms)
+        fits = scorer.fits(cls, slice(None))[0]
+        either = then | (now & fits)  # what it has to be near may be there now, and not then
         if allowed is not None:
-            then = then & allowed
+            either = either & allowed
         preference = terms.preference(task.terms)
         scorer.catch_up(cls)
         assert cls.key is not None
-        loss = np.where(now | ~scorer.fits(cls, slice(None))[0], 0.0, WAITS) if not now.all() else 0.0
-        keys = np.where(then, cls.key - loss, UNFIT)
+        loss = np.where(now | ~fits, 0.0, WAITS) if not now.all() else 0.0
+        keys = np.where(either, cls.key - loss, UNFIT)
         if preference is not None:
             keys = keys + preference * PREFERENCE
         node = int(keys.argmax()) if len(keys) else -1

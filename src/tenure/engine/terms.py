@@ -297,11 +297,19 @@ class TermTable:
                 self.leaving[THEN, row, node] += sign * then
 
     def masks(self, terms: TaskTerms) -> tuple[Mask, Mask]:
-        """Which nodes admit the task now, and which then."""
+        """Which nodes admit the task now, and which then.
+
+        What keeps it away has to let it in both now and then, for it stays. What it has to be near has to be there when
+        it is placed: one that terminates counts for a binding until it is gone, and for a promise it does not.
+        """
         then = self._mask(terms, THEN)
-        return then & self._mask(terms, NOW), then
+        now = then & self._mask(terms, NOW)
+        if not terms.affinity:
+            return now, then
+        return now & self._affine(terms, NOW), then & self._affine(terms, THEN)
 
     def _mask(self, terms: TaskTerms, view: int) -> Mask:
+        """Which nodes nothing keeps the task away from."""
         mask = np.ones(len(self.nodes), bool)
         for row in terms.anti:
             mask &= ~self._present(self.match[view, row], self.terms[row].key)
@@ -311,8 +319,6 @@ class TermTable:
         for port in terms.ports:
             for row in self._collides[port]:
                 mask &= self.port[view, row] == 0
-        if terms.affinity:
-            mask &= self._affine(terms, view)
         for (constraint, row), eligible in zip(terms.spread, terms.eligible, strict=True):
             if constraint.when_unsatisfiable == "DoNotSchedule":
                 mask &= self._evenly(terms, constraint, row, eligible, view)

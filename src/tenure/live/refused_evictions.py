@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tenure.clusters.record import BROKEN
+from tenure.clusters.refusals import REFUSED, note_of
 from tenure.engine.plan import Plan
 from tenure.live.port import ObjectNote
 from tenure.model.cluster import RefusedEviction
-from tenure.model.duration import format_time
 
 FIRST_PAUSE: Final = 2_000_000
 LONGEST_PAUSE: Final = 300_000_000
@@ -61,8 +61,8 @@ class RefusedEvictions:
             pause = min(2 * known.pause, LONGEST_PAUSE) if known is not None and again else FIRST_PAUSE
             message = " ".join(str(error.message).split())[:LONGEST_MESSAGE]
             self._spared[key] = _Spared(uid, now + pause, pause, message)
-            text = f"{key[1]} is not evicted: {message}; it is tried again {format_time(now + pause)} at the earliest"
-            notes.append(ObjectNote("workload", key[0], "EvictionRefused", text))
+            told = RefusedEviction(workload=key[0], task=key[1], until=now + pause, message=message)
+            notes.append(ObjectNote("workload", key[0], REFUSED, note_of(told)))
         while len(self._spared) > MOST_TASKS:
             self._spared.pop(next(iter(self._spared)))
         return notes

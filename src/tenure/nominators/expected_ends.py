@@ -20,7 +20,7 @@ class ExpectedEnds:
         self._ends: list[tuple[int, str]] = []
         self._overdue: dict[str, int] = {}
         for workload in session.workloads.values():
-            end = workload.end_at()
+            end = workload.end_at() if workload.expected else None
             if end is not None and workload.occupied():
                 self._ends.append((end, workload.key))
         heapify(self._ends)

@@ -355,11 +355,15 @@ def _started(seal: Seal | None, task: Task, said: ObjectText) -> int | None:
     """Give when a pod's workload started: as sealed, else as the API server says that the pod was placed.
 
     No clock of a scheduler's is in it: what is sealed is that time, or that of an earlier pod of the workload. What
-    stands in the annotation counts where neither is known, and never before the pod was made.
+    stands in the annotation counts where neither is known, and never before the pod was made. No workload started
+    after one of its pods was placed: a later time (of a clock that was ahead, or forged) is not believed.
     """
     found = said.time(keys.STARTED)
     if seal is not None and seal.is_bound:
-        return task.started_at if seal.first else micros(seal.started)
+        told, placed = micros(seal.started), task.started_at
+        if seal.first or told is None:
+            return placed if seal.first else None
+        return told if placed is None else min(told, placed)
     if task.node is None:
         return None
     if task.started_at is not None:

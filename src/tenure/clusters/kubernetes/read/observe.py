@@ -135,6 +135,8 @@ class Observer:
         self._settling = GroupSettling()
         self._claims = ClaimReader(informers.objects)
         self._pools: dict[str, str] = {}
+        self._own_nodes: tuple[Node, ...] = ()
+        self._nodes_version = -1
         self._homes = 0
         self._described: dict[tuple[str, str, str], GroupDeclaration] = {}
         self._retry = _Retries()
@@ -327,17 +329,22 @@ class Observer:
     # -- what runs ------------------------------------------------------------------------------------------------
 
     def _nodes(self) -> tuple[Node, ...]:
-        pool, nodes = self.informers.options.pool, self.informers.nodes.nodes.copy()
-        return tuple(n for _, n in sorted(nodes.items()) if n.labels.get(keys.POOL, DEFAULT_POOL) == pool)
+        """Give the nodes of the pool by name; to which pool each node belongs is noted as it is then."""
+        store = self.informers.nodes
+        if store.version != self._nodes_version:
+            self._nodes_version = store.version  # before what is read: what changes meanwhile is read once more
+            nodes = sorted(store.nodes.copy().items())
+            pools = {name: node.labels.get(keys.POOL, DEFAULT_POOL) for name, node in nodes}
+            if pools != self._pools:
+                self._pools, self._homes = pools, self._homes + 1
+            own = self.informers.options.pool
+            self._own_nodes = tuple(node for name, node in nodes if pools[name] == own)
+        return self._own_nodes
 
     def _renew(self, pasts: dict[tuple[str, str], EvictionHistory], now: int) -> None:
         """Make anew the workloads whose pods changed, all of them where something beside the pods did."""
         pods = self.informers.pods
         movable = self._settings.rescheduler.schedulers
-        nodes = self.informers.nodes.nodes.copy()
-        pools = {name: node.labels.get(keys.POOL, DEFAULT_POOL) for name, node in nodes.items()}
-        if pools != self._pools:
-            self._pools, self._homes = pools, self._homes + 1
         again: Iterable[GroupKey] = {
             *pods.dirty, *self._spoken_of(), *self._of_other_past(pasts), *self._claims.changed()
         }  # fmt: skip

@@ -108,7 +108,7 @@ def make(
         tasks=tasks,
         created_at=about.created_at or min(p.created_at for p in pods),
         started_at=_least(p.started for p in pods if p.task.phase in ACTIVE),
-        stale_since=_least(p.stale_since for p in pods if p.task.phase in ACTIVE),
+        stale_since=_least(p.stale_since for p in pods if p.task.phase in ACTIVE and (p.stale_since or 0) <= now),
         last_evicted_at=past.last_evicted_at,
         requeue_not_before=past.not_before,
         owner_kind=_owner_kind(kind, pods),

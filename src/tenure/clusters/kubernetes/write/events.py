@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tenure.clusters.kubernetes.client.leader import NotLeaderError, format_micro
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
@@ -21,6 +21,9 @@ PER_SECOND = 200.0
 """Events are written at most this fast: as many as pods are bound."""
 
 MOST_NOTE = 1000
+
+CONTROLLER: Final = "tenure.dev/scheduler"
+"""Who says it."""
 
 
 class Subject(NamedTuple):
@@ -89,7 +92,7 @@ class Events:
             "kind": "Event",
             "metadata": {"name": f"{subject.name[:200]}.{at:x}{self._serial:x}", "namespace": namespace},
             "eventTime": format_micro(at),
-            "reportingController": "tenure.dev/scheduler",
+            "reportingController": CONTROLLER,
             "reportingInstance": self.instance,
             "action": reason,
             "reason": reason,
