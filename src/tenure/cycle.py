@@ -120,6 +120,8 @@ class Scheduler:
         state = self.context.evictions
         if state is None or state.plan is not plan or state.aftermath is None or not state.evicted:
             return
+        if self.context.about is not None:  # the story of a workload has none of it
+            return
         plan.follow_ups = [
             NextEviction(f.of.key, f.cause, tuple((t.workload.key, t.name) for t in f.evict), f.cost / MICRO)
             for f in state.aftermath.of_plan()
