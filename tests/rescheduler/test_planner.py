@@ -170,8 +170,8 @@ def test_what_the_library_prints_is_no_answer(tmp_path, monkeypatch):
 
 def test_a_solver_that_talks_something_else_is_not_waited_for():
     """A length that no answer has is not read to its end."""
-    command = (sys.executable, "-c", "import sys, time; sys.stdout.buffer.write(b'garbage!'); sys.stdout.flush();"
-               "time.sleep(600)")  # fmt: skip
+    chat = "import sys, time; sys.stdout.buffer.write(b'garbage!'); sys.stdout.flush(); time.sleep(600)"
+    command = (sys.executable, "-c", chat)
     with ProcessSolver(command) as chatting:
         answer = make_room(hard(), chatting)
     assert answer.certificate.method == "greedy"
