@@ -57,7 +57,8 @@ class Scheduler:
         Cause, victim and contender of what causes in shadow have recorded before, each of which is recorded once; to
         be handed on where a new session is made for each cycle. It is added to.
     about
-        The workload (namespace/name) that is asked about: where it waits for moves, none are sought for others.
+        The workload (namespace/name) that is asked about: where it waits for moves, none are sought for others, and
+        the plan does not say what follows from it.
     """
 
     def __init__(
