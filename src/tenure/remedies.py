@@ -150,6 +150,7 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "NoMoveHelps": lambda _, __: ["another node, or fewer pods that must not move"],
     "Gated": lambda _, __: ["the removal of the scheduling gates of its tasks"],
     "NotEnoughTasks": lambda n, _: [f"{n['minMember'] - n['tasks']} more tasks, or a smaller minMember"],
+    "VolumeNotReady": lambda _, __: ["its claims, bound to volumes"],
     "Unsupported": lambda _, __: ["a scheduler that evaluates these constraints"],
     "Nominated": lambda _, __: ["to wait: the tasks that hold its room have to leave first"],
 }

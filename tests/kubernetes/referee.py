@@ -155,6 +155,8 @@ class Referee:
     def _create(self, states):
         nodes = [node for state in states for node in state.nodes]
         list(self.pool.map(self._add_node, nodes))
+        claims = [item for state in states for item in state.claims]
+        list(self.pool.map(self._add_claim, claims))
         standing = [item for state in states for item in state.standing]
         list(self.pool.map(self._add_standing, standing))
         last = {"metadata": {"name": "last", "labels": {STATE: "last", HOST: "last"}}}
@@ -173,6 +175,19 @@ class Referee:
         name, spec = node["metadata"]["name"], node["spec"]
         taints = {"spec": {"taints": spec["taints"] or None}}  # admission says that a new node is not ready
         self.client.patch(f"/api/v1/nodes/{name}", taints)
+
+    def _add_claim(self, item):
+        """Create a claim and its volume, as they are once the controller of volumes has bound them."""
+        claim, volume = item["claim"], item["volume"]
+        path = f"/api/v1/namespaces/{claim['metadata']['namespace']}/persistentvolumeclaims"
+        uid = msgspec.json.decode(self.client.create(path, claim))["metadata"]["uid"]
+        one = f"{path}/{claim['metadata']['name']}"
+        self.client.patch(f"{one}/status", {"status": {"phase": item["phase"]}}, STRATEGIC)
+        if volume is not None:
+            volume["spec"]["claimRef"]["uid"] = uid
+            self.client.create("/api/v1/persistentvolumes", volume)
+        if item["goes"]:
+            self.client.delete(one)
 
     def _add_pod(self, pod):
         self.client.create(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)

@@ -27,11 +27,12 @@ GPUS = "nvidia.com/gpu"
 
 @dataclass
 class RefereeState:
-    """Nodes, pods that stand on them, and one that waits; each as it is created, with what becomes of it."""
+    """Nodes, pods that stand on them, claims, and a pod that waits; each as it is created, with what becomes of it."""
 
     number: int
     nodes: list[dict] = field(default_factory=list)
     standing: list[dict] = field(default_factory=list)
+    claims: list[dict] = field(default_factory=list)
     waiting: dict = field(default_factory=dict)
 
     @property
@@ -48,6 +49,7 @@ def make_state(seed: int, number: int) -> RefereeState:
     for i in range(dice.choice((0, 2, 4, 6, 8))):
         state.standing.append(_standing(dice, state, i))
     state.waiting = _waiting(dice, state)
+    _mount(random.Random(f"volumes-{seed}-{number}"), state)
     return state
 
 
@@ -240,6 +242,90 @@ def _waiting(dice, state):
         ]
         spec["containers"][0]["restartPolicy"] = "Never"
     return pod
+
+
+_FREE_SOURCES = (
+    {"nfs": {"server": "10.0.0.9", "path": "/data"}},
+    {"csi": {"driver": "inline.example.org"}},
+    {"cephfs": {"monitors": ["10.0.0.9"]}},
+    {"fc": {"targetWWNs": ["50060e801049cfd1"], "lun": 0}},
+    {"flexVolume": {"driver": "example.org/flex"}},
+    {"emptyDir": {}},
+)
+_ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+
+
+def _mount(dice, state):
+    """Let the pod that waits mount volumes, some of them by claims."""
+    for node in state.nodes:
+        if _maybe(dice, 0.8):
+            node["metadata"]["labels"][_ZONE] = dice.choice(("z1", "z2", "z3"))
+        if _maybe(dice, 0.3):
+            node["metadata"]["labels"][_REGION] = dice.choice(("r1", "r2"))
+    if _maybe(dice, 0.5):
+        return
+    mounted = []
+    for i in range(dice.choice((1, 1, 2, 3))):
+        source = dice.choice(_FREE_SOURCES)
+        if _maybe(dice, 0.7):
+            made = _claim(dice, state, f"{state.name}-c{i}")
+            source = {"persistentVolumeClaim": {"claimName": f"{state.name}-c{i}"}}
+            if made is not None:
+                state.claims.append(made)
+        mounted.append({"name": f"v{i}", **source})
+    state.waiting["spec"]["volumes"] = mounted
+
+
+def _claim(dice, state, name):
+    """A claim with its volume: None where it is not there, and in all states of its life."""
+    fate = dice.choice(("bound",) * 10 + ("missing", "unbound", "lost", "volume missing", "half bound", "going"))
+    if fate == "missing":
+        return None
+    namespace = state.waiting["metadata"]["namespace"]
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": ""}
+    claim = {"metadata": {"name": name, "namespace": namespace, "annotations": {}}, "spec": spec}
+    if fate != "unbound":
+        spec["volumeName"] = f"{name}-volume"
+    if fate not in ("unbound", "half bound"):
+        claim["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] = "yes"
+    phase = {"unbound": "Pending", "half bound": "Pending", "lost": "Lost"}.get(fate, "Bound")
+    volume = None if fate in ("unbound", "volume missing", "lost") else _volume(dice, state, f"{name}-volume", claim)
+    return {"claim": claim, "volume": volume, "phase": phase, "goes": fate == "going"}
+
+
+def _volume(dice, state, name, claim):
+    labels = {}
+    if _maybe(dice, 0.3):
+        labels[_ZONE] = dice.choice(("z1", "z2", "z1__z3"))
+        if _maybe(dice, 0.3):
+            labels[_REGION] = dice.choice(("r1", "r1__r2"))
+    sources = ({"nfs": {"server": "s", "path": "/"}}, {"csi": {"driver": "free.example.org", "volumeHandle": name}},
+               {"local": {"path": "/data"}})  # fmt: skip
+    spec = {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "persistentVolumeReclaimPolicy": "Retain",
+        "claimRef": {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "name": claim["metadata"]["name"],
+                     "namespace": claim["metadata"]["namespace"]},
+        **dice.choice(sources),
+    }  # fmt: skip
+    if "local" in spec or _maybe(dice, 0.3):
+        terms = [{"matchExpressions": [_reach(dice, state)]} for _ in range(dice.choice((1, 1, 2)))]
+        if _maybe(dice, 0.3):
+            terms[0]["matchExpressions"].append(_reach(dice, state))
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+    return {"metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+def _reach(dice, state):
+    hosts = sorted(dice.sample([n["metadata"]["name"] for n in state.nodes], min(2, len(state.nodes))))
+    return dice.choice(
+        (
+            {"key": HOST, "operator": "In", "values": hosts},
+            {"key": _ZONE, "operator": "In", "values": ["z1", "z2"]},
+            {"key": f"{state.name}/zone", "operator": "In", "values": [dice.choice("ab")]},
+            {"key": f"{state.name}/rack", "operator": "Exists"},
+            {"key": "disk", "operator": "NotIn", "values": ["hdd"]},
+        )
+    )
 
 
 def _key(dice, state):

@@ -52,7 +52,7 @@ def can_stage(cluster):
     tasks = [t for w in cluster.workloads for t in w.tasks]
     measured = any(n.usage for n in cluster.nodes) or any(t.usage for t in tasks)
     foreign = any(w.scheduler_name != "tenure" or w.owner_kind for w in cluster.workloads)
-    volumes = all("(persistentVolumeClaim)" in u for t in tasks for u in t.spec.unsupported)
+    volumes = all("(rbd)" in u for t in tasks for u in t.spec.unsupported)
     names = [n.name for n in (*cluster.nodes, *cluster.queues, *cluster.workloads, *tasks)]
     sayable = volumes and all(NAME.fullmatch(name) for name in names)
     return sayable and not (measured or foreign or cluster.disruption_budgets)
@@ -247,7 +247,7 @@ class Stage:
         if task.phase is Phase.GATED:
             made["schedulingGates"] = [{"name": "example.org/held"}]
         if task.spec.unsupported:
-            made["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+            made["volumes"] = [{"name": "data", "rbd": {"monitors": ["nowhere"], "image": "data"}}]
         return made
 
     def priority_class(self, value):

@@ -305,6 +305,148 @@ def test_pods_of_another_pool_are_not_seen():
     assert set(by_name(observed(there, *pods))) == {"elsewhere"}
 
 
+def claim(name, *, volume="", bound=True, phase="Bound", owner="", **metadata):
+    """Give a claim, bound to a volume if it has one."""
+    meta = {"annotations": {keys.BIND_COMPLETED: "yes"} if bound and volume else {}, **metadata}
+    if owner:
+        meta["ownerReferences"] = [{"kind": "Pod", "name": "p", "uid": owner}]
+    spec = {"volumeName": volume, "accessModes": ["ReadWriteOnce"]}
+    body = {"spec": spec, "status": {"phase": phase}, "metadata": meta}
+    return thing(name, namespace="default", kind=api.ApiClaim, **body)
+
+
+def volume(name, *, labels=None, **spec):
+    """Give a volume."""
+    return thing(name, kind=api.ApiVolume, spec=spec, metadata={"labels": labels or {}})
+
+
+def in_zones(*zones):
+    """Give the node affinity of a volume in zones."""
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": list(zones)}]}]
+    return {"required": {"nodeSelectorTerms": terms}}
+
+
+def mounting(*claims, name="p", **fields):
+    """Give a pod that mounts claims."""
+    volumes = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims]
+    return pod(name, volumes=volumes, **fields)
+
+
+def spec_of(seen, name="p"):
+    """Give what the first task of a workload asks for."""
+    return by_name(seen)[name].tasks[0].spec
+
+
+UNREADABLE = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": 7}]}]}}
+HUGE = in_zones(*map(str, range(2000)))
+CLAIMS = {
+    "is not there": ([], [], {"awaits": ("claim data, which is not there",)}),
+    "is not bound": ([claim("data")], [], {"awaits": ("claim data, which is not bound to a volume",)}),
+    "is half bound": (
+        [claim("data", volume="v", bound=False)], [volume("v")],
+        {"awaits": ("claim data, which is not bound to a volume",)},
+    ),
+    "is lost": (
+        [claim("data", volume="v", phase="Lost")], [], {"awaits": ("claim data, which has lost its volume",)},
+    ),
+    "goes": (
+        [claim("data", volume="v", deletionTimestamp="2026-11-20T09:59:00Z")], [volume("v")],
+        {"awaits": ("claim data, which is being deleted",)},
+    ),
+    "has no volume": (
+        [claim("data", volume="v")], [], {"awaits": ("volume v of claim data, which is not there",)},
+    ),
+    "is reached everywhere": ([claim("data", volume="v")], [volume("v", nfs={})], {}),
+    "has an affinity that says nothing": (
+        [claim("data", volume="v")], [volume("v", nodeAffinity=UNREADABLE)],
+        {"unsupported": ("claim data (a node affinity that cannot be read)",)},
+    ),
+    "has an affinity without end": (
+        [claim("data", volume="v")], [volume("v", nodeAffinity=HUGE)],
+        {"unsupported": ("claim data (a node affinity that cannot be read)",)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("state", CLAIMS)
+def test_a_pod_waits_for_a_claim_that(state):
+    """Each state of a claim has its reason, and one that is bound to what all nodes reach has none."""
+    claims, volumes, expected = CLAIMS[state]
+    spec = spec_of(observed(mounting("data"), node("n"), claims=claims, volumes=volumes))
+    assert {k: getattr(spec, k) for k in ("awaits", "unsupported", "volume_nodes") if getattr(spec, k)} == expected
+
+
+def test_a_pod_goes_where_all_its_volumes_can_be_reached():
+    """The node affinity of one volume, and the zone that another is labelled with."""
+    seen = observed(
+        mounting("data", "logs"),
+        node("n"),
+        claims=[claim("data", volume="v"), claim("logs", volume="w")],
+        volumes=[
+            volume("v", nodeAffinity=in_zones("a", "b")),
+            volume("w", labels={"topology.kubernetes.io/zone": "b__c"}),
+        ],
+    )
+    first, second = spec_of(seen).volume_nodes
+    assert [r.values for t in first.terms for r in t.match_expressions] == [("a", "b")]
+    assert [(r.key, r.operator, r.values) for r in second.terms[0].match_expressions] == [
+        ("topology.kubernetes.io/zone", "In", ("b", "c"))
+    ]
+    assert {r.operator for r in second.terms[1].match_expressions} == {"DoesNotExist"}
+
+
+def test_a_claim_of_one_pod_and_a_driver_with_limits_are_not_evaluated():
+    """What kube-scheduler would count, and Tenure does not, is not placed."""
+    limits = thing("n", spec={"drivers": [{"name": "limited", "allocatable": {"count": 3}}, {"name": "free"}]})
+    for driver, told in (("limited", 1), ("free", 0)):
+        seen = observed(
+            mounting("data"),
+            claims=[claim("data", volume="v")],
+            volumes=[volume("v", csi={"driver": driver})],
+            csinodes=[limits],
+        )
+        assert len(spec_of(seen).unsupported) == told
+    single = claim("data", volume="v")
+    single.spec.access_modes = ["ReadWriteOncePod"]
+    assert spec_of(observed(mounting("data"), claims=[single], volumes=[volume("v")])).unsupported == (
+        "claim data (ReadWriteOncePod)",
+    )
+
+
+def test_an_ephemeral_volume_is_a_claim_of_the_pods_own():
+    """It has the pod's name before its own, and belongs to the pod: one that does not is somebody else's."""
+    own = pod("p", volumes=[{"name": "scratch", "ephemeral": {}}])
+    volumes = [volume("v")]
+    for owner, awaits in (("uid-p", ()), ("uid-q", ("claim p-scratch, which was not made for this pod",))):
+        seen = observed(own, claims=[claim("p-scratch", volume="v", owner=owner)], volumes=volumes)
+        assert spec_of(seen).awaits == awaits
+
+
+def test_a_claim_that_changes_makes_the_pods_that_mount_it_anew_and_no_others():
+    """It is bound, its volume comes, a driver gets a limit: each time its pods are seen as they are then."""
+    observer = watching(mounting("data"), mounting("other", name="q"), node("n"))
+    put = {name: observer.informers._objects(name).put for name in ("claims", "volumes", "csinodes")}
+    before = by_name(observer.observe(NOW))
+    assert before["p"].tasks[0].spec.awaits == ("claim data, which is not there",)
+    put["claims"](claim("data", volume="v"))
+    assert spec_of(observer.observe(NOW)).awaits == ("volume v of claim data, which is not there",)
+    put["volumes"](volume("v", csi={"driver": "d"}))
+    assert spec_of(observer.observe(NOW)).is_placeable
+    put["csinodes"](thing("n", spec={"drivers": [{"name": "d", "allocatable": {"count": 3}}]}))
+    after = by_name(observer.observe(NOW))
+    assert after["p"].tasks[0].spec.unsupported
+    assert after["q"] is before["q"]
+    observer.informers.pods.drop(("default", "p"))
+    observer.observe(NOW)
+    assert list(observer._claims._mounted) == [("default", "other")]
+
+
+def test_more_claims_than_a_pod_has_are_not_read():
+    """Each is held against every node."""
+    spec = spec_of(observed(mounting(*(f"c-{i}" for i in range(40)))))
+    assert spec.unsupported == ("40 claims (32 at the most)",)
+
+
 def test_a_heartbeat_changes_nothing():
     """A node's status that says the same again is no reason for a cycle."""
     watch = watching(node("n"))

@@ -224,7 +224,8 @@ def test_constraints_that_are_not_evaluated_are_named(add):
             " {name: cfg, configMap: {name: c}},"
             " {name: s, secret: {}}, {name: pr, projected: {}}, {name: dw, downwardAPI: {}},"
             " {name: h, hostPath: {path: /}},"
-            " {name: inline, csi: {driver: d}}],"
+            " {name: inline, csi: {driver: d}}, {name: share, nfs: {server: s, path: /}},"
+            " {name: disk, rbd: {image: i}}],"
             " affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: ["
             "{topologyKey: zone, labelSelector: {}, namespaceSelector: {matchLabels: {a: b}}},"
             "{topologyKey: zone, labelSelector: {}, namespaceSelector: {}, mismatchLabelKeys: [a]}]}}"
@@ -233,7 +234,7 @@ def test_constraints_that_are_not_evaluated_are_named(add):
     spec = workload.tasks[0].spec
     assert spec.unsupported == (
         "volume data (persistentVolumeClaim)",
-        "volume inline (csi)",
+        "volume disk (rbd)",
         "resource claim gpu",
     )
 

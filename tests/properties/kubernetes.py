@@ -29,8 +29,10 @@ class Pod:
 def obstacles(pod, node, pods, nodes):
     """Name everything that keeps a pod off a node on which ``pods`` stand already."""
     found = []
-    if pod.spec.unsupported:
-        found.append("unsupported")
+    if pod.spec.unsupported or pod.spec.awaits:
+        found.append("unsupported, or waiting for a claim")
+    if not all(any(_matches(term, node) for term in volume.terms) for volume in pod.spec.volume_nodes):
+        found.append("a volume that is not reached")
     if not node.ready:
         found.append("not ready")
     if not _tolerates(pod, node, ("NoSchedule", "NoExecute")):
@@ -73,10 +75,11 @@ def _selected(pod, node):
     affinity = pod.spec.affinity and pod.spec.affinity.node
     if not affinity or affinity.required is None:
         return True
-    return any(
-        term.match_expressions and all(_holds(r, node.labels) for r in term.match_expressions)
-        for term in affinity.required
-    )
+    return any(_matches(term, node) for term in affinity.required)
+
+
+def _matches(term, node):
+    return bool(term.match_expressions) and all(_holds(r, node.labels) for r in term.match_expressions)
 
 
 def _holds(requirement, labels):

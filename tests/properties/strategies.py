@@ -15,6 +15,7 @@ from tenure.model.selectors import (
     HostPort,
     LabelSelector,
     NodeAffinity,
+    NodeSelector,
     NodeSelectorTerm,
     PodAffinity,
     PodAffinityTerm,
@@ -102,6 +103,9 @@ node_terms = st.sampled_from(
 ).map(lambda r: NodeSelectorTerm(match_expressions=(r,)))
 
 
+volumes = st.lists(node_terms, min_size=1, max_size=2).map(lambda terms: NodeSelector(terms=tuple(terms)))
+
+
 @st.composite
 def affinities(draw):
     """Draw one or several kinds of affinity."""
@@ -173,6 +177,8 @@ def specs(draw, *, constrained=True, crowded=False):
             )
         ),
         unsupported=draw(rarely(st.just(("volumes",)), default=(), one_in=12)),
+        volume_nodes=draw(rarely(st.lists(volumes, min_size=1, max_size=2).map(tuple), default=())),
+        awaits=draw(rarely(st.just(("claim c, which is not there",)), default=(), one_in=12)),
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tenure.engine.labels import reached
 from tenure.engine.nodes import Ints, NodeTable
 from tenure.model.resources import GPU, MILLI, PODS
 from tenure.model.workload import TaskSpec
@@ -82,7 +83,7 @@ class TaskClass:
     def _static(self, nodes: NodeTable) -> NDArray[np.bool_]:
         labels, affinity = nodes.labels, self.spec.affinity
         mask = nodes.ready & labels.tolerated(self.spec.tolerations) & labels.selected(self.spec.node_selector)
-        mask &= labels.affine(affinity.node if affinity else None)
+        mask &= labels.affine(affinity.node if affinity else None) & reached(labels, self.spec.volume_nodes)
         for feature in self.spec.features:
             mask &= labels.declaring(feature)
         for constraint in self.spec.spread:
@@ -91,7 +92,7 @@ class TaskClass:
         if self.milli is not None:
             mask &= (self.milli > 0) & (nodes.device_count >= self.devices)
         unknown = any(value and name not in nodes.row for name, value in self.spec.requests)
-        if unknown or self.spec.unsupported or (self.whole and not nodes.has_devices):
+        if unknown or not self.spec.is_placeable or (self.whole and not nodes.has_devices):
             mask = np.zeros(len(nodes), bool)
         return mask
 

@@ -16,6 +16,7 @@ from tenure.model.resources import Pairs
 from tenure.model.selectors import (
     LabelSelector,
     NodeAffinity,
+    NodeSelector,
     NodeSelectorTerm,
     Requirement,
     Taint,
@@ -155,6 +156,14 @@ def _int64(text: str) -> int | None:
         return None
     number = -int(match[1]) if text.startswith("-") else int(match[1])
     return number if _LOWEST <= number <= _HIGHEST else None
+
+
+def reached(labels: NodeLabels, volumes: tuple[NodeSelector, ...]) -> Mask:
+    """Nodes from which every one of some volumes can be reached."""
+    mask = labels.affine(None)
+    for volume in volumes:
+        mask &= labels.affine(NodeAffinity(required=volume.terms))
+    return mask
 
 
 def tolerates(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:

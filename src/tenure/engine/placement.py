@@ -255,8 +255,8 @@ class Placer:
     def _may_have(self, core: list[TaskState]) -> bool:
         amount = Demand(START, core, None).amount
         workload = core[0].workload
-        unsupported = any(t.cls.spec.unsupported for t in core)
-        return not unsupported and self.session.queues.admits(workload.leaf, amount, fixed=workload.fixed)
+        placeable = all(t.cls.spec.is_placeable for t in core)
+        return placeable and self.session.queues.admits(workload.leaf, amount, fixed=workload.fixed)
 
     def _domains(self, topology: Topology, chosen: list[TaskState], allowed: Mask | None) -> list[Mask | None]:
         """Sets of nodes to try, in order: the preferred level's within the required one's, then the required alone."""

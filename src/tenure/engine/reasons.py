@@ -1,7 +1,7 @@
 """Why a workload waits: one reason for each obstacle, with its numbers.
 
 Codes: ``Gated``, ``NotEnoughTasks``, ``Unsupported``, ``OverMax``, ``BeyondGuaranteed``, ``NeverFits``,
-``NoNodeFits``, ``NoRoomTogether``, ``Reserved``, ``NextCycle``, ``Nominated``.
+``NoNodeFits``, ``NoRoomTogether``, ``Reserved``, ``NextCycle``, ``Nominated``, ``VolumeNotReady``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tenure.engine.classes import TaskClass
+from tenure.engine.labels import reached
 from tenure.engine.nodes import FREE_DEVICES, UNLIMITED, NodeTable
 from tenure.engine.plan import Reason
 from tenure.engine.session import Session
@@ -31,6 +32,9 @@ def why_pending(session: Session, workload: WorkloadState) -> tuple[Reason, ...]
     unsupported = sorted({u for t in workload.tasks if t.phase is PENDING for u in t.cls.spec.unsupported})
     if unsupported:
         return (_unsupported(unsupported),)
+    awaited = sorted({u for t in workload.tasks if t.phase is PENDING for u in t.cls.spec.awaits})
+    if awaited:
+        return (Reason("VolumeNotReady", f"it waits for {_listed(awaited)}", {"volumes": awaited}),)
     if step is None:
         return (_no_step(workload),)
     found = [*_queue_reasons(session, workload, step), *_node_reasons(session, workload, step)]
@@ -151,6 +155,7 @@ def _failures(session: Session, task: TaskState) -> tuple[np.ndarray[Any, np.dty
     fail("untolerated taint", labels.tolerated(spec.tolerations))
     fail("node selector", labels.selected(spec.node_selector))
     fail("node affinity", labels.affine(spec.affinity.node if spec.affinity else None))
+    fail("not reached by its volumes", reached(labels, spec.volume_nodes))
     for feature in spec.features:
         fail(f"no {feature}", labels.declaring(feature))
     for name, amount in spec.requests:

@@ -89,7 +89,7 @@ class Steps:
 
 
 def _waits(task: TaskState) -> bool:
-    return task.phase is PENDING and task.nominated < 0 and not task.cls.spec.unsupported
+    return task.phase is PENDING and task.nominated < 0 and task.cls.spec.is_placeable
 
 
 def _optional(group: SubgroupState) -> SubgroupState | None:

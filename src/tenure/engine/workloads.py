@@ -66,7 +66,7 @@ class TaskState:
     @property
     def asks(self) -> bool:
         """Whether it counts for its queue while it is pending: no queue waits for what is never placed."""
-        return self.workload.leaf >= 0 and not self.cls.spec.unsupported
+        return self.workload.leaf >= 0 and self.cls.spec.is_placeable
 
     @property
     def name(self) -> str:

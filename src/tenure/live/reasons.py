@@ -20,6 +20,7 @@ _OWN: Final = {
     "NotEnoughTasks": "WaitingForTasks",
     "Gated": "WaitingForTasks",
     "Unsupported": "Unsupported",
+    "VolumeNotReady": "VolumeNotReady",
     "Nominated": "Nominated",
     "Reserved": "Reserved",
     "NextCycle": "NextCycle",

@@ -22,10 +22,13 @@ from tenure.model.selectors import Affinity, HostPort, SpreadConstraint, Tolerat
 from tenure.model.vocabulary import Count, Ordinal, Priority
 from tenure.model.workload import ContenderPolicy
 
-_EVALUATED_VOLUMES = frozenset(
-    {"name", "configMap", "downwardAPI", "emptyDir", "gitRepo", "hostPath", "image", "projected", "secret"}
-)
-"""Sources of volumes that every node can serve."""
+UNBOUND_VOLUMES = frozenset(
+    {
+        "cephfs", "configMap", "csi", "downwardAPI", "emptyDir", "fc", "flexVolume", "flocker", "gitRepo", "glusterfs",
+        "hostPath", "image", "nfs", "photonPersistentDisk", "projected", "quobyte", "scaleIO", "secret", "storageos",
+    }
+)  # fmt: skip
+"""Sources of volumes that bind a pod to no node: kube-scheduler looks at none of them."""
 
 _ANNOTATIONS: dict[str, tuple[str, ValueKind]] = {
     "tenure.dev/gpu-fraction": ("gpu_fraction", QuantityKind(GPU, milli=True)),
@@ -230,7 +233,7 @@ def _features(spec: Mapping[str, Any]) -> Iterable[str]:
 def _unsupported(spec: Mapping[str, Any]) -> Iterable[str]:
     for volume in spec.get("volumes", ()):
         for source in volume:
-            if source not in _EVALUATED_VOLUMES:
+            if source != "name" and source not in UNBOUND_VOLUMES:
                 yield f"volume {volume.get('name', '')} ({source})"
     for claim in spec.get("resourceClaims", ()):
         yield f"resource claim {claim.get('name', '')}"

@@ -57,6 +57,13 @@ class NodeSelectorTerm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSelector:
+    """A selector of nodes: at least one of its terms matches."""
+
+    terms: Annotated[tuple[NodeSelectorTerm, ...], FieldKey("nodeSelectorTerms")] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PreferredNodeTerm:
     """A node term that is worth ``weight`` (1 to 100)."""
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from tenure.model.containers import AmountsKind, PairsKind
 from tenure.model.kinds import ConstantKind
 from tenure.model.resources import Amounts, Labels, Pairs
-from tenure.model.selectors import Affinity, HostPort, SpreadConstraint, Toleration, Topology
+from tenure.model.selectors import Affinity, HostPort, NodeSelector, SpreadConstraint, Toleration, Topology
 from tenure.model.vocabulary import (
     Count,
     Duration,
@@ -81,8 +81,9 @@ class TaskSpec:
     """The requests and constraints of a task. Tasks with equal specs are interchangeable.
 
     ``requests`` holds whole GPUs; a part of a GPU stands in ``gpu_share`` instead. ``unsupported`` names
-    constraints that are not evaluated (volumes, resource claims): such a task is never placed. ``features`` are what
-    the kubelet of its node has to declare.
+    constraints that are not evaluated (some volumes, resource claims): such a task is never placed. ``awaits`` names
+    what it mounts and is not there yet: until it is, the task is not placed. ``features`` are what the kubelet of its
+    node has to declare. ``volume_nodes`` are, for each of its volumes that not all nodes reach, those that do.
     """
 
     requests: Annotated[Amounts, AmountsKind(pairs=True)] = ()
@@ -95,6 +96,13 @@ class TaskSpec:
     host_ports: tuple[HostPort, ...] = ()
     unsupported: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    volume_nodes: tuple[NodeSelector, ...] = ()
+    awaits: tuple[str, ...] = ()
+
+    @property
+    def is_placeable(self) -> bool:
+        """Whether nothing but room and its constraints decides whether it is placed."""
+        return not self.unsupported and not self.awaits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

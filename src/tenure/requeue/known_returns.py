@@ -140,5 +140,5 @@ class KnownReturns:
 
 def _is_plain(workload: WorkloadState, task: TaskState) -> bool:
     """Whether nothing but its class decides where a task fits."""
-    plain = task.terms is None and task.cls.milli is None and not task.cls.spec.unsupported
+    plain = task.terms is None and task.cls.milli is None and task.cls.spec.is_placeable
     return plain and workload.root.topology is None and not workload.root.children

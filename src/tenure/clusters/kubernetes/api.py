@@ -184,6 +184,55 @@ class ApiObject(_Narrow):
     annotations: dict[str, str] | None = None
 
 
+class ClaimSpec(_Narrow, omit_defaults=True):
+    """What of a claim's spec decides about the placement of the pods that mount it."""
+
+    volume_name: str = ""
+    access_modes: list[str] | None = None
+    storage_class_name: str | None = None
+
+
+class ClaimStatus(_Narrow):
+    """The status of a claim."""
+
+    phase: str = ""
+
+
+class ApiClaim(_Narrow):
+    """A PersistentVolumeClaim."""
+
+    metadata: Meta
+    spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
+    status: ClaimStatus = msgspec.field(default_factory=ClaimStatus)
+
+
+class CsiSource(_Narrow):
+    """The driver of a volume."""
+
+    driver: str = ""
+
+
+class VolumeSpec(_Narrow, rename={"node_affinity": "nodeAffinity", "gce_disk": "gcePersistentDisk",
+                                  "aws_disk": "awsElasticBlockStore", "azure_disk": "azureDisk",
+                                  "vsphere": "vsphereVolume"}):  # fmt: skip
+    """What of a volume's spec decides about the placement of the pods that mount it."""
+
+    node_affinity: dict[str, Any] | None = None
+    csi: CsiSource | None = None
+    gce_disk: dict[str, Any] | None = None
+    aws_disk: dict[str, Any] | None = None
+    azure_disk: dict[str, Any] | None = None
+    cinder: dict[str, Any] | None = None
+    vsphere: dict[str, Any] | None = None
+
+
+class ApiVolume(_Narrow):
+    """A PersistentVolume."""
+
+    metadata: Meta
+    spec: VolumeSpec = msgspec.field(default_factory=VolumeSpec)
+
+
 class ListMeta(_Narrow):
     """Metadata of a list."""
 

@@ -48,6 +48,9 @@ SEAL: Final = "tenure.dev/scheduled"
 MIRROR: Final = "kubernetes.io/config.mirror"
 """Annotation of the API server's image of a static pod."""
 
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+"""Annotation of a claim that is bound to its volume for good."""
+
 HOLE_TAINT: Final = "tenure.dev/hole"
 """Key of the taint on nodes that are kept free; its value is the record's id."""
 

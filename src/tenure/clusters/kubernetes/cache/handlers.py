@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.nodes import node_of
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodReader, PodRecord
 from tenure.clusters.kubernetes.seals import Seal, seal_of
@@ -89,6 +89,17 @@ def of_meta(item: Any) -> object:
 def of_job(item: api.Job) -> object:
     """Give what a Job decides."""
     return of_meta(item), item.spec.parallelism, item.spec.completions, item.status.succeeded
+
+
+def of_claim(item: api.ApiClaim) -> object:
+    """Give what a claim decides."""
+    bound = (item.metadata.annotations or {}).get(keys.BIND_COMPLETED)
+    return item.metadata.uid, item.metadata.deletion_timestamp, bound, item.spec, item.status.phase
+
+
+def of_volume(item: api.ApiVolume) -> object:
+    """Give what a volume decides."""
+    return item.metadata.uid, item.metadata.labels, item.spec
 
 
 def of_spec(item: api.ApiObject) -> object:

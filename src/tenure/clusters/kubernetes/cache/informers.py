@@ -12,7 +12,16 @@ from typing import Any
 import msgspec
 
 from tenure.clusters.kubernetes import api
-from tenure.clusters.kubernetes.cache.handlers import NodeStore, ObjectStore, PodStore, of_job, of_meta, of_spec
+from tenure.clusters.kubernetes.cache.handlers import (
+    NodeStore,
+    ObjectStore,
+    PodStore,
+    of_claim,
+    of_job,
+    of_meta,
+    of_spec,
+    of_volume,
+)
 from tenure.clusters.kubernetes.cache.pod_records import PodReader
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.client.watch import BROKEN_SECONDS, Reflector, WatchReports
@@ -28,6 +37,11 @@ _ALWAYS = {
     "statefulsets": "/apis/apps/v1/statefulsets",
     "replicasets": "/apis/apps/v1/replicasets",
 }
+_OF_VOLUMES: dict[str, tuple[str, Any]] = {
+    "claims": ("/api/v1/persistentvolumeclaims", api.ApiClaim),
+    "volumes": ("/api/v1/persistentvolumes", api.ApiVolume),
+    "csinodes": ("/apis/storage.k8s.io/v1/csinodes", api.ApiObject),
+}
 _WHERE_INSTALLED = {
     "queues": ("/apis/tenure.dev/v1alpha1", "queues"),
     "podgroups": ("/apis/tenure.dev/v1alpha1", "podgroups"),
@@ -41,6 +55,9 @@ _WHERE_INSTALLED = {
 }
 _KINDS = {
     "namespaces": "Namespace",
+    "claims": "PersistentVolumeClaim",
+    "volumes": "PersistentVolume",
+    "csinodes": "CSINode",
     "nodes": "Node",
     "priorityclasses": "PriorityClass",
     "poddisruptionbudgets": "PodDisruptionBudget",
@@ -69,6 +86,9 @@ _NOT_THERE = frozenset({403, 404})
 _MOST_FINDINGS = 1000
 _KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool"})
 """Kinds that say of themselves whether they could be read."""
+
+
+_DECIDES: dict[str, Callable[[Any], object]] = {"jobs": of_job, "claims": of_claim, "volumes": of_volume}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +168,8 @@ class InformerCache:
         self._watch("nodes", "/api/v1/nodes", api.ApiNode, self.nodes)
         for name, path in _ALWAYS.items():
             self._watch(name, path, api.Job if name == "jobs" else api.ApiObject, self._objects(name))
+        for name, (path, kind) in _OF_VOLUMES.items():
+            self._watch(name, path, kind, self._objects(name))
         logs = f"/api/v1/namespaces/{self.options.namespace}/configmaps"
         self._watch("eviction log", logs, api.ApiObject, self._objects("eviction log"),
                     labels=f"{eviction_log.LABEL}={self.options.pool}")  # fmt: skip
@@ -222,7 +244,7 @@ class InformerCache:
         return own + sum(o.version for o in self.objects.values())
 
     def _objects(self, name: str) -> ObjectStore:
-        decides = of_job if name == "jobs" else of_meta if name in _OPTIONAL else of_spec
+        decides = _DECIDES.get(name, of_meta if name in _OPTIONAL else of_spec)
         return self.objects.setdefault(name, ObjectStore(decides))
 
     def _watch(self, name: str, path: str, kind: Any, sink: Any, *, labels: str = "", fields: str = "") -> None:

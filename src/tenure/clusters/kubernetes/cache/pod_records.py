@@ -68,6 +68,8 @@ class PodRecord:
     gpu_usage_since: int | None = None
     sealed: Seal | None = None
     said_start: int | None = None
+    claims: tuple[str, ...] = ()
+    own_claims: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -147,6 +149,7 @@ class PodReader:
             gpu_usage_since=said.time(keys.GPU_USAGE_SINCE),
             sealed=seal,
             said_start=said.time(keys.STARTED),
+            **_claims(pod),
         )
 
     def _task(
@@ -288,7 +291,7 @@ def _group(pod: ApiPod, owner: Owner | None, labels: dict[str, str], said: Objec
         if isinstance(name, str) and name:
             return "group", intern(name)
     if owner is None or owner.kind in ("DaemonSet", "Node"):
-        return "ApiPod", pod.metadata.name
+        return "Pod", pod.metadata.name
     jobset = labels.get("jobset.sigs.k8s.io/jobset-name")
     if jobset:
         return "JobSet", intern(jobset)
@@ -296,6 +299,18 @@ def _group(pod: ApiPod, owner: Owner | None, labels: dict[str, str], said: Objec
     if owner.kind == "ReplicaSet" and template and owner.name.endswith(f"-{template}"):
         return "Deployment", intern(owner.name.removesuffix(f"-{template}"))
     return intern(owner.kind), intern(owner.name)
+
+
+def _claims(pod: ApiPod) -> dict[str, Any]:
+    """Give the claims that a pod mounts, and those that are made for it alone."""
+    named, own = set(), set()
+    for volume in pod.spec.volumes or ():
+        claim = volume.get("persistentVolumeClaim")
+        if isinstance(claim, dict):
+            named.add(intern(str(claim.get("claimName", ""))))
+        if "ephemeral" in volume:
+            own.add(intern(f"{pod.metadata.name}-{volume.get('name', '')}"))
+    return {"claims": tuple(sorted(named)), "own_claims": tuple(sorted(own))} if named or own else {}
 
 
 def _is_ready(conditions: list[Condition] | None) -> bool:

@@ -14,7 +14,7 @@ from tenure.clusters.kubernetes.bounded import brief
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.entries import EntryValues
 from tenure.model.expand import Expander
-from tenure.model.pods import pod_entry, read_annotations, read_pod
+from tenure.model.pods import UNBOUND_VOLUMES, pod_entry, read_annotations, read_pod
 from tenure.model.report import BAD, ProblemReport, path_text
 from tenure.model.resources import GPU, Pairs
 from tenure.model.workload import TaskSpec
@@ -46,9 +46,8 @@ MOST_LABELS: Final = 128
 MOST_PORTS: Final = 256
 
 _ASKED = ("tenure.dev/gpu-fraction", "tenure.dev/gpu-memory", "tenure.dev/gpu-devices", keys.MIN_MEMBER)
-_LOCAL = frozenset(
-    {"configMap", "downwardAPI", "emptyDir", "gitRepo", "hostPath", "image", "projected", "secret", "name"}
-)
+_NOT_READ = UNBOUND_VOLUMES | {"name", "persistentVolumeClaim", "ephemeral"}
+"""What a volume may say that does not stand in the pod's demand: claims are looked up (`read/claims.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def _deciding(pod: ApiPod) -> dict[str, Any]:
     plain: dict[str, Any] = {
         name: value for name in _SPEC_FIELDS if (value := getattr(spec, name)) not in (None, False, [], {})
     }
-    volumes = [v for v in spec.volumes or () if not _LOCAL.issuperset(v)]
+    volumes = [v for v in spec.volumes or () if not _NOT_READ.issuperset(v)]
     if volumes:
         plain["volumes"] = [dict.fromkeys(v, "") | {"name": v.get("name", "")} for v in volumes]
     if pod.spec.host_users is False and pod.spec.host_network:

@@ -52,6 +52,10 @@ CLUSTER_RIGHTS: Final = (
     Right("", ("namespaces",), _OBSERVE, "their labels: which may use which queue, and which terms of pods select"),
     Right("scheduling.k8s.io", ("priorityclasses",), _OBSERVE, "priorities of workloads"),
     Right("policy", ("poddisruptionbudgets",), _OBSERVE, "budgets that evictions have to keep"),
+    Right(
+        "", ("persistentvolumeclaims", "persistentvolumes"), _OBSERVE, "from which nodes volumes of pods are reached"
+    ),
+    Right("storage.k8s.io", ("csinodes",), _OBSERVE, "whether nodes limit how many volumes they attach"),
     Right("batch", ("jobs",), _OBSERVE, "how many pods of a Job start together"),
     Right("apps", ("deployments", "replicasets", "statefulsets"), _OBSERVE, "which controller pods belong to"),
     Right(GROUP, _OWN, _OBSERVE, "queues, groups, budgets and settings"),

@@ -13,6 +13,7 @@ from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
 from tenure.clusters.kubernetes.read import budgets, eviction_log, groups
+from tenure.clusters.kubernetes.read.claims import ClaimReader
 from tenure.clusters.kubernetes.read.groups import GroupDeclaration, said
 from tenure.clusters.kubernetes.read.namespaces import Namespaces
 from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_promises
@@ -132,6 +133,7 @@ class Observer:
         self._left_out: list[LeftOut] = []
         self._outside = Outside()
         self._settling = GroupSettling()
+        self._claims = ClaimReader(informers.objects)
         self._pools: dict[str, str] = {}
         self._homes = 0
         self._described: dict[tuple[str, str, str], GroupDeclaration] = {}
@@ -336,7 +338,9 @@ class Observer:
         pools = {name: node.labels.get(keys.POOL, DEFAULT_POOL) for name, node in nodes.items()}
         if pools != self._pools:
             self._pools, self._homes = pools, self._homes + 1
-        again: Iterable[GroupKey] = {*pods.dirty, *self._spoken_of(), *self._of_other_past(pasts)}
+        again: Iterable[GroupKey] = {
+            *pods.dirty, *self._spoken_of(), *self._of_other_past(pasts), *self._claims.changed()
+        }  # fmt: skip
         beside = (*(self._objects(name).version for name in _SAYING_OF_ALL), movable, self._homes)
         if beside != self._beside:
             self._beside, again = beside, (*pods.groups, *self._made.keys())
@@ -348,7 +352,7 @@ class Observer:
         for group in sorted({*again, *self._retry.due(now), *self._settling.due(now)}):
             self._renewed.add(group)
             members = pods.groups.get(group)
-            seen = [pods.seen(member) for member in sorted(members or ())]
+            seen = self._claims.mounting(group, [pods.seen(member) for member in sorted(members or ())])
             records = [r for r in seen if self._is_ours(r)]
             self._outside.take(group, records, [r for r in seen if self._is_beyond(r)])
             if not records:
