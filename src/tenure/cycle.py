@@ -57,7 +57,8 @@ class Scheduler:
         Cause, victim and contender of what causes in shadow have recorded before, each of which is recorded once; to
         be handed on where a new session is made for each cycle. It is added to.
     about
-        The workload (namespace/name) that is asked about: where it waits for moves, none are sought for others.
+        The workload (namespace/name) that is asked about: where it waits for moves, none are sought for others, and
+        the plan does not say what follows from it.
     """
 
     def __init__(
@@ -119,6 +120,8 @@ class Scheduler:
         """Say in a finished plan what enabled causes would do next for those that it evicts."""
         state = self.context.evictions
         if state is None or state.plan is not plan or state.aftermath is None or not state.evicted:
+            return
+        if self.context.about is not None:  # the story of a workload has none of it
             return
         plan.follow_ups = [
             NextEviction(f.of.key, f.cause, tuple((t.workload.key, t.name) for t in f.evict), f.cost / MICRO)

@@ -72,7 +72,8 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND, about: str |
     """Play ``cycles`` cycles, ``every`` µs apart. ``before`` and ``after`` are the cluster at both ends.
 
     Each cycle decides on what the one before it left in the cluster, and on nothing else. ``about``: the workload
-    (namespace/name) that is asked about; if it waits, no moves are sought for others.
+    (namespace/name) that is asked about; if it waits, no moves are sought for others. It is not said then what would
+    follow from evictions.
     """
     embedded, quotas = EmbeddedCluster(cluster), QuotaHistory()
     result = PlayThrough(before=cluster, after=cluster)

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from tests.effort import tries
 from tests.history.test_store import HERE, NOVEMBER, life
 from tests.history.worlds import MINUTE
 from tests.history.writer import written
@@ -23,7 +24,7 @@ from tenure.live.drain import HistoryDrain
 from tenure.model.problems import InvalidInputError
 
 PAUSES = (0.05,)
-TURNS = 100 if os.environ.get("TENURE_EXAMPLES") == "thorough" else 3
+TURNS = tries(3, 100)
 
 
 def until(condition, what, seconds=30):

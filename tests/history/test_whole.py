@@ -1,7 +1,6 @@
 """A history that a simulation makes at once is what the store would have written, and is there whole or not at all."""
 
 import json
-import os
 import random
 import resource
 import signal
@@ -12,6 +11,7 @@ import time
 
 import pytest
 from hypothesis import given, settings
+from tests.effort import tries
 from tests.history.test_store import HERE, NOVEMBER, life
 from tests.history.worlds import MINUTE, simulated, worlds
 
@@ -20,7 +20,7 @@ from tenure.history.errors import HistoryError
 from tenure.history.simulation import write_simulation, write_simulation_file
 from tenure.history.whole import may_be_made, write_whole
 
-TURNS = 40 if os.environ.get("TENURE_EXAMPLES") == "thorough" else 6
+TURNS = tries(6, 40)
 
 
 def content(path):

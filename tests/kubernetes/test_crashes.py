@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from dataclasses import replace
 
 import pytest
 from tests.builders import SECOND, cluster, node, queue, spec, task, workload
+from tests.effort import tries
 from tests.kubernetes.stage import Stage, wait_until
 from tools.controlplane.plane import ControlPlane
 from tools.controlplane.plane import Options as PlaneOptions
@@ -21,8 +21,6 @@ from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.live.loop import Loop
 from tenure.model.settings import BudgetRule, DisruptionSettings
-
-THOROUGH = os.environ.get("TENURE_EXAMPLES") == "thorough"
 
 
 class Killed(BaseException):
@@ -224,7 +222,7 @@ def test_whoever_takes_over_after_a_crash_comes_to_the_same_end(name, plane, sta
     end = {pod: node for pod, (node, _) in play.running().items()}
     causes = sorted((e.workload, e.cause, e.beneficiary, bool(e.not_before)) for e in log)
     starts = {pod: start for pod, (_, start) in play.running().items() if start and start < "2027-01-15T08:00:00Z"}
-    step = 1 if THOROUGH else max(1, writes // 5)
+    step = tries(max(1, writes // 5), 1)
     for last in range(1, writes + 1, step):
         for ends in ("before", "after", "lost"):
             again, _, log = settled(plane, stage, told, [(last, ends)])
@@ -239,7 +237,7 @@ def test_many_crashes_in_a_row_change_nothing(plane, stage):
     """However often the scheduler ends, early in its life, it gets there."""
     told = reclaiming()
     play, _, log = settled(
-        plane, stage, told, [(n % 3 + 1, "after" if n % 2 == 0 else "before") for n in range(30 if THOROUGH else 8)]
+        plane, stage, told, [(n % 3 + 1, "after" if n % 2 == 0 else "before") for n in range(tries(8, 30))]
     )
     assert sorted(pod for pod in play.running()) == ["new-0", "new-1", "old-0", "old-1"]
     assert sorted(e.task for e in log) == ["young-0", "young-1"]

@@ -10,6 +10,7 @@ from collections import Counter
 from contextlib import suppress
 
 import pytest
+from tests.effort import tries
 from tests.kubernetes.invariants import is_going, is_granted, said, workload_of
 from tests.kubernetes.proxy import FaultProxy
 from tests.kubernetes.running import PODS, Scheduler
@@ -32,7 +33,7 @@ WRITES = 60
 """Writes within which the scheduler is killed: on a busy machine with fewer nobody gets anywhere."""
 
 LOG = logging.getLogger(__name__)
-KILLS = int(os.environ.get("TENURE_HISTORY_KILLS", "100" if os.environ.get("TENURE_EXAMPLES") == "thorough" else "6"))
+KILLS = int(os.environ.get("TENURE_HISTORY_KILLS", tries(6, 100)))
 
 
 class UnkindKubelet(Kubelet):

@@ -9,6 +9,7 @@ from collections import Counter
 from contextlib import contextmanager
 
 import pytest
+from tests.effort import tries
 from tests.kubernetes.proxy import FaultProxy
 from tests.kubernetes.running import Scheduler
 from tests.kubernetes.teams import WATCHED, Teams
@@ -17,7 +18,7 @@ from tests.kubernetes.witness import Witness
 WRITES = 30 if os.environ.get("TENURE_TENANT") != "hostile" else 120
 """Writes within which it is killed; beside a tenant who is told of what is wrong with its objects there are more."""
 
-KILLS = int(os.environ.get("TENURE_KILLS", "200" if os.environ.get("TENURE_EXAMPLES") == "thorough" else "25"))
+KILLS = int(os.environ.get("TENURE_KILLS", tries(25, 200)))
 
 
 class Kubelet:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import threading
@@ -10,15 +9,15 @@ import time
 from contextlib import ExitStack
 
 import pytest
+from tests.effort import tries
 from tests.kubernetes.proxy import FaultProxy
 from tests.kubernetes.running import running
 from tests.kubernetes.stage import wait_until
 from tests.kubernetes.teams import WATCHED, Teams
 from tests.kubernetes.witness import Witness
 
-THOROUGH = os.environ.get("TENURE_EXAMPLES") == "thorough"
-PAUSES = 12 if THOROUGH else 2
-RESTARTS = 8 if THOROUGH else 2
+PAUSES = tries(2, 12)
+RESTARTS = tries(2, 8)
 BAD = 400
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import msgspec
 import pytest
+from tests.effort import tries
 from tests.kubernetes.hostile import GPU, NAMESPACE, NODE, Tenant
 from tests.kubernetes.pods import NOW, Nowhere, decoded, node, pod, sealed, thing
 
@@ -19,7 +19,7 @@ from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.live.isolation import Isolation
 
-OBJECTS = 10_000 if os.environ.get("TENURE_EXAMPLES") == "thorough" else 500
+OBJECTS = tries(500, 10_000)
 EACH = 25
 """Objects that are there at a time."""
 

@@ -4,10 +4,10 @@ import gzip
 
 import pytest
 
-from tenure.model import entries, json_source
+from tenure.model import entries, json_source, yaml_source
 from tenure.model.load import load_cluster
 from tenure.model.problems import InvalidInputError
-from tenure.model.source import MAX_YAML
+from tenure.model.source import MAX_YAML, read_documents
 from tenure.simulator.trace import read_trace
 
 
@@ -46,6 +46,29 @@ def test_json_of_very_many_values_is_refused(tmp_path, monkeypatch, bound, what)
     path = tmp_path / "c.json"
     path.write_text("[" + "[]," * 1_001 + "[]]")
     assert f"has more than the 1,000 {what}" in said(path)
+
+
+@pytest.mark.parametrize("text", ["--- [" + "1," * 10 + "1]", "- 1\n" * 11, "".join(f"k{n}: {n}\n" for n in range(11))])
+def test_yaml_of_very_many_values_is_refused(tmp_path, monkeypatch, text):
+    """One value is the list or the mapping itself."""
+    path = tmp_path / "c.yaml"
+    path.write_text(text)
+    monkeypatch.setattr(yaml_source, "MAX_VALUES", 12)
+    assert len(read_documents(path)[0].value) == 11
+    monkeypatch.setattr(yaml_source, "MAX_VALUES", 11)
+    assert "holds more than 11 values" in said(path, read_documents)
+
+
+def test_yaml_of_very_many_documents_is_refused_where_there_is_one_too_many(tmp_path, monkeypatch):
+    monkeypatch.setattr(yaml_source, "MAX_DOCUMENTS", 3)
+    path = tmp_path / "c.yaml"
+    path.write_text("---\n{a: 1}\n" * 3)
+    assert len(read_documents(path)) == 3
+    path.write_text("---\n{a: 1}\n" * 4)
+    with pytest.raises(InvalidInputError) as raised:
+        read_documents(path)
+    (problem,) = raised.value.problems
+    assert (problem.line, problem.message) == (7, "holds more than 3 documents; split it into several files")
 
 
 @pytest.mark.parametrize("section", entries.MOST)

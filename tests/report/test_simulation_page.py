@@ -42,6 +42,15 @@ def test_an_interrupted_simulation_says_so():
     assert "Interrupted" in page(complete=False)
 
 
+def test_settings_that_are_all_the_defaults_are_said_and_not_shown_empty():
+    chosen, plain = page(), page(scheduler={})
+    assert "differ from the defaults stand below" in chosen
+    assert "&quot;backfill&quot;: &quot;easy&quot;" in chosen
+    assert "All settings of the scheduler are the defaults." in plain
+    assert "differ from the defaults stand below" not in plain
+    assert "<pre>{}</pre>" not in plain
+
+
 def test_the_same_simulation_gives_the_same_page():
     assert page() == page()
 

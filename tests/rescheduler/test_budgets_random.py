@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
+from tests.effort import tries
 from tests.rescheduler.watching import MINUTE, Watcher, pods_in
 
 from tenure.clusters.embedded import EmbeddedCluster
@@ -114,7 +115,7 @@ def disturb(state, what, key):
     ))  # fmt: skip
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=tries(60, 1000), suppress_health_check=list(HealthCheck))
 @given(made=protected())
 def test_no_budget_of_any_kind_is_broken_at_any_instant(made):
     """Sixteen minutes; what moves lands, nobody is back, nothing is over capacity, and in the end nothing moves."""

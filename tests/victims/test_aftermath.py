@@ -6,8 +6,10 @@ from tests.actions.helpers import MINUTE, cluster, play, queue, runs, steps, wai
 from tests.properties.contention import contended
 from tests.victims.test_bounds import contenders
 
+from tenure import playthrough
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
+from tenure.explain import explain_workload
 from tenure.report.plan_json import plan_json
 from tenure.victims.dry_run import AcceptedSet, to_the_end
 
@@ -46,6 +48,17 @@ def test_a_finished_plan_says_what_would_follow():
 
 def test_nothing_follows_for_a_cause_that_is_not_enabled():
     assert play(a_victim_that_would_preempt(modes={"preempt": "shadow"})).follow_ups == []
+
+
+def test_who_asks_about_one_workload_hears_the_same_though_nothing_is_said_of_what_follows():
+    state = a_victim_that_would_preempt()
+    whole = playthrough.play(state)
+    assert whole.follow_ups
+    for workload in state.workloads:
+        asked = playthrough.play(state, about=workload.key)
+        assert asked.follow_ups == []
+        assert asked.steps == whole.steps
+        assert explain_workload(asked, workload) == explain_workload(whole, workload)
 
 
 def test_nobody_is_served_whose_place_would_be_taken_by_one_that_grows():

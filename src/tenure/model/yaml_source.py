@@ -22,8 +22,11 @@ from tenure.model.trie import Trie, make_trie
 MAX_DEPTH = 100
 """Levels of nesting; a cluster file needs about ten."""
 
-MAX_VALUES = 5_000_000
-"""Values in one document, with aliases expanded."""
+MAX_VALUES = 2_000_000
+"""Values in one text, with aliases expanded; a cluster file of 100,000 pods has half a million."""
+
+MAX_DOCUMENTS = 20_000
+"""Documents in one text; each takes a kilobyte beside what it holds."""
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CORE_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null"))
@@ -64,9 +67,12 @@ class _Reader:
         self._suppressed = 0
 
     def read(self) -> list[Any]:
-        values = []
+        values: list[Any] = []
         while (event := self._next()) is not None:
             if type(event) is yaml.DocumentStartEvent:
+                if len(values) == MAX_DOCUMENTS:
+                    message = f"holds more than {MAX_DOCUMENTS:,} documents; split it into several files"
+                    raise InvalidInputError([InputProblem(self._name, _line(event), "", message)])
                 self._anchors.clear()
                 values.append(self._value(self._next(), ()))
                 self._next()
@@ -83,6 +89,9 @@ class _Reader:
             return self._alias(event, path)
         before = self._count
         self._count += 1
+        if before >= MAX_VALUES:
+            message = f"the file holds more than {MAX_VALUES:,} values; write it as JSON, which may hold more"
+            raise InvalidInputError([InputProblem(self._name, _line(event), path_text(path), message)])
         if kind is yaml.ScalarEvent:
             value = self._scalar(event, path)
         elif len(path) >= MAX_DEPTH:

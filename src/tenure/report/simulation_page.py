@@ -216,13 +216,16 @@ def _settings(summary: dict[str, Any]) -> str:
         ("Dropped", _dropped(summary)),
         ("Simulated in", duration(summary["wall_s"])),
     ]
-    settings = json.dumps(summary.get("scheduler", {}), indent=2, ensure_ascii=False)
+    chosen = summary.get("scheduler", {})
+    settings = f"<pre>{escape(json.dumps(chosen, indent=2, ensure_ascii=False))}</pre>" if chosen else ""
     figures = {key: value for key, value in summary.items() if key != "queues"}
     return section(
         "What was simulated",
-        "Settings of the scheduler that differ from the defaults stand below.",
+        "Settings of the scheduler that differ from the defaults stand below."
+        if chosen
+        else "All settings of the scheduler are the defaults.",
         html_table([Cell("Input"), Cell("Value")], [[Cell(name), Cell(value)] for name, value in rows]),
-        f"<pre>{escape(settings)}</pre>",
+        settings,
         details("All figures", f"<pre>{escape(json.dumps(figures, indent=2, ensure_ascii=False))}</pre>"),
         name="settings",
     )
