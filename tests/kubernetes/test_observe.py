@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.kubernetes.pods import NOW, node, observed, pod, sealed, thing, watching
 
 from tenure.clusters.kubernetes import api, keys
+from tenure.clusters.kubernetes.cache.handlers import ASSUMED_SECONDS, ObjectStore
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.seals import NominationNote
 from tenure.engine.snapshot import session_of
@@ -542,6 +543,39 @@ def test_what_decides_something_is_a_reason_for_a_cycle(kind, after):
     version = watch.informers.version()
     watch.informers.objects[kind].put(thing("x", **after))
     assert watch.informers.version() > version
+
+
+def test_what_was_written_is_believed_before_a_watch_that_lags_shows_it():
+    """An older version is passed over, for a while; that or a newer one counts, and so does whatever comes later on."""
+    now = [0.0]
+    store = ObjectStore(clock=lambda: now[0])
+
+    def version(number, **body):
+        return thing("q", metadata={"resourceVersion": number}, **body)
+
+    def spec():
+        return store.items["", "q"].spec
+
+    store.written(version("5", spec="unknown"))
+    assert not store.items
+    store.written(version("5", spec="made by us"), is_new=True)
+    store.put(version("4", spec="of a page that was deleted"))
+    assert spec() == "made by us"
+    store.put(version("5", spec="old"))
+    store.written(version("7", spec="ours"))
+    store.put(version("6", spec="before ours"))
+    assert spec() == "ours"
+    store.put(version("8", spec="after ours"))
+    store.put(version("6", spec="listed anew"))
+    assert spec() == "listed anew"
+    store.written(version("9", spec="ours again"))
+    now[0] = ASSUMED_SECONDS
+    store.put(version("7", spec="as the server has it"))
+    assert spec() == "as the server has it"
+    store.written(version("10", spec="ours"), is_new=True)
+    store.drop(("", "q"))
+    store.put(version("3", spec="made anew"))
+    assert spec() == "made anew"
 
 
 WAITS = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "HeldBack", "message": "later"}]}

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 from tests.effort import tries
+from tests.kubernetes.faults import DelayWatch
 from tests.kubernetes.proxy import FaultProxy
 from tests.kubernetes.running import running
 from tests.kubernetes.stage import wait_until
@@ -65,6 +66,20 @@ def goes_away(restart, times, plane, token, teams, tmp_path):
         history = teams.checked(witness)
         assert scheduler.process.poll() is None
     assert {"reclaim", "requeue", "quota"} <= {entry.cause for entry in history.entries()}
+
+
+@pytest.mark.parametrize("what", ["queues", "configmaps", "pods"])
+def test_a_watch_that_lags_makes_no_decision_twice(what, plane, token, teams, tmp_path):
+    """Cycle follows cycle before a watch shows what was written: a deadline, the record of an eviction, a binding."""
+    with FaultProxy(plane.server, plane.authority) as proxy, Witness(plane, WATCHED) as witness:
+        proxy.script.add(DelayWatch(2.0), path=rf"/{what}\?", watch=True)
+        with running(plane.kubeconfig_for(token, "tenure", proxy.server), tmp_path):
+            teams.ask()
+            for _ in range(2):
+                teams.round()
+            teams.end()
+            history = teams.checked(witness)
+    assert "quota" in {entry.cause for entry in history.entries()}
 
 
 def test_who_was_stopped_for_longer_than_its_lease_writes_nothing_when_it_goes_on(plane, token, teams, tmp_path):

@@ -39,17 +39,43 @@ class ObjectStore:
 
     ``version`` grows with each change of what ``decides`` gives of an object, for not all that changes in one is a
     reason to decide anew: figures in its status, the renewal of a Lease.
+
+    What this process wrote is known at once: what a watch that lags still tells of the time before is passed over.
     """
 
-    def __init__(self, decides: Callable[[Any], object] = lambda item: item.metadata.resource_version) -> None:
+    def __init__(
+        self,
+        decides: Callable[[Any], object] = lambda item: item.metadata.resource_version,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.items: dict[Key, api.ApiObject] = {}
         self.version = 0
         self._decides = decides
         self._changes: deque[tuple[int, Key]] = deque(maxlen=_MOST_CHANGES)
+        self._written: dict[Key, tuple[int, float]] = {}
+        self._lock = threading.Lock()
+        self._clock = clock
 
     def put(self, item: Any) -> None:
-        """Take an object as it is now."""
+        """Take an object as a watch shows it."""
         key = item.metadata.namespace, item.metadata.name
+        with self._lock:
+            number, until = self._written.get(key, (0, 0.0))
+            if _number(item) < number and self._clock() < until:
+                return
+            self._written.pop(key, None)
+            self._take(key, item)
+
+    def written(self, item: Any, *, is_new: bool = False) -> None:
+        """Take an object as the API server answered to a write of this process; one that is gone comes not back."""
+        key = item.metadata.namespace, item.metadata.name
+        with self._lock:
+            known = self.items.get(key)
+            if is_new if known is None else _number(known) < _number(item):
+                self._written[key] = _number(item), self._clock() + ASSUMED_SECONDS
+                self._take(key, item)
+
+    def _take(self, key: Key, item: Any) -> None:
         before = self.items.get(key)
         self.items[key] = item
         if before is None or self._decides(before) != self._decides(item):
@@ -57,8 +83,10 @@ class ObjectStore:
 
     def drop(self, key: Key) -> None:
         """An object is gone."""
-        if self.items.pop(key, None) is not None:
-            self._changed(key)
+        with self._lock:
+            self._written.pop(key, None)
+            if self.items.pop(key, None) is not None:
+                self._changed(key)
 
     def _changed(self, key: Key) -> None:
         self._changes.append((self.version + 1, key))
@@ -78,6 +106,15 @@ class ObjectStore:
     def sorted(self) -> list[api.ApiObject]:
         """Give all objects by namespace and name."""
         return [item for _, item in sorted(self.items.copy().items())]
+
+
+def _number(item: Any) -> int:
+    """Give the version of an object as a number, by which an API server orders what becomes of it; 0 for none."""
+    text = item.metadata.resource_version
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else 0
+
+
+_MOST_DIGITS: Final = 20
 
 
 def of_meta(item: Any) -> object:

@@ -243,6 +243,15 @@ class InformerCache:
         own = self.pods.version + self.nodes.version + self.usage.version
         return own + sum(o.version for o in self.objects.values())
 
+    def wrote(self, name: str, answer: bytes, *, is_new: bool = False) -> None:
+        """Take what the API server answered to a write: the next cycle knows of it, whenever the watch shows it.
+
+        Else a queue would be armed once more, or evictions on record would not yet count for budgets and cooldowns.
+        """
+        known = self.objects.get(name)
+        if known is not None:
+            known.written(msgspec.json.decode(answer, type=api.ApiObject), is_new=is_new)
+
     def _objects(self, name: str) -> ObjectStore:
         decides = _DECIDES.get(name, of_meta if name in _OPTIONAL else of_spec)
         return self.objects.setdefault(name, ObjectStore(decides))

@@ -154,7 +154,7 @@ class EvictionLogWriter:
             "metadata": {"name": keys.log_page_name(pool, number), "labels": {eviction_log.LABEL: pool}},
             "data": {eviction_log.DATA: text},
         }
-        self.client.create(_path(namespace), body)
+        self.informers.wrote("eviction log", self.client.create(_path(namespace), body), is_new=True)
 
     def _replace(self, item: api.ApiObject, text: str) -> None:
         meta = item.metadata
@@ -165,7 +165,8 @@ class EvictionLogWriter:
             "metadata": {"name": meta.name, "labels": meta.labels, "resourceVersion": meta.resource_version},
             "data": {eviction_log.DATA: text},
         }
-        self.client.replace(f"{_path(meta.namespace)}/{meta.name}", body)
+        answer = self.client.replace(f"{_path(meta.namespace)}/{meta.name}", body)
+        self.informers.wrote("eviction log", answer)
 
 
 _MOST_KEPT_IN_MIND = 100_000

@@ -47,7 +47,8 @@ class QueueStatuses:
             plain = _plain(status)
             if observed.queue_kinds.get(name) == "queues":
                 try:
-                    self.client.patch(f"/apis/tenure.dev/v1alpha1/queues/{name}/status", {"status": plain})
+                    answer = self.client.patch(f"/apis/tenure.dev/v1alpha1/queues/{name}/status", {"status": plain})
+                    self.informers.wrote("queues", answer)
                 except ApiError as error:
                     if error.status not in (_GONE, _CONFLICT):
                         raise
@@ -72,13 +73,13 @@ class QueueStatuses:
         name = config_map(options.pool)
         data = {queue: msgspec.json.encode(plain).decode() for queue, plain in statuses.items()}
         try:
-            self.client.patch(f"{path}/{name}", {"data": data})
+            self.informers.wrote("eviction log", self.client.patch(f"{path}/{name}", {"data": data}))
         except ApiError as error:
             if error.status != _GONE:
                 raise
             labels = {"tenure.dev/eviction-log": options.pool}
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}, "data": data}
-            self.client.create(path, body)
+            self.informers.wrote("eviction log", self.client.create(path, body), is_new=True)
 
 
 def _plain(status: QueueStatus) -> dict[str, Any]:
