@@ -191,6 +191,9 @@ class Stage:
             meta = {"name": task.name, "annotations": annotations}
             self.client.create(f"{path}/binding", {"metadata": meta, "target": {"kind": "Node", "name": task.node}})
             conditions = [condition_of(sealed_as(workload, task), workload.created_at)]
+            if workload.started_at is not None:
+                since = format_time(workload.started_at)
+                conditions.append({"type": "PodScheduled", "status": "True", "lastTransitionTime": since})
             self.client.patch(f"{path}/status", {"status": {"conditions": conditions}}, "strategic")
         if task.phase in (Phase.RUNNING, Phase.TERMINATING):
             self.run(workload.namespace, task.name)

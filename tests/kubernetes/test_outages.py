@@ -68,9 +68,9 @@ def goes_away(restart, times, plane, token, teams, tmp_path):
     assert {"reclaim", "requeue", "quota"} <= {entry.cause for entry in history.entries()}
 
 
-@pytest.mark.parametrize("what", ["queues", "configmaps", "pods"])
+@pytest.mark.parametrize("what", ["queues", "configmaps"])
 def test_a_watch_that_lags_makes_no_decision_twice(what, plane, token, teams, tmp_path):
-    """Cycle follows cycle before a watch shows what was written: a deadline, the record of an eviction, a binding."""
+    """Cycle follows cycle before a watch shows what was written: a deadline, the record of an eviction."""
     with FaultProxy(plane.server, plane.authority) as proxy, Witness(plane, WATCHED) as witness:
         proxy.script.add(DelayWatch(2.0), path=rf"/{what}\?", watch=True)
         with running(plane.kubeconfig_for(token, "tenure", proxy.server), tmp_path):

@@ -20,8 +20,8 @@ from tenure.clusters.kubernetes.write.patches import EVICTED, PREEMPTION
 BY_API: Final = "EvictionByEvictionAPI"
 """Reason that the Eviction API gives."""
 
-SECONDS: Final = 5
-"""So long the watch is listened to at most for the end of a pod that is gone."""
+SECONDS: Final = (5, 15, 40)
+"""So long the watch is listened to for the end of a pod that is gone: an API server that is busy tells it late."""
 
 _TOO_MANY: Final = 429
 _SECOND: Final = 1_000_000
@@ -63,18 +63,19 @@ def _found(client: Client, entry: EvictionEntry) -> EvictionProof:
 
 def _last_seen(client: Client, pods: str, entry: EvictionEntry) -> EvictionProof:
     """Look at the end of a pod that is gone; its end is unknown where the API server has forgotten it."""
-    query: dict[str, str | int] = {
-        "watch": 1, "fieldSelector": f"metadata.name={entry.task}", "resourceVersion": entry.version,
-        "timeoutSeconds": SECONDS,
-    }  # fmt: skip
-    for line in client.stream(pods, query, 2.0 * SECONDS):
-        event = _EVENT(line)
-        if event.type == "ERROR":  # the version is too old
-            break
-        if event.type == "DELETED":
-            pod = _DECODE(event.object)
-            if pod.metadata.uid == entry.uid:
-                return _judged(pod, entry)
+    for seconds in SECONDS:
+        query: dict[str, str | int] = {
+            "watch": 1, "fieldSelector": f"metadata.name={entry.task}", "resourceVersion": entry.version,
+            "timeoutSeconds": seconds,
+        }  # fmt: skip
+        for line in client.stream(pods, query, 2.0 * seconds):
+            event = _EVENT(line)
+            if event.type == "ERROR":  # the version is too old
+                return EvictionProof.UNKNOWN
+            if event.type == "DELETED":
+                pod = _DECODE(event.object)
+                if pod.metadata.uid == entry.uid:
+                    return _judged(pod, entry)
     return EvictionProof.UNKNOWN
 
 
