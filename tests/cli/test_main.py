@@ -89,6 +89,8 @@ def test_a_command_whose_module_is_missing_is_not_listed_and_breaks_nothing(caps
         (["--bad"], "tenure: No such option '--bad'; see 'tenure --help'"),
         (["validate"], "tenure validate: Missing argument 'FILES...'; see 'tenure validate --help'"),
         (["completion", "cmd"], "see 'tenure completion --help'"),
+        (["completion", "bash", "\u202e"], "unexpected extra argument (\\u202e)"),
+        (["completion", "\x1b[2J"], "\\x1b[2J"),
     ],
 )
 def test_wrong_usage_is_one_line_and_code_2(arguments, line, capsys):
@@ -117,6 +119,7 @@ def failing(error):
         (PermissionError(13, "Permission denied", "x.csv"), 1, "x.csv: permission denied\n"),
         (OSError(errno.ENOSPC, "No space left on device", "r.html"), 3, "r.html: no space left on device\n"),
         (OSError("odd"), 3, "odd\n"),
+        (FileNotFoundError(2, "No such file or directory", "\u202ex"), 1, "\\u202ex: no such file or directory\n"),
         (MemoryError(), 3, "out of memory; give it more, or a smaller input\n"),
         (
             ValueError("a\nb"),

@@ -68,7 +68,7 @@ def _tell_missing(error: ModuleNotFoundError) -> int:
 
 
 def _tell_failure(error: Exception) -> int:
-    from tenure.model.problems import InvalidInputError  # noqa: PLC0415  only needed where something is wrong
+    from tenure.model.problems import InvalidInputError, printable  # noqa: PLC0415  only needed where it is wrong
 
     if os.environ.get(DEBUG):
         sys.excepthook(type(error), error, error.__traceback__)
@@ -76,11 +76,11 @@ def _tell_failure(error: Exception) -> int:
         for problem in error.problems:
             _tell(str(problem))
     elif isinstance(error, OSError):
-        _tell(describe_os_error(error))
+        _tell(printable(describe_os_error(error)))
     elif isinstance(error, MemoryError):
         _tell("out of memory; give it more, or a smaller input")
     else:
-        words = " ".join(str(error).split())
+        words = printable(" ".join(str(error).split()))
         _tell(f"internal error: {type(error).__name__}: {words}; run again with {DEBUG}=1 and report what it prints")
     return exit_code(error)
 
@@ -99,7 +99,9 @@ def describe_os_error(error: OSError) -> str:
 
 
 def _tell_usage(error: click.ClickException) -> int:
-    message = " ".join(error.format_message().split())
+    from tenure.model.problems import printable  # noqa: PLC0415  only needed where something is wrong
+
+    message = printable(" ".join(error.format_message().split()))
     if not isinstance(error, click.UsageError):
         _tell(message)
         return error.exit_code

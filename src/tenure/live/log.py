@@ -7,14 +7,9 @@ import logging
 from typing import IO, Any
 
 from tenure.model.duration import format_time
+from tenure.model.problems import printable
 
 NAME = "tenure.scheduler"
-
-
-def printable(value: object) -> str:
-    """Write a value on one line, without characters that end it, move a cursor or turn the direction of writing."""
-    text = str(value)
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 class _JsonLines(logging.Formatter):

@@ -32,7 +32,7 @@ class InputProblem:
         """Give the text form, ``FILE:LINE: PATH: message``, on one line; parts that are missing are left out."""
         place = f"{self.file}:{self.line}" if self.line else self.file
         text = f"{place}: {self.path}: {self.message}" if self.path else f"{place}: {self.message}"
-        return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+        return printable(text)
 
 
 class InvalidInputError(Exception):
@@ -45,6 +45,12 @@ class InvalidInputError(Exception):
     def __str__(self) -> str:
         """Give all problems, one per line."""
         return "\n".join(map(str, self.problems))
+
+
+def printable(value: object) -> str:
+    """Write a value on one line, without characters that end it, move a cursor or turn the direction of writing."""
+    text = str(value)
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def shorten(value: object, limit: int = 60) -> str:

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from tenure.model.duration import parse_duration, parse_time
-from tenure.model.problems import shorten
+from tenure.model.problems import printable, shorten
 from tenure.model.quantity import parse_queue_quantity
 from tenure.model.resources import GPU
 
@@ -200,11 +200,6 @@ def total(read: Callable[[], T], otherwise: T, complain: Callable[[str], None]) 
 def brief(error: BaseException) -> str:
     """Give an error as one short, printable line."""
     return printable(shorten(f"{type(error).__name__}: {error}", 200))
-
-
-def printable(text: str) -> str:
-    """Give a text on one line, without characters that move a cursor, end a line or turn the direction of writing."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _whole(text: str) -> int | None:
