@@ -59,7 +59,7 @@ def replicas(name, cpu, count=1, **spec):
 
 def thieves(count, **spec):
     """Give pods that kube-scheduler serves first, and for which Tenure makes no room: it does not evaluate theirs."""
-    volumes = [{"name": "data", "rbd": {"monitors": ["nowhere"], "image": "data"}}]
+    volumes = [{"name": "data", "portworxVolume": {"volumeID": "data"}}]
     return replicas("thief", 6, count, priorityClassName="thief", volumes=volumes, **spec)
 
 
