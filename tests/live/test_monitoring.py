@@ -47,6 +47,14 @@ def test_promtool_takes_the_rules():
     assert f"{len(make_monitoring.ALERTS)} rules found" in done.stdout
 
 
+def alerts_as_said(case, folder):
+    """Let promtool hold the rules against a case."""
+    file = folder / "case.yaml"
+    file.write_text(case.format(rules=make_monitoring.RULES))
+    done = subprocess.run([needs("promtool"), "test", "rules", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 STALLED = """
 rule_files: [{rules}]
 evaluation_interval: 1m
@@ -71,10 +79,7 @@ tests:
 
 def test_a_leader_whose_loop_stands_still_is_told_of_by_name(tmp_path):
     """Neither the leader of another pool that goes on hides it, nor is a replica named that does not lead."""
-    case = tmp_path / "stalled.yaml"
-    case.write_text(STALLED.format(rules=make_monitoring.RULES))
-    done = subprocess.run([needs("promtool"), "test", "rules", case], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    alerts_as_said(STALLED, tmp_path)
 
 
 DROPPED = """
@@ -98,10 +103,7 @@ tests:
 
 def test_dropped_records_are_told_of_and_a_restart_is_not(tmp_path):
     """A process that begins again counts from nothing: that is neither a loss nor does it hide one."""
-    case = tmp_path / "dropped.yaml"
-    case.write_text(DROPPED.format(rules=make_monitoring.RULES))
-    done = subprocess.run([needs("promtool"), "test", "rules", case], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    alerts_as_said(DROPPED, tmp_path)
 
 
 def test_dropped_records_are_counted_since_the_process_began():

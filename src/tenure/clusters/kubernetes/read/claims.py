@@ -7,7 +7,7 @@ VolumeZone).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -51,13 +51,13 @@ class ClaimState:
 
 
 class ClaimReader:
-    """The reader of what pods mount, from the objects of the informer cache.
+    """The reader of what pods mount; ``store`` gives the objects of a watch by its name.
 
     It keeps in mind which groups of pods mount which claims, so that those can be made anew of which one changed.
     """
 
-    def __init__(self, stores: Mapping[str, ObjectStore]) -> None:
-        self._stores = stores
+    def __init__(self, store: Callable[[str], ObjectStore]) -> None:
+        self._store = store
         self._mounted: dict[Key, set[GroupKey]] = {}
         self._of_group: dict[GroupKey, frozenset[Key]] = {}
         self._states: dict[Key, ClaimState] = {}
@@ -133,12 +133,6 @@ class ClaimReader:
 
     def _claim(self, key: Key) -> Any:
         return self._store("claims").items.get(key)
-
-    def _store(self, name: str) -> ObjectStore:
-        return self._stores.get(name) or _NO_OBJECTS
-
-
-_NO_OBJECTS = ObjectStore()
 
 
 def _told(record: PodRecord, state: ClaimState) -> PodRecord:

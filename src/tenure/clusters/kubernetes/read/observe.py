@@ -133,7 +133,7 @@ class Observer:
         self._left_out: list[LeftOut] = []
         self._outside = Outside()
         self._settling = GroupSettling()
-        self._claims = ClaimReader(informers.objects)
+        self._claims = ClaimReader(self._objects)
         self._pools: dict[str, str] = {}
         self._own_nodes: tuple[Node, ...] = ()
         self._nodes_version = -1
