@@ -164,6 +164,8 @@ class Loop:
         (session, plan), cluster = self.isolation.decided(cluster)
         decided = time.monotonic()
         allowed = plan if self.confirmation.done else self.confirmation.of(plan, observed.identities)
+        if not self.cluster.stands(allowed):
+            return self.cycle()
         outcome = self.cluster.carry_out(allowed, observed)
         self.refusals.note(outcome, cluster)
         refused = self._refused_evictions(allowed, observed, outcome, now)

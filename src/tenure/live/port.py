@@ -77,6 +77,9 @@ class LiveCluster(Protocol):
     def observe(self, now: int) -> Any:
         """Give what is there now."""
 
+    def stands(self, plan: Plan) -> bool:
+        """Whether what a plan counts on was not refused since it was observed; else it is to be made anew."""
+
     def carry_out(self, plan: Plan, view: Any) -> Any:
         """Carry a plan out."""
 

@@ -93,20 +93,18 @@ class KubernetesCluster:
         """Wait until something changed since the last observation, or so many seconds."""
         informers = self.informers
         until = time.monotonic() + seconds
-        while informers.version() == self.observed_version:
+        while not self._has_news():
             informers.changed.clear()
             left = until - time.monotonic()
-            if (
-                self._woken
-                or informers.version() != self.observed_version
-                or left <= 0
-                or not informers.changed.wait(left)
-            ):
+            if self._woken or self._has_news() or left <= 0 or not informers.changed.wait(left):
                 break
-        if informers.version() == self.observed_version:
+        if not self._has_news():
             return False
         time.sleep(SETTLE_SECONDS)
         return True
+
+    def _has_news(self) -> bool:
+        return self.informers.version() != self.observed_version or self.actor.has_answers()
 
     def wake(self) -> None:
         """Let nobody wait any longer: there is nothing to wait for."""
@@ -119,6 +117,10 @@ class KubernetesCluster:
         self.informers.pods.overdue()
         self.observed_version = self.informers.version()
         return self.observer.observe(now)
+
+    def stands(self, plan: Plan) -> bool:
+        """Whether what a plan counts on was not refused meanwhile."""
+        return self.actor.stands(plan)
 
     def carry_out(self, plan: Plan, view: Observed) -> Outcome:
         """Carry a plan out."""

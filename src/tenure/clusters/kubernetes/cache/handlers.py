@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -184,7 +185,7 @@ class PodStore:
 
     What this process wrote and the watch has not shown yet is *assumed*: a record is seen as it will be. ``unsealed``
     are pods of Tenure's that run and do not say yet where they are charged; ``seals`` has, by uid, what this process
-    knows of those that it bound.
+    knows of those that it bound. ``assumptions`` is by how much ``version`` grew because something was assumed.
     """
 
     def __init__(self, reader: PodReader, clock: Callable[[], float] = time.monotonic) -> None:
@@ -196,6 +197,7 @@ class PodStore:
         self.seals: dict[str, Seal] = {}
         self.unsealed: dict[Key, None] = {}
         self.version = 0
+        self.assumptions = 0
         self._reader = reader
         self._clock = clock
 
@@ -240,15 +242,37 @@ class PodStore:
         with self.lock:
             return list(self.records)
 
-    def assume(self, seen: PodRecord, then: PodRecord) -> None:
-        """Believe that a pod, seen as it was when it was decided about, is now as was written."""
+    def assume(self, seen: PodRecord, then: PodRecord, *, is_written: bool = True) -> None:
+        """Believe that a pod, seen as it was when it was decided about, is now as was written.
+
+        What is not written yet is believed until it was `accepted` or is to `retract`.
+        """
         with self.lock:
             known = self.records.get(seen.key)
             if known is None or known.uid != seen.uid or _shows(known, then):
                 return
-            self.assumed[seen.key] = known, then, self._clock() + ASSUMED_SECONDS
+            self.assumed[seen.key] = known, then, self._clock() + ASSUMED_SECONDS if is_written else math.inf
             if then.sealed is not None and then.sealed.is_bound and then.task.phase is Phase.BOUND:
                 self.seals[seen.uid] = then.sealed
+            self._touch(seen.key)
+            self.assumptions += 1
+
+    def accepted(self, seen: PodRecord, then: PodRecord) -> None:
+        """What was assumed of a pod was written; the watch has yet to show it."""
+        with self.lock:
+            assumed = self.assumed.get(seen.key)
+            if assumed is not None and assumed[1] is then:
+                self.assumed[seen.key] = assumed[0], then, self._clock() + ASSUMED_SECONDS
+
+    def retract(self, seen: PodRecord, then: PodRecord) -> None:
+        """Believe no more of a pod what was assumed of it: the write was refused, or nothing is known of it."""
+        with self.lock:
+            assumed = self.assumed.get(seen.key)
+            if assumed is None or assumed[1] is not then:
+                return
+            del self.assumed[seen.key]
+            if self.seals.get(seen.uid) is then.sealed:
+                self.seals.pop(seen.uid, None)
             self._touch(seen.key)
 
     def seen(self, key: Key) -> PodRecord:

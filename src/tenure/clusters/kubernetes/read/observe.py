@@ -77,7 +77,8 @@ class Observed:
 
     Workloads stand in ``pods`` in the order in which they stand in the cluster.
 
-    ``wake`` is when it will look otherwise although nothing has changed, in µs since the epoch.
+    ``wake`` is when it will look otherwise although nothing has changed, in µs since the epoch. ``heard`` is how much
+    the informers had heard when it was made.
     """
 
     cluster: Cluster
@@ -89,6 +90,7 @@ class Observed:
     wake: int | None = None
     left_out: tuple[LeftOut, ...] = ()
     announced: tuple[eviction_log.EvictionEntry, ...] = ()
+    heard: int = 0
 
     @property
     def identities(self) -> dict[tuple[str, int], str]:
@@ -147,7 +149,7 @@ class Observer:
 
     def observe(self, now: int) -> Observed:
         """Give the cluster as it is known at ``now`` (µs since the epoch)."""
-        informers = self.informers
+        informers, heard = self.informers, self.informers.heard()
         with informers.pods.lock:
             nodes = self._nodes()
             self._configure()
@@ -189,6 +191,7 @@ class Observer:
             self._settling.wake(now),
             tuple(self._left_out),
             tuple(announced),
+            heard,
         )
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:

@@ -26,6 +26,7 @@ from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.read.workloads import ACTIVE
 from tenure.clusters.kubernetes.seals import Seal
 from tenure.clusters.kubernetes.write import eviction_log_writer, patches
+from tenure.clusters.kubernetes.write.bindings import BindingsUnderWay
 from tenure.clusters.kubernetes.write.overdue import REFUSED_BY_BUDGET, OverdueBudgets
 from tenure.clusters.kubernetes.write.queue_status import QueueStatuses
 from tenure.clusters.record import BROKEN, logged
@@ -90,13 +91,28 @@ class Actor:
         self.statuses = QueueStatuses(client, informers)
         self._overdue = OverdueBudgets(informers)
         self._pool = ThreadPoolExecutor(in_flight, thread_name_prefix="write")
+        self._bindings = BindingsUnderWay(self._pool, informers)
 
     def close(self) -> None:
         """Finish what is under way, and begin nothing more."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
+    def stands(self, plan: Plan) -> bool:
+        """Whether a plan may be carried out: not if it does more than bind, and a binding that it counts on failed."""
+        if _only_binds(plan):
+            return True
+        self._bindings.wait()
+        return not self._bindings.is_any_refused()
+
+    def has_answers(self) -> bool:
+        """Whether bindings were answered that no outcome has yet."""
+        return self._bindings.is_any_answered()
+
     def carry_out(self, plan: Plan, observed: Observed) -> Outcome:
-        """Carry out all steps of a plan that was made of what was observed."""
+        """Carry out all steps of a plan that was made of what was observed.
+
+        Bindings may go on after that, while there is something else to decide; then a later outcome has them.
+        """
         outcome = Outcome()
         plan = _with_pods(plan, observed)
         workloads = observed.workloads
@@ -105,7 +121,8 @@ class Actor:
         self._keep_promises(plan, observed, outcome)
         self._expire(plan, observed, outcome)
         self._mark_stale(plan, observed, outcome)
-        self._bind(plan, observed, workloads, outcome)
+        self._bind(plan, observed, workloads)
+        self._report_bindings(outcome, None if not _only_binds(plan) else observed.heard)
         evictions = self._promise(plan, observed, outcome)
         self._announce(plan, observed, outcome)
         if evictions:
@@ -137,20 +154,48 @@ class Actor:
 
     # -- placing ----------------------------------------------------------------------------------------------------
 
-    def _bind(self, plan: Plan, observed: Observed, workloads: dict[str, Workload], outcome: Outcome) -> None:
-        started, nodes = set(plan.started), self.informers.nodes.nodes
+    def _bind(self, plan: Plan, observed: Observed, workloads: dict[str, Workload]) -> None:
+        """Begin the bindings of a plan."""
+        started, pods = set(plan.started), self.informers.pods
+        nodes = self.informers.nodes.nodes
+        assumed: dict[tuple[str, int], tuple[PodRecord, PodRecord]] = {}
+        starts: dict[str, int | None] = {}
+        steps = [s for s in plan.steps if s.action == "bind"]
+        for step in steps:
+            pod, workload = observed.pod(step.workload, step.task_index), workloads[step.workload]
+            before = None if step.workload in started else workload.started_at
+            start = plan.now if step.workload in started else before
+            starts[step.workload] = start
+            seal = sealed_at_bind(pod, workload, step.devices, before)
+            then = pod_records.bound(pod, step.node, step.devices, plan.now, start, seal)
+            assumed[step.workload, step.task_index] = pod, then
+            pods.assume(pod, then, is_written=False)
 
         def bind(step: PlanStep) -> None:
-            pod = observed.pod(step.workload, step.task_index)
-            start = plan.now if step.workload in started else workloads[step.workload].started_at
+            pod, _ = assumed[step.workload, step.task_index]
             if step.node not in nodes:
                 raise ApiError(_GONE, "NotFound", f"node {step.node} is gone")
-            self.client.create(patches.pod_path(pod, "binding"), patches.binding(pod, step, start))
-            before = None if step.workload in started else start
-            seal = sealed_at_bind(pod, workloads[step.workload], step.devices, before)
-            self.informers.pods.assume(pod, pod_records.bound(pod, step.node, step.devices, plan.now, start, seal))
+            self.client.create(patches.pod_path(pod, "binding"), patches.binding(pod, step, starts[step.workload]))
 
-        self._all(bind, [s for s in plan.steps if s.action == "bind"], outcome)
+        def attempt(step: PlanStep) -> ApiError | None:
+            settle = pods.retract
+            try:
+                error = self._attempt(bind, step)
+                settle = pods.accepted if error is None else settle
+            finally:
+                settle(*assumed[step.workload, step.task_index])
+            return error
+
+        self._bindings.begin(attempt, steps)
+
+    def _report_bindings(self, outcome: Outcome, heard: int | None) -> None:
+        """Say of bindings what became of them: of all, or of those that are answered before more is ``heard``."""
+        if heard is None:
+            self._bindings.wait()
+        else:
+            self._bindings.wait_a_little(heard)
+        for step, error in self._bindings.answered():
+            _note(outcome, step, error)
 
     def _promise(self, plan: Plan, observed: Observed, outcome: Outcome) -> list[PlanStep]:
         """Write nominations; gives the evictions that may follow: not those for whom a promise could not be written."""
@@ -423,24 +468,22 @@ class Actor:
         self, write: Callable[[PlanStep], None], steps: Sequence[PlanStep], outcome: Outcome, *, note: bool = True
     ) -> None:
         """Make one write for each step, several at a time; what is refused is noted, and the others go on."""
+        for step, error in zip(steps, self._in_parallel(lambda s: self._attempt(write, s), steps), strict=True):
+            if error is not None or note:
+                _note(outcome, step, error)
 
-        def attempt(step: PlanStep) -> ApiError | None:
-            self.allowed()
-            try:
-                write(step)
-            except ApiError as error:
-                return error
-            except NotLeaderError:
-                raise
-            except Exception as error:  # noqa: BLE001  one step that cannot be written takes no other with it
-                return _broken(error)
-            return None
-
-        for step, error in zip(steps, self._in_parallel(attempt, steps), strict=True):
-            if error is not None:
-                outcome.failures.append(Failure(step.action, step.workload, step.task, error))
-            elif note:
-                outcome.done.append(step)
+    def _attempt(self, write: Callable[[PlanStep], None], step: PlanStep) -> ApiError | None:
+        """Make the write of a step; gives why it was refused."""
+        self.allowed()
+        try:
+            write(step)
+        except ApiError as error:
+            return error
+        except NotLeaderError:
+            raise
+        except Exception as error:  # noqa: BLE001  one step that cannot be written takes no other with it
+            return _broken(error)
+        return None
 
     def _in_parallel(self, write: Callable[[PlanStep], T], steps: Sequence[PlanStep]) -> Iterable[T]:
         return map(write, steps) if len(steps) == 1 else self._pool.map(write, steps)
@@ -472,6 +515,18 @@ def _saved(pod: PodRecord, step: PlanStep, settings: Settings, workload: Workloa
     again = 0 if checkpoint is None else min(checkpoint.restart_overhead, settings.disruption.max_restart_overhead)
     kept = 0 if began is None else now - began - max(0, step.lost - again)
     return lost_amounts(pod.task.spec, kept) if kept > 0 else {}
+
+
+def _only_binds(plan: Plan) -> bool:
+    return all(step.action == "bind" for step in plan.steps)
+
+
+def _note(outcome: Outcome, step: PlanStep, error: ApiError | None) -> None:
+    """Note what became of a step."""
+    if error is None:
+        outcome.done.append(step)
+    else:
+        outcome.failures.append(Failure(step.action, step.workload, step.task, error))
 
 
 def _broken(error: Exception) -> ApiError:

@@ -1,0 +1,139 @@
+"""Bindings go on while the next plan is made, and no plan that does more than bind counts on one that is refused."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from tests.builders import cluster, node, queue, spec, workload
+from tests.kubernetes.stage import Stage, wait_until
+from tools.controlplane.plane import ControlPlane
+from tools.controlplane.plane import Options as PlaneOptions
+
+from tenure.clusters.kubernetes.cache.informers import Options
+from tenure.clusters.kubernetes.client.access import find_access
+from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.cluster import KubernetesCluster
+from tenure.live.loop import Loop
+
+LONG = 120.0
+
+
+class SlowClient(Client):
+    """A client whose first binding of one pod is answered when the test says so: done, or refused."""
+
+    def __init__(self, access, pod):
+        super().__init__(access)
+        self.path = f"/pods/{pod}/binding"
+        self.held, self.released = threading.Event(), threading.Event()
+        self.refusal = None
+
+    def request(self, method, path, body=None, kind="application/json"):
+        if path.endswith(self.path) and not self.held.is_set():
+            self.held.set()
+            assert self.released.wait(LONG)
+            if self.refusal is not None:
+                raise self.refusal
+        return super().request(method, path, body, kind)
+
+
+class Running:
+    """The scheduler on a cluster, in a thread; all that its plans carried out, and what it was refused."""
+
+    def __init__(self, plane, settings, now, slow):
+        self.client = SlowClient(find_access(str(plane.kubeconfig)), slow)
+        self.live = KubernetesCluster(self.client, Options(), settings)
+        self.done, self.failures = [], []
+        self.loop = Loop(self.live, lambda: 1, wall=lambda: now, told=self.told)
+        self.thread = threading.Thread(target=self.loop.run)
+
+    def told(self, cycle):
+        self.done += [(s.action, s.task) for s in cycle.outcome.done]
+        self.failures += [(f.action, f.task) for f in cycle.outcome.failures]
+
+    def __enter__(self):
+        self.live.start()
+        self.thread.start()
+        wait_until(lambda: self.loop.confirmation.done, "it takes no second look")
+        return self
+
+    def __exit__(self, *_):
+        self.client.released.set()
+        self.loop.stop()
+        self.thread.join(LONG)
+        self.live.close()
+
+
+@pytest.fixture(scope="module")
+def plane(programs, tmp_path_factory):
+    assert programs.exists()
+    with ControlPlane(tmp_path_factory.mktemp("bare-plane"), PlaneOptions(controllers=False, nodes=False)) as started:
+        started.install_tenure()
+        yield started
+
+
+@pytest.fixture
+def stage(plane):
+    made = Stage(plane)
+    yield made
+    made.clear()
+
+
+def nodes_of_pods(stage):
+    items = stage.client.get("/api/v1/namespaces/default/pods")["items"]
+    return {item["metadata"]["name"]: item["spec"].get("nodeName") for item in items}
+
+
+def is_explained(stage, name):
+    status = stage.client.get(f"/api/v1/namespaces/default/pods/{name}")["status"]
+    return any(c["type"] == "PodScheduled" and c.get("message") for c in status.get("conditions", ()))
+
+
+def test_a_binding_that_takes_long_holds_up_nobody_else(plane, stage):
+    """A second pod is bound while the API server has not answered the binding of the first."""
+    told = cluster([node("n0", cpu=4)], [], [queue("default")])
+    slow, quick, third = (workload(name, of=spec(cpu=2), age=10) for name in ("slow", "quick", "third"))
+    stage.put(told)
+    with Running(plane, told.settings, told.now, "slow-0") as scheduler:
+        stage.add_workload(slow)
+        assert scheduler.client.held.wait(LONG)
+        stage.add_workload(quick)
+        wait_until(lambda: nodes_of_pods(stage)["quick-0"] == "n0", "the second waits for the first")
+        assert nodes_of_pods(stage)["slow-0"] is None
+        stage.add_workload(third)
+        wait_until(lambda: is_explained(stage, "third-0"), "nobody says why the third waits")
+        assert nodes_of_pods(stage)["third-0"] is None, "the room of a pod that is being bound was given away"
+        scheduler.client.released.set()
+        wait_until(lambda: nodes_of_pods(stage)["slow-0"] == "n0", "the first is never bound")
+        wait_until(lambda: ("bind", "slow-0") in scheduler.done, "nobody says that the first was bound")
+    assert sorted(scheduler.done) == [("bind", "quick-0"), ("bind", "slow-0")]
+    assert not scheduler.failures
+
+
+def test_nobody_is_evicted_because_of_a_binding_that_is_refused(plane, stage):
+    """While the room of a pod that is being bound is missing, an eviction waits for that, and is not made."""
+    gpu = spec(gpu=1, cpu=0)
+    old = workload("old", of=gpu, on=["n0"], running=600, age=700, queue="a")
+    queues = [queue("a"), queue("b", guaranteed={"gpu": 1})]
+    told = cluster([node("n0", cpu=4, gpu=2)], [old], queues, actions=("allocate", "reclaim"))
+    stage.put(told)
+    with Running(plane, told.settings, told.now, "slow-0") as scheduler:
+        scheduler.client.refusal = ApiError(403, "Forbidden", "not today")
+        stage.add_workload(workload("slow", of=gpu, age=10, queue="a"))
+        assert scheduler.client.held.wait(LONG)
+        seen = threading.Event()
+        judge = scheduler.live.stands
+
+        def stands(plan):
+            if any(step.action == "evict" for step in plan.steps):
+                seen.set()
+            return judge(plan)
+
+        scheduler.live.stands = stands
+        stage.add_workload(workload("new", of=gpu, age=5, queue="b"))
+        assert seen.wait(LONG), "the room was not counted as taken"
+        scheduler.client.released.set()
+        wait_until(lambda: nodes_of_pods(stage)["new-0"] == "n0", "the guarantee is not met")
+        wait_until(lambda: ("bind", "slow-0") in scheduler.failures, "nobody says that the binding was refused")
+    assert nodes_of_pods(stage) == {"old-0": "n0", "slow-0": None, "new-0": "n0"}
+    assert not any(action == "evict" for action, _ in scheduler.done)
