@@ -83,6 +83,10 @@ class ReplayedCluster:
         """Give the cluster."""
         return self.observer.observe(now)
 
+    def stands(self, plan: Plan) -> bool:  # noqa: ARG002
+        """Say yes."""
+        return True
+
     def carry_out(self, plan: Plan, view: Observed) -> Outcome:
         """Bind."""
         for step in plan.steps:

@@ -34,6 +34,7 @@ def pods(draw, name):
                 {"owner": ("Job", "a")},
                 {"owner": ("ReplicaSet", "a")},
                 {"labels": {"tenure.dev/pod-group": "g"}, "annotations": TWO},
+                {"labels": {"tenure.dev/pod-group": "p-1"}},
                 {"labels": {"tenure.dev/queue": "team"}},
                 {"labels": {"tenure.dev/queue": "nowhere"}},
                 {"schedulerName": "other"},
@@ -101,10 +102,20 @@ def test_whoever_looks_at_changes_alone_sees_what_is_there(story):
         now = NOW + number * 1_000_000
         seen, anew = kept.observe(now), Observer(informers).observe(now)
         assert seen.cluster == anew.cluster
-        assert list(seen.pods.items()) == list(anew.pods.items())
-        assert (seen.uids, seen.left_out, seen.promises) == (anew.uids, anew.left_out, anew.promises)
-        assert list(seen.workloads) == list(seen.pods)
+        assert seen.made == anew.made
+        assert (seen.left_out, seen.promises) == (anew.left_out, anew.promises)
+        own = tuple(seen.workloads[key] for key in sorted(seen.made))
+        assert seen.cluster.workloads[: len(own)] == own
         assert {key: seen.subject(key) for key in seen.pods} == {key: anew.subject(key) for key in anew.pods}
+
+
+def test_who_shared_a_name_is_there_when_the_other_is_gone():
+    """The one that remains did not change itself: its room must not be given away."""
+    kept = watching(node("n0"), pod("first", labels={"tenure.dev/pod-group": "both"}), pod("both", node="n0"))
+    assert sorted(kept.observe(NOW).made) == ["default/both", "default/both.pod"]
+    kept.informers.pods.drop(("default", "first"))
+    assert sorted(kept.observe(NOW + 1).made) == ["default/both"]
+    assert kept.observe(NOW + 2).cluster.workloads[0].tasks[0].node == "n0"
 
 
 def test_what_is_plain_is_not_looked_at_again():

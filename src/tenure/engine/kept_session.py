@@ -6,8 +6,8 @@ told at little cost (nodes, queues or settings changed; something was promised, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from operator import itemgetter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from tenure.engine.plan import Plan
@@ -76,10 +76,23 @@ def _alike(before: Cluster, cluster: Cluster, session: Session) -> bool:
 
 
 def _difference(before: Sequence[Workload], now: Sequence[Workload]) -> tuple[dict[str, Workload], list[Workload]]:
-    """Give by key what is gone, and what has come; what is another object and the same is neither."""
-    old, new = dict(zip(map(id, before), before, strict=True)), dict(zip(map(id, now), now, strict=True))
-    gone = {w.key: w for w in sorted((old[n] for n in old.keys() - new.keys()), key=lambda w: w.key)}
-    come = sorted((new[n] for n in new.keys() - old.keys()), key=lambda w: w.key)
+    """Give by key what is gone, and what has come; what is another object and the same is neither.
+
+    Both are in the order of their keys but for a few; what is out of order only takes longer to be found the same.
+    """
+    gone: dict[str, Workload] = {}
+    come: list[Workload] = []
+    old: Iterator[Workload | None] = chain(before, (None,))
+    new: Iterator[Workload | None] = chain(now, (None,))
+    for pair in zip(old, new, strict=True):
+        was, there = pair
+        while was is not there:
+            key, name = "" if was is None else was.key, "" if there is None else there.key
+            if was is not None and (there is None or key <= name):
+                gone[key], was = was, next(old)
+            if there is not None and (not key or name <= key):
+                come.append(there)
+                there = next(new)
     same = {w.key for w in come if gone.get(w.key) == w}
     for key in same:
         del gone[key]
@@ -120,4 +133,5 @@ def _exchange(session: Session, cluster: Cluster, gone: Iterable[str], come: Ite
     for key in gone:
         session.remove_workload(key)
     session.add_workloads(sorted(come, key=lambda w: w.key))
-    session.workloads = dict(sorted(session.workloads.items(), key=itemgetter(0)))
+    known = session.workloads
+    session.workloads = {key: known[key] for key in sorted(known)}

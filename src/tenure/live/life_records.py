@@ -98,17 +98,17 @@ class LifeRecords:
         known = self.known = {} if self.known is None else self.known
         look = _Look(observed.cluster, queues, who)
         drafts: list[Draft] = []
-        for (key, pods), model in zip(observed.pods.items(), observed.cluster.workloads, strict=False):
-            before = known.get(key)
+        for key, made in observed.made.items():
+            before, model, pods = known.get(key), made.workload, made.pods
             if before is not None:
                 if before.model is model and before.pods is pods:
                     continue
             elif key in known or model.scheduler_name != "tenure":
                 known[key] = None
                 continue
-            drafts += self._changed(key, observed.uids.get(key, ""), model, pods, look)
-        if len(known) > len(observed.pods):
-            for key in known.keys() - observed.pods.keys():
+            drafts += self._changed(key, model.uid, model, pods, look)
+        if len(known) > len(observed.made):
+            for key in known.keys() - observed.made.keys():
                 gone = known.pop(key)
                 if gone is not None:
                     drafts += self._gone(key, gone, look)

@@ -26,6 +26,9 @@ from tenure.model.workload import Phase
 EXPLAIN_AGAIN = 60.0
 """Seconds after which it is looked at anew why a workload waits."""
 
+LATER_SECONDS = 0.25
+"""After so long what calls for no decision at once is looked at as well."""
+
 SETTLE_SECONDS = 0.005
 """What comes within this time of a first change is taken together with it."""
 
@@ -68,6 +71,7 @@ class KubernetesCluster:
         self.warnings = warnings
         self._explained: dict[str, float] = {}
         self.observed_version = -1
+        self._observed: tuple[int, float] = (-1, 0.0)
         self.has_more_to_explain = False
         self._woken = False
 
@@ -90,21 +94,29 @@ class KubernetesCluster:
         return self.informers.synced
 
     def wait(self, seconds: float) -> bool:
-        """Wait until something changed since the last observation, or so many seconds."""
+        """Wait until something changed since the last observation that may call for a decision, or so many seconds.
+
+        What this process wrote itself, and what only began to run, is looked at a little later.
+        """
         informers = self.informers
         until = time.monotonic() + seconds
         while not self._has_news():
             informers.changed.clear()
-            left = until - time.monotonic()
+            left = self._next_look(until) - time.monotonic()
             if self._woken or self._has_news() or left <= 0 or not informers.changed.wait(left):
                 break
         if not self._has_news():
-            return False
+            return informers.version() != self.observed_version
         time.sleep(SETTLE_SECONDS)
         return True
 
     def _has_news(self) -> bool:
-        return self.informers.version() != self.observed_version or self.actor.has_answers()
+        return self.informers.urgent() != self._observed[0] or self.actor.has_answers()
+
+    def _next_look(self, until: float) -> float:
+        if self.informers.version() == self.observed_version:
+            return until
+        return min(until, self._observed[1] + LATER_SECONDS)
 
     def wake(self) -> None:
         """Let nobody wait any longer: there is nothing to wait for."""
@@ -115,6 +127,7 @@ class KubernetesCluster:
         """Give the cluster as it is known now."""
         self.informers.discover_at_times()
         self.informers.pods.overdue()
+        self._observed = self.informers.urgent(), time.monotonic()
         self.observed_version = self.informers.version()
         return self.observer.observe(now)
 

@@ -185,7 +185,8 @@ class PodStore:
 
     What this process wrote and the watch has not shown yet is *assumed*: a record is seen as it will be. ``unsealed``
     are pods of Tenure's that run and do not say yet where they are charged; ``seals`` has, by uid, what this process
-    knows of those that it bound. ``assumptions`` is by how much ``version`` grew because something was assumed.
+    knows of those that it bound. ``urgent`` grows with what may call for a decision at once: not with what was assumed,
+    nor with pods that were bound and now run.
     """
 
     def __init__(self, reader: PodReader, clock: Callable[[], float] = time.monotonic) -> None:
@@ -197,7 +198,7 @@ class PodStore:
         self.seals: dict[str, Seal] = {}
         self.unsealed: dict[Key, None] = {}
         self.version = 0
-        self.assumptions = 0
+        self.urgent = 0
         self._reader = reader
         self._clock = clock
 
@@ -221,6 +222,7 @@ class PodStore:
             self.dirty.add(group)
             if seen is None or not _is_known(seen, record, own=seen is not before):
                 self.version += 1
+                self.urgent += seen is None or not _is_known(_begun(seen, record), record, own=True)
 
     def _note_seal(self, key: Key, record: PodRecord, shown: Seal | None) -> None:
         """Keep in mind which pods have yet to be sealed."""
@@ -254,8 +256,7 @@ class PodStore:
             self.assumed[seen.key] = known, then, self._clock() + ASSUMED_SECONDS if is_written else math.inf
             if then.sealed is not None and then.sealed.is_bound and then.task.phase is Phase.BOUND:
                 self.seals[seen.uid] = then.sealed
-            self._touch(seen.key)
-            self.assumptions += 1
+            self._touch(seen.key, is_urgent=False)
 
     def accepted(self, seen: PodRecord, then: PodRecord) -> None:
         """What was assumed of a pod was written; the watch has yet to show it."""
@@ -307,6 +308,7 @@ class PodStore:
             self.seals.pop(before.uid, None)
             self._leave(group_key(before), key)
             self.version += 1
+            self.urgent += 1
 
     def _leave(self, group: GroupKey, key: Key) -> None:
         members = self.groups[group]
@@ -315,10 +317,11 @@ class PodStore:
             del self.groups[group]
         self.dirty.add(group)
 
-    def _touch(self, key: Key) -> None:
+    def _touch(self, key: Key, *, is_urgent: bool = True) -> None:
         if key in self.records:
             self.dirty.add(group_key(self.records[key]))
             self.version += 1
+            self.urgent += is_urgent
 
 
 def group_key(record: PodRecord) -> GroupKey:
@@ -336,6 +339,14 @@ def _is_known(seen: PodRecord, record: PodRecord, *, own: bool) -> bool:
     if own:
         task, started = replace(task, started_at=record.task.started_at), record.started
     return replace(seen, version=record.version, waits=record.waits, task=task, started=started) == record
+
+
+def _begun(seen: PodRecord, record: PodRecord) -> PodRecord:
+    """Give a pod that was bound as one that runs, and is ready or not as the state says."""
+    task, now = seen.task, record.task
+    if task.phase is not Phase.BOUND or now.phase is not Phase.RUNNING:
+        return seen
+    return replace(seen, task=replace(task, phase=now.phase, ready=now.ready))
 
 
 def _shows(record: PodRecord, then: PodRecord) -> bool:

@@ -243,9 +243,9 @@ class InformerCache:
         own = self.pods.version + self.nodes.version + self.usage.version
         return own + sum(o.version for o in self.objects.values())
 
-    def heard(self) -> int:
-        """Give a number that grows with each change of anything that this process did not write itself."""
-        return self.version() - self.pods.assumptions
+    def urgent(self) -> int:
+        """Give a number that grows with each change that may call for a decision at once."""
+        return self.version() - self.pods.version + self.pods.urgent
 
     def wrote(self, name: str, answer: bytes, *, is_new: bool = False) -> None:
         """Take what the API server answered to a write: the next cycle knows of it, whenever the watch shows it.

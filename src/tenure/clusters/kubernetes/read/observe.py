@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from tenure.clusters.kubernetes import api, keys
@@ -15,6 +16,7 @@ from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
 from tenure.clusters.kubernetes.read import budgets, eviction_log, groups
 from tenure.clusters.kubernetes.read.claims import ClaimReader
 from tenure.clusters.kubernetes.read.groups import GroupDeclaration, said
+from tenure.clusters.kubernetes.read.mapped_view import MappedView
 from tenure.clusters.kubernetes.read.namespaces import Namespaces
 from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_promises
 from tenure.clusters.kubernetes.read.outside import Outside
@@ -73,24 +75,21 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A cluster, and what writing to it needs: by workload the pods behind its tasks, in their order.
+    """A cluster, and what writing to it needs: its workloads by key, with the pods behind their tasks in their order.
 
-    Workloads stand in ``pods`` in the order in which they stand in the cluster.
-
-    ``wake`` is when it will look otherwise although nothing has changed, in µs since the epoch. ``heard`` is how much
-    the informers had heard when it was made.
+    ``wake`` is when it will look otherwise although nothing has changed, in µs since the epoch. ``urgent`` is how much
+    the informers had heard that may call for a decision at once.
     """
 
     cluster: Cluster
-    pods: dict[str, tuple[PodRecord, ...]] = field(default_factory=dict)
-    uids: dict[str, str] = field(default_factory=dict)
+    made: dict[str, ObservedWorkload] = field(default_factory=dict)
     queue_kinds: dict[str, str] = field(default_factory=dict)
     log: tuple[eviction_log.EvictionEntry, ...] = ()
     promises: NominationUpdates = field(default_factory=NominationUpdates)
     wake: int | None = None
     left_out: tuple[LeftOut, ...] = ()
     announced: tuple[eviction_log.EvictionEntry, ...] = ()
-    heard: int = 0
+    urgent: int = 0
 
     @property
     def identities(self) -> dict[tuple[str, int], str]:
@@ -98,22 +97,27 @@ class Observed:
         return {(key, number): pod.uid for key, pods in self.pods.items() for number, pod in enumerate(pods)}
 
     @property
-    def workloads(self) -> dict[str, Workload]:
+    def workloads(self) -> Mapping[str, Workload]:
         """Give the workloads that have pods, by key."""
-        return dict(zip(self.pods, self.cluster.workloads, strict=False))
+        return MappedView(self.made, attrgetter("workload"))
+
+    @property
+    def pods(self) -> Mapping[str, tuple[PodRecord, ...]]:
+        """Give by workload the pods behind its tasks, in their order."""
+        return MappedView(self.made, attrgetter("pods"))
 
     def has_pod(self, workload: str, task: int) -> bool:
         """Whether a task has a pod: not what stands in for one that is expected."""
-        return task < len(self.pods[workload])
+        return task < len(self.made[workload].pods)
 
     def pod(self, workload: str, task: int) -> PodRecord:
         """Give the pod behind a task."""
-        return self.pods[workload][task]
+        return self.made[workload].pods[task]
 
     def subject(self, workload: str) -> Subject | None:
         """Give the object that events about a workload are written on; None where it has none."""
-        pods = self.pods.get(workload)
-        return _subject(pods[0], self.uids[workload]) if pods else None
+        made = self.made.get(workload)
+        return _subject(made.pods[0], made.workload.uid) if made is not None and made.pods else None
 
 
 class Observer:
@@ -149,7 +153,7 @@ class Observer:
 
     def observe(self, now: int) -> Observed:
         """Give the cluster as it is known at ``now`` (µs since the epoch)."""
-        informers, heard = self.informers, self.informers.heard()
+        informers, urgent = self.informers, self.informers.urgent()
         with informers.pods.lock:
             nodes = self._nodes()
             self._configure()
@@ -169,8 +173,10 @@ class Observer:
         found = self._sound(found, nodes)
         found, promises = with_promises(found, log, announced, nodes, now, self._settings.nomination_timeout)
         queues = self._with_unknown([made.workload for made in found])
-        all_made = {m.workload.key: m for m in found} if is_all else standing.with_those(found, named)
-        workloads = tuple([made.workload for made in all_made.values()])
+        if is_all:
+            all_made, workloads = {made.workload.key: made for made in found}, [made.workload for made in found]
+        else:
+            all_made, workloads = standing.with_those(found, named)
         cluster = Cluster(
             now=now,
             settings=self._settings,
@@ -183,15 +189,14 @@ class Observer:
         )
         return Observed(
             cluster,
-            {key: made.pods for key, made in all_made.items()},
-            {key: made.workload.uid for key, made in all_made.items()},
+            all_made,
             self._queue_kinds,
             tuple(log),
             promises,
             self._settling.wake(now),
             tuple(self._left_out),
             tuple(announced),
-            heard,
+            urgent,
         )
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:

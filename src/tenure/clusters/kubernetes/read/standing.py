@@ -7,29 +7,34 @@ and not again in each observation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import itemgetter
 
 from tenure.clusters.kubernetes.cache.handlers import GroupKey
 from tenure.clusters.kubernetes.read.workloads import ObservedWorkload
 from tenure.model.check_placement import check_placement
 from tenure.model.node import Node
+from tenure.model.workload import Workload
 
 
 class StandingWorkloads:
     """Workloads by name: the ``plain`` ones, which are taken as they are, and the ``others``, which are looked at.
 
-    ``holders`` are those of the plain ones that hold GPUs by their numbers, which nobody else may hold.
+    ``holders`` are those of the plain ones that hold GPUs by their numbers, which nobody else may hold. Where several
+    have one name, one of them stands for all, and all have to be looked at.
     """
 
     def __init__(self) -> None:
         self.plain: dict[str, ObservedWorkload] = {}
         self.others: dict[str, ObservedWorkload] = {}
         self.holders: dict[str, ObservedWorkload] = {}
-        self._names: dict[GroupKey, str] = {}
+        self._groups: dict[GroupKey, tuple[ObservedWorkload, bool]] = {}
         self._sharing: dict[str, set[GroupKey]] = {}
         self._shared: set[str] = set()
         self._overlaps = False
+        self._made: dict[str, ObservedWorkload] = {}
+        self._order = OrderedWorkloads()
 
     @property
     def are_unclear(self) -> bool:
@@ -44,40 +49,39 @@ class StandingWorkloads:
         nodes: Mapping[str, Node],
     ) -> None:
         """Take what was made anew, or is no more, of some groups."""
-        before, fresh = self.holders.copy(), []
-        for group in sorted(changed):
-            self._drop(group)
-            if group in made:
-                fresh.append((group, made[group]))
+        before, fresh = self.holders.copy(), [(group, made[group]) for group in sorted(changed) if group in made]
+        names = {self._leave(group) for group in changed if group in self._groups}
         for (group, one), plain in zip(fresh, are_plain([one for _, one in fresh]), strict=True):
-            self._put(group, one, plain=plain)
+            self._groups[group] = one, plain
+            self._sharing.setdefault(one.workload.key, set()).add(group)
+            names.add(one.workload.key)
+        for name in sorted(names):
+            self._show(name)
+        self._order.renew(names, self._made)
         if before != self.holders:
             listed = [one.workload for _, one in sorted(self.holders.items())]
-            there = {name for workload in listed for task in workload.tasks if (name := task.node) in nodes}
-            found = check_placement([nodes[name] for name in sorted(filter(None, there))], listed)
+            there = {at for workload in listed for task in workload.tasks if (at := task.node) in nodes}
+            found = check_placement([nodes[at] for at in sorted(filter(None, there))], listed)
             self._overlaps = any(not finding.is_warning for finding in found)
 
-    def _drop(self, group: GroupKey) -> None:
-        name = self._names.pop(group, None)
-        if name is None:
-            return
+    def _leave(self, group: GroupKey) -> str:
+        """Take a group out; gives the name that it had."""
+        name = self._groups.pop(group)[0].workload.key
+        self._sharing[name].discard(group)
+        return name
+
+    def _show(self, name: str) -> None:
+        """Let one of the groups that have a name stand for it, if there is any."""
+        for kept in (self.plain, self.others, self.holders, self._made):
+            kept.pop(name, None)
         sharing = self._sharing[name]
-        sharing.discard(group)
-        if len(sharing) <= 1:
-            self._shared.discard(name)
         if not sharing:
             del self._sharing[name]
-        for kept in (self.plain, self.others, self.holders):
-            kept.pop(name, None)
-
-    def _put(self, group: GroupKey, one: ObservedWorkload, *, plain: bool) -> None:
-        name = one.workload.key
-        sharing = self._sharing.setdefault(name, set())
-        sharing.add(group)
-        self._names[group] = name
-        if len(sharing) > 1:
-            self._shared.add(name)
-        (self.plain if plain else self.others)[name] = one
+            self._shared.discard(name)
+            return
+        (self._shared.add if len(sharing) > 1 else self._shared.discard)(name)
+        one, plain = self._groups[min(sharing)]
+        self._made[name] = (self.plain if plain else self.others)[name] = one
         if plain and any(task.devices for task in one.workload.tasks):
             self.holders[name] = one
 
@@ -86,10 +90,54 @@ class StandingWorkloads:
         also = {name: self.plain[name] for name in named if name in self.plain}
         return [one for _, one in sorted({**self.others, **also}.items(), key=itemgetter(0))]
 
-    def with_those(self, looked_at: Iterable[ObservedWorkload], named: Iterable[str]) -> dict[str, ObservedWorkload]:
-        """Give all by name, in order: the plain ones, and the others as they were found to be."""
-        found = self.plain.copy()
-        for name in named:
-            found.pop(name, None)
-        found.update({one.workload.key: one for one in looked_at})
-        return dict(sorted(found.items(), key=itemgetter(0)))
+    def with_those(
+        self, looked_at: Iterable[ObservedWorkload], named: Iterable[str]
+    ) -> tuple[dict[str, ObservedWorkload], list[Workload]]:
+        """Give all by name, and their workloads in order: the plain ones, and the others as they were found to be."""
+        made, left_out = self._made.copy(), {*self.others, *(name for name in named if name in self.plain)}
+        found = {one.workload.key: one for one in looked_at}
+        made.update(found)
+        left_out -= found.keys()
+        for name in left_out:
+            del made[name]
+        return made, self._order.with_those(found, left_out)
+
+
+class OrderedWorkloads:
+    """Workloads in the order of their names, of which a few change at a time."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._workloads: list[Workload] = []
+
+    def renew(self, changed: Collection[str], made: Mapping[str, ObservedWorkload]) -> None:
+        """Take what has some names now, if anything has."""
+        names, workloads = self._names, self._workloads
+        if len(changed) > _FEW:
+            self._names = sorted(made)
+            self._workloads = [made[name].workload for name in self._names]
+            return
+        for name in changed:
+            at = bisect_left(names, name)
+            is_there = at < len(names) and names[at] == name
+            if name not in made:
+                if is_there:
+                    del names[at], workloads[at]
+            elif is_there:
+                workloads[at] = made[name].workload
+            else:
+                names.insert(at, name)
+                workloads.insert(at, made[name].workload)
+
+    def with_those(self, others: Mapping[str, ObservedWorkload], left_out: Collection[str]) -> list[Workload]:
+        """Give all, with ``others`` in the place of those that have their names, and without some."""
+        workloads = self._workloads.copy()
+        for name, one in others.items():
+            workloads[bisect_left(self._names, name)] = one.workload
+        if not left_out:
+            return workloads
+        return [w for name, w in zip(self._names, workloads, strict=True) if name not in left_out]
+
+
+_FEW = 200
+"""Changed workloads beyond which all are sorted: that takes less time then."""

@@ -8,7 +8,7 @@ no other with it but those of its own set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -122,7 +122,7 @@ class Actor:
         self._expire(plan, observed, outcome)
         self._mark_stale(plan, observed, outcome)
         self._bind(plan, observed, workloads)
-        self._report_bindings(outcome, None if not _only_binds(plan) else observed.heard)
+        self._report_bindings(outcome, None if not _only_binds(plan) else observed.urgent)
         evictions = self._promise(plan, observed, outcome)
         self._announce(plan, observed, outcome)
         if evictions:
@@ -154,7 +154,7 @@ class Actor:
 
     # -- placing ----------------------------------------------------------------------------------------------------
 
-    def _bind(self, plan: Plan, observed: Observed, workloads: dict[str, Workload]) -> None:
+    def _bind(self, plan: Plan, observed: Observed, workloads: Mapping[str, Workload]) -> None:
         """Begin the bindings of a plan."""
         started, pods = set(plan.started), self.informers.pods
         nodes = self.informers.nodes.nodes
@@ -188,12 +188,12 @@ class Actor:
 
         self._bindings.begin(attempt, steps)
 
-    def _report_bindings(self, outcome: Outcome, heard: int | None) -> None:
-        """Say of bindings what became of them: of all, or of those that are answered before more is ``heard``."""
-        if heard is None:
+    def _report_bindings(self, outcome: Outcome, urgent: int | None) -> None:
+        """Say of bindings what became of them: of all, or of those answered before something ``urgent`` comes."""
+        if urgent is None:
             self._bindings.wait()
         else:
-            self._bindings.wait_a_little(heard)
+            self._bindings.wait_a_little(urgent)
         for step, error in self._bindings.answered():
             _note(outcome, step, error)
 
@@ -305,7 +305,7 @@ class Actor:
         outcome.skipped += [s for s in steps if _set_of(s) in broken]
         return [s for s in steps if _set_of(s) not in broken]
 
-    def _try(self, step: PlanStep, observed: Observed, workloads: dict[str, Workload]) -> None:
+    def _try(self, step: PlanStep, observed: Observed, workloads: Mapping[str, Workload]) -> None:
         """Make an eviction without effect."""
         pod = observed.pod(step.workload, step.task_index)
         self._let_go(step, pod, pod.version, workloads, observed, dry=True)
@@ -315,7 +315,7 @@ class Actor:
         step: PlanStep,
         pod: PodRecord,
         version: str,
-        workloads: dict[str, Workload],
+        workloads: Mapping[str, Workload],
         observed: Observed,
         *,
         dry: bool = False,
@@ -343,7 +343,7 @@ class Actor:
             self.client.create(path, patches.eviction(pod, dry=dry))
 
     def _evict(
-        self, steps: list[PlanStep], plan: Plan, observed: Observed, workloads: dict[str, Workload], outcome: Outcome
+        self, steps: list[PlanStep], plan: Plan, observed: Observed, workloads: Mapping[str, Workload], outcome: Outcome
     ) -> None:
         if not steps:
             return
@@ -377,7 +377,7 @@ class Actor:
             self.logbook.remove([e for e in entries.values() if (e.workload, e.task) in known])
 
     def _recorded(
-        self, step: PlanStep, plan: Plan, observed: Observed, workloads: dict[str, Workload], outcome: Outcome
+        self, step: PlanStep, plan: Plan, observed: Observed, workloads: Mapping[str, Workload], outcome: Outcome
     ) -> eviction_log.EvictionEntry | None:
         """Give the record of an eviction; one of which none can be made is not carried out."""
         try:
@@ -425,11 +425,11 @@ class Actor:
         return patches.version_of(self._patch_running(pod, patches.target(pod, step, now, plainly=True)))
 
     def _entry(
-        self, step: PlanStep, plan: Plan, observed: Observed, workloads: dict[str, Workload]
+        self, step: PlanStep, plan: Plan, observed: Observed, workloads: Mapping[str, Workload]
     ) -> eviction_log.EvictionEntry:
         pod = observed.pod(step.workload, step.task_index)
         not_before = plan.requeue.not_before.get(step.workload)
-        uid = "" if pod.kept == pod_records.BARE else observed.uids[step.workload]
+        uid = "" if pod.kept == pod_records.BARE else observed.made[step.workload].workload.uid
         asked = {key for rule in observed.cluster.settings.disruption.budgets for key in _keys_of(rule.selector)}
         return eviction_log.entry_of(
             logged(step, workloads, plan.now), pod.uid, uid, not_before, asked,

@@ -41,12 +41,12 @@ class BindingsUnderWay:
         for _, future in self._begun:
             future.exception()
 
-    def wait_a_little(self, heard: int) -> None:
-        """Wait until all were answered, more is known than was ``heard`` when the last plan was made, or for long."""
+    def wait_a_little(self, urgent: int) -> None:
+        """Wait until all were answered, something ``urgent`` came since the last plan, or for long."""
         changed, until = self._informers.changed, time.monotonic() + LONG
-        while not self._is_over(heard) and (left := until - time.monotonic()) > 0:
+        while not self._is_over(urgent) and (left := until - time.monotonic()) > 0:
             changed.clear()
-            if not self._is_over(heard):
+            if not self._is_over(urgent):
                 changed.wait(left)
 
     def is_any_answered(self) -> bool:
@@ -63,5 +63,5 @@ class BindingsUnderWay:
         self._begun = [(step, future) for step, future, is_done in asked if not is_done]
         return [(step, future.result()) for step, future, is_done in asked if is_done]
 
-    def _is_over(self, heard: int) -> bool:
-        return self._informers.heard() != heard or all(future.done() for _, future in self._begun)
+    def _is_over(self, urgent: int) -> bool:
+        return self._informers.urgent() != urgent or all(future.done() for _, future in self._begun)
