@@ -130,7 +130,7 @@ class TermTable:
         seen: set[tuple[int, str]] = set()
         for spec, namespace in asked:
             known = (id(spec), namespace)
-            if known not in seen and (spec.affinity is not None or spec.spread or spec.host_ports):
+            if known not in seen and _has_terms(spec):
                 seen.add(known)
                 self._resolve(spec, namespace)
         if len(self.terms) > first or len(self.ports) > ports:
@@ -142,7 +142,7 @@ class TermTable:
         """Resolve the terms of a task; None if no constraint of this kind touches it."""
         if not self.used:
             return None
-        terms = self._resolve(spec, namespace)
+        terms = self._resolve(spec, namespace) if _has_terms(spec) else TaskTerms()
         terms.matches = self._rows_for(spec.labels, namespace)
         return terms if terms.matches or terms.constrained else None
 
@@ -393,3 +393,7 @@ def _narrowed(
 def _collide(one: HostPort, other: HostPort) -> bool:
     same = (one.port, one.protocol) == (other.port, other.protocol)
     return same and (one.ip == other.ip or ANY_ADDRESS in (one.ip, other.ip))
+
+
+def _has_terms(spec: TaskSpec) -> bool:
+    return spec.affinity is not None or bool(spec.spread or spec.host_ports)

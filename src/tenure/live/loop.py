@@ -34,10 +34,10 @@ SECOND = 1_000_000
 class Pace:
     """The pace of the loop, in seconds.
 
-    ``least``: between two cycles, so that what comes together is decided together, or as long as the last one took of
-    the processor if that was shorter; ``most``: so long without a cycle where nothing changes, ``soon`` where something
-    ends by itself; ``share``: of one core, what such looks at what has not changed may take. Rules that end name their
-    time, so that nothing depends on these looks.
+    ``least``: between two cycles, so that what comes together is decided together, or three times as long as the last
+    one took of the processor if that is shorter; ``most``: so long without a cycle where nothing changes, ``soon``
+    where something ends by itself; ``share``: of one core, what such looks at what has not changed may take. Rules that
+    end name their time, so that nothing depends on these looks.
     """
 
     least: float = 0.05
@@ -151,7 +151,7 @@ class Loop:
             done = self.cycle()
             pause = self._pause(done)
             self.health.due = time.monotonic() + pause
-            self._stopped.wait(min(self.pace.least, done.processor))
+            self._stopped.wait(min(self.pace.least, _REST * done.processor))
 
     def cycle(self) -> CycleOutcome:
         """Decide once, and carry out what may be carried out."""
@@ -275,6 +275,7 @@ class Loop:
         return (*why_pending(session, state), *plan.obstacles.get(state.key, ()))
 
 
+_REST = 3.0
 _MOST_EXPLAINED = 50
 _EXPLAINING = 0.05
 """Seconds of a processor in each cycle that looking why something waits may take."""

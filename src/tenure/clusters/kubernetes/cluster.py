@@ -29,7 +29,7 @@ EXPLAIN_AGAIN = 60.0
 LATER_SECONDS = 0.25
 """After so long what calls for no decision at once is looked at as well."""
 
-SETTLE_SECONDS = 0.005
+SETTLE_SECONDS = 0.001
 """What comes within this time of a first change is taken together with it."""
 
 _MOST_REMEMBERED = 100_000
