@@ -45,15 +45,15 @@ class HistoryInfo:
 class HistoryStore:
     """An open store. Threads may share it; each question takes a connection of its own.
 
-    Every method raises `HistoryError` where the store cannot be read or written.
+    ``is_new``: its tables were made when it was opened. Every method raises `HistoryError` where the store cannot be
+    read or written, and `UnwritableError` where a server cannot take what a record holds.
     """
 
     def __init__(self, engine: Engine, place: str, *, write: bool) -> None:
         self.engine = engine
         self.place = place
         self.writes = write
-        self._sources: dict[Origin, int] = {}
-        self._months: set[int] = set()
+        self.is_new = False
 
     def __enter__(self) -> Self:
         """Use it in a ``with`` statement, which closes it."""
@@ -111,6 +111,7 @@ class HistoryStore:
         return written
 
     def _append(self, connection: Connection, origin: Origin, batch: Sequence[Draft], *, fresh: bool) -> int:
+        migrations.check_unchanged(connection, self.place)
         source = self._source(connection, origin)
         rollup, written = Rollup(), 0
         for month, group in by_month(batch):
@@ -257,7 +258,7 @@ def open_history(address: str, *, write: bool = False) -> HistoryStore:
     try:
         if write:
             with store.writing() as connection:
-                migrations.prepare(connection, store.place)
+                store.is_new = migrations.prepare(connection, store.place)
         else:
             with store.reading() as connection:
                 _check_current(migrations.version_of(connection), store.place)

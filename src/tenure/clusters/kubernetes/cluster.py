@@ -69,7 +69,7 @@ class KubernetesCluster:
         self._explained: dict[str, float] = {}
         self.observed_version = -1
         self.has_more_to_explain = False
-        self._woken = False
+        self._woken = self._looks_again = False
 
     def start(self) -> None:
         """Begin to watch."""
@@ -98,15 +98,22 @@ class KubernetesCluster:
             left = until - time.monotonic()
             if (
                 self._woken
+                or self._looks_again
                 or informers.version() != self.observed_version
                 or left <= 0
                 or not informers.changed.wait(left)
             ):
                 break
+        self._looks_again = False
         if informers.version() == self.observed_version:
             return False
         time.sleep(SETTLE_SECONDS)
         return True
+
+    def look_again(self) -> None:
+        """Let who waits look once more, although nothing has changed."""
+        self._looks_again = True
+        self.informers.changed.set()
 
     def wake(self) -> None:
         """Let nobody wait any longer: there is nothing to wait for."""
