@@ -28,7 +28,7 @@ IN_PARTS: Final = {"yield_per": 5_000}
 """Option of a question with a long answer: so many rows are in memory at a time, however many there are."""
 
 ASKED: Final = 500
-"""Keys that are looked up in one question."""
+"""Keys, or names of workloads, that are looked up in one question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +203,14 @@ class HistoryStore:
         more = token(found[limit - 1]) if len(found) > limit else None
         return Page([record for record, _ in found[:limit]], more)
 
-    def story(self, workload: str, *, limit: int = 10_000) -> list[HistoryRecord]:
-        """Give what happened to a workload and what was done for it, in order."""
+    def story(self, workload: str, *, limit: int = 10_000, newest: bool = False) -> list[HistoryRecord]:
+        """Give what happened to a workload and what was done for it, in order; at most ``limit``, first or newest."""
         with self.reading() as connection:
-            own = self.scan(connection, Query(workload=workload), limit=limit)
-            caused = self.scan(connection, Query(beneficiary=workload), limit=limit)
+            own = self.scan(connection, Query(workload=workload), limit=limit, newest=newest)
+            caused = self.scan(connection, Query(beneficiary=workload), limit=limit, newest=newest)
             found = {number: record for record, number in (*own, *caused)}
-        return [found[number] for number in sorted(found)][:limit]
+        numbers = sorted(found)
+        return [found[number] for number in (numbers[-limit:] if newest else numbers[:limit])]
 
     def scan(
         self,
@@ -239,6 +240,12 @@ class HistoryStore:
                 left = None if left is None else left - 1
             if left == 0:
                 return
+
+
+def in_batches(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Give names in as many parts as it takes to ask for them."""
+    for begin in range(0, len(names), ASKED):
+        yield tuple(names[begin : begin + ASKED])
 
 
 def open_history(address: str, *, write: bool = False) -> HistoryStore:

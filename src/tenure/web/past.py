@@ -13,7 +13,8 @@ from typing import Any, Final
 from tenure.history import open_history
 from tenure.history.query import Query
 from tenure.history.record import HistoryRecord
-from tenure.history.story import sentence
+from tenure.history.story import sentence, told_together
+from tenure.history.takers import LifeLine, Taker, causes_of, takers_among
 from tenure.history.views import (
     LIFE,
     Stay,
@@ -33,7 +34,6 @@ from tenure.web.source import (
     EvictionPage,
     EvictionQuery,
     StoryLine,
-    Taker,
     Trouble,
     UseSeries,
     WaitLine,
@@ -61,17 +61,6 @@ REREAD: Final = 10.0
 
 WEIGHTED: Final = "weighted"
 """Stands for amounts of several resources, added up by their weights."""
-
-
-@dataclass(slots=True)
-class LifeLine:
-    """One workload over the whole history. Times in µs, None: not known, or not yet."""
-
-    queue: str
-    submitted: int
-    started: int | None = None
-    ended: int | None = None
-    asked: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -240,7 +229,7 @@ class PastSource:
     def story(self, key: str, limit: int) -> list[StoryLine]:
         """Tell everything that happened to a workload."""
         found = []
-        for record in self._store.story(key, limit=limit):
+        for record in told_together(self._store.story(key, limit=limit, newest=True)):
             own = record.workload == key
             kind = record.kind if own or record.kind != "evicted" else "made room"
             whom = record.beneficiary if own else record.workload
@@ -250,28 +239,8 @@ class PastSource:
     def takers(self, key: str, limit: int) -> list[Taker]:
         """Give for whom it was evicted, those that started while it waited, and those that held room when it came."""
         with self._current() as passed:
-            own = passed.lives.get(key)
-            if own is None:
-                return []
-            until = own.started if own.started is not None else (own.ended or passed.span[1])
-            causes = {
-                record.beneficiary: record.cause or ""
-                for record in self._store.story(key, limit=1000)
-                if record.kind == "evicted" and record.workload == key and record.beneficiary
-            }
-            main = GPU if own.asked.get(GPU) else CPU
-            found = []
-            for other, life in passed.lives.items():
-                how = _how(own, life, until)
-                if other in causes:
-                    how = "evicted"
-                if how and other != key and life.asked.get(main):
-                    held = {name: amount for name, amount in life.asked.items() if name in own.asked}
-                    found.append(Taker(other, life.queue, how, life.submitted, life.started, life.ended, held,
-                                       causes.get(other, "")))  # fmt: skip
-        ranks = {"evicted": 0, "overtook": 1, "started": 2, "holds": 3}
-        found.sort(key=lambda taker: (ranks[taker.how], -taker.held.get(main, 0), taker.workload))
-        return found[:limit]
+            causes = causes_of(self._store.story(key, limit=1000), key)
+            return takers_among(passed.lives, key, causes, passed.span[1], limit)
 
     def waits(self, viewer: Viewer, limit: int) -> list[WaitLine]:
         """Give those that waited longest."""
@@ -330,21 +299,11 @@ def _note(lives: dict[str, LifeLine], record: HistoryRecord) -> None:
 
 def _waits(passed: Passed, most: int = 10_000) -> list[WaitLine]:
     found = [
-        WaitLine(key, life.queue, life.submitted, life.started,
-                 (life.started if life.started is not None else life.ended or passed.span[1]) - life.submitted)
+        WaitLine(key, life.queue, life.submitted, life.started, life.waited_until(passed.span[1]) - life.submitted)
         for key, life in passed.lives.items()
     ]  # fmt: skip
     found.sort(key=lambda line: (-line.waited, line.workload))
     return found[:most]
-
-
-def _how(own: LifeLine, other: LifeLine, until: int) -> str:
-    """Say how another workload had to do with the wait of one; empty: not at all."""
-    if other.started is None or other.started >= until:
-        return ""
-    if other.started >= own.submitted:
-        return "overtook" if other.submitted > own.submitted else "started"
-    return "holds" if other.ended is None or other.ended > own.submitted else ""
 
 
 def _with_gains(
