@@ -75,11 +75,14 @@ def life(number, at, *, ends=True):
 
 @pytest.fixture(scope="module")
 def long_history(tmp_path_factory):
-    """A history of 60,000 records, of which three workloads still run."""
+    """A history of 60,000 records over two weeks, of which three workloads still run."""
+    plain = {"apiVersion": "tenure.dev/v1alpha1", "kind": "Cluster", "now": "2026-11-01T00:00:00Z",
+             "nodes": [{"name": "n", "allocatable": {"cpu": 8}}], "queues": [{"name": "a"}]}  # fmt: skip
+    begin = Draft(NOVEMBER, "origin", payload=payload_of(by="scheduler", cluster=plain))
     drafts = [d for n in range(20_000) for d in life(n, NOVEMBER + n * MINUTE, ends=n not in {5, 10_000, 19_999})]
     path = str(tmp_path_factory.mktemp("long") / "history.db")
     with open_history(path, write=True) as store:
-        store.append(HERE, numbered(sorted(drafts), b"long"), fresh=True)
+        store.append(HERE, numbered([begin, *sorted(drafts)], b"together"), fresh=True)
     return path
 
 

@@ -17,7 +17,7 @@ def lives_around(
     store: HistoryStore, connection: Connection, since: int, until: int, others: Collection[str] = ()
 ) -> dict[str, LifeLine]:
     """Give the lives of the workloads that were there at a time, of those that started until another, and of others."""
-    lives = {key: _of_stay(stay, since) for key, stay in stays_at(store, connection, since).items()}
+    lives = {key: life_of(stay, since) for key, stay in stays_at(store, connection, since).items()}
     there = set(lives)
     for names in in_batches([key for key in others if key not in lives]):
         for record, _ in store.scan(connection, Query(kinds=("started",), workloads=names)):
@@ -33,7 +33,7 @@ def lives_around(
     return lives
 
 
-def _of_stay(stay: Stay, at: int) -> LifeLine:
+def life_of(stay: Stay, at: int) -> LifeLine:
     """Give the life of a workload that is there; of one that runs, whose start is not known, it is taken to be now."""
     started = at if stay.started is None and stay.tasks else stay.started
     return LifeLine(stay.queue, stay.submitted, started, asked=stay.fields.get("ask") or {})

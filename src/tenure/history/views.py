@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, case, func, or_, select, union_all
 
 from tenure.history.query import Query
 from tenure.history.record import HistoryRecord
-from tenure.history.rollup import DAY
-from tenure.history.schema import records_table
+from tenure.history.rollup import DAY, HOUR, MINUTE, SUMMED
+from tenure.history.schema import USAGE, records_table
 from tenure.history.statement import clipped
-from tenure.history.store import HistoryStore, in_batches, months_between, months_of
+from tenure.history.store import IN_PARTS, HistoryStore, in_batches, months_between, months_of
 from tenure.model.cluster import Cluster
 from tenure.model.duration import format_time
 from tenure.model.load import cluster_of
@@ -162,24 +163,28 @@ def _spec(asked: Mapping[str, int], milli: int = 0, devices: int = 1) -> TaskSpe
     return TaskSpec(requests=tuple(sorted(requests.items())))
 
 
+FINE: Final = 50_000
+"""Records of usage from which on a series is made of the sums by the hour."""
+
+
 def queues_over_time(store: HistoryStore, since: int, until: int, points: int = 300) -> list[UsageSeries]:
-    """Give what each queue held over time, as means over equal steps of whole minutes; queue "" has the capacity."""
-    minute = 60_000_000
-    since -= since % minute
-    step = max(minute, -(-(until - since) // max(1, points) // minute) * minute)
+    """Give what each queue held over time, as means over equal steps; queue "" has the capacity.
+
+    Steps are whole minutes; of more than `FINE` records of usage, whole hours, of which the store has sums.
+    """
+    fine = store.count(Query(kinds=("usage",), since=since - DAY, until=until)) <= FINE
+    unit = MINUTE if fine else HOUR
+    since -= since % unit
+    step = max(unit, -(-(until - since) // max(1, points) // unit) * unit)
     count = max(1, -(-(until - since) // step))
     sums: dict[str, dict[str, dict[str, list[float]]]] = {}
     with store.reading() as connection:
-        for record in _usage_records(connection, since - DAY, until):
-            first = max(0, (record.at - since) // step)
-            last = min(count - 1, (record.at + record.value - 1 - since) // step)
-            for number in range(first, last + 1):
-                begin = since + number * step
-                found = clipped(record, begin, begin + step)
-                for name, amounts in found.items():
-                    for resource, amount in amounts.items():
-                        rows = sums.setdefault(record.queue or "", {}).setdefault(name, {})
-                        rows.setdefault(resource, [0.0] * count)[number] += amount / step
+        parts = _of_records if fine else _of_hours
+        for queue, number, found in parts(connection, since, step, count):
+            for name, amounts in found.items():
+                for resource, amount in amounts.items():
+                    rows = sums.setdefault(queue, {}).setdefault(name, {})
+                    rows.setdefault(resource, [0.0] * count)[number] += amount / step
     at = [since + number * step for number in range(count)]
     return [
         UsageSeries(queue, at, found.get("held", {}), found.get("within", {}), found.get("capacity", {}))
@@ -187,8 +192,37 @@ def queues_over_time(store: HistoryStore, since: int, until: int, points: int = 
     ]
 
 
-def _usage_records(connection: Connection, since: int, until: int) -> Iterator[Any]:
-    for month in months_between(connection, since, until):
+Part = tuple[str, int, Mapping[str, Mapping[str, float]]]
+"""What a queue held in a step: its name, the number of the step, and amounts times µs by name and resource."""
+
+
+def _of_records(connection: Connection, since: int, step: int, count: int) -> Iterator[Part]:
+    """Give what each record of usage says of each step."""
+    until = since + count * step
+    for month in months_between(connection, since - DAY, until):
         c = records_table(month).c
-        query = select(c.at, c.value, c.queue, c.payload).where(c.kind == "usage", c.at >= since, c.at < until)
-        yield from connection.execute(query)
+        query = select(c.at, c.value, c.queue, c.payload).where(c.kind == "usage", c.at >= since - DAY, c.at < until)
+        for record in connection.execute(query, execution_options=IN_PARTS):
+            for number in _steps(record.at, record.at + record.value, since, step, count):
+                begin = since + number * step
+                yield record.queue or "", number, clipped(record, begin, begin + step)
+
+
+def _of_hours(connection: Connection, since: int, step: int, count: int) -> Iterator[Part]:
+    """Give what the sums by the hour say of each step; what is longer than a step was held evenly."""
+    c = USAGE.c
+    query = select(c.since, c.until, c.queue, c.payload).where(c.until > since, c.since < since + count * step)
+    for row in connection.execute(query, execution_options=IN_PARTS):
+        fields = json.loads(row.payload)
+        for number in _steps(row.since, row.until, since, step, count):
+            begin = since + number * step
+            part = (min(row.until, begin + step) - max(row.since, begin)) / (row.until - row.since)
+            amounts = {
+                name: {r: amount * part for r, amount in fields[name].items()} for name in SUMMED if name in fields
+            }
+            yield row.queue, number, amounts
+
+
+def _steps(begin: int, end: int, since: int, step: int, count: int) -> range:
+    """Give the numbers of the steps that a span touches."""
+    return range(max(0, (begin - since) // step), min(count - 1, (end - 1 - since) // step) + 1)

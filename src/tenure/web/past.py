@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tenure.history import open_history
+from tenure.history.lives import life_of
 from tenure.history.query import Query
 from tenure.history.record import HistoryRecord
 from tenure.history.story import sentence, told_together
@@ -21,6 +22,7 @@ from tenure.history.views import (
     live_on,
     origin_at,
     queues_over_time,
+    stays_at,
     version_of_content,
     workload_of,
 )
@@ -44,9 +46,12 @@ from tenure.web.viewer import Viewer
 
 DAY: Final = 86_400_000_000
 LARGE: Final = 2_000_000
-"""Records from which on only the last days are gone through."""
+"""Records of workloads that are gone through at most: of more, those of the last days."""
 
 LAST_DAYS: Final = 7
+SHORTEST: Final = 0.01
+"""Days that are gone through in any case."""
+
 STRIDE: Final = 5_000
 """Records between two moments whose state is kept."""
 
@@ -71,6 +76,7 @@ class Passed:
     span: tuple[int, int]
     begin: int
     lives: dict[str, LifeLine] = field(default_factory=dict)
+    asks: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = field(default_factory=dict)
     moments: list[int] = field(default_factory=list)
     states: list[dict[str, Stay]] = field(default_factory=list)
     kept: int = 0
@@ -101,29 +107,36 @@ class PastSource:
     def note(self) -> str:
         """Say what is shown."""
         if self._passed.begin > self._passed.span[0]:
-            return f"This history is long: of moments and waits, the last {LAST_DAYS} days are shown."
+            return f"This history is long: moments and waits are shown from {format_time(self._passed.begin)} on."
         return "What tasks ask for is recorded, constraints on nodes are not: what is played here leaves these out."
 
     # -- one pass -----------------------------------------------------------------------------------------------------
 
     def _pass(self) -> Passed:
-        info = self._store.info()
         span = self._store.span() or (0, 0)
-        begin = span[0] if info.records < LARGE else max(span[0], span[1] - LAST_DAYS * DAY)
+        begin = self._begin(span)
         made = Passed(version_of_content(self._store), span, begin)
-        found: dict[str, Stay] = {}
-        self._keep(made, begin - 1, found)
         count, last = 0, begin
         with self._store.reading() as connection:
+            found = stays_at(self._store, connection, begin - 1)
+            made.lives = {key: life_of(stay, begin) for key, stay in found.items()}
+            self._keep(made, begin - 1, found)
             for record, _ in self._store.scan(connection, Query(kinds=LIFE, since=begin)):
                 if count >= STRIDE and record.at > last and made.kept + len(found) <= MOST_KEPT:
                     self._keep(made, last, found)
                     count = 0
                 live_on(found, record)
-                _note(made.lives, record)
+                _note(made, record)
                 count, last = count + 1, record.at
         made.waits = _waits(made)
         return made
+
+    def _begin(self, span: tuple[int, int]) -> int:
+        """Say from when on records are gone through: of very many, those of the last days, or of a part of these."""
+        begin, days = span[0], float(LAST_DAYS)
+        while days > SHORTEST and self._store.count(Query(kinds=LIFE, since=begin)) > LARGE:
+            begin, days = max(span[0], span[1] - round(days * DAY)), days / 2
+        return begin
 
     @staticmethod
     def _keep(made: Passed, at: int, found: dict[str, Stay]) -> None:
@@ -285,12 +298,13 @@ def _copy(stay: Stay) -> Stay:
     return replace(stay, tasks=dict(stay.tasks))
 
 
-def _note(lives: dict[str, LifeLine], record: HistoryRecord) -> None:
-    """Note what a record says of a workload's life."""
-    key = record.workload or ""
+def _note(passed: Passed, record: HistoryRecord) -> None:
+    """Note what a record says of a workload's life; what many ask for alike is kept once."""
+    key, lives = record.workload or "", passed.lives
     if record.kind == "submitted" or key not in lives:
         asked: Any = record.payload.get("ask") or {}
-        lives[key] = LifeLine(record.queue or "", record.at, asked=asked)
+        alike = passed.asks.setdefault(tuple(asked.items()), asked)
+        lives[key] = LifeLine(record.queue or "", record.at, asked=alike)
     if record.kind == "started" and lives[key].started is None:
         lives[key].started = record.at
     elif record.kind == "ended":
