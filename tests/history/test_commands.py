@@ -75,6 +75,22 @@ def test_a_story_names_who_took_the_room(simulated, run_command):
     assert "was evicted for it by reclaim" in " ".join(text.split())
 
 
+def test_a_story_says_who_took_the_room_and_what_the_wait_would_have_taken(simulated, run_command):
+    """The evicted workload waited ten minutes for one more node; the story of another one's eviction has it once."""
+    store, _, _ = simulated
+    plain = json.loads(run_command("story", "long", "--history", store, "--format", "json")[1])
+    (wait,) = plain["waits"]
+    assert (wait["waited_s"], wait["reasons"][0]["code"]) == (600, "NoNodeFits")
+    assert "room for 1 more of its tasks at the same time" in wait["whatItWouldHaveTaken"]
+    assert [(t["workload"], t["how"], t["cause"]) for t in plain["takers"]] == [("default/owed", "evicted", "reclaim")]
+    text = " ".join(run_command("story", "long", "--history", store)[1].split())
+    assert "tasks long-0 and 1 more evicted from n-0, n-1 by reclaim" in text
+    assert "default/owed a it was evicted for this one" in text
+    assert "it waited 10m, from 2026-11-20T10:10:00Z, until 2026-11-20T10:20:00Z why it waited: - NoNodeFits" in text
+    assert "what it would have taken: - room for 1 more of its tasks at the same time" in text
+    assert "why it waited" not in run_command("story", "long", "--history", store, "--waits", "0")[1]
+
+
 @pytest.mark.parametrize("name", ["run.parquet", "run.jsonl.gz"])
 def test_an_export_reports_as_its_store_does(simulated, run_command, tmp_path, name):
     store, _, _ = simulated

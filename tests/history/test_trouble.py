@@ -8,9 +8,10 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 from tests.effort import tries
 from tests.history.test_store import HERE, NOVEMBER, life
@@ -20,6 +21,7 @@ from tests.history.writer import written
 from tenure.history import open_history
 from tenure.history.errors import HistoryError
 from tenure.history.query import Query
+from tenure.history.record import Draft
 from tenure.live.drain import HistoryDrain
 from tenure.model.problems import InvalidInputError
 
@@ -182,6 +184,129 @@ def test_a_server_that_goes_and_comes_back(server):
     drain.stop()
     assert held(address) == sorted(d.key for d in drafts_of(range(100)))
     assert "127.0.0.1" in told[0]
+
+
+@contextmanager
+def frozen(server):
+    """Let a server's processes stand still: connections stay, and nobody answers."""
+    pid = server.process.pid
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    everybody = [pid, *map(int, children)]
+    for process in everybody:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in everybody:
+            os.kill(process, signal.SIGCONT)
+
+
+def test_a_server_that_does_not_answer_is_away(server):
+    """A connection that nobody answers breaks no write off; it is told all the same, and that it is over."""
+    address = server.database()
+    told = []
+    drain = HistoryDrain(address, HERE, told=told.append, pauses=PAUSES, patience=0.2)
+    drain.start()
+    drain.add(drafts_of(range(50)))
+    until(lambda: not drain.backlog, "nothing is written")
+    with frozen(server):
+        drain.add(drafts_of(range(50, 100)))
+        until(lambda: drain.trouble, "a server that does not answer is no trouble")
+        drain.add(())
+        assert "does not answer" in told[0]
+        drain.add(())
+        assert len(told) == 1, "it is told again and again"
+    until(lambda: not drain.backlog and not drain.trouble, "what waited is not written")
+    until(lambda: len(told) == 2, "that it is back is not told")
+    drain.stop()
+    assert held(address) == sorted(d.key for d in drafts_of(range(100)))
+
+
+def test_a_server_that_may_only_be_read_is_told(server):
+    address = server.database()
+    name = address.rpartition("/")[2]
+    open_history(address, write=True).close()
+    told = []
+    drain = HistoryDrain(address, HERE, told=told.append, pauses=PAUSES)
+    with closing(psycopg.connect(address, autocommit=True)) as other:
+        other.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        drain.start()
+        drain.add(drafts_of(range(50)))
+        until(lambda: told, "nothing is told of a server that may only be read")
+        assert "only lets it be read" in told[0]
+        other.execute("SET default_transaction_read_only = off")
+        other.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+    until(lambda: not drain.backlog, "what waited is not written")
+    drain.stop()
+    assert held(address) == sorted(d.key for d in drafts_of(range(50)))
+
+
+@pytest.mark.parametrize("way", ["move", "delete"])
+def test_a_file_that_is_taken_away_takes_nothing_with_it(tmp_path, way):
+    """Whoever moves the file away has all of it, and what comes then is in a new one; so is what can be told again."""
+    path, moved = tmp_path / "h.db", tmp_path / "moved.db"
+    told, lost = [], threading.Event()
+    drain = HistoryDrain(str(path), HERE, told=told.append, lost=lost.set, pauses=PAUSES)
+    drain.start()
+    drain.add(drafts_of(range(50)))
+    until(lambda: not drain.backlog, "nothing is written")
+    assert not lost.is_set()
+    if way == "move":
+        path.rename(moved)
+    else:
+        path.unlink()
+    drain.add(drafts_of(range(50, 100)))
+    until(lambda: not drain.backlog, "nothing is written any more")
+    assert lost.is_set(), "nobody hears that another file is written"
+    assert "another history" in told[0]
+    drain.stop()
+    assert held(str(path)) == sorted(d.key for d in drafts_of(range(50, 100)))
+    if way == "move":
+        assert held(str(moved)) == sorted(d.key for d in drafts_of(range(50)))
+
+
+def test_a_schema_that_another_tenure_changes_is_written_no_more(address):
+    """Whoever still runs while a later one brings the store to its schema stops writing, and says why."""
+    told = []
+    drain = HistoryDrain(address, HERE, told=told.append, pauses=PAUSES)
+    drain.start()
+    drain.add(drafts_of(range(50)))
+    until(lambda: not drain.backlog, "nothing is written")
+
+    def become(version):
+        with open_history(address, write=True) as store, store.writing() as connection:
+            connection.exec_driver_sql(f"UPDATE tenure_history SET value = '{version}'")
+
+    become(99)
+    drain.add(drafts_of(range(50, 100)))
+    until(lambda: any("later Tenure" in text for text in told), "nothing is told of a later schema")
+    assert drain.backlog
+    assert drain.trouble
+    drain.stop()
+    assert "never written" in told[-1]
+
+
+WRONG = Draft(NOVEMBER + 5, "evicted", "team/job-5", value=1 << 70, key=b"\1" * 16)
+
+
+def test_a_record_that_no_store_can_take_costs_no_other(address):
+    """It is left out, a gap says so, and the thread goes on."""
+    told = []
+    drain = HistoryDrain(address, HERE, told=told.append, pauses=PAUSES)
+    drain.start()
+    nul = Draft(NOVEMBER + 6, "evicted", "team/\0", key=b"\2" * 16)
+    drain.add([*drafts_of(range(50)), WRONG, nul, *drafts_of(range(50, 100))])
+    until(lambda: not drain.backlog, "one record keeps all others from being written")
+    drain.stop()
+    assert not drain.trouble
+    with open_history(address) as store:
+        gaps = store.records(Query(kinds=("gap",)), limit=10).records
+        found = {record.key for record in store.records(limit=10_000).records}
+    assert {d.key for d in drafts_of(range(100))} <= found
+    assert drain.dropped == len(gaps) == (2 if address.startswith("postgresql") else 1)  # a file takes any text
+    assert (gaps[0].payload["since"], gaps[0].value) == (WRONG.at, 1)
+    assert "evicted" in gaps[0].payload["why"]
+    assert len(told) == len(gaps)
 
 
 def test_no_password_is_told():

@@ -31,6 +31,8 @@ from tenure.cli.live_cluster import ClusterAddress, cluster_options
               help="Queues with metrics of their own, at most 200; all others are summed up as 'other'.")  # fmt: skip
 @click.option("--cluster-name", envvar="TENURE_CLUSTER", default="kubernetes", show_default=True, metavar="NAME",
               help="The name of this cluster in its history.")  # fmt: skip
+@click.option("--history-backlog", type=click.IntRange(1), default=200_000, show_default=True, metavar="N",
+              help="The most records that wait while the history cannot be written.")  # fmt: skip
 @writes_history
 @cluster_options()
 def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any) -> int:
@@ -48,7 +50,8 @@ def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any)
     log = set_up(sys.stderr, form=others["log_format"], verbose=others["verbose"])
     identity = os.environ.get("POD_NAME") or f"{socket.gethostname()}_{os.getpid()}"
     service = Service(client, options, settings, identity=identity, in_flight=in_flight, log=log,
-                      read_only=others["read_only"], history=others["history"], name=others["cluster_name"],
+                      read_only=others["read_only"], history=others["history"],
+                      history_backlog=others["history_backlog"], name=others["cluster_name"],
                       queues=_names(others["queue_metrics"]))  # fmt: skip
 
     def end(*_: object) -> None:

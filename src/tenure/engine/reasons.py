@@ -214,7 +214,7 @@ def _too_few(
     if empty < count:
         numbers["roomWhenEmpty"] = empty
         return Reason("NeverFits", f"{together}, and the whole cluster, empty, has room for {empty}", numbers)
-    counts = ", ".join(f"{number} nodes {name}" for name, number in failures.items())
+    counts = ", ".join(f"{number} node{'s' * (number != 1)} {name}" for name, number in failures.items())
     return Reason(
         "NoNodeFits", f"{together}, and there is room for {room}" + (f": {counts}" if counts else ""), numbers
     )

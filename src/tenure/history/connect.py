@@ -11,15 +11,20 @@ from urllib.parse import quote
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, Connection, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from tenure.history.address import file_of, is_server, wrong_file
-from tenure.history.errors import HistoryError, line_of_error, meaning_of
+from tenure.history.errors import HistoryError, UnwritableError, line_of_error, meaning_of
 from tenure.model.problems import InputProblem, InvalidInputError
 
 LOCKED_SECONDS: Final = 5.0
 """For so long a write waits for another process that writes the same file."""
+
+_SILENCE: Final = {
+    "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000,
+}  # fmt: skip
+"""A connection whose other end does not even acknowledge counts as broken after 20 to 25 seconds."""
 
 
 def place_of(address: str) -> str:
@@ -51,7 +56,7 @@ def connect(address: str, *, write: bool) -> Engine:
 
 
 def _server(url: URL, *, write: bool) -> Engine:
-    options = {"connect_timeout": 5, "options": "-c statement_timeout=60000 -c lock_timeout=10000"}
+    options = {"connect_timeout": 5, "options": "-c statement_timeout=60000 -c lock_timeout=10000", **_SILENCE}
     try:
         engine = create_engine(url, connect_args=options, pool_pre_ping=True, pool_size=4, max_overflow=4)
     except ModuleNotFoundError as error:
@@ -99,9 +104,11 @@ def _may_write(path: Path) -> bool:
 
 @contextmanager
 def translated(place: str) -> Iterator[None]:
-    """Tell what goes wrong inside as a `HistoryError`."""
+    """Tell what goes wrong inside as a `HistoryError`; what is wrong with a record alone as an `UnwritableError`."""
     try:
         yield
+    except DataError as error:
+        raise UnwritableError(line_of_error(error.orig or error)) from error
     except DBAPIError as error:
         raise meaning_of(place, error.orig or error) from error
     except sqlite3.Error as error:

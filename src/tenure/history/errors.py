@@ -10,6 +10,11 @@ _MEANINGS: Final = (
     ("malformed", "is damaged; restore it from a copy, or save what can be read: sqlite3 FILE .recover", False),
     ("disk is full", "the disk is full; make room, and what is waiting will be written", True),
     ("disk i/o error", "the disk cannot be read or written; look at the system's log", True),
+    (
+        "read-only transaction",
+        "the server only lets it be read now; let it be written again, or name another one",
+        True,
+    ),
     ("readonly", "may only be read here; give the right to write it and its folder", True),
     ("locked", "is locked by another process; let that one finish", True),
     ("unable to open", "cannot be opened; its folder has to be there, and may have to be written to", True),
@@ -31,6 +36,10 @@ class HistoryError(OSError):
     def __str__(self) -> str:
         """Name the place, then what is wrong."""
         return f"{self.place}: {self.what}"
+
+
+class UnwritableError(ValueError):
+    """A record holds what its store cannot take."""
 
 
 def meaning_of(place: str, error: BaseException) -> HistoryError:

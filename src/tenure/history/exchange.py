@@ -11,19 +11,26 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
 
 from tenure.history.query import EVERYTHING, Query
 from tenure.history.record import KEY_BYTES, KINDS, Draft, HistoryRecord, Origin, encode
-from tenure.history.store import HistoryStore
+from tenure.history.store import IN_PARTS, HistoryStore
 from tenure.model.duration import format_time
 from tenure.model.problems import InputProblem, InvalidInputError
 
 FORMATS: Final = ("parquet", "jsonl", "otlp")
 
 CHUNK: Final = 20_000
+"""Records that are written or read together, at most."""
+
+CHUNK_TEXT: Final = 8 * 1024 * 1024
+"""Characters of payloads after which a chunk ends, however few its records are."""
+
+LOGS: Final = 1000
+"""Records of one line of OpenTelemetry's logs, at most."""
+
 MOST_LINE: Final = 16 * 1024 * 1024
 """Characters of one line that are read; the largest record is that of a cluster."""
 
@@ -63,6 +70,21 @@ def export(store: HistoryStore, path: str, form: str, query: Query = EVERYTHING)
     return count
 
 
+def _chunks(records: Iterable[HistoryRecord], most: int) -> Iterator[list[tuple[HistoryRecord, str]]]:
+    """Give records with their payloads as text, so many together that they need little memory."""
+    chunk: list[tuple[HistoryRecord, str]] = []
+    size = 0
+    for record in records:
+        payload = encode(record.payload)
+        chunk.append((record._replace(payload={}), payload))
+        size += len(payload)
+        if len(chunk) >= most or size >= CHUNK_TEXT:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
 def _write_lines(records: Iterable[HistoryRecord], path: Path, *, packed: bool) -> int:
     count = 0
     with _text(path, packed=packed) as out:
@@ -89,13 +111,12 @@ def plain(record: HistoryRecord) -> dict[str, Any]:
 def _write_otlp(records: Iterable[HistoryRecord], path: Path, *, packed: bool) -> int:
     """One line for so many records, each a whole ``resourceLogs`` document."""
     count = 0
-    rest = iter(records)
     with _text(path, packed=packed) as out:
-        while chunk := list(islice(rest, 1000)):
+        for chunk in _chunks(records, LOGS):
             count += len(chunk)
             by_origin: dict[tuple[str, str], list[dict[str, Any]]] = {}
-            for record in chunk:
-                by_origin.setdefault((record.cluster, record.pool), []).append(_log_record(record))
+            for record, payload in chunk:
+                by_origin.setdefault((record.cluster, record.pool), []).append(_log_record(record, payload))
             logs = [
                 {
                     "resource": {"attributes": [
@@ -110,7 +131,7 @@ def _write_otlp(records: Iterable[HistoryRecord], path: Path, *, packed: bool) -
     return count
 
 
-def _log_record(record: HistoryRecord) -> dict[str, Any]:
+def _log_record(record: HistoryRecord, payload: str) -> dict[str, Any]:
     named = {name: getattr(record, name) for name in _TEXTS if getattr(record, name) is not None}
     attributes = {"kind": record.kind, **named, "key": record.key.hex(), "plan": record.plan}
     return {
@@ -118,7 +139,7 @@ def _log_record(record: HistoryRecord) -> dict[str, Any]:
         "severityNumber": 9,
         "severityText": "INFO",
         "eventName": f"tenure.{record.kind}",
-        "body": {"stringValue": encode(record.payload)},
+        "body": {"stringValue": payload},
         "attributes": [_attribute(f"tenure.{name}", str(value)) for name, value in attributes.items()]
         + [{"key": "tenure.value", "value": {"intValue": str(record.value)}}],
     }
@@ -132,15 +153,16 @@ def _write_parquet(records: Iterable[HistoryRecord], path: Path, *, packed: bool
     pa, pq = _pyarrow()
     schema = _parquet_schema(pa)
     count = 0
-    rest = iter(records)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        while chunk := list(islice(rest, CHUNK)):
+        for chunk in _chunks(records, CHUNK):
             count += len(chunk)
             columns = {
-                name: [getattr(r, name) for r in chunk] for name in schema.names if name not in {"time", "payload"}
+                name: [getattr(record, name) for record, _ in chunk]
+                for name in schema.names
+                if name not in {"time", "payload"}
             }
-            columns["time"] = [r.at for r in chunk]
-            columns["payload"] = [encode(r.payload) for r in chunk]
+            columns["time"] = columns["at"]
+            columns["payload"] = [payload for _, payload in chunk]
             writer.write_table(pa.table({name: columns[name] for name in schema.names}, schema=schema))
     return count
 
@@ -181,15 +203,15 @@ def import_file(store: HistoryStore, path: str) -> tuple[int, int]:
     if not Path(path).is_file():
         raise InvalidInputError([InputProblem(path, 0, "", "there is no such file")])
     read = _read_parquet if format_of(path) == "parquet" else _read_lines
-    found = new = 0
-    rest = read(path)
-    while chunk := list(islice(rest, CHUNK)):
-        by_origin: dict[Origin, list[Draft]] = {}
-        for origin, draft in chunk:
-            by_origin.setdefault(origin, []).append(draft)
-        found += len(chunk)
-        new += sum(store.append(origin, drafts) for origin, drafts in by_origin.items())
-    return found, new
+    found = new = size = 0
+    waiting: dict[Origin, list[Draft]] = {}
+    for number, (origin, draft) in enumerate(read(path), 1):
+        waiting.setdefault(origin, []).append(draft)
+        found, size = number, size + len(draft.payload)
+        if number % CHUNK == 0 or size >= CHUNK_TEXT:
+            new += sum(store.append(whose, drafts) for whose, drafts in waiting.items())
+            waiting, size = {}, 0
+    return found, new + sum(store.append(whose, drafts) for whose, drafts in waiting.items())
 
 
 def _read_lines(path: str) -> Iterator[tuple[Origin, Draft]]:
@@ -304,7 +326,7 @@ def _read_parquet(path: str) -> Iterator[tuple[Origin, Draft]]:
         if missing:
             raise InvalidInputError([InputProblem(path, 0, "", f"is no export of a history: no column {min(missing)}")])
         number = 0
-        for batch in file.iter_batches(batch_size=CHUNK):
+        for batch in file.iter_batches(batch_size=IN_PARTS["yield_per"]):
             for row in batch.to_pylist():
                 number += 1
                 key = row["key"]

@@ -31,8 +31,10 @@ def version_of(connection: Connection) -> int | None:
     return int(found) if found is not None and str(found).isdecimal() else None
 
 
-def prepare(connection: Connection, place: str) -> None:
-    """Make the tables, or bring those that are there to the present version. Locked by the caller's transaction.
+def prepare(connection: Connection, place: str) -> bool:
+    """Make the tables, or bring those that are there to the present version; gives whether there were none.
+
+    Locked by the caller's transaction.
 
     Raises
     ------
@@ -45,11 +47,20 @@ def prepare(connection: Connection, place: str) -> None:
             raise HistoryError(place, "does not say which version of a history it is; name another store")
         METADATA.create_all(connection)
         connection.execute(insert(META).values(key="schema", value=str(SCHEMA)))
-        return
+        return True
     check_version(version, place)
     for number in range(version, SCHEMA):
         STEPS[number](connection)
         connection.execute(update(META).where(META.c.key == "schema").values(value=str(number + 1)))
+    return False
+
+
+def check_unchanged(connection: Connection, place: str) -> None:
+    """Refuse to write where another Tenure has changed the schema since the store was opened."""
+    found = connection.execute(select(META.c.value).where(META.c.key == "schema")).scalar()
+    if found != str(SCHEMA):
+        what = f"its schema was changed to {found} while it was open; this Tenure writes {SCHEMA}"
+        raise HistoryError(place, what, temporary=True)
 
 
 def check_version(version: int | None, place: str) -> None:

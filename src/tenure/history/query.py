@@ -15,7 +15,8 @@ from tenure.model.problems import InputProblem, InvalidInputError
 class Query:
     """What records have to be like; what is left empty does not matter.
 
-    ``since`` and ``until`` in µs since the epoch, ``until`` left out. ``text`` is found in names of workloads.
+    ``since`` and ``until`` in µs since the epoch, ``until`` left out. ``text`` is found in names of workloads, of which
+    ``workloads`` lists some.
     """
 
     kinds: tuple[str, ...] = ()
@@ -26,6 +27,7 @@ class Query:
     since: int | None = None
     until: int | None = None
     text: str | None = None
+    workloads: tuple[str, ...] = ()
 
 
 EVERYTHING: Final = Query()
@@ -65,6 +67,8 @@ def conditions(table: Table, query: Query, begin: tuple[int, int] | None, *, new
     found: list[ColumnElement[bool]] = []
     if query.kinds:
         found.append(c.kind.in_(query.kinds))
+    if query.workloads:
+        found.append(c.workload.in_(query.workloads))
     for column, value in (
         (c.workload, query.workload), (c.queue, query.queue), (c.cause, query.cause),
         (c.beneficiary, query.beneficiary),

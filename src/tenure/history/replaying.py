@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from tenure.history.errors import HistoryError
 from tenure.history.query import Query
 from tenure.history.record import HistoryRecord
-from tenure.history.store import HistoryStore
+from tenure.history.store import HistoryStore, in_batches
 from tenure.history.views import Stay, cluster_then, workload_of
 from tenure.model.cluster import Cluster
 from tenure.model.workload import Workload
@@ -38,26 +38,54 @@ def recorded_days(store: HistoryStore, since: int, until: int) -> tuple[Cluster,
     cluster = cluster_then(store, since)
     if cluster is None:
         raise HistoryError(store.place, "does not say what cluster it is of, so it cannot be played again")
-    runs: dict[str, RecordedRun] = {}
-    came: dict[str, HistoryRecord] = {}
-    asked: dict[str, Mapping[str, Any]] = {}
+    names = [workload.key for workload in cluster.workloads]
+    runs = _Runs(since, until, names)
     with store.reading() as connection:
-        for record, _ in store.scan(connection, Query(kinds=("submitted", "evicted", "ended"))):
-            key = record.workload or ""
-            if record.kind == "submitted":
-                asked[key] = record.payload
-                runs[key] = RecordedRun()
-                if since < record.at < until:
-                    came[key] = record
-            elif record.kind == "evicted":
-                runs.setdefault(key, RecordedRun()).saved += _saved(record, asked.get(key, {}))
-            elif record.payload.get("state") != "dropped":
-                runs.setdefault(key, RecordedRun()).ran = record.value
-    present = tuple(_with_runtime(workload, runs.get(workload.key)) for workload in cluster.workloads)
-    jobs = sorted((_job(record, runs[key], since) for key, record in came.items()), key=_order)
+        for some in in_batches(names):  # what they had saved before
+            for record, _ in store.scan(connection, Query(kinds=_TOLD, workloads=some, until=since + 1)):
+                runs.take(record)
+        for record, _ in store.scan(connection, Query(kinds=_TOLD, since=since + 1)):
+            runs.take(record)
+    present = tuple(_with_runtime(workload, runs.of[workload.key]) for workload in cluster.workloads)
+    jobs = sorted((_job(record, runs.of[key], since) for key, record in runs.came.items()), key=_order)
     return replace(cluster, now=since, workloads=present, evictions=()), Trace(
         "history", tuple(jobs), records=len(jobs)
     )
+
+
+class _Runs:
+    """Follows what records say of runs, and which workloads come in a window (µs since the epoch)."""
+
+    def __init__(self, since: int, until: int, present: Iterable[str]) -> None:
+        self.since, self.until = since, until
+        self.of = {key: RecordedRun() for key in present}
+        self.came: dict[str, HistoryRecord] = {}
+        self._asked: dict[str, Mapping[str, Any]] = {}
+        self._over: set[str] = set()
+
+    def take(self, record: HistoryRecord) -> None:
+        """Take the next record; those of workloads that came after the window are passed over."""
+        key = record.workload or ""
+        if record.kind == "submitted":
+            self._submitted(key, record)
+        elif key not in self.of or key in self._over:
+            return
+        elif record.kind == "evicted":
+            self.of[key].saved += _saved(record, self._asked.get(key, {}))
+        elif record.payload.get("state") != "dropped":
+            self.of[key].ran = record.value
+
+    def _submitted(self, key: str, record: HistoryRecord) -> None:
+        if record.at >= self.until:
+            self._over.add(key)
+            return
+        self.of[key], self._asked[key] = RecordedRun(), record.payload
+        if record.at > self.since:
+            self.came[key] = record
+
+
+_TOLD: Final = ("submitted", "evicted", "ended")
+"""Kinds of records that say how long a workload needs."""
 
 
 def _order(job: TraceJob) -> tuple[int, str]:
@@ -71,9 +99,9 @@ def _job(record: HistoryRecord, run: RecordedRun, since: int) -> TraceJob:
     return TraceJob(model, runtime, record.workload or "")
 
 
-def _with_runtime(model: Workload, run: RecordedRun | None) -> Workload:
+def _with_runtime(model: Workload, run: RecordedRun) -> Workload:
     """Let what runs already end when it did: the simulator ends it when it is expected to."""
-    if run is None or run.ran is None:
+    if run.ran is None:
         return model
     return replace(model, expected_runtime=max(1, run.ran + run.saved))
 

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from sqlalchemy import Connection, select
 
+from tenure.history.budget_use import BudgetUse, budget_uses
 from tenure.history.rollup import DAY, HOUR, MINUTE, SUMMED, row_of
 from tenure.history.schema import USAGE, records_table
 from tenure.history.store import IN_PARTS, HistoryStore, months_between
@@ -80,6 +81,7 @@ class Statement:
     rows: list[StatementRow]
     losing: list[str]
     gaps: list[tuple[int, int]]
+    budgets: list[BudgetUse] = field(default_factory=list)
 
 
 class _Evicted(NamedTuple):
@@ -144,6 +146,7 @@ class _Maker:
         return Statement(
             self.since, end, self.by, {r: capacity.get(r, 0) for r in names}, used, within,
             {r: lost.get(r, 0) for r in names}, idle, rows, losing, self._gaps(),
+            budget_uses(self.connection, self.since, self.until),
         )  # fmt: skip
 
     def _row(self, key: str) -> StatementRow:

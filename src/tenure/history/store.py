@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
-from sqlalchemy import Connection, Engine, Select, Table, case, func, insert, select
+from sqlalchemy import Connection, Engine, Select, Table, func, insert, select, union_all
 
 from tenure.history import migrations
 from tenure.history.connect import connect, place_of, translated
 from tenure.history.errors import HistoryError
 from tenure.history.months import by_month, month_of, month_start
 from tenure.history.query import EVERYTHING, Page, Query, conditions, position, token
-from tenure.history.record import SCHEMA, Draft, HistoryRecord, Origin, insertion
+from tenure.history.record import KINDS, SCHEMA, Draft, HistoryRecord, Origin, insertion
 from tenure.history.rollup import Rollup
 from tenure.history.schema import MONTHS, SOURCES, records_table
 from tenure.history.usage_table import write_sums
@@ -24,11 +24,14 @@ from tenure.history.usage_table import write_sums
 AT_ONCE: Final = 20_000
 """Records that are written in one transaction."""
 
-IN_PARTS: Final = {"yield_per": 5_000}
-"""Option of a question with a long answer: so many rows are in memory at a time, however many there are."""
+IN_PARTS: Final = {"yield_per": 64}
+"""Option of a question with a long answer: so many rows are in memory at a time, however many there are.
+
+Few, because a record may be large: that of a cluster of 10,000 nodes has megabytes.
+"""
 
 ASKED: Final = 500
-"""Keys that are looked up in one question."""
+"""Keys, or names of workloads, that are looked up in one question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +48,15 @@ class HistoryInfo:
 class HistoryStore:
     """An open store. Threads may share it; each question takes a connection of its own.
 
-    Every method raises `HistoryError` where the store cannot be read or written.
+    ``is_new``: its tables were made when it was opened. Every method raises `HistoryError` where the store cannot be
+    read or written, and `UnwritableError` where a server cannot take what a record holds.
     """
 
     def __init__(self, engine: Engine, place: str, *, write: bool) -> None:
         self.engine = engine
         self.place = place
         self.writes = write
-        self._sources: dict[Origin, int] = {}
-        self._months: set[int] = set()
+        self.is_new = False
 
     def __enter__(self) -> Self:
         """Use it in a ``with`` statement, which closes it."""
@@ -111,6 +114,7 @@ class HistoryStore:
         return written
 
     def _append(self, connection: Connection, origin: Origin, batch: Sequence[Draft], *, fresh: bool) -> int:
+        migrations.check_unchanged(connection, self.place)
         source = self._source(connection, origin)
         rollup, written = Rollup(), 0
         for month, group in by_month(batch):
@@ -148,18 +152,15 @@ class HistoryStore:
         """Say what the store holds."""
         with self.reading() as connection:
             schema = migrations.version_of(connection) or 0
-            count, since, until = 0, None, None
-            for month in months_of(connection):
-                table = records_table(month)
-                number, first, last = connection.execute(
-                    select(func.count(), func.min(table.c.at), func.max(table.c.at + table.c.value * _is_usage(table)))
-                ).one()
-                if number:
-                    count += number
-                    since = first if since is None else min(since, first)
-                    until = last if until is None else max(until, last)
+            count = _count(connection, EVERYTHING)
             names = connection.execute(select(SOURCES.c.cluster, SOURCES.c.pool).order_by(SOURCES.c.id)).all()
+        since, until = self.span() or (None, None)
         return HistoryInfo(schema, since, until, count, tuple(Origin(*row) for row in names))
+
+    def count(self, query: Query = EVERYTHING) -> int:
+        """Count records; where they are chosen by kind and time alone, only an index is read."""
+        with self.reading() as connection:
+            return _count(connection, query)
 
     def span(self) -> tuple[int, int] | None:
         """Give the first and the last time of the store in µs; None where it is empty."""
@@ -203,13 +204,14 @@ class HistoryStore:
         more = token(found[limit - 1]) if len(found) > limit else None
         return Page([record for record, _ in found[:limit]], more)
 
-    def story(self, workload: str, *, limit: int = 10_000) -> list[HistoryRecord]:
-        """Give what happened to a workload and what was done for it, in order."""
+    def story(self, workload: str, *, limit: int = 10_000, newest: bool = False) -> list[HistoryRecord]:
+        """Give what happened to a workload and what was done for it, in order; at most ``limit``, first or newest."""
         with self.reading() as connection:
-            own = self.scan(connection, Query(workload=workload), limit=limit)
-            caused = self.scan(connection, Query(beneficiary=workload), limit=limit)
+            own = self.scan(connection, Query(workload=workload), limit=limit, newest=newest)
+            caused = self.scan(connection, Query(beneficiary=workload), limit=limit, newest=newest)
             found = {number: record for record, number in (*own, *caused)}
-        return [found[number] for number in sorted(found)][:limit]
+        numbers = sorted(found)
+        return [found[number] for number in (numbers[-limit:] if newest else numbers[:limit])]
 
     def scan(
         self,
@@ -241,6 +243,12 @@ class HistoryStore:
                 return
 
 
+def in_batches(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Give names in as many parts as it takes to ask for them."""
+    for begin in range(0, len(names), ASKED):
+        yield tuple(names[begin : begin + ASKED])
+
+
 def open_history(address: str, *, write: bool = False) -> HistoryStore:
     """Open a store: ``FILE``, ``sqlite:///FILE`` or ``postgresql://USER@HOST/DATABASE``.
 
@@ -257,7 +265,7 @@ def open_history(address: str, *, write: bool = False) -> HistoryStore:
     try:
         if write:
             with store.writing() as connection:
-                migrations.prepare(connection, store.place)
+                store.is_new = migrations.prepare(connection, store.place)
         else:
             with store.reading() as connection:
                 _check_current(migrations.version_of(connection), store.place)
@@ -288,13 +296,21 @@ def months_between(connection: Connection, since: int | None, until: int | None,
     return found[::-1] if newest else found
 
 
-def _is_usage(table: Table) -> Any:
-    return case((table.c.kind == "usage", 1), else_=0)
+def _count(connection: Connection, query: Query) -> int:
+    count = 0
+    for month in months_between(connection, query.since, query.until):
+        table = records_table(month)
+        statement = select(func.count()).select_from(table).where(*conditions(table, query, None, newest=False))
+        count += connection.execute(statement).scalar_one()
+    return count
 
 
 def _edge(month: int, *, newest: bool) -> Select[Any]:
-    at = records_table(month).c.at
-    return select(func.max(at) if newest else func.min(at))
+    """Ask for the first or last time of a month, kind by kind: so the index says it."""
+    c = records_table(month).c
+    edges = [select((func.max(c.at) if newest else func.min(c.at)).label("at")).where(c.kind == kind) for kind in KINDS]
+    found = union_all(*edges).subquery().c.at
+    return select(func.max(found) if newest else func.min(found))
 
 
 def _ordered(statement: Select[Any], table: Table, *, newest: bool) -> Select[Any]:

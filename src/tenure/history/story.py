@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 from tenure.history.amounts import UNITS
@@ -21,10 +22,54 @@ def sentence(record: HistoryRecord, workload: str | None = None) -> str:
     return _SENTENCES.get(record.kind, _other)(record, fields)
 
 
+def told_together(records: Iterable[HistoryRecord]) -> Iterator[HistoryRecord]:
+    """Make one record of those that say the same of several tasks of one workload, with the sums of what they lost.
+
+    The first task is named in it, and ``others`` counts the rest.
+    """
+    for _, group in groupby(records, _same):
+        first, *rest = group
+        yield first if not rest else _together(first, rest)
+
+
+def _same(record: HistoryRecord) -> tuple[object, ...]:
+    """Give what records have in common that are told together; those of no task, and moves, are told singly."""
+    fields = record.payload
+    if "task" not in fields or fields.get("to"):
+        return (record.key,)
+    told = (fields.get(name) for name in ("reason", "deadline", "error", "unproven"))
+    return record.at, record.kind, record.workload, record.cause, record.beneficiary, *told
+
+
+def _together(first: HistoryRecord, rest: list[HistoryRecord]) -> HistoryRecord:
+    fields = dict(first.payload)
+    fields["others"] = len(rest)
+    nodes = list(dict.fromkeys(str(r.payload["node"]) for r in (first, *rest) if r.payload.get("node")))
+    if nodes:
+        fields["node"] = _listed(nodes)
+    lost: dict[str, int] = {}
+    for record in (first, *rest):
+        for resource, amount in record.payload.get("lost", {}).items():
+            lost[resource] = lost.get(resource, 0) + amount
+    if lost:
+        fields["lost"] = lost
+    return first._replace(payload=fields)
+
+
+def _task(fields: Mapping[str, Any]) -> str:
+    """Name a task, or the first of several that are told together."""
+    others = fields.get("others", 0)
+    return f"tasks {fields.get('task')} and {others} more" if others else f"task {fields.get('task')}"
+
+
+def _is(fields: Mapping[str, Any], one: str, several: str) -> str:
+    return several if fields.get("others") else one
+
+
 def _for(record: HistoryRecord) -> str:
     """What was done to other workloads for the workload whose story it is."""
     fields = record.payload
-    task = fields.get("task")
+    task = f"{fields.get('task')}{' and {} more'.format(fields['others']) if fields.get('others') else ''}"
     where = f" on {fields['node']}" if fields.get("node") else ""
     verb = {
         "evicted": "was evicted for it", "noticed": "was told to go for it", "shadow": "would be evicted for it",
@@ -67,17 +112,17 @@ def _evicted(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
     reason = f": {fields['reason']}" if fields.get("reason") else ""
     if fields.get("unproven"):
         reason += " (it was announced and is gone; whether it was evicted is unknown)"
-    return f"task {fields.get('task')} {'moved' if to else 'evicted'}{where}{to} by {record.cause}{whom}{lost}{reason}"
+    return f"{_task(fields)} {'moved' if to else 'evicted'}{where}{to} by {record.cause}{whom}{lost}{reason}"
 
 
 def _noticed(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
     whom = f" for {record.beneficiary}" if record.beneficiary else ""
     by = f" by {format_time(fields['deadline'])}" if "deadline" in fields else ""
-    return f"task {fields.get('task')} told to go{by}{whom} ({record.cause})"
+    return f"{_task(fields)} told to go{by}{whom} ({record.cause})"
 
 
 def _withdrawn(_record: HistoryRecord, fields: Mapping[str, Any]) -> str:
-    return f"task {fields.get('task')} may stay: its notice was withdrawn"
+    return f"{_task(fields)} may stay: {_is(fields, 'its notice was', 'their notices were')} withdrawn"
 
 
 def _planned(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
@@ -86,12 +131,13 @@ def _planned(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
     others = [f"{workload} ({shield})" for workload, shield in fields.get("considered", ())]
     more = f" and {fields['more']} more" if fields.get("more") else ""
     considered = f"; not taken: {', '.join(others)}{more}" if others else ""
-    return f"task {fields.get('task')} is to go{whom} ({record.cause}){reason}{considered}"
+    return f"{_task(fields)} {_is(fields, 'is', 'are')} to go{whom} ({record.cause}){reason}{considered}"
 
 
 def _failed(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
     whom = f" for {record.beneficiary}" if record.beneficiary else ""
-    return f"task {fields.get('task')} was to go{whom} ({record.cause}) and stays: {fields.get('error')}"
+    verbs = ("was", "stays") if not fields.get("others") else ("were", "stay")
+    return f"{_task(fields)} {verbs[0]} to go{whom} ({record.cause}) and {verbs[1]}: {fields.get('error')}"
 
 
 def _shadow(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
@@ -138,8 +184,12 @@ _SENTENCES = {
 
 def _places(fields: Mapping[str, Any]) -> str:
     nodes = list(dict.fromkeys(str(task[1]) for task in fields.get("tasks", ())))
+    return _listed(nodes) or "no node"
+
+
+def _listed(nodes: list[str]) -> str:
     more = f" and {len(nodes) - _NODES} more" if len(nodes) > _NODES else ""
-    return ", ".join(nodes[:_NODES]) + more or "no node"
+    return ", ".join(nodes[:_NODES]) + more
 
 
 def _unit(resource: str) -> str:

@@ -1,19 +1,20 @@
-"""What pages and tables ask of a history: the cluster at a moment, who waited longest, queues over time, evictions."""
+"""What pages and tables ask of a history: the cluster at a moment, and queues over time."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, case, func, or_, select, union_all
 
 from tenure.history.query import Query
 from tenure.history.record import HistoryRecord
-from tenure.history.rollup import DAY
-from tenure.history.schema import records_table
+from tenure.history.rollup import DAY, HOUR, MINUTE, SUMMED
+from tenure.history.schema import USAGE, records_table
 from tenure.history.statement import clipped
-from tenure.history.store import HistoryStore, months_between, months_of
+from tenure.history.store import IN_PARTS, HistoryStore, in_batches, months_between, months_of
 from tenure.model.cluster import Cluster
 from tenure.model.duration import format_time
 from tenure.model.load import cluster_of
@@ -34,29 +35,6 @@ class Stay:
     fields: Mapping[str, Any]
     started: int | None = None
     tasks: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
-
-
-class WorkloadRow(NamedTuple):
-    """A workload over a window: when it came, first started and ended (µs, None: not), and how long it waited."""
-
-    workload: str
-    queue: str
-    submitted: int
-    started: int | None
-    ended: int | None
-    waited: int
-    evictions: int
-
-
-class EvictionRow(NamedTuple):
-    """An eviction with what came of it.
-
-    ``gained`` (millionths of a weighted resource-second) and ``paid`` are None where nobody knows yet.
-    """
-
-    record: HistoryRecord
-    gained: int | None
-    paid: bool | None
 
 
 class UsageSeries(NamedTuple):
@@ -105,11 +83,36 @@ def origin_at(store: HistoryStore, connection: Connection, at: int) -> dict[str,
 
 
 def stays_at(store: HistoryStore, connection: Connection, at: int) -> dict[str, Stay]:
-    """Give by name the workloads that were there at a time."""
+    """Give by name the workloads that were there at a time; only their records are read."""
+    begins = _present(connection, at)
     found: dict[str, Stay] = {}
-    for record, _ in store.scan(connection, Query(kinds=LIFE, until=at + 1)):
-        live_on(found, record)
+    for names in in_batches(list(begins)):
+        since = min(begins[name] for name in names)
+        for record, _ in store.scan(connection, Query(kinds=LIFE, workloads=names, since=since, until=at + 1)):
+            if record.at >= begins[record.workload or ""]:
+                live_on(found, record)
     return found
+
+
+def _present(connection: Connection, at: int) -> dict[str, int]:
+    """Give by name the workloads that may be there at a time, and since when (µs) their records count."""
+    months = months_between(connection, None, at + 1)
+    if not months:
+        return {}
+    parts = []
+    for month in months:
+        c = records_table(month).c
+        parts.append(select(c.workload, c.kind, c.at).where(c.kind.in_(LIFE), c.at <= at))
+    life = union_all(*parts).subquery().c
+    ended = func.max(case((life.kind == "ended", life.at)))
+    came = func.max(case((life.kind == "submitted", life.at)))
+    first = func.min(life.at)
+    lives_on = func.max(case((life.kind != "ended", life.at))) >= ended
+    query = select(life.workload, ended, came, first).group_by(life.workload).having(or_(ended.is_(None), lives_on))
+    return {
+        row[0] or "": max((time for time in row[1:3] if time is not None), default=row[3])
+        for row in connection.execute(query)
+    }
 
 
 def live_on(found: dict[str, Stay], record: HistoryRecord) -> None:
@@ -160,78 +163,28 @@ def _spec(asked: Mapping[str, int], milli: int = 0, devices: int = 1) -> TaskSpe
     return TaskSpec(requests=tuple(sorted(requests.items())))
 
 
-def workloads_between(store: HistoryStore, since: int, until: int, *, limit: int = 1000) -> list[WorkloadRow]:
-    """Give the workloads that came in a window, those that waited longest first; at most ``limit``."""
-    found: dict[str, WorkloadRow] = {}
-    with store.reading() as connection:
-        for record, _ in store.scan(connection, Query(kinds=("submitted", "started", "ended", "evicted"), since=since)):
-            key = record.workload or ""
-            row = found.get(key)
-            if record.kind == "submitted" and record.at < until:
-                found[key] = WorkloadRow(key, record.queue or "", record.at, None, None, 0, 0)
-            elif row is None:
-                continue
-            elif record.kind == "started" and row.started is None:
-                found[key] = row._replace(started=record.at, waited=record.at - row.submitted)
-            elif record.kind == "ended":
-                found[key] = row._replace(ended=record.at)
-            elif record.kind == "evicted":
-                found[key] = row._replace(evictions=row.evictions + 1)
-    rows = (
-        row if row.started is not None else row._replace(waited=(row.ended or until) - row.submitted)
-        for row in found.values()
-    )
-    return sorted(rows, key=lambda row: (-row.waited, row.workload))[:limit]
-
-
-def evictions_of(
-    store: HistoryStore, query: Query, *, limit: int = 100, after: str | None = None
-) -> tuple[list[EvictionRow], str | None]:
-    """Give evictions, the newest first, with what they gained; ``kinds`` of the query may ask for shadow instead."""
-    asked = replace(query, kinds=query.kinds or ("evicted",))
-    page = store.records(asked, limit=limit, after=after, newest=True)
-    names = sorted({r.beneficiary for r in page.records if r.beneficiary is not None})
-    gains: dict[str, list[tuple[int, int, int]]] = {}
-    costs: dict[tuple[str, int], int] = {}
-    with store.reading() as connection:
-        for name in names:
-            for record, _ in store.scan(connection, Query(kinds=("outcome",), workload=name)):
-                times = record.payload["evictedAt"], record.payload["start"]
-                gains.setdefault(name, []).append((*times, record.value))
-            for record, _ in store.scan(connection, Query(kinds=("evicted",), beneficiary=name)):
-                begin = _gain(gains.get(name, []), record.at)
-                if begin is not None:
-                    costs[name, begin[0]] = costs.get((name, begin[0]), 0) + record.value
-    rows = []
-    for record in page.records:
-        gain = _gain(gains.get(record.beneficiary or "", []), record.at)
-        paid = None if gain is None else gain[2] >= costs[record.beneficiary or "", gain[0]]
-        rows.append(EvictionRow(record, None if gain is None else gain[2], paid))
-    return rows, page.next
-
-
-def _gain(gains: list[tuple[int, int, int]], at: int) -> tuple[int, int, int] | None:
-    return next((gain for gain in gains if gain[0] <= at <= gain[1]), None)
+FINE: Final = 50_000
+"""Records of usage from which on a series is made of the sums by the hour."""
 
 
 def queues_over_time(store: HistoryStore, since: int, until: int, points: int = 300) -> list[UsageSeries]:
-    """Give what each queue held over time, as means over equal steps of whole minutes; queue "" has the capacity."""
-    minute = 60_000_000
-    since -= since % minute
-    step = max(minute, -(-(until - since) // max(1, points) // minute) * minute)
+    """Give what each queue held over time, as means over equal steps; queue "" has the capacity.
+
+    Steps are whole minutes; of more than `FINE` records of usage, whole hours, of which the store has sums.
+    """
+    fine = store.count(Query(kinds=("usage",), since=since - DAY, until=until)) <= FINE
+    unit = MINUTE if fine else HOUR
+    since -= since % unit
+    step = max(unit, -(-(until - since) // max(1, points) // unit) * unit)
     count = max(1, -(-(until - since) // step))
     sums: dict[str, dict[str, dict[str, list[float]]]] = {}
     with store.reading() as connection:
-        for record in _usage_records(connection, since - DAY, until):
-            first = max(0, (record.at - since) // step)
-            last = min(count - 1, (record.at + record.value - 1 - since) // step)
-            for number in range(first, last + 1):
-                begin = since + number * step
-                found = clipped(record, begin, begin + step)
-                for name, amounts in found.items():
-                    for resource, amount in amounts.items():
-                        rows = sums.setdefault(record.queue or "", {}).setdefault(name, {})
-                        rows.setdefault(resource, [0.0] * count)[number] += amount / step
+        parts = _of_records if fine else _of_hours
+        for queue, number, found in parts(connection, since, step, count):
+            for name, amounts in found.items():
+                for resource, amount in amounts.items():
+                    rows = sums.setdefault(queue, {}).setdefault(name, {})
+                    rows.setdefault(resource, [0.0] * count)[number] += amount / step
     at = [since + number * step for number in range(count)]
     return [
         UsageSeries(queue, at, found.get("held", {}), found.get("within", {}), found.get("capacity", {}))
@@ -239,8 +192,37 @@ def queues_over_time(store: HistoryStore, since: int, until: int, points: int = 
     ]
 
 
-def _usage_records(connection: Connection, since: int, until: int) -> Iterator[Any]:
-    for month in months_between(connection, since, until):
+Part = tuple[str, int, Mapping[str, Mapping[str, float]]]
+"""What a queue held in a step: its name, the number of the step, and amounts times µs by name and resource."""
+
+
+def _of_records(connection: Connection, since: int, step: int, count: int) -> Iterator[Part]:
+    """Give what each record of usage says of each step."""
+    until = since + count * step
+    for month in months_between(connection, since - DAY, until):
         c = records_table(month).c
-        query = select(c.at, c.value, c.queue, c.payload).where(c.kind == "usage", c.at >= since, c.at < until)
-        yield from connection.execute(query)
+        query = select(c.at, c.value, c.queue, c.payload).where(c.kind == "usage", c.at >= since - DAY, c.at < until)
+        for record in connection.execute(query, execution_options=IN_PARTS):
+            for number in _steps(record.at, record.at + record.value, since, step, count):
+                begin = since + number * step
+                yield record.queue or "", number, clipped(record, begin, begin + step)
+
+
+def _of_hours(connection: Connection, since: int, step: int, count: int) -> Iterator[Part]:
+    """Give what the sums by the hour say of each step; what is longer than a step was held evenly."""
+    c = USAGE.c
+    query = select(c.since, c.until, c.queue, c.payload).where(c.until > since, c.since < since + count * step)
+    for row in connection.execute(query, execution_options=IN_PARTS):
+        fields = json.loads(row.payload)
+        for number in _steps(row.since, row.until, since, step, count):
+            begin = since + number * step
+            part = (min(row.until, begin + step) - max(row.since, begin)) / (row.until - row.since)
+            amounts = {
+                name: {r: amount * part for r, amount in fields[name].items()} for name in SUMMED if name in fields
+            }
+            yield row.queue, number, amounts
+
+
+def _steps(begin: int, end: int, since: int, step: int, count: int) -> range:
+    """Give the numbers of the steps that a span touches."""
+    return range(max(0, (begin - since) // step), min(count - 1, (end - 1 - since) // step) + 1)

@@ -46,7 +46,7 @@ class Rule:
 
     def rows(self, asks: Sequence[EvictionRequest], charged: Sequence[Charge], now: int) -> list[LinearBound]:
         """Give the bounds that hold at ``now`` for a set that is asked for, one for each workload where it says so."""
-        window = self._window(now)
+        window = self.counted_window(now)
         concerned = [i for i, a in enumerate(asks) if self.covers(a) and not self._lets_go(a, now)]
         if window is None or not concerned:
             return []
@@ -66,7 +66,7 @@ class Rule:
 
     def account(self, now: int) -> RuleAccount:
         """Say what is used of it at ``now`` (µs since the epoch)."""
-        window = self._window(now)
+        window = self.counted_window(now)
         if window is None:
             return RuleAccount(in_force=False)
         recent = self._recent(self.log, window[0], now)
@@ -82,7 +82,7 @@ class Rule:
         return min(accounts, key=_tightness, default=self._account([], [], window[1]))
 
     def _recent(self, log: Iterable[Charge], since: int, now: int) -> list[Charge]:
-        return [c for c in log if since < (at := min(c.at, now)) <= now and self._window(at) is not None]
+        return [c for c in log if since < (at := min(c.at, now)) <= now and self.counted_window(at) is not None]
 
     def _account(self, recent: Sequence[Charge], pods: Sequence[LedgerPod], ends: int | None) -> RuleAccount:
         model, up = self.model, sum(p.up for p in pods)
@@ -119,8 +119,8 @@ class Rule:
     def _counts_pods(self) -> bool:
         return self.model.max_unavailable is not None or self.model.min_available is not None
 
-    def _window(self, now: int) -> tuple[int, int | None] | None:
-        """Since when evictions count at ``now``, exclusively, and when the rule rests; None if it rests now."""
+    def counted_window(self, now: int) -> tuple[int, int | None] | None:
+        """Give since when evictions count at ``now``, exclusively, and when the rule rests; None if it rests now."""
         model = self.model
         since = -1 if model.per is None else now - model.per
         if model.schedule is None or model.duration is None:

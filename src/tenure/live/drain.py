@@ -7,14 +7,14 @@ from when to when something is missing. Records have keys, so writing one again 
 from __future__ import annotations
 
 import threading
-from collections import deque
+import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tenure.history import open_history
+from tenure.history.drained_store import DrainedStore
 from tenure.history.errors import HistoryError
 from tenure.history.record import Draft, Origin, key_of, payload_of
-from tenure.history.store import HistoryStore
+from tenure.live.backlog import Backlog, HistoryGap
 from tenure.model.problems import InvalidInputError
 
 MOST: Final = 200_000
@@ -23,6 +23,9 @@ MOST: Final = 200_000
 BATCH: Final = 5_000
 PAUSES: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds between tries while the store is away."""
+
+PATIENCE: Final = 30.0
+"""A store that has not answered for so many seconds counts as away."""
 
 
 class HistoryDrain:
@@ -37,8 +40,14 @@ class HistoryDrain:
     told
         Hears in a sentence that the store is away, and that it is back.
     lost
-        Called once the store is back after some records had to be dropped: what can be read off the cluster again may
-        be handed over again.
+        Called when records are missing from the store that is written now, because some had to be dropped, or because
+        another store has taken its place: what can be read off the cluster again may be handed over again.
+    most
+        Records that wait at most.
+    pauses
+        Seconds between tries while the store is away.
+    patience
+        A store that has not answered for so many seconds counts as away.
     """
 
     def __init__(
@@ -50,25 +59,36 @@ class HistoryDrain:
         lost: Callable[[], None] = lambda: None,
         most: int = MOST,
         pauses: Sequence[float] = PAUSES,
+        patience: float = PATIENCE,
     ) -> None:
-        self.address, self.origin = address, origin
+        self.origin = origin
         self.told, self.lost = told, lost
-        self.most, self.pauses = most, pauses
+        self.pauses, self.patience = pauses, patience
         self.written = 0
-        self.dropped = 0
-        self.trouble = ""
-        self._gap: tuple[int, int, int] | None = None
-        self._waiting: deque[Draft] = deque()
-        self._under_way = 0
-        self._changed = threading.Condition()
-        self._stopped = False
-        self._store: HistoryStore | None = None
+        self._unwritable = 0
+        self._backlog = Backlog(most)
+        self._store = DrainedStore(address, origin)
+        self._error = ""
+        self._busy_since: float | None = None
+        self._told_of_silence = False
         self._thread = threading.Thread(target=self._run, name="history", daemon=True)
 
     @property
     def backlog(self) -> int:
         """Count what waits to be written."""
-        return len(self._waiting)
+        return len(self._backlog)
+
+    @property
+    def dropped(self) -> int:
+        """Count the records that will never be written."""
+        return self._backlog.dropped + self._unwritable
+
+    @property
+    def trouble(self) -> str:
+        """Say why nothing is written; empty where nothing keeps records from being written."""
+        since = self._busy_since
+        silent = 0.0 if since is None else time.monotonic() - since
+        return self._error or (f"{self._store.place}: it does not answer" if silent > self.patience else "")
 
     def start(self) -> None:
         """Begin to write."""
@@ -76,99 +96,85 @@ class HistoryDrain:
 
     def add(self, drafts: Sequence[Draft]) -> None:
         """Hand records over; never waits."""
-        if not drafts:
-            return
-        with self._changed:
-            self._waiting.extend(drafts)
-            excess = len(self._waiting) - self.most
-            if excess > 0:
-                self._drop(excess)
-            self._changed.notify()
+        if not self._told_of_silence and not self._error and self.trouble:
+            self._told_of_silence = True
+            self.told(_TROUBLE.format(self.trouble))
+        if drafts:
+            self._backlog.add(drafts)
 
     def stop(self, seconds: float = 5.0) -> None:
-        """Write what waits, for so long at most, and end."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify()
+        """Write what waits, for so long at most, and end; what is left is told."""
+        self._backlog.stop()
         if self._thread.is_alive():
             self._thread.join(seconds)
-
-    def _drop(self, number: int) -> None:
-        """Leave out the oldest, but those that are being written at this moment."""
-        spared = self._under_way if 2 * self._under_way <= self.most else 0
-        kept = [self._waiting.popleft() for _ in range(spared)]
-        self._under_way = spared
-        self._note_gap([self._waiting.popleft() for _ in range(min(number, len(self._waiting)))])
-        self._waiting.extendleft(reversed(kept))
-
-    def _note_gap(self, gone: Sequence[Draft]) -> None:
-        since, until = min(d.at for d in gone), max(d.at + d.value * (d.kind == "usage") for d in gone)
-        if self._gap is None:
-            self._gap = since, until, len(gone)
-        else:
-            self._gap = min(since, self._gap[0]), max(until, self._gap[1]), self._gap[2] + len(gone)
-        self.dropped += len(gone)
+        if self.backlog:
+            self.told(f"{self.backlog} records of the history were never written")
 
     def _run(self) -> None:
         tries = 0
         while True:
-            with self._changed:
-                while not self._waiting and not self._stopped:
-                    self._changed.wait()
-                if not self._waiting:
-                    break
-                batch = [self._waiting[i] for i in range(min(BATCH, len(self._waiting)))]
-                gap = self._gap
-                self._under_way = len(batch)
-            try:
-                self._write(batch, gap)
-            except (OSError, InvalidInputError) as error:
-                self._away(error)
-                if self._stopped:
-                    break
-                with self._changed:
-                    self._under_way = 0
-                    self._changed.wait_for(lambda: self._stopped, self.pauses[min(tries, len(self.pauses) - 1)])
-                tries += 1
+            batch, gap = self._backlog.take(BATCH)
+            if not batch:
+                break
+            self._busy_since = time.monotonic()
+            error = self._attempt(batch, gap)
+            self._busy_since = None
+            if error is None:
+                tries = 0
+                self._back(gap)
                 continue
-            tries = 0
-            self._back(gap)
-        self._close()
+            self._away(error)
+            if self._backlog.is_stopped:
+                break
+            self._backlog.pause(self.pauses[min(tries, len(self.pauses) - 1)])
+            tries += 1
+        self._store.close()
 
-    def _write(self, batch: list[Draft], gap: tuple[int, int, int] | None) -> None:
-        if self._store is None:
-            self._store = open_history(self.address, write=True)
-        self.written += self._store.append(self.origin, batch)
-        if gap is not None:
-            since, until, number = gap
-            payload = payload_of(since=since, until=until, why="the store could not be written in time")
-            key = key_of(self.origin, "gap", *gap)
-            self._store.append(self.origin, [Draft(since, "gap", value=number, payload=payload, key=key)])
+    def _attempt(self, batch: list[Draft], gap: HistoryGap | None) -> str | None:
+        """Write a batch and the gap before it; gives what kept it from that."""
+        try:
+            self._write(batch, gap)
+        except (HistoryError, InvalidInputError) as error:
+            return str(error)
+        except Exception as error:  # noqa: BLE001  this thread must not end, whatever a store comes up with
+            return f"{self._store.place}: {type(error).__name__}: {error}"
+        return None
 
-    def _away(self, error: Exception) -> None:
-        text = str(error)
-        if text != self.trouble:
-            self.told(f"the history cannot be written: {text}; scheduling goes on")
-        self.trouble = text
-        self._close()
+    def _write(self, batch: list[Draft], gap: HistoryGap | None) -> None:
+        if self._store.open():
+            self.told(f"another history stands at {self._store.place} than was written before; it is written now")
+            self.lost()
+        written, unwritable = self._store.append(batch)
+        self.written += written
+        gaps = [] if gap is None else [gap_record(self.origin, gap, "the store could not be written in time")]
+        for draft, why in unwritable:
+            what = f"a record of kind {draft.kind} cannot be written: {why}"
+            self.told(f"{what}; the history goes on without it")
+            self._unwritable += 1
+            gaps.append(gap_record(self.origin, HistoryGap(draft.at, draft.at, 1), what))
+        if gaps:
+            self._store.append(gaps)
 
-    def _back(self, gap: tuple[int, int, int] | None) -> None:
-        if self.trouble:
-            self.told(f"the history is written again; {len(self._waiting)} records wait")
-            self.trouble = ""
-        with self._changed:
-            for _ in range(self._under_way):
-                self._waiting.popleft()
-            self._under_way = 0
-            if self._gap == gap:
-                self._gap = None
+    def _away(self, error: str) -> None:
+        before, self._error = self._error, error
+        if error != before:
+            self.told(_TROUBLE.format(error))
+        self._store.close()
+
+    def _back(self, gap: HistoryGap | None) -> None:
+        was_away = self._error or self._told_of_silence
+        self._error, self._told_of_silence = "", False
+        if was_away:
+            self.told(f"the history is written again; {self.backlog} records wait")
+        self._backlog.written(gap)
         if gap is not None:
             self.lost()
 
-    def _close(self) -> None:
-        store, self._store = self._store, None
-        if store is not None:
-            try:
-                store.close()
-            except HistoryError as error:
-                self.trouble = str(error)
+
+def gap_record(origin: Origin, gap: HistoryGap, why: str) -> Draft:
+    """Give the record that says what is missing."""
+    payload = payload_of(since=gap.since, until=gap.until, why=why)
+    return Draft(gap.since, "gap", value=gap.number, payload=payload, key=key_of(origin, "gap", *gap))
+
+
+_TROUBLE: Final = "the history cannot be written: {}; scheduling goes on"

@@ -30,6 +30,9 @@ SHARE: Final = 0.01
 MOST: Final = 50
 """Objects that are written at a time; the others have their turn next."""
 
+WRITTEN: Final = "Written"
+"""What a node pool's status says of a history that is written."""
+
 _RUNNING: Final = frozenset({Phase.BOUND, Phase.RUNNING})
 _WAITING: Final = frozenset({Phase.PENDING, Phase.GATED})
 
@@ -42,20 +45,21 @@ Key = tuple[str, str, str]
 """Plural, namespace and name of an object."""
 
 
-class _Picture(NamedTuple):
+class FigureBasis(NamedTuple):
     """What figures are made of; what ``version`` stands for has changed since another one."""
 
     cluster: Cluster
     paused_until: int
     version: int
+    history: str | None
 
     @property
-    def key(self) -> tuple[int, ...]:
+    def key(self) -> tuple[object, ...]:
         """Tell it from another one of which other figures would be made."""
         fades = (
             self.cluster.evictions and self.cluster.settings.disruption.budgets
         )  # what is used of them ends by itself
-        return self.version, self.paused_until, self.cluster.now if fades else 0
+        return self.version, self.paused_until, self.history, self.cluster.now if fades else 0
 
 
 class Figures:
@@ -73,8 +77,9 @@ class Figures:
         self._informers = informers
         self._leader = leader
         self._failed = failed
-        self._told: _Picture | None = None
-        self._last: tuple[int, ...] = ()
+        self._told: FigureBasis | None = None
+        self._history: str | None = None
+        self._last: tuple[object, ...] = ()
         self._there = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="figures", daemon=True)
@@ -94,8 +99,16 @@ class Figures:
 
         ``paused_until`` is in µs since the epoch, or 0; ``version`` is another one whenever something has changed.
         """
-        self._told = _Picture(cluster, paused_until, version)
+        self._told = FigureBasis(cluster, paused_until, version, self._history)
         self._there.set()
+
+    def tell_of_history(self, history: str) -> None:
+        """Say what keeps the history from being written, or that it is."""
+        self._history = history
+        told = self._told
+        if told is not None:
+            self._told = told._replace(history=history)
+            self._there.set()
 
     def _run(self) -> None:
         while not self._stopped.is_set():
@@ -107,7 +120,7 @@ class Figures:
             began = time.thread_time()
             self._last = ()
             try:
-                if self.write(told.cluster, told.paused_until):
+                if self.write(told):
                     self._last = told.key
                 else:
                     self._there.set()
@@ -117,10 +130,10 @@ class Figures:
                 self._failed(error)
             self._stopped.wait(max(LEAST_SECONDS, (time.thread_time() - began) / SHARE))
 
-    def write(self, cluster: Cluster, paused_until: int) -> bool:
+    def write(self, told: FigureBasis) -> bool:
         """Write what has changed; False if there is more of it."""
         written = 0
-        for (plural, namespace, name), wanted in self._wanted(cluster, paused_until):
+        for (plural, namespace, name), wanted in self._wanted(told):
             item = self._informers.objects[plural].items.get((namespace, name))
             known = item.status if item is not None and isinstance(item.status, dict) else {}
             changed = {key: _change(known.get(key), value) for key, value in wanted.items() if known.get(key) != value}
@@ -131,7 +144,8 @@ class Figures:
                 self._patch(plural, namespace, name, changed)
         return True
 
-    def _wanted(self, cluster: Cluster, paused_until: int) -> Iterator[tuple[Key, Status]]:
+    def _wanted(self, told: FigureBasis) -> Iterator[tuple[Key, Status]]:
+        cluster = told.cluster
         if "queues" in self._informers.objects:
             for name, status in queue_figures(cluster).items():
                 yield ("queues", "", name), status
@@ -145,9 +159,9 @@ class Figures:
             for name, status in budget_figures(cluster).items():
                 yield ("disruptionbudgets", "", name), status
         if "nodepools" in self._informers.objects:
-            paused = format_time(paused_until) if paused_until else None
+            paused = format_time(told.paused_until) if told.paused_until else None
             nodes = sum(not node.outside for node in cluster.nodes)
-            status = {"nodes": nodes, "leader": self._leader, "pausedUntil": paused}
+            status = {"nodes": nodes, "leader": self._leader, "pausedUntil": paused, "history": told.history}
             yield ("nodepools", "", self._informers.options.pool), status
 
     def _patch(self, plural: str, namespace: str, name: str, changed: Status) -> None:

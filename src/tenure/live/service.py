@@ -18,9 +18,9 @@ from tenure.clusters.kubernetes.read.proofs import proof_of
 from tenure.clusters.kubernetes.write.actor import Outcome
 from tenure.clusters.record import BROKEN
 from tenure.history.record import Origin
-from tenure.live.drain import HistoryDrain
+from tenure.live.drain import MOST, HistoryDrain
 from tenure.live.external import ExternalRescheduler
-from tenure.live.figures import Figures
+from tenure.live.figures import WRITTEN, Figures
 from tenure.live.isolation import Fault
 from tenure.live.log import Log
 from tenure.live.loop import CycleOutcome, Loop, Pace
@@ -57,6 +57,7 @@ class Service:
         pace: Pace | None = None,
         read_only: bool = False,
         history: str | None = None,
+        history_backlog: int = MOST,
         name: str = "kubernetes",
         queues: Sequence[str] = (),
     ) -> None:
@@ -65,8 +66,8 @@ class Service:
         self.proofs = ProofInquiries(lambda entry: proof_of(client, entry))
         self.recorder = LiveRecorder(options.pool, self.proofs)
         self.drain = None if history is None else HistoryDrain(
-            history, Origin(name, options.pool), told=lambda text: log.warning("history", trouble=text),
-            lost=self._history_lost,
+            history, Origin(name, options.pool), told=self._tell_of_history,
+            lost=self._history_lost, most=history_backlog,
         )  # fmt: skip
         self._forget = threading.Event()
         self._term = 0
@@ -122,6 +123,7 @@ class Service:
             self.election.start()
             self.figures.start()
             if self.drain is not None:
+                self.figures.tell_of_history(WRITTEN)
                 self.drain.start()
             with collector_seldom():  # to look through all that runs takes several times as long as a cycle
                 self._go_on()
@@ -216,9 +218,16 @@ class Service:
         except Exception as error:  # noqa: BLE001  a bug in what is only told must not end a cycle
             self.log.failed("the history misses a cycle", error)
 
+    def _tell_of_history(self, text: str) -> None:
+        """Log what the drain says, and let the node pool's status say how the history is written."""
+        self.log.warning("history", trouble=text)
+        if self.drain is not None:
+            self.figures.tell_of_history(self.drain.trouble or WRITTEN)
+
     def _history_lost(self) -> None:
         """Records were dropped: what stands in the cluster's own log and on its objects is given again."""
         self._forget.set()
+        self.cluster.look_again()
 
     def _log(self, outcome: Outcome, cycle: CycleOutcome) -> None:
         for failure in outcome.failures:

@@ -13,6 +13,7 @@ import numpy as np
 from tenure.history.amounts import UNITS
 from tenure.history.statement import Statement, StatementRow, Sums
 from tenure.model.duration import format_time
+from tenure.report.budget_use_text import budget_json
 
 MICRO = 1_000_000
 HOUR_S = 3600
@@ -35,6 +36,7 @@ def statement_json(statement: Statement, prices: Mapping[str, float] | None = No
         plain[name] = in_seconds(getattr(statement, name))
     plain["losing"] = statement.losing
     plain["gaps"] = [{"from": format_time(a), "to": format_time(b)} for a, b in statement.gaps]
+    plain["budgets"] = [budget_json(use) for use in statement.budgets]
     plain["rows"] = [_row(row, prices) for row in statement.rows]
     if prices is not None:
         totals = {name: money(getattr(statement, name), prices) for name in ("capacity", "used", "lost", "idle")}

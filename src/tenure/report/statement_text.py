@@ -8,6 +8,7 @@ from tenure.history.amounts import UNITS
 from tenure.history.statement import Statement, StatementRow, Sums
 from tenure.model.duration import format_time
 from tenure.model.resources import CPU, GPU
+from tenure.report.budget_use_text import BUDGET_HEADS, budget_rows
 from tenure.report.page import Cell, Tile, html_table, page, section, tiles
 from tenure.report.statement_json import MICRO, money
 from tenure.report.tables import TableColumn, Terminal, table
@@ -17,6 +18,8 @@ HOUR = 3600 * MICRO
 
 MAX_ROWS = 40
 """Rows that a terminal shows; JSON and CSV have them all."""
+
+BUDGETS = "The evictions that were charged to each budget, and the window in which most of it was used."
 
 HEADS = {
     "cause": "cause", "queue": "queue", "team": "team", "beneficiary": "beneficiary", "workload": "workload",
@@ -39,6 +42,9 @@ def statement_text(statement: Statement, where: Terminal, prices: Mapping[str, f
     parts.append(table(columns, rows, where) if rows else "nothing was used, and nothing was evicted\n")
     if len(statement.rows) > len(shown):
         parts.append(f"{len(statement.rows) - len(shown)} more: --format json or csv has them all\n")
+    if statement.budgets:
+        columns = [TableColumn(head, right=head == "evicted tasks", wrap=True) for head in BUDGET_HEADS]
+        parts.append(table(columns, budget_rows(statement.budgets), where))
     return "\n".join(parts)
 
 
@@ -119,6 +125,7 @@ def statement_page(statement: Statement, prices: Mapping[str, float] | None = No
     heads = headings(statement, prices)
     rows = (_cells(line_of(row, statement, prices)) for row in statement.rows)
     totals = html_table(_cells(["hours of", *_TOTALS]), (_cells(line) for line in _totals(statement)))
+    budgets = html_table(_cells(list(BUDGET_HEADS)), (_cells(line) for line in budget_rows(statement.budgets)))
     return page(
         "Statement",
         f"From {format_time(statement.since)} to {format_time(statement.until)}, by {HEADS[statement.by]}.",
@@ -126,6 +133,7 @@ def statement_page(statement: Statement, prices: Mapping[str, float] | None = No
             tiles(figures),
             section("Sums", " ".join(f"{remark}." for remark in remarks(statement)), totals),
             section(f"By {HEADS[statement.by]}", f"In hours of {label}.", html_table(_cells(heads), rows)),
+            *([section("Disruption budgets", BUDGETS, budgets)] if statement.budgets else ()),
         ],
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from tenure.history.takers import Taker
 from tenure.model.duration import format_time
 from tenure.web.past import PastSource
 from tenure.web.picture import Picture
@@ -12,7 +13,6 @@ from tenure.web.source import (
     EvictionPage,
     EvictionQuery,
     StoryLine,
-    Taker,
     Trouble,
     UseSeries,
     WaitLine,

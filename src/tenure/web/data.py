@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tenure.history.takers import Taker
 from tenure.model.duration import format_time
 from tenure.model.queue import Queue
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
@@ -21,7 +22,7 @@ from tenure.web.console import Console
 from tenure.web.kept_order import SortKey
 from tenure.web.picture import ENDED, FOREIGN, NOT_READY, STATES, WAITING, Held, NodeLine, Picture, Placed, WorkloadLine
 from tenure.web.player import FailedError
-from tenure.web.source import EvictionLine, EvictionPage, EvictionQuery, Taker, WaitLine
+from tenure.web.source import EvictionLine, EvictionPage, EvictionQuery, WaitLine
 from tenure.web.viewer import Viewer
 
 MOST_PER_PAGE: Final = 1000

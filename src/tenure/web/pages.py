@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from tenure.history.takers import TAKER_WAYS
 from tenure.model.resources import CPU, GPU
 from tenure.report.plan_rows import headline, move_sentence
 from tenure.web import data
@@ -123,7 +124,9 @@ def workload(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Co
     found = data.workload(look, asked.text("name"))
     if found is None:
         return None
-    return "workload.html", {"found": found, "colors": colors_of(look.picture), "main": look.picture.main}
+    return "workload.html", {
+        "found": found, "colors": colors_of(look.picture), "main": look.picture.main, "ways": TAKER_WAYS,
+    }  # fmt: skip
 
 
 def nodes(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:

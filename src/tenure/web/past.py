@@ -11,15 +11,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tenure.history import open_history
+from tenure.history.lives import life_of
 from tenure.history.query import Query
 from tenure.history.record import HistoryRecord
-from tenure.history.story import sentence
+from tenure.history.story import sentence, told_together
+from tenure.history.takers import LifeLine, Taker, causes_of, takers_among
 from tenure.history.views import (
     LIFE,
     Stay,
     live_on,
     origin_at,
     queues_over_time,
+    stays_at,
     version_of_content,
     workload_of,
 )
@@ -33,7 +36,6 @@ from tenure.web.source import (
     EvictionPage,
     EvictionQuery,
     StoryLine,
-    Taker,
     Trouble,
     UseSeries,
     WaitLine,
@@ -44,9 +46,12 @@ from tenure.web.viewer import Viewer
 
 DAY: Final = 86_400_000_000
 LARGE: Final = 2_000_000
-"""Records from which on only the last days are gone through."""
+"""Records of workloads that are gone through at most: of more, those of the last days."""
 
 LAST_DAYS: Final = 7
+SHORTEST: Final = 0.01
+"""Days that are gone through in any case."""
+
 STRIDE: Final = 5_000
 """Records between two moments whose state is kept."""
 
@@ -64,17 +69,6 @@ WEIGHTED: Final = "weighted"
 
 
 @dataclass(slots=True)
-class LifeLine:
-    """One workload over the whole history. Times in µs, None: not known, or not yet."""
-
-    queue: str
-    submitted: int
-    started: int | None = None
-    ended: int | None = None
-    asked: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class Passed:
     """What one pass over a history leaves: every workload's life, and the state at some moments."""
 
@@ -82,6 +76,7 @@ class Passed:
     span: tuple[int, int]
     begin: int
     lives: dict[str, LifeLine] = field(default_factory=dict)
+    asks: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = field(default_factory=dict)
     moments: list[int] = field(default_factory=list)
     states: list[dict[str, Stay]] = field(default_factory=list)
     kept: int = 0
@@ -112,29 +107,36 @@ class PastSource:
     def note(self) -> str:
         """Say what is shown."""
         if self._passed.begin > self._passed.span[0]:
-            return f"This history is long: of moments and waits, the last {LAST_DAYS} days are shown."
+            return f"This history is long: moments and waits are shown from {format_time(self._passed.begin)} on."
         return "What tasks ask for is recorded, constraints on nodes are not: what is played here leaves these out."
 
     # -- one pass -----------------------------------------------------------------------------------------------------
 
     def _pass(self) -> Passed:
-        info = self._store.info()
         span = self._store.span() or (0, 0)
-        begin = span[0] if info.records < LARGE else max(span[0], span[1] - LAST_DAYS * DAY)
+        begin = self._begin(span)
         made = Passed(version_of_content(self._store), span, begin)
-        found: dict[str, Stay] = {}
-        self._keep(made, begin - 1, found)
         count, last = 0, begin
         with self._store.reading() as connection:
+            found = stays_at(self._store, connection, begin - 1)
+            made.lives = {key: life_of(stay, begin) for key, stay in found.items()}
+            self._keep(made, begin - 1, found)
             for record, _ in self._store.scan(connection, Query(kinds=LIFE, since=begin)):
                 if count >= STRIDE and record.at > last and made.kept + len(found) <= MOST_KEPT:
                     self._keep(made, last, found)
                     count = 0
                 live_on(found, record)
-                _note(made.lives, record)
+                _note(made, record)
                 count, last = count + 1, record.at
         made.waits = _waits(made)
         return made
+
+    def _begin(self, span: tuple[int, int]) -> int:
+        """Say from when on records are gone through: of very many, those of the last days, or of a part of these."""
+        begin, days = span[0], float(LAST_DAYS)
+        while days > SHORTEST and self._store.count(Query(kinds=LIFE, since=begin)) > LARGE:
+            begin, days = max(span[0], span[1] - round(days * DAY)), days / 2
+        return begin
 
     @staticmethod
     def _keep(made: Passed, at: int, found: dict[str, Stay]) -> None:
@@ -240,7 +242,7 @@ class PastSource:
     def story(self, key: str, limit: int) -> list[StoryLine]:
         """Tell everything that happened to a workload."""
         found = []
-        for record in self._store.story(key, limit=limit):
+        for record in told_together(self._store.story(key, limit=limit, newest=True)):
             own = record.workload == key
             kind = record.kind if own or record.kind != "evicted" else "made room"
             whom = record.beneficiary if own else record.workload
@@ -250,28 +252,8 @@ class PastSource:
     def takers(self, key: str, limit: int) -> list[Taker]:
         """Give for whom it was evicted, those that started while it waited, and those that held room when it came."""
         with self._current() as passed:
-            own = passed.lives.get(key)
-            if own is None:
-                return []
-            until = own.started if own.started is not None else (own.ended or passed.span[1])
-            causes = {
-                record.beneficiary: record.cause or ""
-                for record in self._store.story(key, limit=1000)
-                if record.kind == "evicted" and record.workload == key and record.beneficiary
-            }
-            main = GPU if own.asked.get(GPU) else CPU
-            found = []
-            for other, life in passed.lives.items():
-                how = _how(own, life, until)
-                if other in causes:
-                    how = "evicted"
-                if how and other != key and life.asked.get(main):
-                    held = {name: amount for name, amount in life.asked.items() if name in own.asked}
-                    found.append(Taker(other, life.queue, how, life.submitted, life.started, life.ended, held,
-                                       causes.get(other, "")))  # fmt: skip
-        ranks = {"evicted": 0, "overtook": 1, "started": 2, "holds": 3}
-        found.sort(key=lambda taker: (ranks[taker.how], -taker.held.get(main, 0), taker.workload))
-        return found[:limit]
+            causes = causes_of(self._store.story(key, limit=1000), key)
+            return takers_among(passed.lives, key, causes, passed.span[1], limit)
 
     def waits(self, viewer: Viewer, limit: int) -> list[WaitLine]:
         """Give those that waited longest."""
@@ -316,12 +298,13 @@ def _copy(stay: Stay) -> Stay:
     return replace(stay, tasks=dict(stay.tasks))
 
 
-def _note(lives: dict[str, LifeLine], record: HistoryRecord) -> None:
-    """Note what a record says of a workload's life."""
-    key = record.workload or ""
+def _note(passed: Passed, record: HistoryRecord) -> None:
+    """Note what a record says of a workload's life; what many ask for alike is kept once."""
+    key, lives = record.workload or "", passed.lives
     if record.kind == "submitted" or key not in lives:
         asked: Any = record.payload.get("ask") or {}
-        lives[key] = LifeLine(record.queue or "", record.at, asked=asked)
+        alike = passed.asks.setdefault(tuple(asked.items()), asked)
+        lives[key] = LifeLine(record.queue or "", record.at, asked=alike)
     if record.kind == "started" and lives[key].started is None:
         lives[key].started = record.at
     elif record.kind == "ended":
@@ -330,21 +313,11 @@ def _note(lives: dict[str, LifeLine], record: HistoryRecord) -> None:
 
 def _waits(passed: Passed, most: int = 10_000) -> list[WaitLine]:
     found = [
-        WaitLine(key, life.queue, life.submitted, life.started,
-                 (life.started if life.started is not None else life.ended or passed.span[1]) - life.submitted)
+        WaitLine(key, life.queue, life.submitted, life.started, life.waited_until(passed.span[1]) - life.submitted)
         for key, life in passed.lives.items()
     ]  # fmt: skip
     found.sort(key=lambda line: (-line.waited, line.workload))
     return found[:most]
-
-
-def _how(own: LifeLine, other: LifeLine, until: int) -> str:
-    """Say how another workload had to do with the wait of one; empty: not at all."""
-    if other.started is None or other.started >= until:
-        return ""
-    if other.started >= own.submitted:
-        return "overtook" if other.submitted > own.submitted else "started"
-    return "holds" if other.ended is None or other.ended > own.submitted else ""
 
 
 def _with_gains(

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol
 
-from tenure.web.picture import Held, Picture
+from tenure.history.takers import Taker
+from tenure.web.picture import Picture
 from tenure.web.viewer import Viewer
 
 Sorted = Literal["at", "lost", "gained", "cost", "workload", "cause"]
@@ -102,23 +103,6 @@ class StoryLine(NamedTuple):
     message: str
     cause: str = ""
     whom: str | None = None
-
-
-class Taker(NamedTuple):
-    """Who holds or held room while a workload waited. Times in µs since the epoch, ``until`` None: still.
-
-    ``how``: ``evicted`` (it made that workload leave), ``overtook`` (it came later and started earlier), ``started``
-    (it came first, and started meanwhile) or ``holds`` (it ran before).
-    """
-
-    workload: str
-    queue: str
-    how: str
-    created_at: int
-    started_at: int | None
-    until: int | None
-    held: Held
-    cause: str = ""
 
 
 class WaitLine(NamedTuple):

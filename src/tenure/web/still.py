@@ -8,6 +8,7 @@ from dataclasses import replace
 from heapq import merge, nsmallest
 from itertools import accumulate, islice, takewhile
 
+from tenure.history.takers import TAKER_RANKS, Taker
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Eviction
 from tenure.model.resources import CPU, GPU
 from tenure.model.workload import Phase, Task, Workload
@@ -17,7 +18,6 @@ from tenure.web.source import (
     EvictionPage,
     EvictionQuery,
     StoryLine,
-    Taker,
     Trouble,
     UseSeries,
     WaitLine,
@@ -101,7 +101,7 @@ class StillSource:
         wants = line.asked or line.held
         main = GPU if wants.get(GPU) else CPU
         first = nsmallest(limit, (
-            (_RANKS[_how(line, other, evicted)], -other.held.get(main, 0), other.key)
+            (TAKER_RANKS[_how(line, other, evicted)], -other.held.get(main, 0), other.key)
             for other in picture.lines.values()
             if other.key != key and (other.held.get(main) or other.key in evicted)
         ))  # fmt: skip
@@ -238,9 +238,6 @@ def _own(workload: Workload) -> Iterable[StoryLine]:
             yield StoryLine(
                 task.nominated.at, "nominated", f"room on {task.nominated.node} was promised to {task.name}"
             )
-
-
-_RANKS = {"evicted": 0, "overtook": 1, "started": 2, "holds": 3}
 
 
 def _how(line: WorkloadLine, other: WorkloadLine, evicted: dict[str, str]) -> str:

@@ -73,7 +73,7 @@ class KubernetesCluster:
         self.observed_version = -1
         self._observed: tuple[int, float] = (-1, 0.0)
         self.has_more_to_explain = False
-        self._woken = False
+        self._woken = self._looks_again = False
 
     def start(self) -> None:
         """Begin to watch."""
@@ -107,16 +107,22 @@ class KubernetesCluster:
                 break
         if not self._has_news():
             return informers.version() != self.observed_version
+        self._looks_again = False
         time.sleep(SETTLE_SECONDS)
         return True
 
     def _has_news(self) -> bool:
-        return self.informers.urgent() != self._observed[0] or self.actor.has_answers()
+        return self._looks_again or self.informers.urgent() != self._observed[0] or self.actor.has_answers()
 
     def _next_look(self, until: float) -> float:
         if self.informers.version() == self.observed_version:
             return until
         return min(until, self._observed[1] + LATER_SECONDS)
+
+    def look_again(self) -> None:
+        """Let who waits look once more, although nothing has changed."""
+        self._looks_again = True
+        self.informers.changed.set()
 
     def wake(self) -> None:
         """Let nobody wait any longer: there is nothing to wait for."""

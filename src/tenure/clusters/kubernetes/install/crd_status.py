@@ -86,5 +86,6 @@ STATUS: Final[dict[str, Schema]] = {
         leader=_said(_TEXT, "The replica that schedules these nodes."),
         nodes=_COUNT,
         pausedUntil=_said(_TIME, "Until when evictions are paused."),
+        history=_said(_TEXT, "Written, or what keeps the history from being written; absent where none is kept."),
     ),
 }

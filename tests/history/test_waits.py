@@ -1,0 +1,128 @@
+"""When workloads waited, who was there meanwhile and who took the room: found without reading the whole history."""
+
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.history.test_store import HERE, NOVEMBER
+from tests.history.worlds import MINUTE, SECOND, recorded, worlds
+
+from tenure.history import open_history
+from tenure.history import store as stores
+from tenure.history.lives import lives_around
+from tenure.history.query import Query
+from tenure.history.record import Draft, payload_of
+from tenure.history.simulation import numbered
+from tenure.history.takers import causes_of, takers_among
+from tenure.history.views import LIFE, live_on, stays_at
+from tenure.history.waits import StoryWait, waits_of
+from tenure.web.past import PastSource
+
+
+def opened(tmp_path_factory):
+    return open_history(str(tmp_path_factory.mktemp("waits") / "history.db"), write=True)
+
+
+def stays_by_hand(store, connection, at):
+    """Let all records happen, from the first on."""
+    found = {}
+    for record, _ in store.scan(connection, Query(kinds=LIFE, until=at + 1)):
+        live_on(found, record)
+    return found
+
+
+@settings(max_examples=25, deadline=None)
+@given(world=worlds(), parts=st.lists(st.integers(0, 100), min_size=3, max_size=3))
+def test_who_was_there_is_what_all_records_together_say(tmp_path_factory, world, parts):
+    with opened(tmp_path_factory) as store:
+        recorded(store, *world)
+        first, last = store.span()
+        moments = [first + (last - first) * part // 100 for part in parts]
+        with store.reading() as connection:
+            moments += [record.at for record, _ in store.scan(connection, Query(kinds=("ended", "evicted")), limit=3)]
+            for at in moments:
+                assert stays_at(store, connection, at) == stays_by_hand(store, connection, at)
+
+
+@settings(max_examples=25, deadline=None)
+@given(world=worlds())
+def test_takers_of_the_lives_around_a_wait_are_those_of_all_lives(tmp_path_factory, world):
+    """The console has all lives in memory, a story reads those around its wait: both name the same takers."""
+    with opened(tmp_path_factory) as store:
+        recorded(store, *world)
+        source = PastSource(store.place)
+        last = store.span()[1]
+        for key, life in source._passed.lives.items():
+            causes = causes_of(store.story(key), key)
+            with store.reading() as connection:
+                lives = lives_around(store, connection, life.submitted, life.waited_until(last) + 1, causes)
+            told = [t for t in takers_among(lives, key, causes, last, 100) if t.how != "holds"]
+            known = [t for t in source.takers(key, 100) if t.how != "holds"]
+            assert told == known
+        source.close()
+
+
+def life(number, at, *, ends=True):
+    """The records of a workload that waits, runs for a minute and ends."""
+    key = f"team/job-{number}"
+    tasks = payload_of(tasks=[["t", "n", []]])
+    yield Draft(at, "submitted", key, "a", payload=payload_of(tasks=1, ask={"cpu": 1000}))
+    yield Draft(at + SECOND, "started", key, "a", value=SECOND, payload=tasks)
+    if ends:
+        yield Draft(at + MINUTE, "ended", key, "a", value=MINUTE)
+
+
+@pytest.fixture(scope="module")
+def long_history(tmp_path_factory):
+    """A history of 60,000 records over two weeks, of which three workloads still run."""
+    plain = {"apiVersion": "tenure.dev/v1alpha1", "kind": "Cluster", "now": "2026-11-01T00:00:00Z",
+             "nodes": [{"name": "n", "allocatable": {"cpu": 8}}], "queues": [{"name": "a"}]}  # fmt: skip
+    begin = Draft(NOVEMBER, "origin", payload=payload_of(by="scheduler", cluster=plain))
+    drafts = [d for n in range(20_000) for d in life(n, NOVEMBER + n * MINUTE, ends=n not in {5, 10_000, 19_999})]
+    path = str(tmp_path_factory.mktemp("long") / "history.db")
+    with open_history(path, write=True) as store:
+        store.append(HERE, numbered([begin, *sorted(drafts)], b"together"), fresh=True)
+    return path
+
+
+def test_who_is_there_is_found_without_reading_who_has_gone(long_history, monkeypatch):
+    """Of 60,000 records only those of the three workloads that are there are read, and no memory is held for others."""
+    read = []
+    made = stores._record
+    monkeypatch.setattr(stores, "_record", lambda *given: read.append(1) or made(*given))
+    with open_history(long_history) as store, store.reading() as connection:
+        tracemalloc.start()
+        found = stays_at(store, connection, NOVEMBER + 30_000 * MINUTE)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert set(found) == {"team/job-5", "team/job-10000", "team/job-19999"}
+    assert len(read) == 6
+    assert most < 4 << 20
+
+
+def records(*told):
+    """Make records of kinds and minutes, of one workload with one task."""
+    payloads = {"started": {"tasks": [["t", "n", []]]}, "evicted": {"task": "t"}}
+    return [Draft(minute * MINUTE, kind, "ns/w", "a", payload=payload_of(**payloads.get(kind, {})))
+              for minute, kind in told]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("told", "waits"),
+    [
+        ([(0, "submitted"), (0, "started"), (9, "ended")], []),
+        ([(0, "submitted"), (5, "started"), (9, "ended")], [(0, 5)]),
+        ([(0, "submitted"), (5, "started"), (7, "evicted"), (9, "started")], [(0, 5), (7, 9)]),
+        ([(0, "submitted"), (5, "started"), (7, "evicted")], [(0, 5), (7, None)]),
+        ([(0, "submitted"), (5, "ended")], [(0, 5)]),
+        ([(0, "submitted"), (3, "held")], [(0, None)]),
+    ],
+)
+def test_waits_are_before_a_start_and_after_an_eviction(tmp_path, told, waits):
+    with open_history(str(tmp_path / "history.db"), write=True) as store:
+        store.append(HERE, numbered(records(*told), b"waits"))
+        found = waits_of(store.story("ns/w"), "ns/w")
+    minutes = [(w.since // MINUTE, None if w.until is None else w.until // MINUTE) for w in found]
+    assert minutes == waits
+    assert StoryWait(MINUTE, None).length(5 * MINUTE) == 4 * MINUTE
