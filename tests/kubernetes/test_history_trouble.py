@@ -10,13 +10,16 @@ import os
 import re
 import sqlite3
 import subprocess
+import sys
 import time
+from collections import Counter
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import psycopg
 import pytest
 from tests.history import postgres
+from tests.kubernetes import running as commands
 from tests.kubernetes.running import JOBS, SETS, TENURE, bound, clear, gang, job, pods_of, queue, running
 from tests.kubernetes.stage import wait_until
 from tests.kubernetes.test_history import evicted, records, said_by_pods, same, told_apart
@@ -230,6 +233,37 @@ def fill(path):
     with path.open("wb", buffering=0) as file, suppress(OSError):
         while True:
             file.write(bytes(512))
+
+
+STEPPING = """
+import time
+def stepping(read, unit):
+    return lambda: read() + int(open({offset!r}).read()) * unit
+time.time, time.time_ns = stepping(time.time, 1), stepping(time.time_ns, 10**9)
+from tenure.cli.main import main
+main()
+"""
+"""A scheduler on a machine whose clock is off by as many seconds as a file says."""
+
+
+def test_a_clock_that_steps_back_loses_nothing_and_tells_nothing_twice(stage, token, tmp_path, monkeypatch):
+    """It steps back and forth by minutes under a running scheduler, and stands back when another one begins."""
+    offset, address = tmp_path / "offset", str(tmp_path / "history.db")
+    offset.write_text("0")
+    monkeypatch.setattr(commands, "COMMAND", [sys.executable, "-c", STEPPING.format(offset=str(offset))])
+    with scene(stage, token, tmp_path, address) as made:
+        for seconds in (0, -600, 600, -900):
+            offset.write_text(str(seconds))
+            made.round()
+        made.scheduler.stop()
+        made.scheduler.start()
+        made.round()
+        made.same()
+        made.lives()
+    minutes = Counter((record.queue, record.at) for record in records(address, "usage"))
+    assert set(minutes.values()) <= {1}
+    with open_history(address) as store:
+        assert sum(row.evictions for row in statement_of(store).rows) == made.rounds
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import random
 import signal
 import threading
 import time
+from collections import Counter
 from contextlib import ExitStack
 
 import pytest
@@ -15,7 +16,11 @@ from tests.kubernetes.proxy import FaultProxy
 from tests.kubernetes.running import running
 from tests.kubernetes.stage import wait_until
 from tests.kubernetes.teams import WATCHED, Teams
+from tests.kubernetes.test_history import evicted, records, said_by_pods, same, told_apart
 from tests.kubernetes.witness import Witness
+
+from tenure.history import open_history
+from tenure.history.statement import statement_of
 
 PAUSES = tries(2, 12)
 RESTARTS = tries(2, 8)
@@ -83,8 +88,20 @@ def test_a_watch_that_lags_makes_no_decision_twice(what, plane, token, teams, tm
 
 
 def test_who_was_stopped_for_longer_than_its_lease_writes_nothing_when_it_goes_on(plane, token, teams, tmp_path):
-    """A leader is stopped at any write, another one takes over, and then the first goes on: it says nothing more."""
-    leads_no_longer(PAUSES, plane, token, teams, tmp_path)
+    """A leader is stopped at any write, another one takes over, and then the first goes on: it says nothing more.
+
+    Both write one history: what the first still had to write when it was stopped is there, and nothing is there twice.
+    """
+    address = str(tmp_path / "history.db")
+    witness = leads_no_longer(PAUSES, plane, token, teams, tmp_path, "--history", address)
+    truth = said_by_pods(witness)
+    wait_until(lambda: same(evicted(address), truth), lambda: told_apart(witness, evicted(address), truth), 1)
+    starts = Counter((record.workload, record.at) for record in records(address, "started"))
+    assert set(starts.values()) == {1}
+    assert len(records(address, "leader")) > PAUSES
+    with open_history(address) as store:
+        found = statement_of(store, by="queue")
+    assert all(found.used[r] + found.lost[r] + found.idle[r] == found.capacity[r] for r in found.capacity)
 
 
 def test_a_change_of_leader_beside_a_hostile_tenant_costs_nobody_else_anything(plane, token, besieged, tmp_path):
@@ -92,13 +109,16 @@ def test_a_change_of_leader_beside_a_hostile_tenant_costs_nobody_else_anything(p
     leads_no_longer(1, plane, token, besieged, tmp_path)
 
 
-def leads_no_longer(times, plane, token, teams, tmp_path):
-    """Stop the leader a few times until another one leads; nothing of what was decided may be wrong."""
+def leads_no_longer(times, plane, token, teams, tmp_path, *options):
+    """Stop the leader a few times until another one leads; nothing of what was decided may be wrong.
+
+    Gives the witness of it, when both replicas have ended.
+    """
     chance = random.Random(1)
     with ExitStack() as held:
         proxies = {name: held.enter_context(FaultProxy(plane.server, plane.authority)) for name in ("one", "two")}
         replicas = {
-            name: held.enter_context(running(plane.kubeconfig_for(token, name, proxy.server), tmp_path, name))
+            name: held.enter_context(running(plane.kubeconfig_for(token, name, proxy.server), tmp_path, name, *options))
             for name, proxy in proxies.items()
         }
         witness = held.enter_context(Witness(plane, WATCHED))
@@ -118,7 +138,10 @@ def leads_no_longer(times, plane, token, teams, tmp_path):
             assert not [e for e in proxies[old].log if e.request.write > until and e.status < BAD]
         teams.end()
         history = teams.checked(witness)
+        for replica in replicas.values():
+            replica.stop()
     assert {"reclaim", "requeue", "quota"} <= {entry.cause for entry in history.entries()}
+    return witness
 
 
 def stop_at(proxy, number, process):
