@@ -101,9 +101,10 @@ def asked(task):
 
 
 class Counted:
-    """What a log says was held and lost, event by event. Amount times µs, as integers."""
+    """What a log says was held and lost from a time on, event by event. Amount times µs, as integers."""
 
-    def __init__(self, cluster, log):
+    def __init__(self, cluster, log, since=-(1 << 60)):
+        self.since = since
         self.held = defaultdict(int)
         self.held_by_queue = defaultdict(int)
         self.lost = defaultdict(int)
@@ -113,6 +114,7 @@ class Counted:
         self.evictions = defaultdict(set)
         self.begin, self.end = log.events[0][1], log.events[-1][1]
         running, starts = {}, {}
+        over = {job: at for kind, at, job, *_ in log.events if kind == END}
         for kind, at, job, task, other, extra in log.events:
             model = log.workloads[job]
             if kind == BIND:
@@ -120,22 +122,24 @@ class Counted:
                     starts[job] = at
                 running[job, task] = at
             elif kind == END:
-                self._hold(model, task, at - running.pop((job, task)))
+                self._hold(model, task, running.pop((job, task)), at)
             elif kind == EVICT:
                 since = running.pop((job, task))
-                leaves = extra.leaves_at if extra.leaves_at >= 0 else at
+                leaves = max(at, min(extra.leaves_at, over.get(job, 1 << 60)))  # with its job it is gone
                 self.end = max(self.end, leaves)
-                self._hold(model, task, leaves - since)
-                self._lose(log, (kind, at, job, task, other, extra), since, starts[job], leaves)
+                self._hold(model, task, since, leaves)
+                if at >= self.since:
+                    self._lose(log, (kind, at, job, task, other, extra), since, starts[job], leaves)
         for (job, task), since in running.items():
-            self._hold(log.workloads[job], task, self.end - since)
+            self._hold(log.workloads[job], task, since, self.end)
         span = self.end - self.begin
         self.capacity = {
             name: sum(n.allocatable.get(name, 0) for n in cluster.nodes) * (1000 if name == GPU else 1) * span
             for name in {name for w in log.workloads for t in w.tasks for name, _ in t.spec.requests}
         }
 
-    def _hold(self, model, task, time):
+    def _hold(self, model, task, begin, end):
+        time = max(0, end - max(begin, self.since))
         for name, amount in asked(model.tasks[task]).items():
             self.held[name] += amount * time
             self.held_by_queue[model.queue, name] += amount * time

@@ -25,6 +25,27 @@ def written():
     return found
 
 
+def life_of(number):
+    """Give the records of one job out of a row of them, half an hour after the one before: it is evicted, and ends."""
+    at = NOVEMBER + 30 * number * MINUTE
+    name, key = f"team/job-{number}", lambda kind: key_of(number, kind)
+    who = {"user": ("ada", "ben")[number % 2], "forUser": "ada"}
+    lost = {"cpu": 500 * MINUTE}
+    level = {"cpu": [1000, 0]}
+    held = payload_of(until=at + 30 * MINUTE, held={"cpu": 30_000 * MINUTE}, within={}, level=level)
+    room = payload_of(until=at + 30 * MINUTE, held={}, within={}, capacity={"cpu": 60_000 * MINUTE},
+                      level={"cpu": [0, 0, 2000]})  # fmt: skip
+    return [
+        Draft(at, "usage", queue="a", value=30 * MINUTE, payload=held, key=key("u")),
+        Draft(at, "usage", queue="", value=30 * MINUTE, payload=room, key=key("c")),
+        Draft(at, "started", name, "a", value=MINUTE, payload=payload_of(tasks=[], user=who["user"]), key=key("s")),
+        Draft(at + MINUTE, "evicted", name, "a", "reclaim", "team/other", 50,
+              payload_of(task="t", lost=lost, held=lost, forQueue="b", **who), key=key("e")),
+        Draft(at + 2 * MINUTE, "ended", name, "a", value=MINUTE, key=key("d"),
+              payload=payload_of(state="finished", held={"cpu": 29_500 * MINUTE}, user=who["user"])),
+    ]  # fmt: skip
+
+
 if __name__ == "__main__":
     with open_history(sys.argv[1], write=True) as store:
         sys.stdout.write("ready\n")

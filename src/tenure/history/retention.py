@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlalchemy import Connection, delete, func, select, update
 
 from tenure.history.months import month_start, next_month
 from tenure.history.record import KINDS, encode
-from tenure.history.rollup import DAY
+from tenure.history.rollup import DAY, HOUR
 from tenure.history.schema import MONTHS, USAGE, records_table
 from tenure.history.store import HistoryStore, months_of
 
@@ -26,6 +26,10 @@ FORGOTTEN: Final = "(forgotten)"
 
 def prune(store: HistoryStore, now: int, keep: Mapping[str, int] | None = None, *, default: int = KEPT) -> int:
     """Take out what is older than it is to be kept; gives how many records went.
+
+    Of usage whole hours go, so that the records that are left are those that the sums by the hour are made of. What the
+    cluster was when the oldest of what is left happened stays as well. So every statement of a time from which
+    everything is left says what it said before.
 
     Parameters
     ----------
@@ -44,20 +48,33 @@ def prune(store: HistoryStore, now: int, keep: Mapping[str, int] | None = None, 
         The store cannot be written; what was taken out up to then stays out.
     """
     limits = {kind: now - (keep or {}).get(kind, default) for kind in KINDS}
+    limits["usage"] -= limits["usage"] % HOUR
     with store.reading() as connection:
         months = months_of(connection)
+        limits["origin"] = _last_origin(connection, months, limits["origin"])
     gone = 0
     for month in months:  # a transaction each: others may write between them
         with store.writing() as connection:
             gone += _prune_month(connection, month, limits)
-    with store.writing() as connection:
-        connection.execute(delete(USAGE).where(USAGE.c.until <= limits["usage"]))
     return gone
+
+
+def _last_origin(connection: Connection, months: Sequence[int], limit: int) -> int:
+    """Give when the cluster was recorded that was in force at a time: what is younger is read with it."""
+    for month in reversed(months):
+        c = records_table(month).c
+        last = connection.execute(select(func.max(c.at)).where(c.kind == "origin", c.at <= limit)).scalar()
+        if last is not None:
+            return int(last)
+    return limit
 
 
 def _prune_month(connection: Connection, month: int, limits: Mapping[str, int]) -> int:
     table = records_table(month)
-    if month_start(next_month(month)) <= min(limits.values()):
+    end = month_start(next_month(month))
+    since, until = USAGE.c.since, USAGE.c.until
+    connection.execute(delete(USAGE).where(since >= month_start(month), since < end, until <= limits["usage"]))
+    if end <= min(limits.values()):
         gone = connection.execute(select(func.count()).select_from(table)).scalar_one()
         table.drop(connection)
         connection.execute(delete(MONTHS).where(MONTHS.c.month == month))
@@ -65,7 +82,8 @@ def _prune_month(connection: Connection, month: int, limits: Mapping[str, int]) 
     gone = 0
     for kind, limit in limits.items():
         if limit > month_start(month):
-            gone += connection.execute(delete(table).where(table.c.kind == kind, table.c.at < limit)).rowcount
+            old = table.c.at + table.c.value <= limit if kind == "usage" else table.c.at < limit
+            gone += connection.execute(delete(table).where(table.c.kind == kind, old)).rowcount
     return int(gone)
 
 

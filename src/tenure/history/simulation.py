@@ -110,8 +110,10 @@ class SimulationRecords:
         self.submissions = SubmissionWriter(self.holder, self.who)
         self.nodes = [quoted(node.name) for node in cluster.nodes]
         self.jobs = [self._job(w) for w in log.workloads]
-        freed, lost = outcomes.holdings.freed.tolist(), outcomes.task_lost.tolist()
-        self.lost = {position: time for position, time in zip(freed, lost, strict=True) if position >= 0}
+        evicted = outcomes.holdings.evicted
+        freed, until = outcomes.holdings.freed[evicted].tolist(), outcomes.holdings.until[evicted].tolist()
+        self.left = dict(zip(freed, until, strict=True))  # with the end of its job the last task of it is gone
+        self.lost = dict(zip(freed, outcomes.task_lost[evicted].tolist(), strict=True))
         self.leaving: list[tuple[int, int, int, int]] = []
         self.prices = cluster.settings.disruption.cost
         self.drafts: list[Draft] = []
@@ -295,7 +297,7 @@ class SimulationRecords:
         node, since = job.active.pop(task)
         self.room.leave(number, task)
         amounts = self.holder.held(job.model.tasks[task].spec, node)
-        leaves = said.leaves_at if said.leaves_at >= 0 else when
+        leaves = self.left.get(position, when)
         lost = self.lost.get(position, 0)
         overhead = 0 if job.model.checkpoint is None else job.model.checkpoint.restart_overhead
         saved = max(0, leaves + self.origin - since - (lost - overhead))

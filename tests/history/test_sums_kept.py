@@ -1,0 +1,175 @@
+"""Statements say the same after records were pruned, forgotten, or taken elsewhere; also if that was broken off."""
+
+import itertools
+import random
+import subprocess
+import sys
+from collections import Counter
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.effort import tries
+from tests.history.worlds import Counted, recorded, worlds
+from tests.history.writer import HERE, NOVEMBER, life_of
+
+from tenure.history import open_history
+from tenure.history.exchange import export, import_file
+from tenure.history.retention import FORGOTTEN, forget_user, prune
+from tenure.history.rollup import HOUR
+from tenure.history.statement import BY, statement_of
+from tenure.model.duration import format_time
+
+KILLS = tries(2, 40)
+COMMAND = [sys.executable, "-m", "tenure", "history"]
+NAMES = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("histories")
+
+
+def new(folder):
+    return str(folder / f"{next(NAMES)}.db")
+
+
+def statements(store, since=None):
+    return {by: statement_of(store, since, by=by) for by in BY}
+
+
+def closes(store):
+    """Every statement of a store closes: nothing is used that was not there, and who lost lost what others caused."""
+    for found in statements(store).values():
+        for name, whole in found.capacity.items():
+            assert found.used[name] + found.lost[name] + found.idle[name] == whole
+            assert found.idle[name] >= 0
+        lost, caused = Counter(), Counter()
+        for row in found.rows:
+            lost.update(row.lost)
+            caused.update(row.caused)
+        assert +lost == +caused == +Counter(found.lost)
+
+
+@settings(max_examples=tries(25, 300), deadline=None)
+@given(world=worlds(), data=st.data())
+def test_what_is_left_after_pruning_says_what_it_said(folder, world, data):
+    """From the first whole hour of which nothing was pruned on, no statement changes, and the log says the same."""
+    with open_history(new(folder), write=True) as store:
+        log = recorded(store, *world)
+        first, last = store.span()
+        limit = data.draw(st.integers(first, last))
+        whole = limit + -limit % HOUR
+        before = statements(store, whole)
+        gone = prune(store, limit, default=0)
+        assert whole >= last or statements(store, whole) == before
+        closes(store)
+        assert prune(store, limit, default=0) == 0, f"{gone} records went, and then more"
+        if first < whole < last:
+            counted = Counted(world[0], log, whole - world[0].now)
+            found = statement_of(store, whole, by="queue")
+            told = {n: found.used[n] + found.lost[n] for n in found.used if found.used[n] + found.lost[n]}
+            assert told == {name: amount for name, amount in counted.held.items() if amount}
+            assert +Counter(found.lost) == +Counter(counted.lost)
+
+
+@settings(max_examples=tries(10, 100), deadline=None)
+@given(world=worlds(), keep=st.integers(0, 40), kind=st.sampled_from(["usage", "evicted", "origin", "started"]))
+def test_pruning_one_kind_leaves_sums_that_close(folder, world, keep, kind):
+    """Whatever is kept for how long, usage goes with its capacity, and losses with what caused them."""
+    with open_history(new(folder), write=True) as store:
+        recorded(store, *world)
+        prune(store, store.span()[1], {kind: keep * HOUR}, default=1000 * 24 * HOUR)
+        closes(store)
+
+
+@settings(max_examples=tries(15, 150), deadline=None)
+@given(world=worlds())
+def test_forgetting_a_user_changes_no_sum(folder, world):
+    """The name is gone from every statement; all figures stay, and those of the user stand under no name."""
+    with open_history(new(folder), write=True) as store:
+        recorded(store, *world)
+        before = statements(store)
+        forget_user(store, "ada")
+        after = statements(store)
+        users, forgotten = ({row.key: row for row in one.pop("user").rows} for one in (before, after))
+        assert before == after
+        assert "ada" not in forgotten
+        for row in users.values():
+            row.key = FORGOTTEN if row.key == "ada" else row.key
+        assert {row.key: row for row in users.values()} == forgotten
+
+
+@settings(max_examples=tries(6, 60), deadline=None)
+@given(world=worlds(), form=st.sampled_from(["jsonl", "jsonl.gz", "parquet"]))
+def test_an_import_says_what_its_source_says(folder, server, world, form):
+    """From a file to a server to another file, each twice: the same records, the same statements."""
+    with open_history(new(folder), write=True) as store:
+        recorded(store, *world)
+        wanted, count = statements(store), store.info().records
+        there = open_history(server.database(), write=True)
+        with there, open_history(new(folder), write=True) as back:
+            for source, target in ((store, there), (there, back)):
+                name = str(folder / f"{next(NAMES)}.{form}")
+                export(source, name, form.removesuffix(".gz"))
+                assert import_file(target, name) == (count, count)
+                assert import_file(target, name) == (count, 0)
+                assert statements(target) == wanted
+                assert target.info().records == count
+
+
+# -- broken off -------------------------------------------------------------------------------------------------------
+
+
+def filled(address):
+    """Fill a store with the life of a cluster over months."""
+    with open_history(address, write=True) as store:
+        for begin in range(0, 1800, 600):
+            store.append(HERE, [d for n in range(begin, begin + 600) for d in life_of(n)])
+    return address
+
+
+def killed(words, chance, longest):
+    """Run a command and kill it within so many seconds; whether it was killed before its end."""
+    process = subprocess.Popen([*COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(chance.uniform(0.3, longest))
+    process.kill()
+    error = process.communicate(timeout=20)[1]
+    assert process.returncode in {0, -9}, error
+    return process.returncode != 0
+
+
+def done(*words):
+    subprocess.run([*COMMAND, *words], check=True, timeout=120, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("what", ["prune", "forget", "import"])
+def test_what_is_killed_on_its_way_and_done_again_is_done_once(tmp_path, address, what):
+    """At each moment statements close and say what they are to say; afterwards as if nobody had been killed."""
+    chance = random.Random(what)
+    source = filled(str(tmp_path / "source.db"))
+    exported = str(tmp_path / "source.jsonl")
+    done("export", exported, "--history", source)
+    limit = NOVEMBER + 35 * 24 * HOUR
+    words = {
+        "prune": ["prune", "--keep", "1d", "--now", format_time(limit + 24 * HOUR)],
+        "forget": ["forget", "--user", "ada"],
+        "import": ["import", exported],
+    }[what]
+    target = address if what == "import" else filled(address)
+    open_history(target, write=True).close()
+    with open_history(source) as store:
+        wanted = statements(store, limit if what == "prune" else None)
+    count = sum(killed([*words, "--history", target], chance, 1.5) for _ in range(KILLS))
+    with open_history(target) as store:
+        closes(store)
+        if what == "prune":
+            assert statements(store, limit) == wanted
+    done(*words, "--history", target)
+    with open_history(target) as store, open_history(source, write=True) as other:
+        if what == "forget":
+            forget_user(other, "ada")
+            wanted = statements(other)
+        assert statements(store, limit if what == "prune" else None) == wanted, f"killed {count} times"
