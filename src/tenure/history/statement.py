@@ -145,7 +145,8 @@ class _Maker:
         rows = sorted(told, key=lambda r: (r.key not in losing, -r.cost, r.key))
         return Statement(
             self.since, end, self.by, {r: capacity.get(r, 0) for r in names}, used, within,
-            {r: lost.get(r, 0) for r in names}, idle, rows, losing, self._gaps(),
+            {r: lost.get(r, 0) for r in names}, idle, rows, losing,
+            gaps_between(self.connection, self.since, self.until),
             budget_uses(self.connection, self.since, self.until),
         )  # fmt: skip
 
@@ -278,9 +279,11 @@ class _Maker:
             if '"entitled":true' in payload:
                 own.entitled.append(row.value)
 
-    def _gaps(self) -> list[tuple[int, int]]:
-        found = [json.loads(row.payload) for row in rows_of(self.connection, ("gap",), self.since, None)]
-        return [(g["since"], g["until"]) for g in found if g["since"] < self.until]
+
+def gaps_between(connection: Connection, since: int, until: int) -> list[tuple[int, int]]:
+    """Give from when to when records are missing that a window would have had."""
+    found = [json.loads(row.payload) for row in rows_of(connection, ("gap",), since, None)]
+    return [(gap["since"], gap["until"]) for gap in found if gap["since"] < until]
 
 
 def add(sums: Sums, more: Mapping[str, int], sign: int = 1) -> None:
