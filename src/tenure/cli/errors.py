@@ -94,7 +94,7 @@ def exit_code(error: Exception) -> int:
 
 def describe_os_error(error: OSError) -> str:
     """Say in one line what the system refused, and for which file."""
-    what = (error.strerror or str(error) or type(error).__name__).lower()
+    what = error.strerror.lower() if error.strerror else str(error) or type(error).__name__
     return f"{error.filename}: {what}" if error.filename is not None else what
 
 

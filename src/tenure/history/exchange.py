@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
+from tenure.history.errors import HistoryError
 from tenure.history.query import EVERYTHING, Query
 from tenure.history.record import KEY_BYTES, KINDS, Draft, HistoryRecord, Origin, encode
 from tenure.history.store import IN_PARTS, HistoryStore
@@ -65,6 +66,10 @@ def export(store: HistoryStore, path: str, form: str, query: Query = EVERYTHING)
             records = (record for record, _ in store.scan(connection, query))
             count = _WRITERS[form](records, part, packed=path.endswith(".gz"))
         part.replace(target)
+    except HistoryError:
+        raise
+    except OSError as error:  # what a write says does not name the file
+        raise OSError(error.errno, error.strerror or str(error), path) from error
     finally:
         part.unlink(missing_ok=True)
     return count
