@@ -179,29 +179,39 @@ async def all_at_once(port: int, path: str, viewers: int, headers: str = "") -> 
     return [seconds for seconds, _ in await asyncio.gather(*(fetch(port, path, headers) for _ in range(viewers)))]
 
 
-async def followed(port: int, viewers: int, changes: int) -> tuple[list[float], list[float]]:
-    """Let so many be told of changes, and ask for the page anew whenever they are; when they were told and had it."""
-    told: list[float] = []
-    had: list[float] = []
+async def followed(port: int, viewers: int, seconds: float) -> list[list[tuple[float, float]]]:
+    """Let so many be told of changes, and ask for the page anew whenever they are: when each was told, and had it."""
+    found: list[list[tuple[float, float]]] = [[] for _ in range(viewers)]
+    until = time.monotonic() + seconds
 
-    async def one() -> None:
+    async def one(mine: list[tuple[float, float]]) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(f"GET /changes HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
-        for _ in range(changes):
+        while time.monotonic() < until:
             while not (await reader.readline()).startswith(b"event: change"):
                 pass
-            told.append(time.monotonic())
+            told = time.monotonic()
             await fetch(port, "/")
-            had.append(time.monotonic())
+            mine.append((told, time.monotonic()))
         writer.close()
 
-    await asyncio.gather(*(one() for _ in range(viewers)))
+    await asyncio.gather(*map(one, found))
+    return found
+
+
+def after(changed: list[float], found: list[list[tuple[float, float]]]) -> tuple[list[float], list[float]]:
+    """Give how long after each change (ms) each viewer was told of it, and had the new page.
+
+    They are also told once shares were played of what has changed: of several times the first counts.
+    """
+    told, had = [], []
+    for begin, end in zip(changed, [*changed[1:], changed[-1] + EVERY], strict=True):
+        for mine in found:
+            first = next(((at, then) for at, then in mine if begin <= at < end), None)
+            if first is not None:
+                told.append(1000 * (first[0] - begin))
+                had.append(1000 * (first[1] - begin))
     return told, had
-
-
-def since(moments: list[float], changed: list[float]) -> list[float]:
-    """Give how long after the last change before it each moment was, in ms."""
-    return [1000 * (at - max(one for one in changed if one <= at)) for at in moments]
 
 
 def used(pid: int) -> float:
@@ -263,15 +273,20 @@ def measure_all(nodes: int, pods: int, viewers: int) -> None:
              for name, times in together.items()],
         )  # fmt: skip
         say("move")
-        at_told, at_had = asyncio.run(followed(port, viewers, 5))
+        alone = asyncio.run(followed(port, 1, 5 * EVERY))
+        found = asyncio.run(followed(port, viewers, 5 * EVERY))
         say("told")
         told = json.loads(server.stdout.readline())
         made = [asyncio.run(fetch(port, f"/workloads?offset={offset}"))[0] for offset in (100, 200, 300)]
-        reached, there = since(at_told, told["changed"]), since(at_had, told["changed"])
+        one_told, one_has = after(told["changed"], alone)
+        reached, there = after(told["changed"], found)
         print_table("an update", ["what", "ms"], [
             ["the picture renewed (1% of the workloads), of the processor",
              f"{statistics.median(told['renewed']) * 1000:,.1f}"],
             ["a page made anew", f"{statistics.median(made) * 1000:,.1f}"],
+            ["until a single viewer is told, median", f"{statistics.median(one_told):,.0f}"],
+            ["until it has the new page, median", f"{statistics.median(one_has):,.0f}"],
+            ["until it has the new page, longest", f"{max(one_has):,.0f}"],
             [f"until a viewer of {viewers} is told, median", f"{statistics.median(reached):,.0f}"],
             ["until they have the new page, median", f"{statistics.median(there):,.0f}"],
             ["until the last of them has", f"{max(there):,.0f}"],

@@ -249,6 +249,23 @@ def test_in_a_simulation_it_is_found_out_within_three_clicks(browser, simulated)
         assert found.told == []
 
 
+def test_why_a_workload_waited_is_a_click_away_from_its_story(browser, simulated):  # noqa: F811
+    """The simulation has ended, and so has the workload; its page as it was then says why, and what it would take."""
+    with Watched(browser, simulated) as found:
+        found.go("/")
+        assert "nothing runs or waits" in found.page.locator("main").text_content()
+        found.page.locator("#longest a.name").first.click()
+        found.settle()
+        assert found.page.locator("#why").count() == 0
+        found.page.get_by_role("link", name="Why did it wait then?").first.click()
+        found.settle()
+        assert "as it was" in found.page.locator(".where").text_content()
+        assert found.page.locator("#why li").count() >= 1
+        assert found.page.locator("#takes li").count() >= 1
+        assert found.overflow <= 0
+        assert Axe().run(found.page).violations_count == 0
+
+
 def test_a_simulation_is_scrubbed_to_a_moment_at_which_it_ran(browser, simulated):  # noqa: F811
     with Watched(browser, simulated) as found:
         found.go("/timeline")

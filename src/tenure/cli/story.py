@@ -86,8 +86,8 @@ def _print_json(
     name: str, records: list[HistoryRecord], waits: list[StoryWait], takers: list[Taker],
     told: dict[StoryWait, Story], last: int,
 ) -> None:  # fmt: skip
+    from tenure.cli.story_text import taker_json, wait_json  # noqa: PLC0415
     from tenure.history.story import story_json  # noqa: PLC0415  loaded when it runs
-    from tenure.report.story_text import taker_json, wait_json  # noqa: PLC0415
 
     plain = story_json(name, records)
     plain["waits"] = [wait_json(wait, last, told.get(wait)) for wait in waits]
@@ -98,9 +98,9 @@ def _print_json(
 def _print_text(
     name: str, records: list[HistoryRecord], takers: list[Taker], told: dict[StoryWait, Story], last: int
 ) -> None:
+    from tenure.cli.story_text import takers_text, wait_text  # noqa: PLC0415
     from tenure.history.story import sentence, told_together  # noqa: PLC0415  loaded when it runs
     from tenure.model.duration import format_time  # noqa: PLC0415
-    from tenure.report.story_text import takers_text, wait_text  # noqa: PLC0415
     from tenure.report.tables import TableColumn, table, terminal  # noqa: PLC0415
 
     where = terminal()

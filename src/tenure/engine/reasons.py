@@ -29,9 +29,9 @@ def why_pending(session: Session, workload: WorkloadState) -> tuple[Reason, ...]
     if nominated:
         return (_nominated(session, nominated),)
     step = workload.step
-    unsupported = sorted({u for t in workload.tasks if t.phase is PENDING for u in t.cls.spec.unsupported})
-    if unsupported:
-        return (_unsupported(unsupported),)
+    asked = sorted({u for t in workload.tasks if t.phase is PENDING for u in t.cls.spec.unsupported})
+    if asked:
+        return (unsupported(asked),)
     awaited = sorted({u for t in workload.tasks if t.phase is PENDING for u in t.cls.spec.awaits})
     if awaited:
         return (Reason("VolumeNotReady", f"it waits for {_listed(awaited)}", {"volumes": awaited}),)
@@ -53,7 +53,8 @@ def _nominated(session: Session, tasks: list[TaskState]) -> Reason:
     return Reason("Nominated", text, {"nodes": where, "tasks": len(tasks)})
 
 
-def _unsupported(constraints: list[str]) -> Reason:
+def unsupported(constraints: list[str]) -> Reason:
+    """Give the reason of a workload that asks for constraints (sorted) which are not evaluated."""
     text = f"it asks for constraints that Tenure does not evaluate ({_listed(constraints)}), so it is not placed"
     return Reason("Unsupported", text, {"constraints": constraints})
 

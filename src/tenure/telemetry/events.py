@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.quota_state import QuotaBlocker, QuotaState
+from tenure.engine.reasons import unsupported
 from tenure.engine.session import Session
 from tenure.engine.workloads import PENDING
 from tenure.model.duration import format_time
@@ -100,8 +101,8 @@ def _unsupported(session: Session) -> list[CycleEvent]:
     for key, workload in session.workloads.items():
         asked = sorted({u for t in workload.tasks if t.phase is PENDING for u in t.cls.spec.unsupported})
         if asked and workload.leaf >= 0:
-            text = f"it asks for constraints that Tenure does not evaluate ({', '.join(asked)}), so it is not placed"
-            found.append(CycleEvent("workload", key, "Unsupported", text))
+            reason = unsupported(asked)
+            found.append(CycleEvent("workload", key, reason.code, reason.message))
     return found
 
 

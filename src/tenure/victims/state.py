@@ -23,6 +23,9 @@ from tenure.victims.search import SearchBudget
 MOST_REFUSED = 200
 """Refused candidates that are listed for one contender."""
 
+MOST_REFUSED_IN_ALL = 100_000
+"""Refused candidates that are listed for all contenders together."""
+
 
 class EvictionTimes(NamedTuple):
     """Times of a workload that an eviction changes, in µs since the epoch: those that it has while it is only told."""
@@ -144,5 +147,6 @@ class EvictionState:
             self.plan.wake = time
 
     def refuse(self, refused: list[Refused]) -> None:
-        """List refused candidates in the plan."""
-        self.plan.refused += refused[:MOST_REFUSED]
+        """List refused candidates of a contender in the plan, as far as it has room for them."""
+        room = min(MOST_REFUSED, MOST_REFUSED_IN_ALL - len(self.plan.refused))
+        self.plan.refused += refused[: max(0, room)]

@@ -21,6 +21,7 @@ from starlette.routing import BaseRoute, Route
 from tenure.report.theme import style_sheet
 from tenure.web import api, pages
 from tenure.web.asked import AskedError, RequestParameters
+from tenure.web.changes import ChangeWatch
 from tenure.web.console import Console
 from tenure.web.data import Looked, moment
 from tenure.web.finished import FinishedAnswer, FinishedAnswers, finished
@@ -38,9 +39,6 @@ JSON: Final = "application/json"
 PAGE_THREADS: Final = 12
 ANSWER_THREADS: Final = 32
 """Threads in which answers of the API are made; they may wait, pages do not wait for them."""
-
-LOOK: Final = 0.1
-"""Seconds between two looks whether something has changed, for those who are told of it."""
 
 HEARTBEAT: Final = 15.0
 STREAM_SECONDS: Final = 3600.0
@@ -65,6 +63,7 @@ class ConsoleApp:
         self.pages = FinishedAnswers(PAGE_THREADS, "console-pages")
         self.answers = FinishedAnswers(ANSWER_THREADS, "console-answers")
         self.streams = 0
+        self._watch = ChangeWatch(console)
         self._others = ThreadPoolExecutor(max_workers=16, thread_name_prefix="console-others")
         self._reviews = ThreadPoolExecutor(max_workers=16, thread_name_prefix="console-reviews")
         self._style = console_style()
@@ -279,9 +278,10 @@ class ConsoleApp:
             begun = last = asyncio.get_running_loop().time()
             version = self.console.version
             yield f"event: version\ndata: {json.dumps({'version': version})}\n\n".encode()
-            while (now := asyncio.get_running_loop().time()) - begun < STREAM_SECONDS:
-                await asyncio.sleep(LOOK)
-                if now - last > HEARTBEAT:
+            while last - begun < STREAM_SECONDS:
+                await self._watch.wait(version, HEARTBEAT)
+                now = asyncio.get_running_loop().time()
+                if now - last >= HEARTBEAT:
                     last = now
                     if isinstance(await self._whose(request), Response):
                         return  # who asked is no longer known

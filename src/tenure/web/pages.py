@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -126,7 +126,20 @@ def workload(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Co
         return None
     return "workload.html", {
         "found": found, "colors": colors_of(look.picture), "main": look.picture.main, "ways": TAKER_WAYS,
+        "waits": _begins_of_waits(found["story"]) if look.console.source.kind == "history" else (),
     }  # fmt: skip
+
+
+def _begins_of_waits(story: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Give the times at which a workload began to wait, by its story: when it came, or was evicted."""
+    begins, since = [], ""
+    for line in story:
+        if line["kind"] in {"started", "ended"}:
+            begins += [since] if since and since != line["at"] else []
+            since = ""
+        elif line["kind"] in {"submitted", "evicted"}:
+            since = line["at"]
+    return [*begins, since] if since else begins
 
 
 def nodes(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:

@@ -7,6 +7,7 @@ keeps the cluster that it was given last, and what was played of it.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -52,8 +53,9 @@ class Playing:
         self._coming: list[Workload] = []
 
     def keep(self, cluster: Cluster) -> None:
-        """Take another cluster, to which workloads may still come."""
+        """Take another cluster, to which workloads may still come; what was played of the last one is let go first."""
         self.cluster, self._played, self._session = cluster, None, None
+        gc.collect()  # sessions refer to themselves, and those of a large cluster have to go before the next one comes
         self._coming = list(cluster.workloads)
 
     def add(self, workloads: Sequence[Workload]) -> None:
@@ -74,7 +76,9 @@ class Playing:
 
     def shares(self) -> dict[str, Any]:
         """Give what queues hold and are due before anything is decided, and the order in which who waits is served."""
-        session = session_of(self.cluster)
+        session = self._session or session_of(self.cluster)
+        if len(self.cluster.workloads) > MANY:
+            self._session = session
         return {
             "queues": [
                 {"name": view.name, "allocated": amounts(view.allocated), "fairShare": amounts(view.fair_share)}
@@ -87,9 +91,11 @@ class Playing:
         """Give what the next cycle would do. What was refused is left out: there is far more of it than of the rest."""
         if len(self.cluster.workloads) <= MANY:
             return plan_json(replace(self.played, refused=[]))
-        played = play(self.cluster)
-        played.refused = []
-        return plan_json(played)
+        self._session = None  # there is room for one session of a large cluster at a time
+        gc.collect()
+        plan = _large_outlook(self.cluster)
+        gc.collect()
+        return plan
 
     def explain(self, key: str) -> dict[str, Any] | None:
         """Say where a workload stands, why, and what it would take; None where there is none of that name."""
@@ -130,6 +136,13 @@ class Playing:
             settings = replace(settings, rescheduler=replace(settings.rescheduler, pending_for=0))
         nodes = tuple(replace(node, drain=True) if node.name == drain else node for node in cluster.nodes)
         return plan_json(play(replace(cluster, settings=settings, nodes=nodes)))
+
+
+def _large_outlook(cluster: Cluster) -> dict[str, Any]:
+    """Play a cycle of a large cluster; once this has returned, all that was needed for it can be collected."""
+    played = play(cluster)
+    played.refused = []
+    return plan_json(played)
 
 
 def _order(session: Session) -> list[str]:
