@@ -161,7 +161,7 @@ def test_only_what_may_call_for_a_decision_is_urgent():
 
     assert urgent(pods.assume, seen, then, is_written=False) == 0
     assert pods.seen(("default", "p")) is then
-    assert urgent(pods.accepted, seen, then) == 0
+    assert urgent(pods.assumed.accepted, then) == 0
     assert urgent(pods.put, pod("p", node="n0", phase="Pending", annotations=STARTED)) == 0
     assert urgent(pods.put, pod("p", node="n0", annotations=STARTED)) == 0
     assert urgent(pods.put, pod("p", node="n0", phase="Succeeded", annotations=STARTED)) == 1
@@ -191,13 +191,13 @@ def test_a_binding_that_is_under_way_for_long_is_believed_until_it_is_answered()
     clock = [0.0]
     kept = watching(node("n0"), pod("p"))
     pods = kept.informers.pods
-    pods._clock = lambda: clock[0]
+    pods.assumed._clock = lambda: clock[0]
     seen = pods.seen(("default", "p"))
     then = pod_records.bound(seen, "n0", (), NOW, NOW)
     pods.assume(seen, then, is_written=False)
     clock[0] = 1000.0
     assert pods.overdue() == []
-    pods.accepted(seen, then)
+    pods.assumed.accepted(then)
     clock[0] = 1029.0
     assert pods.overdue() == []
     clock[0] = 1031.0
