@@ -18,6 +18,7 @@ NODES = ("n0", "n1")
 GPU = "nvidia.com/gpu"
 NAMES = [f"p-{n}" for n in range(6)]
 TWO = {"tenure.dev/min-member": "2"}
+STARTED = {"tenure.dev/last-start-timestamp": "2026-11-20T10:00:00Z"}
 
 
 def gpus(amount, **more):
@@ -135,16 +136,72 @@ def test_what_this_process_wrote_is_no_news_when_the_watch_shows_it():
     seen = pods.seen(("default", "p"))
     pods.assume(seen, pod_records.bound(seen, "n0", (), NOW, NOW))
     written = pods.version
-    started = {"tenure.dev/last-start-timestamp": "2026-11-20T10:00:00Z"}
     pods.put(pod("p", labels={"new": "label"}))
     assert pods.version == written + 1
     pods.put(pod("p"))
     pods.assume(pods.records["default", "p"], pod_records.bound(seen, "n0", (), NOW, NOW))
     written = pods.version
-    pods.put(pod("p", node="n0", phase="Pending", annotations=started))
+    pods.put(pod("p", node="n0", phase="Pending", annotations=STARTED))
     shown = pods.version
-    pods.put(pod("p", node="n0", annotations=started))
+    pods.put(pod("p", node="n0", annotations=STARTED))
     assert (shown - written, pods.version - shown) == (0, 1)
+
+
+def test_only_what_may_call_for_a_decision_is_urgent():
+    """That this process bound a pod, and that it runs, can wait; that one comes, goes or was not bound cannot."""
+    kept = watching(node("n0"), pod("p"))
+    pods = kept.informers.pods
+    seen = pods.seen(("default", "p"))
+    then = pod_records.bound(seen, "n0", (), NOW, NOW)
+
+    def urgent(do, *told, **how):
+        before = pods.urgent
+        do(*told, **how)
+        return pods.urgent - before
+
+    assert urgent(pods.assume, seen, then, is_written=False) == 0
+    assert pods.seen(("default", "p")) is then
+    assert urgent(pods.assumed.accepted, then) == 0
+    assert urgent(pods.put, pod("p", node="n0", phase="Pending", annotations=STARTED)) == 0
+    assert urgent(pods.put, pod("p", node="n0", annotations=STARTED)) == 0
+    assert urgent(pods.put, pod("p", node="n0", phase="Succeeded", annotations=STARTED)) == 1
+    assert urgent(pods.put, pod("q")) == 1
+    assert urgent(pods.drop, ("default", "q")) == 1
+
+
+def test_what_was_refused_is_believed_no_more():
+    """The pod waits again; what the watch has shown meanwhile stands."""
+    kept = watching(node("n0"), pod("p"), pod("q"))
+    pods = kept.informers.pods
+    for name in ("p", "q"):
+        seen = pods.seen(("default", name))
+        then = pod_records.bound(seen, "n0", (), NOW, NOW)
+        pods.assume(seen, then, is_written=False)
+        if name == "q":
+            pods.put(pod("q", node="n0"))
+        before = pods.urgent
+        pods.retract(seen, then)
+        assert pods.urgent - before == (name == "p")
+    assert pods.seen(("default", "p")).task.node is None
+    assert pods.seen(("default", "q")).task.node == "n0"
+
+
+def test_a_binding_that_is_under_way_for_long_is_believed_until_it_is_answered():
+    """The room of a pod that waits for its answer must not be given away; from the answer on a bound counts."""
+    clock = [0.0]
+    kept = watching(node("n0"), pod("p"))
+    pods = kept.informers.pods
+    pods.assumed._clock = lambda: clock[0]
+    seen = pods.seen(("default", "p"))
+    then = pod_records.bound(seen, "n0", (), NOW, NOW)
+    pods.assume(seen, then, is_written=False)
+    clock[0] = 1000.0
+    assert pods.overdue() == []
+    pods.assumed.accepted(then)
+    clock[0] = 1029.0
+    assert pods.overdue() == []
+    clock[0] = 1031.0
+    assert [record.task.node for record in pods.overdue()] == [None]
 
 
 TEAM = {"labels": {"tenure.dev/queue": "team"}}

@@ -184,7 +184,7 @@ class Service:
 
     def _tell(self, cycle: CycleOutcome) -> None:
         cluster = cycle.observed.cluster
-        self.figures.tell(cluster, self.cluster.paused_until(cluster.now), self.cluster.observed_version)
+        self.figures.tell(cluster, self.cluster.paused_until(cluster.now), self.cluster.news.version)
         self.metrics.count(cycle)
         if self.drain is not None:
             self._record(self.drain, cycle)
@@ -227,7 +227,7 @@ class Service:
     def _history_lost(self) -> None:
         """Records were dropped: what stands in the cluster's own log and on its objects is given again."""
         self._forget.set()
-        self.cluster.look_again()
+        self.cluster.news.look_again()
 
     def _log(self, outcome: Outcome, cycle: CycleOutcome) -> None:
         for failure in outcome.failures:

@@ -11,6 +11,7 @@ from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import Client, FencedClient
 from tenure.clusters.kubernetes.keys import lease_name
+from tenure.clusters.kubernetes.news import ClusterNews
 from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
 from tenure.clusters.kubernetes.read.observe import Observed, Observer
 from tenure.clusters.kubernetes.write.actor import Actor, Outcome
@@ -26,12 +27,6 @@ from tenure.model.workload import Phase
 EXPLAIN_AGAIN = 60.0
 """Seconds after which it is looked at anew why a workload waits."""
 
-LATER_SECONDS = 0.25
-"""After so long what calls for no decision at once is looked at as well."""
-
-SETTLE_SECONDS = 0.001
-"""What comes within this time of a first change is taken together with it."""
-
 _MOST_REMEMBERED = 100_000
 
 
@@ -39,7 +34,7 @@ class KubernetesCluster:
     """A cluster behind an API server, observed and acted on.
 
     ``failed`` is told of what broke a watch and should not.
-    ``explains``: it writes on pods why they wait. ``observed_version`` changes when something else is observed.
+    ``explains``: it writes on pods why they wait.
     """
 
     explains = True
@@ -70,10 +65,8 @@ class KubernetesCluster:
         self.allowed = allowed
         self.warnings = warnings
         self._explained: dict[str, float] = {}
-        self.observed_version = -1
-        self._observed: tuple[int, float] = (-1, 0.0)
+        self.news = ClusterNews(self.informers, self.actor.has_answers)
         self.has_more_to_explain = False
-        self._woken = self._looks_again = False
 
     def start(self) -> None:
         """Begin to watch."""
@@ -94,47 +87,18 @@ class KubernetesCluster:
         return self.informers.synced
 
     def wait(self, seconds: float) -> bool:
-        """Wait until something changed since the last observation that may call for a decision, or so many seconds.
-
-        What this process wrote itself, and what only began to run, is looked at a little later.
-        """
-        informers = self.informers
-        until = time.monotonic() + seconds
-        while not self._has_news():
-            informers.changed.clear()
-            left = self._next_look(until) - time.monotonic()
-            if self._woken or self._has_news() or left <= 0 or not informers.changed.wait(left):
-                break
-        if not self._has_news():
-            return informers.version() != self.observed_version
-        self._looks_again = False
-        time.sleep(SETTLE_SECONDS)
-        return True
-
-    def _has_news(self) -> bool:
-        return self._looks_again or self.informers.urgent() != self._observed[0] or self.actor.has_answers()
-
-    def _next_look(self, until: float) -> float:
-        if self.informers.version() == self.observed_version:
-            return until
-        return min(until, self._observed[1] + LATER_SECONDS)
-
-    def look_again(self) -> None:
-        """Let who waits look once more, although nothing has changed."""
-        self._looks_again = True
-        self.informers.changed.set()
+        """Wait until something changed since the last observation that may call for a decision, or so many seconds."""
+        return self.news.wait(seconds)
 
     def wake(self) -> None:
         """Let nobody wait any longer: there is nothing to wait for."""
-        self._woken = True
-        self.informers.changed.set()
+        self.news.end()
 
     def observe(self, now: int) -> Observed:
         """Give the cluster as it is known now."""
         self.informers.discover_at_times()
         self.informers.pods.overdue()
-        self._observed = self.informers.urgent(), time.monotonic()
-        self.observed_version = self.informers.version()
+        self.news.begin()
         return self.observer.observe(now)
 
     def stands(self, plan: Plan) -> bool:

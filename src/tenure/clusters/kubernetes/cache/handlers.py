@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections import deque
@@ -11,13 +10,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tenure.clusters.kubernetes import api, keys
+from tenure.clusters.kubernetes.cache.assumed import ASSUMED_SECONDS, AssumedPods, Key, shows
 from tenure.clusters.kubernetes.cache.nodes import node_of
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodReader, PodRecord
 from tenure.clusters.kubernetes.seals import Seal, seal_of
 from tenure.model.node import Node
 from tenure.model.workload import Phase
 
-Key = tuple[str, str]
 GroupKey = tuple[str, str, str, bool, str]
 """Namespace, kind and name of what makes pods one workload, whether they are Tenure's to schedule, and its uid.
 
@@ -26,10 +25,6 @@ two workloads. A group by label, and what has several owners in turn (a Deployme
 """
 
 _BY_NAME = frozenset({"group", "Pod", "Deployment", "JobSet"})
-
-ASSUMED_SECONDS = 30.0
-"""For so long a write that was accepted is believed before the watch has shown it."""
-
 
 _MOST_CHANGES: Final = 20_000
 """Changes of a kind of objects that are kept in mind."""
@@ -194,13 +189,12 @@ class PodStore:
         self.records: dict[Key, PodRecord] = {}
         self.groups: dict[GroupKey, set[Key]] = {}
         self.dirty: set[GroupKey] = set()
-        self.assumed: dict[Key, tuple[PodRecord, PodRecord, float]] = {}
+        self.assumed = AssumedPods(self.lock, clock)
         self.seals: dict[str, Seal] = {}
         self.unsealed: dict[Key, None] = {}
         self.version = 0
         self.urgent = 0
         self._reader = reader
-        self._clock = clock
 
     def put(self, item: api.ApiPod) -> None:
         """Take a pod as it is now."""
@@ -212,7 +206,7 @@ class PodStore:
                 self._remove(key)
                 return
             seen = None if before is None else self.seen(key)
-            self._settle(key, record)
+            self.assumed.settle(record)
             if before is not None and (old := group_key(before)) != group_key(record):
                 self._leave(old, key)
             self.records[key] = record
@@ -247,62 +241,45 @@ class PodStore:
     def assume(self, seen: PodRecord, then: PodRecord, *, is_written: bool = True) -> None:
         """Believe that a pod, seen as it was when it was decided about, is now as was written.
 
-        What is not written yet is believed until it was `accepted` or is to `retract`.
+        What is not written yet is believed until it was accepted, or is to `retract`.
         """
         with self.lock:
             known = self.records.get(seen.key)
-            if known is None or known.uid != seen.uid or _shows(known, then):
+            if known is None or known.uid != seen.uid or shows(known, then):
                 return
-            self.assumed[seen.key] = known, then, self._clock() + ASSUMED_SECONDS if is_written else math.inf
+            self.assumed.add(then, is_written=is_written)
             if then.sealed is not None and then.sealed.is_bound and then.task.phase is Phase.BOUND:
                 self.seals[seen.uid] = then.sealed
             self._touch(seen.key, is_urgent=False)
 
-    def accepted(self, seen: PodRecord, then: PodRecord) -> None:
-        """What was assumed of a pod was written; the watch has yet to show it."""
-        with self.lock:
-            assumed = self.assumed.get(seen.key)
-            if assumed is not None and assumed[1] is then:
-                self.assumed[seen.key] = assumed[0], then, self._clock() + ASSUMED_SECONDS
-
     def retract(self, seen: PodRecord, then: PodRecord) -> None:
         """Believe no more of a pod what was assumed of it: the write was refused, or nothing is known of it."""
         with self.lock:
-            assumed = self.assumed.get(seen.key)
-            if assumed is None or assumed[1] is not then:
+            if self.assumed.get(seen.key) is not then:
                 return
-            del self.assumed[seen.key]
+            self.assumed.drop(seen.key)
             if self.seals.get(seen.uid) is then.sealed:
                 self.seals.pop(seen.uid, None)
             self._touch(seen.key)
 
     def seen(self, key: Key) -> PodRecord:
         """Give the record of a pod, as it is or as it is assumed to be."""
-        assumed = self.assumed.get(key)
-        return self.records[key] if assumed is None else assumed[1]
+        then = self.assumed.get(key)
+        return self.records[key] if then is None else then
 
     def overdue(self) -> list[PodRecord]:
         """Give what was assumed for too long and is believed no more."""
         with self.lock:
-            if not self.assumed:
-                return []
-            now = self._clock()
-            late = [key for key, (_, _, until) in self.assumed.items() if until <= now]
+            late = self.assumed.late() if self.assumed else []
             found = [self.records[key] for key in late if key in self.records]
             for key in late:
-                del self.assumed[key]
+                self.assumed.drop(key)
                 self._touch(key)
             return found
 
-    def _settle(self, key: Key, record: PodRecord) -> None:
-        """A newer state is there: what was assumed is either shown by it, or still on its way."""
-        assumed = self.assumed.get(key)
-        if assumed is not None and (record.uid != assumed[1].uid or _shows(record, assumed[1])):
-            del self.assumed[key]
-
     def _remove(self, key: Key) -> None:
         before = self.records.pop(key, None)
-        self.assumed.pop(key, None)
+        self.assumed.drop(key)
         self.unsealed.pop(key, None)
         if before is not None:
             self.seals.pop(before.uid, None)
@@ -347,15 +324,3 @@ def _begun(seen: PodRecord, record: PodRecord) -> PodRecord:
     if task.phase is not Phase.BOUND or now.phase is not Phase.RUNNING:
         return seen
     return replace(seen, task=replace(task, phase=now.phase, ready=now.ready))
-
-
-def _shows(record: PodRecord, then: PodRecord) -> bool:
-    """Whether a state shows what was written, or something that came after it."""
-    if record.uid != then.uid:
-        return True
-    task, wanted = record.task, then.task
-    if wanted.phase is Phase.BOUND:
-        return task.node is not None or task.phase is Phase.TERMINATING
-    if wanted.phase is Phase.TERMINATING:
-        return record.is_going
-    return task.nominated == wanted.nominated or task.node is not None

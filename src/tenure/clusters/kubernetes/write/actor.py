@@ -178,12 +178,16 @@ class Actor:
             self.client.create(patches.pod_path(pod, "binding"), patches.binding(pod, step, starts[step.workload]))
 
         def attempt(step: PlanStep) -> ApiError | None:
-            settle = pods.retract
+            pod, then = assumed[step.workload, step.task_index]
+            is_bound = False
             try:
                 error = self._attempt(bind, step)
-                settle = pods.accepted if error is None else settle
+                is_bound = error is None
             finally:
-                settle(*assumed[step.workload, step.task_index])
+                if is_bound:
+                    pods.assumed.accepted(then)
+                else:
+                    pods.retract(pod, then)
             return error
 
         self._bindings.begin(attempt, steps)

@@ -1,0 +1,75 @@
+"""What this process wrote, or is writing, of pods, and the watch has not shown yet."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from tenure.clusters.kubernetes.cache.pod_records import PodRecord
+from tenure.model.workload import Phase
+
+Key = tuple[str, str]
+
+ASSUMED_SECONDS = 30.0
+"""For so long a write that was accepted is believed before the watch has shown it."""
+
+
+class AssumedPods:
+    """The records of pods as they will be, by namespace and name.
+
+    What was written is believed for `ASSUMED_SECONDS`; what is being written until it was `accepted` or taken back.
+    """
+
+    def __init__(self, lock: AbstractContextManager[Any], clock: Callable[[], float] = time.monotonic) -> None:
+        self._lock = lock
+        self._clock = clock
+        self._entries: dict[Key, tuple[PodRecord, float]] = {}
+
+    def __len__(self) -> int:
+        """Give how many there are."""
+        return len(self._entries)
+
+    def get(self, key: Key) -> PodRecord | None:
+        """Give the record of a pod as it will be; None where nothing is assumed of it."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry[0]
+
+    def add(self, then: PodRecord, *, is_written: bool) -> None:
+        """Assume that a pod will be so."""
+        self._entries[then.key] = then, self._clock() + ASSUMED_SECONDS if is_written else math.inf
+
+    def accepted(self, then: PodRecord) -> None:
+        """What was assumed of a pod was written; the watch has yet to show it."""
+        with self._lock:
+            if self.get(then.key) is then:
+                self._entries[then.key] = then, self._clock() + ASSUMED_SECONDS
+
+    def drop(self, key: Key) -> None:
+        """Assume nothing of a pod any more."""
+        self._entries.pop(key, None)
+
+    def settle(self, record: PodRecord) -> None:
+        """A newer state is there: what was assumed is either shown by it, or still on its way."""
+        then = self.get(record.key)
+        if then is not None and (record.uid != then.uid or shows(record, then)):
+            self.drop(record.key)
+
+    def late(self) -> list[Key]:
+        """Give of which pods something was assumed for too long."""
+        now = self._clock()
+        return [key for key, (_, until) in self._entries.items() if until <= now]
+
+
+def shows(record: PodRecord, then: PodRecord) -> bool:
+    """Whether a state shows what was written, or something that came after it."""
+    if record.uid != then.uid:
+        return True
+    task, wanted = record.task, then.task
+    if wanted.phase is Phase.BOUND:
+        return task.node is not None or task.phase is Phase.TERMINATING
+    if wanted.phase is Phase.TERMINATING:
+        return record.is_going
+    return task.nominated == wanted.nominated or task.node is not None
