@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 import random
+import re
 import signal
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -13,7 +17,7 @@ import pytest
 from tests.effort import tries
 from tests.kubernetes.faults import DelayWatch
 from tests.kubernetes.proxy import FaultProxy
-from tests.kubernetes.running import running
+from tests.kubernetes.running import COMMAND, running
 from tests.kubernetes.stage import wait_until
 from tests.kubernetes.teams import WATCHED, Teams
 from tests.kubernetes.test_history import evicted, records, said_by_pods, same, told_apart
@@ -75,16 +79,60 @@ def goes_away(restart, times, plane, token, teams, tmp_path):
 
 @pytest.mark.parametrize("what", ["queues", "configmaps"])
 def test_a_watch_that_lags_makes_no_decision_twice(what, plane, token, teams, tmp_path):
-    """Cycle follows cycle before a watch shows what was written: a deadline, the record of an eviction."""
+    """Cycle follows cycle before a watch shows what was written: a deadline, the record of an eviction.
+
+    Nothing is counted twice either: what metrics say was lost, and for whom, is what a report says, cause by cause.
+    """
+    address = str(tmp_path / "history.db")
+    options = ("--history", address, "--queue-metrics", "team-a,team-b,shared,metered")
     with FaultProxy(plane.server, plane.authority) as proxy, Witness(plane, WATCHED) as witness:
         proxy.script.add(DelayWatch(2.0), path=rf"/{what}\?", watch=True)
-        with running(plane.kubeconfig_for(token, "tenure", proxy.server), tmp_path):
+        with running(plane.kubeconfig_for(token, "tenure", proxy.server), tmp_path, "one", *options) as scheduler:
             teams.ask()
             for _ in range(2):
                 teams.round()
             teams.end()
             history = teams.checked(witness)
+            said = lambda: (lost_in_metrics(scheduler), lost_in_report(address))  # noqa: E731
+            wait_until(lambda: alike(*said()), lambda: str(said()), 60)
+            counted, _ = said()
     assert "quota" in {entry.cause for entry in history.entries()}
+    assert {key for name, key, _ in counted if name == "cause"} >= {"reclaim", "requeue", "quota"}
+
+
+SAMPLE = re.compile(
+    r'tenure_queue_(lost|caused)_resource_seconds_total\{cause="(.*)",queue="(.*)",resource="(.*)"\} (.*)'
+)
+SHOWN = {"cpu", "memory", "nvidia.com/gpu"}
+
+
+def lost_in_metrics(scheduler):
+    """Give resource-seconds that metrics say were lost by cause and by queue, and caused by queue."""
+    found = Counter()
+    for name, cause, where, resource, value in SAMPLE.findall(scheduler.page("/metrics")[1]):
+        found[name, where, resource] += float(value)
+        if name == "lost":
+            found["cause", cause, resource] += float(value)
+    return +found
+
+
+def lost_in_report(address):
+    """Give the same as a report says it."""
+    found = Counter()
+    for by, fields in (("cause", {"cause": "lost"}), ("queue", {"lost": "lost", "caused": "caused"})):
+        words = [*COMMAND, "report", "--history", address, "--by", by, "--format", "json"]
+        told = subprocess.run(words, capture_output=True, text=True, check=True)
+        for row in json.loads(told.stdout)["rows"]:
+            for name, field in fields.items():
+                for resource, seconds in row[field].items():
+                    shown = resource if resource in SHOWN else "other"
+                    found[name, row["key"] or "none", shown] += seconds / (1 << 30 if resource == "memory" else 1)
+    return +found
+
+
+def alike(one, other):
+    """Whether figures are equal, but for what floating point leaves."""
+    return one.keys() == other.keys() and all(math.isclose(one[key], other[key], rel_tol=1e-9) for key in one)
 
 
 def test_who_was_stopped_for_longer_than_its_lease_writes_nothing_when_it_goes_on(plane, token, teams, tmp_path):
