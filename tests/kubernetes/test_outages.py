@@ -17,7 +17,7 @@ import pytest
 from tests.effort import tries
 from tests.kubernetes.faults import DelayWatch
 from tests.kubernetes.proxy import FaultProxy
-from tests.kubernetes.running import COMMAND, running
+from tests.kubernetes.running import COMMAND, running, tenure
 from tests.kubernetes.stage import wait_until
 from tests.kubernetes.teams import WATCHED, Teams
 from tests.kubernetes.test_history import evicted, records, said_by_pods, same, told_apart
@@ -93,11 +93,25 @@ def test_a_watch_that_lags_makes_no_decision_twice(what, plane, token, teams, tm
                 teams.round()
             teams.end()
             history = teams.checked(witness)
-            said = lambda: (lost_in_metrics(scheduler), lost_in_report(address))  # noqa: E731
-            wait_until(lambda: alike(*said()), lambda: str(said()), 60)
-            counted, _ = said()
+            counted = settled(plane, scheduler, address)
     assert "quota" in {entry.cause for entry in history.entries()}
     assert {key for name, key, _ in counted if name == "cause"} >= {"reclaim", "requeue", "quota"}
+
+
+def settled(plane, scheduler, address):
+    """Pause evictions, wait until metrics and report say the same, and give what they say was lost."""
+    assert tenure("pause", "--for", "1h", kubeconfig=plane.kubeconfig).returncode == 0
+    try:
+        said = {}
+
+        def agree():
+            said.update(metrics=lost_in_metrics(scheduler), report=lost_in_report(address))
+            return alike(said["metrics"], said["report"])
+
+        wait_until(agree, lambda: str(said), 60)
+        return said["metrics"]
+    finally:
+        assert tenure("pause", "--end", kubeconfig=plane.kubeconfig).returncode == 0
 
 
 SAMPLE = re.compile(
