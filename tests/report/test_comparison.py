@@ -59,3 +59,14 @@ def test_many_columns_become_several_tables_that_fit_and_begin_with_the_first():
     assert len(heads) > 1
     assert all(head[0] == names[0] for head in heads)
     assert [name for head in heads for name in head[1:]] == names[1:]
+
+
+def test_what_was_lost_stands_in_hours_of_its_resource():
+    """Byte-seconds are a number that nobody can read."""
+    lost = {"memory": 1 << 40, "nvidia.com/gpu": 7200.0}
+    shown = comparison_text(["a"], measures([{"lost": lost}]), Terminal(100))
+    found = {
+        line.split("  ")[0]: line.split("  ")[-1].strip()
+        for line in shown.replace("\N{NO-BREAK SPACE}", " ").splitlines()
+    }
+    assert (found["memory lost"], found["GPU lost"]) == ("291.27 MiB-hours", "2.0 GPU-hours")

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tenure.report.tables import TableColumn, Terminal, table, text_width
-from tenure.report.words import NOTHING, number, percent, resource_label, seconds
+from tenure.report.words import NOTHING, number, percent, resource_hours, resource_label, seconds
 
 Better = Literal["less", "more", ""]
+
+_LOST = "lost."
 
 BEST = "*"
 """Marks the best value of a row."""
@@ -49,7 +51,7 @@ def measures(summaries: Sequence[dict[str, Any]]) -> list[Measure]:
     found += _by_key(summaries, "utilization", "{} utilization", "share", "more")
     found += _by_key(summaries, "goodput", "{} goodput", "share", "more")
     found += _by_key(summaries, "allocated", "{} held at the end", "share", "more")
-    found += _by_key(summaries, "lost", "{}-seconds lost", "", "less")
+    found += _by_key(summaries, "lost", "{} lost", "", "less")
     found += _by_key(summaries, "evictions", "evictions: {}", "", "less")
     found += [_measure(summaries, *row) for row in _LAST]
     return [measure for measure in found if any(value is not None for value in measure.values)]
@@ -178,4 +180,6 @@ def _text(measure: Measure, value: float | None) -> str:
         return NOTHING
     if measure.unit == "s":
         return seconds(float(value))
+    if measure.path.startswith(_LOST):
+        return resource_hours(measure.path.removeprefix(_LOST), value)
     return percent(value, 2) if measure.unit == "share" else number(value, 3 if measure.path == "jain" else 2)
