@@ -13,8 +13,9 @@ SHARING = ("tests/kubernetes/", "tests/history/", "tests/browser/")
 
 LONGEST = (
     "tests/kubernetes/foreign/test_ends.py", "tests/kubernetes/foreign/test_moves.py",
-    "tests/kubernetes/test_scheduler.py", "tests/kubernetes/test_moves.py", "tests/kubernetes/test_killed.py",
-    "tests/kubernetes/test_outages.py", "tests/kubernetes/test_demo.py", "tests/kubernetes/test_control_plane.py",
+    "tests/kubernetes/test_scheduler.py", "tests/kubernetes/test_moves.py", "tests/kubernetes/test_outages.py",
+    "tests/kubernetes/test_killed.py", "tests/kubernetes/test_history_trouble.py",
+    "tests/kubernetes/test_demo.py", "tests/kubernetes/test_control_plane.py",
     "tests/kubernetes/test_cases.py", "tests/kubernetes/test_standing.py", "tests/kubernetes/test_tenants.py",
 )  # fmt: skip
 """Files whose tests take a minute and more, the longest first."""

@@ -75,8 +75,9 @@ def test_a_story_names_who_took_the_room(simulated, run_command):
     assert "was evicted for it by reclaim" in " ".join(text.split())
 
 
-def test_a_story_says_who_took_the_room_and_what_the_wait_would_have_taken(simulated, run_command):
+def test_a_story_says_who_took_the_room_and_what_the_wait_would_have_taken(simulated, run_command, monkeypatch):
     """The evicted workload waited ten minutes for one more node; the story of another one's eviction has it once."""
+    monkeypatch.setenv("COLUMNS", "120")
     store, _, _ = simulated
     plain = json.loads(run_command("story", "long", "--history", store, "--format", "json")[1])
     (wait,) = plain["waits"]
