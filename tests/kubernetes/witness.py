@@ -6,6 +6,7 @@ written when something happened can be told afterwards.
 
 from __future__ import annotations
 
+import http.client
 import json
 import ssl
 import threading
@@ -28,6 +29,9 @@ class Change(NamedTuple):
     kind: str
     item: dict[str, Any]
     gone: bool
+
+
+_BREAKS = (OSError, ValueError, ApiError, http.client.HTTPException)
 
 
 class Witness:
@@ -84,7 +88,7 @@ class Witness:
                 if error.code == _EXPIRED:
                     missed_since, version = version, ""
                 self._ended.wait(0.2)
-            except (OSError, ValueError, ApiError):  # the server is away, or a line was cut off
+            except _BREAKS:  # the server is away, or a line was cut off
                 self._ended.wait(0.2)
             except BaseException as error:
                 self._mistakes.append(error)
