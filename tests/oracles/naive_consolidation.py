@@ -44,9 +44,7 @@ class NaiveConsolidation:
         return workload.is_preemptible and not closed and len(held) >= core(workload)
 
     def _is_protected(self, workload):
-        least = min_runtime(
-            self.cluster.settings, self.tree, "consolidate", self.contender.queue, workload.queue
-        )
+        least = min_runtime(self.cluster.settings, self.tree, "consolidate", self.contender.queue, workload.queue)
         return self.cluster.now < workload.started_at + least
 
     def fits(self, moved):
