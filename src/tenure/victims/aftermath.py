@@ -389,7 +389,7 @@ def settle(state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[
     session = state.session
     touched: dict[WorkloadState, None] = {}
     for task in evicted:
-        if task.notice is None and not task.stuck and (task.leaving >= 0 or task.phase is TERMINATING):
+        if not task.stuck and (task.leaving >= 0 or task.phase is TERMINATING):
             if task.leaving >= 0:
                 depart(session, task)
             else:
