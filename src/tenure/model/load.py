@@ -96,15 +96,26 @@ def load_file(path: str | FilePath) -> Loaded | Settings | YuniKornQueues:
 
     """
     with collector_paused():
-        document = read_document(path)
-        if isinstance(document.value, dict) and document.value.get("kind") == SETTINGS_KIND:
-            return _settings_of(document)
-        if isinstance(document.value, dict) and "partitions" in document.value:
-            from tenure.model.yunikorn.convert import is_yunikorn, queues_of  # noqa: PLC0415  rarely needed
+        return load_document(read_document(path))
 
-            if is_yunikorn(document.value):
-                return queues_of(document)
-        return _cluster_of(document)
+
+def load_document(document: Document) -> Loaded | Settings | YuniKornQueues:
+    """Load a document that was read already; see `load_file`.
+
+    Raises
+    ------
+    InvalidInputError
+        With all problems of the document, each with line and path.
+
+    """
+    if isinstance(document.value, dict) and document.value.get("kind") == SETTINGS_KIND:
+        return _settings_of(document)
+    if isinstance(document.value, dict) and "partitions" in document.value:
+        from tenure.model.yunikorn.convert import is_yunikorn, queues_of  # noqa: PLC0415  rarely needed
+
+        if is_yunikorn(document.value):
+            return queues_of(document)
+    return _cluster_of(document)
 
 
 def _is_cluster(value: Any) -> bool:
