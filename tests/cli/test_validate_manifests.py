@@ -10,7 +10,7 @@ CHILD = HEAD + "kind: Queue\nmetadata: {name: vision}\nspec: {parent: research, 
 POOL = HEAD + "kind: NodePool\nmetadata: {name: default}\nspec: {scheduler: {backfill: easy}}\n"
 BUDGET = HEAD + "kind: DisruptionBudget\nmetadata: {name: calm}\nspec: {queue: vision, maxEvictions: 3, per: 10m}\n"
 FOREIGN = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {whatever: 1}\n"
-ALL = "---\n".join((QUEUE, CHILD, POOL, BUDGET, FOREIGN))
+ALL = f"{QUEUE}---\n{CHILD}---\n{POOL}---\n{BUDGET}---\n{FOREIGN}"
 
 
 @pytest.fixture

@@ -36,8 +36,8 @@ def validate(files: tuple[str, ...], form: str, schema: bool) -> int:
     """Check FILES: cluster files, settings, YuniKorn's queues.yaml, manifests; '-' is standard input.
 
     Of a folder all YAML and JSON files are checked. Manifests (Queue, NodePool, DisruptionBudget, …) of all files are
-    checked together; objects that are not Tenure's are passed over and counted. Prints what each file holds. Every problem is printed with file, line and path; the exit code is 1 if there are any.
-    Warnings do not change it.
+    checked together; objects that are not Tenure's are passed over and counted. Prints what each file holds. Every
+    problem is printed with file, line and path; the exit code is 1 if there are any. Warnings do not change it.
     """
     if schema:
         from tenure.model.schema import json_schema  # noqa: PLC0415  only needed here
