@@ -15,6 +15,7 @@ from tenure.cli.live_cluster import ClusterAddress, cluster_options
 if TYPE_CHECKING:
     from tenure.cli.policy_input import PolicySource
     from tenure.model.cluster import Cluster
+    from tenure.model.problems import InputProblem
 
 
 @click.command()
@@ -78,7 +79,8 @@ def _read_both(old: str, new: str, pool: str, read: Any) -> list[PolicySource]:
     """Read both policies; what is wrong with either is told together."""
     from tenure.model.problems import InvalidInputError  # noqa: PLC0415
 
-    found, problems = [], []
+    found: list[PolicySource] = []
+    problems: list[InputProblem] = []
     for path in (old, new):
         try:
             found.append(read(path, pool))

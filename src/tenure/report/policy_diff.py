@@ -89,7 +89,7 @@ def plan_diff(old: PlayThrough, new: PlayThrough, every: int) -> dict[str, Any]:
     )
     held = [{view.name: _held(view.allocated) for view in side.played.queues} for side in sides]
     for queue in found["queues"]:
-        queue["held"] = _pairs(*(side.get(queue["name"], {}) for side in held), 0.0)
+        queue["held"] = _pairs([side.get(queue["name"], {}) for side in held], 0.0)
     workloads = _workloads(*sides)
     return {**found, "workloads": workloads, "differs": _differs(found) or bool(workloads)}
 
@@ -215,8 +215,8 @@ def _effects(
 ) -> dict[str, Any]:
     totals = [sum(side.values()) for side in evictions]
     return {
-        "evictions": {"old": totals[0], "new": totals[1], "byCause": _pairs(*evictions, 0)},
-        "lost": _pairs(*lost, 0.0),
+        "evictions": {"old": totals[0], "new": totals[1], "byCause": _pairs(evictions, 0)},
+        "lost": _pairs(lost, 0.0),
         "queues": [
             {"name": name, **{key: _pair(waits, name, key) for key in ("wait_s", "withoutStart")}}
             for name in sorted(waits[0].keys() | waits[1].keys())
@@ -225,7 +225,8 @@ def _effects(
     }
 
 
-def _pairs(old: Mapping[str, Any], new: Mapping[str, Any], nothing: float) -> dict[str, dict[str, Any]]:
+def _pairs(sides: Sequence[Mapping[str, Any]], nothing: float) -> dict[str, dict[str, Any]]:
+    old, new = sides
     return {k: {"old": old.get(k, nothing), "new": new.get(k, nothing)} for k in sorted(old.keys() | new.keys())}
 
 
