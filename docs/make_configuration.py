@@ -18,6 +18,7 @@ from tenure.live.metrics import LiveMetrics
 from tenure.live.tables import EVENTS, METRICS
 from tenure.model import containers, kinds
 from tenure.model.descriptions import described_as
+from tenure.model.field_paths import FieldPathKind
 from tenure.model.files import write_atomically
 from tenure.model.kinds import INT32, ValueKind
 from tenure.model.records import RecordField, RecordKind, record_of
@@ -204,6 +205,7 @@ def _record_words(record: RecordKind) -> str:
         "BudgetRule": "rules, see below",
         "LabelSelector": "label selector",
         "SubGroup": "subgroups, see below",
+        "PodRole": "roles, see below",
         "Topology": "`required`, `preferred`: node labels",
         "CheckpointSpec": "`interval`, `restartOverhead`: durations",
     }[name]
@@ -226,6 +228,7 @@ _WORDS: Final[dict[type[ValueKind], Callable[[Any], str]]] = {
     kinds.ChoiceKind: lambda kind: " \\| ".join(f"`{word}`" for word in kind.values),
     kinds.DurationKind: lambda kind: "duration" + (" above 0" if kind.positive else ", may be negative" * kind.signed),
     containers.AmountsKind: lambda _: "amounts by resource",
+    FieldPathKind: lambda _: "path",
     containers.PairsKind: lambda _: "text by key",
     containers.ListKind: lambda kind: f"list of {value_of(kind.items)}",
     containers.MapKind: lambda kind: f"{value_of(kind.values)} by {value_of(kind.keys)}",
@@ -237,6 +240,9 @@ _WORDS: Final[dict[type[ValueKind], Callable[[Any], str]]] = {
 def _rows(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+_PARTS = {"PodGroup": {"subGroups": "A subgroup"}, "WorkloadKind": {"roles": "A role"}}
 
 
 def _resources() -> Iterator[str]:
@@ -252,9 +258,9 @@ def _resources() -> Iterator[str]:
             yield "Its spec is a rule of `scheduler.disruption.budgets`, above, without `name`.\n"
         else:
             yield from _table(spec_record(resource.kind), None)
-        if resource.kind == "PodGroup":
-            yield "A subgroup:\n"
-            yield from _table(record_of_item(spec_record("PodGroup"), "subGroups"), None)
+        for key, title in _PARTS.get(resource.kind, {}).items():
+            yield f"{title}:\n"
+            yield from _table(record_of_item(spec_record(resource.kind), key), None)
 
 
 def _names() -> Iterator[str]:

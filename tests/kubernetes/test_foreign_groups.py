@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from tests.kubernetes.pods import node, observed, pod, thing
 
-from tenure.clusters.kubernetes import api
-
 
 def by_name(seen):
     return {w.name: w for w in seen.cluster.workloads}
@@ -73,7 +71,7 @@ def described(name, owner, *templates):
 
 def test_a_workload_of_kubernetes_says_how_many_of_its_owner_start_together():
     """Where a Workload describes a Job by one template, its gang counts, and not the Job's parallelism."""
-    jobs = [thing("g", namespace="default", kind=api.Job, spec={"parallelism": 4, "completions": 4})]
+    jobs = [thing("g", namespace="default", spec={"parallelism": 4, "completions": 4})]
     pods = [pod(f"g-{i}", owner=("Job", "g"), priority=7) for i in range(4)]
     gang = {"name": "main", "schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 7}
     one = observed(*pods, jobs=jobs, **{"native workloads": [described("w", ("Job", "g"), gang)]})

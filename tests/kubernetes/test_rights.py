@@ -15,6 +15,7 @@ from tools.controlplane.process import wait_for
 from tenure.clusters.kubernetes.install.manifests import Installation
 from tenure.clusters.kubernetes.install.rbac import Role, granted
 from tenure.clusters.kubernetes.read import eviction_log
+from tenure.model.workload_kind import CORE_GROUPS, built_in_kinds
 
 ROOT = Path(__file__).resolve().parents[2]
 USER = "system:serviceaccount:tenure-system:tenure"
@@ -43,7 +44,11 @@ def definition(group, version, kind, plural, scope):
 OTHERS = (
     definition("scheduling.run.ai", "v2", "Queue", "queues", "Cluster"),
     definition("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", "Namespaced"),
-    definition("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", "Namespaced"),
+    *(
+        definition(kind.group, kind.version, kind.kind, kind.resource, "Namespaced")
+        for kind in built_in_kinds()
+        if kind.group not in CORE_GROUPS
+    ),
 )
 
 

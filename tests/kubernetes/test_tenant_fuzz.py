@@ -23,7 +23,7 @@ OBJECTS = tries(500, 10_000)
 EACH = 25
 """Objects that are there at a time."""
 
-KINDS = {"pods": api.ApiPod, "jobs": api.Job}
+KINDS = {"pods": api.ApiPod, "jobs": api.ApiObject}
 HOME = {"pool": "honest"}
 
 

@@ -16,8 +16,11 @@ DRAIN: Final = "tenure.dev/drain"
 QUEUE_LABELS: Final = ("tenure.dev/queue", "kai.scheduler/queue", "queue")
 """Labels that name a queue; the first that is there counts."""
 
-FOREIGN_GROUPS: Final = ("pod-group-name", "scheduling.x-k8s.io/pod-group")
-"""What other schedulers' pods name their group by: KAI's annotation, the coscheduling plugin's label."""
+FOREIGN_GROUPS: Final = ("pod-group-name", "scheduling.x-k8s.io/pod-group", "kueue.x-k8s.io/pod-group-name")
+"""What pods name their group by elsewhere: KAI's annotation, the labels of the coscheduling plugin and of Kueue."""
+
+GROUP_SIZES: Final = ("kueue.x-k8s.io/pod-group-total-count",)
+"""Annotations by which a pod says how many are in its group."""
 
 STARTED: Final = "tenure.dev/last-start-timestamp"
 DEVICES: Final = "tenure.dev/devices"

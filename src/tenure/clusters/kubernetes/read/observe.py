@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.bounded import brief, total
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
 from tenure.clusters.kubernetes.cache.informers import InformerCache
+from tenure.clusters.kubernetes.cache.owners import NO_OWNER, POD, OwnerChain, OwnerLink
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
 from tenure.clusters.kubernetes.read import budgets, eviction_log, groups
 from tenure.clusters.kubernetes.read.claims import ClaimReader
@@ -45,21 +47,18 @@ from tenure.model.queue import Queue, QueueStatus
 from tenure.model.resources import GPU
 from tenure.model.settings import Settings
 from tenure.model.workload import Nomination, Phase, Workload
+from tenure.model.workload_kind import WorkloadKind, WorkloadKinds, built_in_kinds, shape_of
 
 DEFAULT_POOL = "default"
 UNKNOWN = "tenure-unknown"
 """Queue of what runs and belongs to none: it is owed nothing, and everybody may take from it."""
 
 _UNKNOWN = Queue(name=UNKNOWN, weight=0.0, priority=0)
-_KINDS = ("group", "Job", "JobSet", "StatefulSet", "Deployment", "ReplicaSet", "Pod")
+_KINDS = ("group", "Job", "StatefulSet", "Deployment", "ReplicaSet", "Pod")
 """Of groups of one name the first of these keeps it; the others have their kind behind it."""
 
-_OWNERS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "ReplicaSet": "replicasets", "JobSet": "jobsets"}
-_SAYING = {
-    "podgroups": "group", "kai podgroups": "group", "native podgroups": "group", "jobs": "Job",
-    **{source: kind for kind, source in _OWNERS.items()},
-}  # fmt: skip
-"""Where something is said of workloads beside their pods, of each by itself: of which kind of group."""
+_SAYING = ("podgroups", "kai podgroups", "native podgroups")
+"""Where something is said of groups beside their pods, of each by itself."""
 
 _SAYING_OF_ALL = ("native workloads", "priorityclasses")
 """Where something is said of many workloads at once."""
@@ -90,6 +89,7 @@ class Observed:
     left_out: tuple[LeftOut, ...] = ()
     announced: tuple[eviction_log.EvictionEntry, ...] = ()
     urgent: int = 0
+    kinds: WorkloadKinds = field(default_factory=built_in_kinds)
 
     @property
     def identities(self) -> dict[tuple[str, int], str]:
@@ -117,7 +117,7 @@ class Observed:
     def subject(self, workload: str) -> Subject | None:
         """Give the object that events about a workload are written on; None where it has none."""
         made = self.made.get(workload)
-        return _subject(made.pods[0], made.workload.uid) if made is not None and made.pods else None
+        return _subject(made.pods[0], made.workload.uid, self.kinds) if made is not None and made.pods else None
 
 
 class Observer:
@@ -133,6 +133,9 @@ class Observer:
         self._heard: dict[str, int] = {}
         self._pasts: dict[tuple[str, str], EvictionHistory] = {}
         self._named_so: dict[tuple[str, str, str], set[GroupKey]] = {}
+        self._siblings: dict[tuple[str, str], set[str]] = {}
+        self._sibling_of: dict[GroupKey, str] = {}
+        self._places: dict[GroupKey, frozenset[tuple[str, str, str]]] = {}
         self._queues: tuple[Queue, ...] = ()
         self._settings = settings or Settings()
         self._queue_kinds: dict[str, str] = {}
@@ -147,6 +150,7 @@ class Observer:
         self._described: dict[tuple[str, str, str], GroupDeclaration] = {}
         self._retry = _Retries()
         self._namespaces = Namespaces((), {})
+        self._namespace_queues: dict[str, str] = {}
         self._standing = StandingWorkloads()
         self._renewed: set[GroupKey] = set()
         self._rules: tuple[Any, ...] = ()
@@ -156,6 +160,7 @@ class Observer:
         informers, urgent = self.informers, self.informers.urgent()
         with informers.pods.lock:
             nodes = self._nodes()
+            informers.renew_kinds()
             self._configure()
             written = self._log()
             alive = alive_pods(informers) if written else set()
@@ -164,7 +169,7 @@ class Observer:
             self._renew(eviction_log.pasts(log), now)
             known = {node.name: node for node in nodes}
             self._stand(nodes, known)
-            standing, named = self._standing, {entry.workload for entry in written}
+            standing, named = self._standing, self._named_in(written)
             is_all = standing.are_unclear or bool(informers.usage.pods)
             found = self._named(known) if is_all else [_on_nodes(m, known) for m in standing.to_look_at(named)]
             found = informers.usage.of_workloads(found, now)
@@ -197,7 +202,17 @@ class Observer:
             tuple(self._left_out),
             tuple(announced),
             urgent,
+            informers.kinds,
         )
+
+    def _named_in(self, log: Iterable[eviction_log.EvictionEntry]) -> set[str]:
+        """Give the workloads that a log is about, with those that may have replacements of what was moved."""
+        named = set()
+        for entry in log:
+            named.add(entry.workload)
+            if entry.to_node:
+                named |= self._siblings.get((entry.workload.partition("/")[0], entry.workload_uid), set())
+        return named
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
         """Give the queues, with that of what belongs to none where there is such."""
@@ -354,9 +369,10 @@ class Observer:
         pods = self.informers.pods
         movable = self._settings.rescheduler.schedulers
         again: Iterable[GroupKey] = {
-            *pods.dirty, *self._spoken_of(), *self._of_other_past(pasts), *self._claims.changed()
+            *pods.dirty, *self._spoken_of(), *self._of_other_past(pasts), *self._claims.changed(),
+            *self._in_other_queues(),
         }  # fmt: skip
-        beside = (*(self._objects(name).version for name in _SAYING_OF_ALL), movable, self._homes)
+        beside = (*(self._objects(name).version for name in _SAYING_OF_ALL), movable, self._homes, self.informers.kinds)
         if beside != self._beside:
             self._beside, again = beside, (*pods.groups, *self._made.keys())
             listed = self._objects("native workloads").sorted()
@@ -372,17 +388,23 @@ class Observer:
             self._outside.take(group, records, [r for r in seen if self._is_beyond(r)])
             if not records:
                 self._made.pop(group, None)
-                self._named_so.get(group[:3], set()).discard(group)
+                self._note_sibling(group, "")
+                self._note_owners(group, frozenset())
                 self._retry.forget(group)
                 self._settling.forget(group)
                 continue
-            self._named_so.setdefault(group[:3], set()).add(group)
+            chains = {pods.records[member].owners for member in members or ()}
+            self._note_owners(group, _places(group, chains))
             try:
-                about = self._said(group) if group[3] or records[0].scheduler in movable else None
+                about = self._said(group, chains) if group[3] or records[0].scheduler in movable else None
+                fallback = self._queue_of_others(group[0], chains)
+                if fallback:
+                    about = replace(about or groups.NOTHING_SAID, fallback_queue=fallback)
                 uid = (about.uid if about else "") or records[0].owner_uid
                 settled = self._settling.is_settled(group, records, now)
                 past = history.of(f"{group[0]}/{group[2]}", uid)
                 self._made[group] = make(group, records, about, classes, past, now, movable, settled=settled)
+                self._note_sibling(group, uid if group[2] == records[0].name else "")
                 self._retry.forget(group)
             except Exception as error:  # noqa: BLE001  one group that cannot be made costs no other
                 self._made[group] = unreadable(group, records, f"cannot be read: {brief(error)}")
@@ -391,7 +413,8 @@ class Observer:
 
     def _spoken_of(self) -> Iterator[GroupKey]:
         """Give the groups of which something else is said now, beside their pods."""
-        for source, kind in _SAYING.items():
+        sources = (*((name, "group") for name in _SAYING), *((kind.source, kind.key) for kind in self.informers.kinds))
+        for source, kind in sources:
             store = self._objects(source)
             version, before = store.version, self._heard.get(source, 0)
             if version == before:
@@ -399,10 +422,46 @@ class Observer:
             self._heard[source] = version
             changed = store.since(before)
             if changed is None:
-                yield from (group for group in self._made if group[1] == kind)
+                yield from (g for place, named in self._named_so.items() if place[1] == kind for g in named)
             else:
                 for namespace, name in changed:
                     yield from self._named_so.get((namespace, kind, name), ())
+
+    def _note_owners(self, group: GroupKey, places: frozenset[tuple[str, str, str]]) -> None:
+        """Keep in mind which objects say something of a group: its own, or the owners of its pods."""
+        before = self._places.pop(group, frozenset())
+        for place in before - places:
+            named = self._named_so[place]
+            named.discard(group)
+            if not named:
+                del self._named_so[place]
+        for place in places - before:
+            self._named_so.setdefault(place, set()).add(group)
+        if places:
+            self._places[group] = places
+
+    def _note_sibling(self, group: GroupKey, uid: str) -> None:
+        """Keep in mind which workloads are single pods of one owner, as replacements of each other."""
+        key, before = f"{group[0]}/{group[2]}", self._sibling_of.pop(group, "")
+        if before:
+            siblings = self._siblings[group[0], before]
+            siblings.discard(key)
+            if not siblings:
+                del self._siblings[group[0], before]
+        if uid:
+            self._sibling_of[group] = uid
+            self._siblings.setdefault((group[0], uid), set()).add(key)
+
+    def _in_other_queues(self) -> list[GroupKey]:
+        """Give the groups of namespaces whose default queue is another now."""
+        version = self._objects("namespaces").version
+        if version == self._heard.get("namespaces", 0):
+            return []
+        self._heard["namespaces"] = version
+        before, self._namespace_queues = self._namespace_queues, _queues_of(self._objects("namespaces"))
+        other = {n for n in before.keys() | self._namespace_queues.keys()
+                 if before.get(n) != self._namespace_queues.get(n)}  # fmt: skip
+        return [group for group in self._made if group[0] in other] if other else []
 
     def _of_other_past(self, pasts: dict[tuple[str, str], EvictionHistory]) -> list[GroupKey]:
         """Give the groups whose evictions in the past are others than before."""
@@ -429,23 +488,50 @@ class Observer:
         items = self._objects("namespaces").sorted()
         return tuple(Namespace(name=item.metadata.name, labels=item.metadata.labels or {}) for item in items)
 
-    def _said(self, group: GroupKey) -> GroupDeclaration | None:
-        namespace, kind, name, _, uid = group
+    def _said(self, group: GroupKey, chains: Collection[OwnerChain]) -> GroupDeclaration | None:
+        namespace, kind, name, _, _ = group
         if kind == "group":
             for source, read in _GROUP_READERS:
                 item = self._objects(source).items.get((namespace, name))
                 if item is not None:
                     return said(read, item)
             return None
-        about, by = self._owner(namespace, kind, name, uid), self._described.get((namespace, kind, name))
+        chain = min(chains, key=lambda c: (-len(c.links), c), default=NO_OWNER)
+        if chain.top is None:
+            return None
+        about = self._owner(namespace, chain.top)
+        if about is not None and about.shape is not None and self._wraps(chain.top):
+            below = sorted({c.links[c.deciding - 1] for c in chains if c.top == chain.top and c.deciding})
+            about = groups.wrapping(about, filter(None, (self._owner(namespace, link) for link in below)))
+        by = next((d for link in chain.links[chain.deciding :: -1]
+                   if (d := self._described.get((namespace, link.kind, link.name)))), None)  # fmt: skip
         return about if by is None else groups.described(about, by)
 
-    def _owner(self, namespace: str, kind: str, name: str, uid: str) -> GroupDeclaration | None:
-        source, read = ("jobs", groups.job) if kind == "Job" else (_OWNERS.get(kind, ""), groups.owner)
-        item: Any = self._objects(source).items.get((namespace, name)) if source else None
-        if item is None or (uid and item.metadata.uid != uid):
+    def _queue_of_others(self, namespace: str, chains: Collection[OwnerChain]) -> str:
+        """Give the queue that an owner names which does not decide, else that of the namespace."""
+        others = {link for chain in chains for link in chain.links if link != chain.top and link.kind != POD}
+        for about in filter(None, (self._owner(namespace, link) for link in sorted(others))):
+            stated = about.shape.queue if about.shape is not None else ""
+            named = stated or next((about.labels[k] for k in keys.QUEUE_LABELS if about.labels.get(k)), "")
+            if named:
+                return named
+        return self._namespace_queues.get(namespace, "")
+
+    def _wraps(self, link: OwnerLink) -> bool:
+        kind = self.informers.kinds.by_key.get(link.kind)
+        return kind is not None and kind.wraps
+
+    def _owner(self, namespace: str, link: OwnerLink) -> GroupDeclaration | None:
+        kind = self.informers.kinds.by_key.get(link.kind)
+        if kind is None:
             return None
-        return said(read, item)
+        if link.kind == POD:
+            return _of_pods(kind)
+        item: Any = self._objects(kind.source).items.get((namespace, link.name))
+        if item is None or (link.uid and item.metadata.uid != link.uid):
+            return None
+        declaration: GroupDeclaration = item.declaration
+        return declaration
 
     def _named(self, nodes: Mapping[str, Node]) -> list[ObservedWorkload]:
         """Give all workloads by name, each name once, without tasks on nodes that are not there.
@@ -585,20 +671,34 @@ _GROUP_READERS = (
 )
 
 
-_VERSIONS = {
-    "Job": "batch/v1",
-    "Deployment": "apps/v1",
-    "StatefulSet": "apps/v1",
-    "ReplicaSet": "apps/v1",
-    "JobSet": "jobset.x-k8s.io/v1alpha2",
-}
+@cache
+def _of_pods(kind: WorkloadKind) -> GroupDeclaration:
+    """Give what is said of pods that own others: nothing but which roles there are."""
+    return GroupDeclaration(shape=shape_of(kind, {}))
 
 
-def _subject(pod: PodRecord, uid: str) -> Subject:
+def _places(group: GroupKey, chains: Iterable[OwnerChain]) -> frozenset[tuple[str, str, str]]:
+    """Give where something may be said of a group: namespace, kind and name of objects."""
+    owners = {(group[0], link.kind, link.name) for chain in chains for link in chain.links}
+    return frozenset(owners or {group[:3]})
+
+
+def _queues_of(namespaces: ObjectStore) -> dict[str, str]:
+    found = {}
+    for (_, name), item in namespaces.items.copy().items():
+        queue = (item.metadata.labels or {}).get(keys.QUEUE_LABELS[0])
+        if queue:
+            found[name] = queue
+    return found
+
+
+def _subject(pod: PodRecord, uid: str, kinds: WorkloadKinds) -> Subject:
     """Give the object that events about a workload are written on: its group or owner, else its first pod."""
     kind, name = pod.group
-    if kind in _VERSIONS:
-        return Subject(_VERSIONS[kind], kind, pod.namespace, name, uid)
+    top = pod.owners.top
+    known = kinds.by_key.get(top.kind) if top is not None and top.kind != POD else None
+    if known is not None and top is not None and known.unit == "owner":
+        return Subject(known.api_version, known.kind, pod.namespace, top.name, top.uid)
     if kind == "group" and uid not in (pod.uid, pod.owner_uid):
         return Subject("tenure.dev/v1alpha1", "PodGroup", pod.namespace, name, uid)
     return Subject("v1", "Pod", pod.namespace, pod.name, pod.uid)
