@@ -23,6 +23,9 @@ MOST_FOUND: Final = 1024
 
 MOST_CHARACTERS: Final = 256
 
+Place = tuple[str | int, ...]
+"""Keys and indices, from an object down to a part of it."""
+
 _STEP: Final = re.compile(
     r"\.(?P<name>[A-Za-z0-9_-]+)|\[(?:'(?P<single>[^'\]]+)'|\"(?P<double>[^\"\]]+)\"|(?P<number>\d{1,6})|(?P<all>\*))\]"
     r"|\.(?P<every>\*)"
@@ -50,32 +53,32 @@ class FieldPath:
 
     def found(self, value: Any) -> Iterator[Any]:
         """Give what stands there, at most `MOST_FOUND` values; nothing that is not there, and no null."""
-        for _, found in self.named(value):
+        for _, found in self.located(value):
             yield found
 
-    def named(self, value: Any) -> Iterator[tuple[str, Any]]:
-        """Give what stands there, each with the last key or index that led to it."""
-        values: list[tuple[str, Any]] = [("", value)]
+    def located(self, value: Any) -> Iterator[tuple[Place, Any]]:
+        """Give what stands there, each with the keys and indices that led to it."""
+        values: list[tuple[Place, Any]] = [((), value)]
         for step in self.steps:
-            values = [pair for _, inner in values for pair in _below(inner, step)][:MOST_FOUND]
-        return ((key, inner) for key, inner in values if inner is not None)
+            values = [((*at, key), inner) for at, outer in values for key, inner in _below(outer, step)][:MOST_FOUND]
+        return ((at, inner) for at, inner in values if inner is not None)
 
     def first(self, value: Any) -> Any:
         """Give the first value that stands there; None where there is none."""
         return next(self.found(value), None)
 
 
-def _below(value: Any, step: str | int | None) -> Iterator[tuple[str, Any]]:
+def _below(value: Any, step: str | int | None) -> Iterator[tuple[str | int, Any]]:
     if isinstance(value, dict):
         if step is None:
-            yield from ((str(key), inner) for key, inner in value.items())
+            yield from value.items()
         elif step in value:
-            yield str(step), value[step]
+            yield step, value[step]
     elif isinstance(value, list):
         if step is None:
-            yield from ((str(number), inner) for number, inner in enumerate(value))
+            yield from enumerate(value)
         elif isinstance(step, int) and step < len(value):
-            yield str(step), value[step]
+            yield step, value[step]
 
 
 @cache

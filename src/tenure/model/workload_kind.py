@@ -7,15 +7,18 @@ known without configuration are described in `workload_kinds.yaml` in the form o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from tenure.model.field_paths import FieldPath, FieldPathKind
-from tenure.model.problems import InvalidInputError, shorten
+from tenure.model.field_paths import FieldPath, FieldPathKind, Place
+from tenure.model.kinds import describe
+from tenure.model.problems import InvalidInputError
 from tenure.model.records import check_with, record_of
+from tenure.model.report import path_text
 from tenure.model.vocabulary import NameText, Ordinal
+from tenure.model.workload import SubGroup
 
 PathText = Annotated[FieldPath, FieldPathKind()]
 Unit = Literal["owner", "pod", "label", "below"]
@@ -25,6 +28,9 @@ CORE_GROUPS: Final = frozenset({"", "apps", "batch"})
 
 MOST_ROLES: Final = 64
 """Roles of one owner that are told apart; pods of others come last."""
+
+SURPLUS: Final = 1_000_000
+"""Added to the order of a role's pods beyond as many as the role needs: they start after all that are needed."""
 
 MOST_REPLICAS: Final = 2**31 - 1
 
@@ -132,9 +138,28 @@ def api_path(group: str, version: str) -> str:
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 
+class ShapeProblem(NamedTuple):
+    """A value that an owner should not have there, and what would be right."""
+
+    place: Place
+    message: str
+
+    def __str__(self) -> str:
+        """Give it as a sentence."""
+        return f"{path_text(self.place)}: {self.message}"
+
+
+class _Part(NamedTuple):
+    place: Place
+    value: Any
+
+
 @dataclass(frozen=True, slots=True)
 class RoleShape:
-    """The shape of a role: how many pods it has and needs. ``template`` is the pods' template, where one was found."""
+    """The shape of a role: how many pods it has and needs.
+
+    ``template`` is the template of its pods, where one was found, and ``place`` where.
+    """
 
     name: str
     replicas: int
@@ -142,7 +167,7 @@ class RoleShape:
     label: str = ""
     value: str = ""
     template: Any = field(default=None, compare=False)
-    template_path: tuple[str, ...] = field(default=(), compare=False)
+    place: Place = field(default=(), compare=False)
 
     def has(self, labels: Mapping[str, str]) -> bool:
         """Whether a pod of these labels plays the role; letters count alike, large or small."""
@@ -163,7 +188,7 @@ class OwnerShape:
     priority_class: str = ""
     suspended: bool = False
     succeeded: int = 0
-    problems: tuple[str, ...] = ()
+    problems: tuple[ShapeProblem, ...] = ()
 
     @property
     def together(self) -> int:
@@ -173,6 +198,20 @@ class OwnerShape:
     def role_of(self, labels: Mapping[str, str]) -> int | None:
         """Give the number of the role that a pod of these labels plays; None where it is none of them."""
         return next((number for number, role in enumerate(self.roles) if role.has(labels)), None)
+
+    def order_of(self, role: int, number: int) -> int:
+        """Give the order of a role's pod by its number: what is needed of each role comes before what is not."""
+        return role if number < self.roles[role].minimum else SURPLUS + role
+
+    def as_sub_groups(self) -> tuple[SubGroup, ...]:
+        """Give a subgroup for each role that has pods; none where roles are none, or one of them need not start."""
+        needed = [role for role in self.roles if role.replicas]
+        names = {role.name for role in needed}
+        if not self.sub_groups or self.minimum is not None or len(names) < len(needed):
+            return ()
+        if any(role.minimum < 1 for role in needed):
+            return ()
+        return tuple(SubGroup(name=role.name, min_member=role.minimum) for role in needed)
 
 
 def shape_of(
@@ -194,9 +233,9 @@ def shape_of(
     reader = _ShapeReader(item, with_templates=with_templates)
     roles = tuple(shape for role in kind.roles for shape in reader.roles(role))[:MOST_ROLES]
     if kinds is not None and kind.embedded is not None:
-        inner = [_embedded(found, kinds, with_templates=with_templates) for found in kind.embedded.found(item)]
-        roles += tuple(role for shape in inner for role in shape.roles)
-    minimum = next((m for path in kind.minimum if (m := reader.count(path, item)) is not None), None)
+        for place, found in kind.embedded.located(item):
+            roles += _embedded(place, found, kinds, with_templates=with_templates)
+    minimum = next((m for path in kind.minimum if (m := reader.count(path, reader.whole, -1)) >= 0), None)
     return OwnerShape(
         roles=roles,
         minimum=max(1, minimum) if minimum is not None else 1 if not roles else None,
@@ -209,11 +248,12 @@ def shape_of(
     )
 
 
-def _embedded(item: Any, kinds: WorkloadKinds, *, with_templates: bool) -> OwnerShape:
+def _embedded(place: Place, item: Any, kinds: WorkloadKinds, *, with_templates: bool) -> tuple[RoleShape, ...]:
     kind = kinds.of_object(item)
     if kind is None or kind.embedded is not None:
-        return OwnerShape()
-    return shape_of(kind, item, with_templates=with_templates)
+        return ()
+    roles = shape_of(kind, item, with_templates=with_templates).roles
+    return tuple(replace(role, place=(*place, *role.place)) for role in roles)
 
 
 def merged(own: OwnerShape, below: Iterable[OwnerShape]) -> OwnerShape:
@@ -237,75 +277,81 @@ def merged(own: OwnerShape, below: Iterable[OwnerShape]) -> OwnerShape:
 
 class _ShapeReader:
     def __init__(self, item: Any, *, with_templates: bool) -> None:
-        self.item = item
+        self.whole = _Part((), item)
         self.with_templates = with_templates
-        self.problems: list[str] = []
+        self.problems: list[ShapeProblem] = []
 
     def roles(self, role: PodRole) -> Iterator[RoleShape]:
         if role.each is None:
-            yield self._role(role, role.name, self.item)
+            yield self._role(role, role.name, self.whole)
             return
-        for key, item in role.each.named(self.item):
-            named = self._at(role.named, item) if role.named is not None else None
-            yield self._role(role, named if isinstance(named, str) else role.name or key, item)
+        for place, item in role.each.located(self.whole.value):
+            part = _Part(place, item)
+            named = self._at(role.named, part).value
+            yield self._role(role, named if isinstance(named, str) else role.name or str(place[-1]), part)
 
-    def _role(self, role: PodRole, name: str, item: Any) -> RoleShape:
-        limit = self.count(role.at_most, item)
-        times = self._one(role.times, item)
-        replicas = self._one(role.replicas, item)
-        replicas = replicas if limit is None else min(replicas, limit)
+    def _role(self, role: PodRole, name: str, part: _Part) -> RoleShape:
+        limit, times, replicas = (
+            self.count(role.at_most, part),
+            self.count(role.times, part, 1),
+            self.count(role.replicas, part, 1),
+        )
+        replicas = min(replicas, limit or replicas)
         total = min(max(0, replicas * times - role.fewer), MOST_REPLICAS)
-        template, path = self._template(role, item)
+        template = self._template(role, part)
         return RoleShape(
-            name=name, replicas=total, minimum=min(self._minimum(role, item, total, times), MOST_REPLICAS),
-            label=role.label, value=role.value, template=template, template_path=path,
+            name=name, replicas=total, minimum=min(self._minimum(role, part, total, times), MOST_REPLICAS),
+            label=role.label, value=role.value, template=template.value, place=template.place,
         )  # fmt: skip
 
-    def _minimum(self, role: PodRole, item: Any, total: int, times: int) -> int:
-        if role.later or (role.later_when is not None and self._at(role.later_when, item) == role.later_is):
+    def _minimum(self, role: PodRole, part: _Part, total: int, times: int) -> int:
+        if role.later or (role.later_when is not None and self._at(role.later_when, part).value == role.later_is):
             return 0
-        if role.minimum_when is not None and self._at(role.minimum_when, item) is not True:
+        if role.minimum_when is not None and self._at(role.minimum_when, part).value is not True:
             return total
-        stated = self.count(role.minimum, item)
-        if stated is None:
+        stated = self.count(role.minimum, part, -1)
+        if stated < 0:
             return 0 if role.minimum_when is not None else total
         return min(stated * times, total)
 
-    def _template(self, role: PodRole, item: Any) -> tuple[Any, tuple[str, ...]]:
-        for path in role.template if self.with_templates else ():
-            found = self._at(path, item)
-            if isinstance(found, dict):
-                return found, tuple(str(step) for step in path.steps)
-        return None, ()
+    def _template(self, role: PodRole, part: _Part) -> _Part:
+        paths = role.template if self.with_templates else ()
+        for path in paths:
+            found = self._at(path, part)
+            if isinstance(found.value, dict):
+                return found
+        wanted = tuple(step for step in paths[0].steps if step is not None) if paths else ()
+        return _Part((*part.place, *wanted) if wanted else (), None)
 
-    def _at(self, path: FieldPath, item: Any) -> Any:
-        return path.first(self.item if path.from_top else item)
+    def _at(self, path: FieldPath | None, part: _Part) -> _Part:
+        if path is None:
+            return _Part((), None)
+        base = self.whole if path.from_top else part
+        place, value = next(path.located(base.value), ((), None))
+        return _Part((*base.place, *place), value)
 
-    def _one(self, path: FieldPath | None, item: Any) -> int:
-        found = self.count(path, item)
-        return 1 if found is None else found
-
-    def count(self, path: FieldPath | None, item: Any) -> int | None:
-        """Give a number of pods; None where it is not stated, or cannot be read."""
-        found = None if path is None else self._at(path, item)
-        if found is None:
-            return None
-        if type(found) is int and 0 <= found <= MOST_REPLICAS:
-            return found
-        self.problems.append(f"{path}: is {shorten(found)}, but a whole number from 0 to {MOST_REPLICAS} is expected")
-        return None
+    def count(self, path: FieldPath | None, part: _Part, otherwise: int = 0) -> int:
+        """Give a number of pods; another where it is not stated, or cannot be read."""
+        found = self._at(path, part)
+        if found.value is None:
+            return otherwise
+        if type(found.value) is int and 0 <= found.value <= MOST_REPLICAS:
+            return found.value
+        expected = f"a whole number from 0 to {MOST_REPLICAS}"
+        self.problems.append(ShapeProblem(found.place, f"is {describe(found.value)}, but {expected} is expected"))
+        return otherwise
 
     def text(self, paths: Iterable[FieldPath]) -> str:
         for path in paths:
-            found = path.first(self.item)
-            if isinstance(found, str) and found:
-                return found
-            if found is not None and found != "":
-                self.problems.append(f"{path}: is {shorten(found)}, but text is expected")
+            found = self._at(path, self.whole)
+            if isinstance(found.value, str) and found.value:
+                return found.value
+            if found.value is not None and found.value != "":
+                self.problems.append(ShapeProblem(found.place, f"is {describe(found.value)}, but text is expected"))
         return ""
 
     def sum(self, path: FieldPath | None) -> int:
-        found = () if path is None else path.found(self.item)
+        found = () if path is None else path.found(self.whole.value)
         return min(sum(n for n in found if type(n) is int and n > 0), MOST_REPLICAS)
 
 
@@ -330,7 +376,8 @@ class WorkloadKinds:
         version, kind = item.get("apiVersion"), item.get("kind")
         if not isinstance(version, str) or not isinstance(kind, str):
             return None
-        return self.by_key.get(kind_key(group_of(version), kind))
+        found = self.by_key.get(kind_key(group_of(version), kind))
+        return found if found is not None and found.group == group_of(version) else None
 
     @cached_property
     def joined(self) -> tuple[tuple[str, str], ...]:

@@ -226,7 +226,7 @@ def owner(item: api.ApiObject, kind: WorkloadKind, kinds: WorkloadKinds) -> Grou
         annotations=annotations,
         labels=meta.labels or {},
         succeeded=shape.succeeded,
-        problems=shape.problems[:MOST_PROBLEMS],
+        problems=tuple(map(str, shape.problems[:MOST_PROBLEMS])),
         kind=kind.kind,
         shape=shape,
     )

@@ -10,9 +10,6 @@ from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.model.workload import SubGroup, Task
 from tenure.model.workload_kind import OwnerShape
 
-SURPLUS: Final = 1_000_000
-"""Added to the order of a role's pods beyond as many as the role needs: they start after all that are needed."""
-
 OTHERS: Final = 2_000_000
 """Order of pods that play none of the roles."""
 
@@ -47,8 +44,8 @@ def _orders(pods: Sequence[PodRecord], shape: OwnerShape) -> list[int]:
         if role is None:
             found.append(OTHERS)
             continue
+        found.append(shape.order_of(role, seen[role]))
         seen[role] += 1
-        found.append(role if seen[role] <= shape.roles[role].minimum else SURPLUS + role)
     return found
 
 
@@ -56,11 +53,8 @@ def in_sub_groups(
     pods: Sequence[PodRecord], tasks: Sequence[Task], shape: OwnerShape
 ) -> tuple[tuple[Task, ...], tuple[SubGroup, ...]] | None:
     """Give the tasks in subgroups, one for each role; None where roles are none, or a pod plays none of them."""
-    needed = [role for role in shape.roles if role.replicas]
-    names = {role.name for role in needed}
-    if not shape.sub_groups or shape.minimum is not None or not needed or len(names) < len(needed):
-        return None
-    if any(role.minimum < 1 for role in needed):
+    groups = shape.as_sub_groups()
+    if not groups:
         return None
     playing = [shape.role_of(pod.labels) for pod in pods]
     if any(role is None or not shape.roles[role].replicas for role in playing):
@@ -70,4 +64,4 @@ def in_sub_groups(
         for task, role in zip(tasks, playing, strict=True)
         if role is not None
     )
-    return grouped, tuple(SubGroup(name=role.name, min_member=role.minimum) for role in needed)
+    return grouped, groups
