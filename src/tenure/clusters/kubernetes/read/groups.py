@@ -14,7 +14,7 @@ from tenure.model.entries import EntryKind
 from tenure.model.records import fields_of
 from tenure.model.report import BAD
 from tenure.model.workload import Checkpoint, Workload
-from tenure.model.workload_kind import OwnerShape, WorkloadKind, WorkloadKinds, merged, shape_of
+from tenure.model.workload_kind import OwnerShape, WorkloadKind, WorkloadKinds, kind_key, merged, shape_of
 
 POD_GROUP, KAI_GROUP = "PodGroup", "KAI PodGroup"
 NATIVE_GROUP, NATIVE_WORKLOAD = "scheduling.k8s.io PodGroup", "scheduling.k8s.io Workload"
@@ -157,7 +157,8 @@ def native_workload(item: api.ApiObject) -> tuple[tuple[str, str, str], GroupDec
     owner, templates = spec.get("controllerRef"), spec.get("podGroupTemplates")
     if not isinstance(owner, dict) or not isinstance(templates, list) or len(templates) != 1:
         return None
-    whose = item.metadata.namespace, str(owner.get("kind")), str(owner.get("name"))
+    kind = kind_key(str(owner.get("apiGroup") or ""), str(owner.get("kind")))
+    whose = item.metadata.namespace, kind, str(owner.get("name"))
     return whose, _native(item, templates[0], NATIVE_WORKLOAD)
 
 

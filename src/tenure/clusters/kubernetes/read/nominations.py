@@ -101,7 +101,8 @@ def _all_landed(
     made, entries = list(found), dict[tuple[str, ...], list[EvictionEntry]]()
     for entry in moves:
         namespace = entry.workload.partition("/")[0]
-        for whose in ((entry.workload,), (namespace, entry.workload_uid)):
+        places: tuple[tuple[str, ...], ...] = ((entry.workload,), (namespace, entry.workload_uid))
+        for whose in places:
             entries.setdefault(whose, []).append(entry)
     returning: dict[tuple[str, ...], list[int]] = {}
     for number, one in enumerate(found):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -13,11 +12,11 @@ from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.bounded import brief, total
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
 from tenure.clusters.kubernetes.cache.informers import InformerCache
-from tenure.clusters.kubernetes.cache.owners import NO_OWNER, POD, OwnerChain, OwnerLink
+from tenure.clusters.kubernetes.cache.owners import POD
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
-from tenure.clusters.kubernetes.read import budgets, eviction_log, groups
+from tenure.clusters.kubernetes.read import budgets, eviction_log
 from tenure.clusters.kubernetes.read.claims import ClaimReader
-from tenure.clusters.kubernetes.read.groups import GroupDeclaration, said
+from tenure.clusters.kubernetes.read.declarations import DeclarationReader, SiblingPods
 from tenure.clusters.kubernetes.read.mapped_view import MappedView
 from tenure.clusters.kubernetes.read.namespaces import Namespaces
 from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_promises
@@ -47,7 +46,7 @@ from tenure.model.queue import Queue, QueueStatus
 from tenure.model.resources import GPU
 from tenure.model.settings import Settings
 from tenure.model.workload import Nomination, Phase, Workload
-from tenure.model.workload_kind import WorkloadKind, WorkloadKinds, built_in_kinds, shape_of
+from tenure.model.workload_kind import WorkloadKinds, built_in_kinds
 
 DEFAULT_POOL = "default"
 UNKNOWN = "tenure-unknown"
@@ -56,9 +55,6 @@ UNKNOWN = "tenure-unknown"
 _UNKNOWN = Queue(name=UNKNOWN, weight=0.0, priority=0)
 _KINDS = ("group", "Job", "StatefulSet", "Deployment", "ReplicaSet", "Pod")
 """Of groups of one name the first of these keeps it; the others have their kind behind it."""
-
-_SAYING = ("podgroups", "kai podgroups", "native podgroups")
-"""Where something is said of groups beside their pods, of each by itself."""
 
 _SAYING_OF_ALL = ("native workloads", "priorityclasses")
 """Where something is said of many workloads at once."""
@@ -130,12 +126,9 @@ class Observer:
         self._made: dict[GroupKey, ObservedWorkload] = {}
         self._configured: tuple[Any, ...] = ()
         self._beside: tuple[Any, ...] = ()
-        self._heard: dict[str, int] = {}
         self._pasts: dict[tuple[str, str], EvictionHistory] = {}
-        self._named_so: dict[tuple[str, str, str], set[GroupKey]] = {}
-        self._siblings: dict[tuple[str, str], set[str]] = {}
-        self._sibling_of: dict[GroupKey, str] = {}
-        self._places: dict[GroupKey, frozenset[tuple[str, str, str]]] = {}
+        self._declared = DeclarationReader(self._objects)
+        self._siblings = SiblingPods()
         self._queues: tuple[Queue, ...] = ()
         self._settings = settings or Settings()
         self._queue_kinds: dict[str, str] = {}
@@ -147,10 +140,8 @@ class Observer:
         self._own_nodes: tuple[Node, ...] = ()
         self._nodes_version = -1
         self._homes = 0
-        self._described: dict[tuple[str, str, str], GroupDeclaration] = {}
         self._retry = _Retries()
         self._namespaces = Namespaces((), {})
-        self._namespace_queues: dict[str, str] = {}
         self._standing = StandingWorkloads()
         self._renewed: set[GroupKey] = set()
         self._rules: tuple[Any, ...] = ()
@@ -169,7 +160,9 @@ class Observer:
             self._renew(eviction_log.pasts(log), now)
             known = {node.name: node for node in nodes}
             self._stand(nodes, known)
-            standing, named = self._standing, self._named_in(written)
+            standing, named = self._standing, {entry.workload for entry in written}
+            for entry in filter(lambda entry: entry.to_node, written):
+                named |= self._siblings.of(entry.workload.partition("/")[0], entry.workload_uid)
             is_all = standing.are_unclear or bool(informers.usage.pods)
             found = self._named(known) if is_all else [_on_nodes(m, known) for m in standing.to_look_at(named)]
             found = informers.usage.of_workloads(found, now)
@@ -204,15 +197,6 @@ class Observer:
             urgent,
             informers.kinds,
         )
-
-    def _named_in(self, log: Iterable[eviction_log.EvictionEntry]) -> set[str]:
-        """Give the workloads that a log is about, with those that may have replacements of what was moved."""
-        named = set()
-        for entry in log:
-            named.add(entry.workload)
-            if entry.to_node:
-                named |= self._siblings.get((entry.workload.partition("/")[0], entry.workload_uid), set())
-        return named
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
         """Give the queues, with that of what belongs to none where there is such."""
@@ -369,15 +353,13 @@ class Observer:
         pods = self.informers.pods
         movable = self._settings.rescheduler.schedulers
         again: Iterable[GroupKey] = {
-            *pods.dirty, *self._spoken_of(), *self._of_other_past(pasts), *self._claims.changed(),
-            *self._in_other_queues(),
+            *pods.dirty, *self._declared.changed(self.informers.kinds), *self._of_other_past(pasts),
+            *self._claims.changed(),
         }  # fmt: skip
         beside = (*(self._objects(name).version for name in _SAYING_OF_ALL), movable, self._homes, self.informers.kinds)
         if beside != self._beside:
             self._beside, again = beside, (*pods.groups, *self._made.keys())
-            listed = self._objects("native workloads").sorted()
-            found = [total(lambda: groups.native_workload(item), None, lambda _: None) for item in listed]  # noqa: B023
-            self._described = dict(pair for pair in found if pair is not None)
+            self._declared.read_native()
         classes = {name: item for (_, name), item in self._objects("priorityclasses").items.items()}
         history = _Pasts(pasts)
         for group in sorted({*again, *self._retry.due(now), *self._settling.due(now)}):
@@ -388,80 +370,25 @@ class Observer:
             self._outside.take(group, records, [r for r in seen if self._is_beyond(r)])
             if not records:
                 self._made.pop(group, None)
-                self._note_sibling(group, "")
-                self._note_owners(group, frozenset())
+                self._siblings.note(group, "")
+                self._declared.forget(group)
                 self._retry.forget(group)
                 self._settling.forget(group)
                 continue
             chains = {pods.records[member].owners for member in members or ()}
-            self._note_owners(group, _places(group, chains))
             try:
-                about = self._said(group, chains) if group[3] or records[0].scheduler in movable else None
-                fallback = self._queue_of_others(group[0], chains)
-                if fallback:
-                    about = replace(about or groups.NOTHING_SAID, fallback_queue=fallback)
+                counts = group[3] or records[0].scheduler in movable
+                about = self._declared.of(group, chains, self.informers.kinds, counts=counts)
                 uid = (about.uid if about else "") or records[0].owner_uid
                 settled = self._settling.is_settled(group, records, now)
                 past = history.of(f"{group[0]}/{group[2]}", uid)
                 self._made[group] = make(group, records, about, classes, past, now, movable, settled=settled)
-                self._note_sibling(group, uid if group[2] == records[0].name else "")
+                self._siblings.note(group, uid if group[2] == records[0].name else "")
                 self._retry.forget(group)
             except Exception as error:  # noqa: BLE001  one group that cannot be made costs no other
                 self._made[group] = unreadable(group, records, f"cannot be read: {brief(error)}")
                 self._retry.later(group, now)
         pods.dirty.clear()
-
-    def _spoken_of(self) -> Iterator[GroupKey]:
-        """Give the groups of which something else is said now, beside their pods."""
-        sources = (*((name, "group") for name in _SAYING), *((kind.source, kind.key) for kind in self.informers.kinds))
-        for source, kind in sources:
-            store = self._objects(source)
-            version, before = store.version, self._heard.get(source, 0)
-            if version == before:
-                continue
-            self._heard[source] = version
-            changed = store.since(before)
-            if changed is None:
-                yield from (g for place, named in self._named_so.items() if place[1] == kind for g in named)
-            else:
-                for namespace, name in changed:
-                    yield from self._named_so.get((namespace, kind, name), ())
-
-    def _note_owners(self, group: GroupKey, places: frozenset[tuple[str, str, str]]) -> None:
-        """Keep in mind which objects say something of a group: its own, or the owners of its pods."""
-        before = self._places.pop(group, frozenset())
-        for place in before - places:
-            named = self._named_so[place]
-            named.discard(group)
-            if not named:
-                del self._named_so[place]
-        for place in places - before:
-            self._named_so.setdefault(place, set()).add(group)
-        if places:
-            self._places[group] = places
-
-    def _note_sibling(self, group: GroupKey, uid: str) -> None:
-        """Keep in mind which workloads are single pods of one owner, as replacements of each other."""
-        key, before = f"{group[0]}/{group[2]}", self._sibling_of.pop(group, "")
-        if before:
-            siblings = self._siblings[group[0], before]
-            siblings.discard(key)
-            if not siblings:
-                del self._siblings[group[0], before]
-        if uid:
-            self._sibling_of[group] = uid
-            self._siblings.setdefault((group[0], uid), set()).add(key)
-
-    def _in_other_queues(self) -> list[GroupKey]:
-        """Give the groups of namespaces whose default queue is another now."""
-        version = self._objects("namespaces").version
-        if version == self._heard.get("namespaces", 0):
-            return []
-        self._heard["namespaces"] = version
-        before, self._namespace_queues = self._namespace_queues, _queues_of(self._objects("namespaces"))
-        other = {n for n in before.keys() | self._namespace_queues.keys()
-                 if before.get(n) != self._namespace_queues.get(n)}  # fmt: skip
-        return [group for group in self._made if group[0] in other] if other else []
 
     def _of_other_past(self, pasts: dict[tuple[str, str], EvictionHistory]) -> list[GroupKey]:
         """Give the groups whose evictions in the past are others than before."""
@@ -487,51 +414,6 @@ class Observer:
     def _labelled_namespaces(self) -> tuple[Namespace, ...]:
         items = self._objects("namespaces").sorted()
         return tuple(Namespace(name=item.metadata.name, labels=item.metadata.labels or {}) for item in items)
-
-    def _said(self, group: GroupKey, chains: Collection[OwnerChain]) -> GroupDeclaration | None:
-        namespace, kind, name, _, _ = group
-        if kind == "group":
-            for source, read in _GROUP_READERS:
-                item = self._objects(source).items.get((namespace, name))
-                if item is not None:
-                    return said(read, item)
-            return None
-        chain = min(chains, key=lambda c: (-len(c.links), c), default=NO_OWNER)
-        if chain.top is None:
-            return None
-        about = self._owner(namespace, chain.top)
-        if about is not None and about.shape is not None and self._wraps(chain.top):
-            below = sorted({c.links[c.deciding - 1] for c in chains if c.top == chain.top and c.deciding})
-            about = groups.wrapping(about, filter(None, (self._owner(namespace, link) for link in below)))
-        by = next((d for link in chain.links[chain.deciding :: -1]
-                   if (d := self._described.get((namespace, link.kind, link.name)))), None)  # fmt: skip
-        return about if by is None else groups.described(about, by)
-
-    def _queue_of_others(self, namespace: str, chains: Collection[OwnerChain]) -> str:
-        """Give the queue that an owner names which does not decide, else that of the namespace."""
-        others = {link for chain in chains for link in chain.links if link != chain.top and link.kind != POD}
-        for about in filter(None, (self._owner(namespace, link) for link in sorted(others))):
-            stated = about.shape.queue if about.shape is not None else ""
-            named = stated or next((about.labels[k] for k in keys.QUEUE_LABELS if about.labels.get(k)), "")
-            if named:
-                return named
-        return self._namespace_queues.get(namespace, "")
-
-    def _wraps(self, link: OwnerLink) -> bool:
-        kind = self.informers.kinds.by_key.get(link.kind)
-        return kind is not None and kind.wraps
-
-    def _owner(self, namespace: str, link: OwnerLink) -> GroupDeclaration | None:
-        kind = self.informers.kinds.by_key.get(link.kind)
-        if kind is None:
-            return None
-        if link.kind == POD:
-            return _of_pods(kind)
-        item: Any = self._objects(kind.source).items.get((namespace, link.name))
-        if item is None or (link.uid and item.metadata.uid != link.uid):
-            return None
-        declaration: GroupDeclaration = item.declaration
-        return declaration
 
     def _named(self, nodes: Mapping[str, Node]) -> list[ObservedWorkload]:
         """Give all workloads by name, each name once, without tasks on nodes that are not there.
@@ -664,32 +546,6 @@ def alive_pods(informers: InformerCache) -> set[str]:
 
 
 _NO_OBJECTS = ObjectStore()
-_GROUP_READERS = (
-    ("podgroups", groups.pod_group),
-    ("kai podgroups", groups.kai_group),
-    ("native podgroups", groups.native_group),
-)
-
-
-@cache
-def _of_pods(kind: WorkloadKind) -> GroupDeclaration:
-    """Give what is said of pods that own others: nothing but which roles there are."""
-    return GroupDeclaration(shape=shape_of(kind, {}))
-
-
-def _places(group: GroupKey, chains: Iterable[OwnerChain]) -> frozenset[tuple[str, str, str]]:
-    """Give where something may be said of a group: namespace, kind and name of objects."""
-    owners = {(group[0], link.kind, link.name) for chain in chains for link in chain.links}
-    return frozenset(owners or {group[:3]})
-
-
-def _queues_of(namespaces: ObjectStore) -> dict[str, str]:
-    found = {}
-    for (_, name), item in namespaces.items.copy().items():
-        queue = (item.metadata.labels or {}).get(keys.QUEUE_LABELS[0])
-        if queue:
-            found[name] = queue
-    return found
 
 
 def _subject(pod: PodRecord, uid: str, kinds: WorkloadKinds) -> Subject:
