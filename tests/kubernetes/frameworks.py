@@ -20,7 +20,10 @@ def definition(group, version, kind, plural, scope):
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
+        "metadata": {
+            "name": f"{plural}.{group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
+        },
         "spec": {"group": group, "scope": scope, "names": names, "versions": versions},
     }
 

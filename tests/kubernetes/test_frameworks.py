@@ -43,6 +43,7 @@ class Theatre:
             [],
             actions=("allocate", "reclaim", "consolidate"),
         )
+        self.stage.clear()
         self.stage.put(told)
         self.stage.kubelet = self.operators.act
         self.play = Play(plane, self.stage, replace(told))
