@@ -39,8 +39,8 @@ class Theatre:
         wait_until(self.are_served, "the kinds of owners are not served")
         told = cluster(
             [node("n0", cpu=8, gpu=2), node("n1", cpu=8, gpu=2)],
-            [queue("a"), queue("b", guaranteed={"gpu": 4})],
             [],
+            [queue("a"), queue("b", guaranteed={"gpu": 4})],
             actions=("allocate", "reclaim", "consolidate"),
         )
         self.stage.clear()

@@ -42,6 +42,9 @@ KAI_SHARE: Final = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
 
 _SHARE: Final = ("tenure.dev/gpu-fraction", "tenure.dev/gpu-memory", "tenure.dev/gpu-devices")
 
+SHARE_ANNOTATIONS: Final = (*_SHARE[:2], *KAI_SHARE[:2])
+"""Annotations by which a pod asks for a part of a GPU."""
+
 
 class MebibytesKind(IntegerKind):
     """An amount of memory as a whole number of MiB, kept in bytes."""

@@ -37,8 +37,25 @@ GPU_USAGE_SINCE: Final = "tenure.dev/gpu-usage-since"
 
 MIN_MEMBER: Final = "tenure.dev/min-member"
 
+GPU_RESERVATION: Final = "tenure.dev/gpu-reservation"
+"""Label of a pod that holds a device of which parts are given out: the device's number on its node."""
+
+VISIBLE_DEVICES: Final = "tenure.dev/visible-devices"
+"""Annotation of a pod that has parts of GPUs: their names, from which its containers' environment is made."""
+
 WRITTEN: Final = frozenset(
-    {STARTED, DEVICES, NOMINATION, STALE_SINCE, EVICTION, NOTICE, CHECKPOINT, GPU_USAGE, GPU_USAGE_SINCE}
+    {
+        STARTED,
+        DEVICES,
+        VISIBLE_DEVICES,
+        NOMINATION,
+        STALE_SINCE,
+        EVICTION,
+        NOTICE,
+        CHECKPOINT,
+        GPU_USAGE,
+        GPU_USAGE_SINCE,
+    }
 )
 """Annotations of pods that have fields of their own in a cluster file."""
 

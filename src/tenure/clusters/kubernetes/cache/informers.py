@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.handlers import (
     NodeStore,
     ObjectStore,
@@ -33,6 +33,9 @@ from tenure.model.workload_kind import api_path, built_in_kinds
 
 WORKLOAD_KINDS: Final = "workloadkinds"
 """The name of the watch of kinds of owners."""
+
+RESERVATIONS: Final = "gpu reservations"
+"""The name of the watch of pods that hold shared GPUs."""
 
 METADATA: Final = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
 """What is asked for where an object's metadata are all that is looked at: of a list, or of single objects."""
@@ -77,6 +80,7 @@ _KINDS = {
     "native workloads": "native Workload",
     "eviction log": "ConfigMap",
     "leases": "Lease",
+    RESERVATIONS: "Pod",
     "yunikorn": "ConfigMap",
 }
 _OPTIONAL = frozenset({"namespaces", "leases"})
@@ -100,6 +104,7 @@ class Options:
 
     ``only_reads``: nothing will be decided on for this cluster, so that what may not be read may be left out.
     ``schedulers``: names of schedulers whose pods count as Tenure's.
+    ``reservation_image``: what runs in the pods that hold shared GPUs; without one, parts of GPUs are only counted.
     """
 
     namespace: str = "tenure-system"
@@ -107,6 +112,7 @@ class Options:
     yunikorn: tuple[str, str] | None = None
     only_reads: bool = False
     schedulers: frozenset[str] = frozenset()
+    reservation_image: str = ""
 
 
 @dataclass(slots=True)
@@ -177,6 +183,9 @@ class InformerCache:
         logs = f"/api/v1/namespaces/{self.options.namespace}/configmaps"
         self._watch("eviction log", logs, api.ApiObject, self._objects("eviction log"),
                     labels=f"{eviction_log.LABEL}={self.options.pool}")  # fmt: skip
+        if self.options.reservation_image:
+            own = f"/api/v1/namespaces/{self.options.namespace}/pods"
+            self._watch(RESERVATIONS, own, api.ApiObject, self._objects(RESERVATIONS), labels=keys.GPU_RESERVATION)
         leases = f"/apis/coordination.k8s.io/v1/namespaces/{self.options.namespace}/leases"
         self._watch("leases", leases, api.ApiObject, self._objects("leases"))
         if self.options.yunikorn is not None:

@@ -103,8 +103,10 @@ MEASURING_RIGHTS: Final = (
 """Cluster-wide rights of an installation whose settings ask what is really in use."""
 
 
-def own_namespace_rights(pool: str) -> tuple[Right, ...]:
+def own_namespace_rights(pool: str, *, holds_gpus: bool = False) -> tuple[Right, ...]:
     """Give the rights in the scheduler's own namespace: writing no more than the objects of its pool.
+
+    ``holds_gpus``: of an installation that has GPUs held of which it gives out parts.
 
     Who creates an object cannot be held to its name by a right; the policy ``tenure-maps`` does that.
     """
@@ -116,7 +118,9 @@ def own_namespace_rights(pool: str) -> tuple[Right, ...]:
         Right("", ("configmaps",), ("list", "watch"), "the eviction log"),
         Right("", ("configmaps",), ("create",), "beginning a page of it", ACTING),
         Right("", ("configmaps",), ("update", "patch", "delete"), "writing it", ACTING, maps),
-    )
+        *((Right("", ("pods",), ("create", "delete"), "holding GPUs of which parts are given out", ACTING),)
+          if holds_gpus else ()),
+    )  # fmt: skip
 
 
 def rules(rights: Iterable[Right], role: Role) -> list[dict[str, Any]]:

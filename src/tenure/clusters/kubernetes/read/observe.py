@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.bounded import brief, total
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
-from tenure.clusters.kubernetes.cache.informers import InformerCache
+from tenure.clusters.kubernetes.cache.informers import RESERVATIONS, InformerCache
 from tenure.clusters.kubernetes.cache.owners import POD
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
+from tenure.clusters.kubernetes.gpus.reservations import SharedDevices, reservation_of, without_reservations
 from tenure.clusters.kubernetes.read import budgets, eviction_log
 from tenure.clusters.kubernetes.read.claims import ClaimReader
 from tenure.clusters.kubernetes.read.declarations import DeclarationReader, SiblingPods
@@ -86,6 +87,7 @@ class Observed:
     announced: tuple[eviction_log.EvictionEntry, ...] = ()
     urgent: int = 0
     kinds: WorkloadKinds = field(default_factory=built_in_kinds)
+    shared_devices: SharedDevices | None = None
 
     @property
     def identities(self) -> dict[tuple[str, int], str]:
@@ -175,6 +177,9 @@ class Observer:
             all_made, workloads = {made.workload.key: made for made in found}, [made.workload for made in found]
         else:
             all_made, workloads = standing.with_those(found, named)
+        devices = self._shared_devices(workloads)
+        if devices is not None:
+            workloads = without_reservations(workloads, devices, informers.options.namespace)
         cluster = Cluster(
             now=now,
             settings=self._settings,
@@ -196,7 +201,15 @@ class Observer:
             tuple(announced),
             urgent,
             informers.kinds,
+            devices,
         )
+
+    def _shared_devices(self, workloads: Iterable[Workload]) -> SharedDevices | None:
+        """Give the devices of which parts are given out; None where they are only counted."""
+        if not self.informers.options.reservation_image:
+            return None
+        found = map(reservation_of, self._objects(RESERVATIONS).sorted())
+        return SharedDevices((one for one in found if one is not None), workloads)
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
         """Give the queues, with that of what belongs to none where there is such."""
