@@ -27,7 +27,10 @@ from tenure.model.settings import Settings
 TARGET: Final = Path(__file__).with_name("configuration.md")
 
 ON_PODS: Final = {
-    "tenure.dev/queue": "label: the leaf queue; `kai.scheduler/queue` and `queue` are read as well",
+    "tenure.dev/queue": (
+        "label: the leaf queue; `kai.scheduler/queue` and `queue` are read as well; on a namespace: the queue of what "
+        "names none"
+    ),
     "tenure.dev/pod-group": "label: the workload that pods of one namespace form together",
     "tenure.dev/sub-group": "label: the subgroup of its PodGroup that the pod belongs to",
     "tenure.dev/node-pool": "label, on nodes and pods: the pool; without it `default`",
@@ -38,6 +41,7 @@ ON_PODS: Final = {
     "tenure.dev/gpu-fraction": "part of a GPU, such as `500m`, instead of whole ones",
     "tenure.dev/gpu-memory": "part of a GPU by its memory, such as `20Gi`",
     "tenure.dev/gpu-devices": "of how many GPUs it wants that part",
+    "gpu-fraction": "KAI's name for the first of these; `gpu-memory` (in MiB) and `gpu-fraction-num-devices` as well",
     "tenure.dev/expected-runtime": "how long the workload expects to run; after that it may be requeued; `0`: never",
     "tenure.dev/requeue-delay": "how long the workload is not requeued again",
     "tenure.dev/checkpoint-interval": "how often the workload makes a checkpoint",
@@ -62,6 +66,8 @@ WRITTEN: Final = {
     "tenure.dev/requeue-not-before": "until when the workload is not requeued again",
     "tenure.dev/stale-since": "since when the gang runs with less than its core",
     "tenure.dev/devices": "the numbers of the GPUs that the pod shares",
+    "tenure.dev/visible-devices": "the names of the GPUs of which the pod has parts, for its containers",
+    "tenure.dev/gpu-reservation": "label of a pod that holds a shared GPU: the device's number on its node",
     "tenure.dev/nomination": "since when, and to which GPUs of `nominatedNodeName`, the pod is nominated",
     "tenure.dev/eviction": "why the pod was evicted, for which workload, and at what cost",
     "tenure.dev/eviction-notice": "the pod will be evicted: deadline, cause, and for which workload",

@@ -45,7 +45,7 @@ class Accepting:
     def replace(self, path, body):
         return self.request("PUT", path, body)
 
-    def request(self, method, path, body=None, _kind=""):
+    def request(self, method, path, body=None, _kind="", _accept=""):
         self.writes.append((method, path, msgspec.json.encode(body)))
         return b'{"metadata": {"resourceVersion": "8"}}'
 
