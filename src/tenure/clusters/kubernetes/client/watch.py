@@ -165,7 +165,7 @@ class Reflector(Generic[T]):
         version = ""
         for page in self._pages():
             with collector_paused():
-                for raw in page.items:
+                for raw in page.items or ():
                     key = self._put(raw)
                     before.discard(key)
             version = page.metadata.resource_version
@@ -254,7 +254,7 @@ class _ExpiredError(Exception):
 
 class _Page(msgspec.Struct):
     metadata: ListMeta
-    items: list[msgspec.Raw]
+    items: list[msgspec.Raw] | None  # null where only metadata were asked for and there is nothing
 
 
 class _Identity(msgspec.Struct, rename="camel"):
