@@ -284,7 +284,7 @@ class Aftermath:
         rival, rules = asked
         for _ in range(MOST_STEPS):
             found = self._best_set(Asked(rival, rules))
-            if any(p.workload is contender for p in found.pieces or ()) or self._as_good(rival, rules, found, contender):
+            if _holds(found, contender) or self._as_good(rival, rules, found, contender):
                 return True
             waiting = sum(t.phase is PENDING and t.nominated < 0 for t in rival.tasks)
             assert rival.step is not None
@@ -312,7 +312,7 @@ class Aftermath:
             stays |= {t for p in found.pieces for t in p.tasks}
             search = PreemptionPass(replace(self._thought(), paid=stays), rules.cause, self.causes[rules.cause])
             found = search.best_set(rival, rules, SearchBudget(STEPS))
-            if any(p.workload is contender for p in found.pieces or ()):
+            if _holds(found, contender):
                 return not any(p.cost for p in found.pieces or ())
         return False
 
@@ -418,6 +418,11 @@ def follow_ups(
     """
     assert beneficiary is None, "sets with a contender are judged where they are played through"
     return () if state.aftermath is None else state.aftermath.of(cause, tasks)
+
+
+def _holds(found: SearchResult, workload: WorkloadState) -> bool:
+    """Whether something of a workload is in the set that was found."""
+    return any(p.workload is workload for p in found.pieces or ())
 
 
 def _name(task: TaskState) -> tuple[str, int]:

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from tenure.model.problems import InputProblem, InvalidInputError
 
@@ -29,7 +29,7 @@ class SweepJournal:
         self.results: dict[str, dict[str, Any]] = {}
         self._file: IO[bytes] | None = None
 
-    def __enter__(self) -> SweepJournal:
+    def __enter__(self) -> Self:
         """Open the file and read what was done."""
         file = self.path.open("a+b")
         try:
