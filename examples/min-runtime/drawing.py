@@ -6,18 +6,17 @@ from collections.abc import Callable, Sequence
 
 from scenario import Figures, Period, Scenario
 
+from tenure.report.curves import CURVE_STYLE, Curve, CurvePoint, curves_plot
 from tenure.report.figure import figure
 from tenure.report.page import Cell, html_table, page, section
 from tenure.report.picture import picture
-from tenure.report.plot import WIDTH, Plot, grid, num, titled
-from tenure.report.scales import Tick, nice_step, top_of
+from tenure.report.plot import Plot
 
-MINUTE, HEIGHT = 60_000_000, 200
+MINUTE = 60_000_000
 GOAL = 0.3
 """The share of lost GPU-hours that `cost` and 30 minutes are to save against `youngest` and 0."""
 
 HEADINGS = ("", "lost GPU-h", "evictions", "due: wait h", "p95 h", "all: wait h", "Jain", "violations", "jobs/s")
-STYLE = ".curve{fill:none;stroke:var(--c,currentColor);stroke-width:2;vector-effect:non-scaling-stroke}"
 
 MEASURES: tuple[tuple[str, Callable[[Figures], float]], ...] = (
     ("Evictions", lambda f: f.evictions),
@@ -89,13 +88,13 @@ def document(rows: Sequence[Figures], period: Period) -> str:
     headings = [Cell(h, right=bool(i)) for i, h in enumerate(HEADINGS)]
     lines = [[Cell(c, right=bool(i)) for i, c in enumerate(cells(row))] for row in rows]
     told = section("All figures", verdict(rows), html_table(headings, lines))
-    return page("Minimum runtime", lead, [*curves, told], style=STYLE)
+    return page("Minimum runtime", lead, [*curves, told], style=CURVE_STYLE)
 
 
 def drawing(rows: Sequence[Figures], period: Period) -> str:
     """Give one picture, as SVG."""
     head = f"Minimum runtime: {rows[0].jobs:,} jobs of Philly in {period.end - period.begin:g} days"
-    return picture(head, plots(rows), style=STYLE)
+    return picture(head, plots(rows), style=CURVE_STYLE)
 
 
 def plots(rows: Sequence[Figures]) -> list[tuple[str, Plot]]:
@@ -111,31 +110,18 @@ def plots(rows: Sequence[Figures]) -> list[tuple[str, Plot]]:
 
 def _curves(title: str, rows: Sequence[Figures], value: Callable[[Figures], float], series: Sequence[str]) -> Plot:
     """One curve for each kind of victims and checkpoints over the minimum runtimes, which stand side by side."""
-    top = top_of(max(map(value, rows)))
     minima = sorted({r.scenario.minimum for r in rows if r.scenario.reclaim})
-    x = [Tick(n / (len(minima) - 1), _minutes(m)) for n, m in enumerate(minima)]
-    step = nice_step(top, 4)
-    y = [Tick(step * n / top, f"{step * n:,g}") for n in range(round(top / step) + 1)]
-    names = {n: name for n, name in enumerate(series) if any(series_of(r.scenario) == name for r in rows)}
-    marks = grid(y, HEIGHT)
-    for row in rows:
-        if not row.scenario.reclaim:
-            at = num(HEIGHT * (1 - value(row) / top))
-            marks += (
-                f'<path class="curve" stroke-dasharray="6 4" d="M0 {at}H{WIDTH}">'
-                f"{titled(f'no reclaim: {value(row):,.4g}')}</path>"
-            )
-    for number, name in names.items():
+    curves = []
+    for name in series:
         own = sorted((r for r in rows if r.scenario.reclaim and series_of(r.scenario) == name), key=_by_minimum)
-        points = [
-            f"{num(minima.index(r.scenario.minimum) / (len(minima) - 1) * WIDTH)} {num(HEIGHT * (1 - value(r) / top))}"
-            for r in own
-        ]
-        told = ", ".join(f"{_minutes(r.scenario.minimum)} {value(r):,.4g}" for r in own)
-        marks += (
-            f'<g class="c{number}"><path class="curve" d="M{"L".join(points)}">{titled(f"{name}: {told}")}</path></g>'
-        )
-    return Plot(f"{title} by minimum runtime", HEIGHT, marks, x, y, legend=[(f"c{n}", s) for n, s in names.items()])
+        points = [CurvePoint(minima.index(r.scenario.minimum), value(r), value(r), value(r)) for r in own]
+        curves.append(Curve(name, points))
+    drawn = [(number, curve) for number, curve in enumerate(curves) if curve.points]
+    return curves_plot(
+        f"{title} by minimum runtime", [_minutes(m) for m in minima], [curve for _, curve in drawn],
+        levels=[("no reclaim", value(r)) for r in rows if not r.scenario.reclaim],
+        colors=[number for number, _ in drawn],
+    )  # fmt: skip
 
 
 def _by_minimum(row: Figures) -> int:

@@ -9,7 +9,10 @@ large ones live on what the small ones leave idle, and give way when these come 
 
     python examples/min-runtime/run.py --trace philly.csv.gz --html min-runtime.html
     python examples/min-runtime/run.py --trace philly.csv.gz --days 2
-    python examples/min-runtime/run.py --trace philly.csv.gz --dask tcp://scheduler:8786
+    python examples/min-runtime/run.py --trace philly.csv.gz --dask tcp://scheduler:8786 --journal done.jsonl
+
+The scenarios are points of a sweep: they run side by side, here or on a Dask cluster, and with --journal the same
+command goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -17,16 +20,20 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
 import drawing
 import scenario as scenarios
-from scenario import FIRST_DAY, LAST_DAY, Figures, Period, Scenario, simulate
+from scenario import FIRST_DAY, LAST_DAY, Period, Scenario, figures_of, simulate
 
 from tenure.model.files import write_atomically
+from tenure.simulator.sweep.carry_out import carry_out
+from tenure.simulator.sweep.journal import SweepJournal
+from tenure.simulator.sweep.points import SweepPoint, key_of
+from tenure.simulator.sweep.runners import DaskCluster, LocalProcesses, SweepRunner
 
 MINUTE = 60_000_000
 MINIMA = (0, 10 * MINUTE, 30 * MINUTE, 120 * MINUTE)
@@ -41,13 +48,9 @@ def main() -> int:
         print(f"{given.trace}: there is no such file; say with --trace where Philly's jobs are", file=sys.stderr)
         return 1
     period = Period(str(Path(given.trace).resolve()), given.begin, given.end)
-    order = all_scenarios()
-    runner = _on_dask(given.dask, order, period) if given.dask else _in_processes(given.processes, order, period)
-    found: dict[Scenario, Figures] = {}
-    for figures in runner:
-        found[figures.scenario] = figures
-        print(f"{len(found)} of {len(order)}: {drawing.name_of(figures.scenario)}", file=sys.stderr, flush=True)
-    rows = [found[s] for s in order]
+    points = [SweepPoint(key_of(asdict(s), asdict(period)), {}, (s, period)) for s in all_scenarios()]
+    with SweepJournal(Path(given.journal)) if given.journal else nullcontext() as journal:
+        rows = [figures_of(result) for result in carry_out(points, simulate, _runner(given), journal, _told)]
     print(drawing.table(rows))
     print(drawing.verdict(rows))
     for path, draw in ((given.html, drawing.document), (given.picture, drawing.drawing)):
@@ -74,6 +77,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--days", type=float, help="so many days from --from on, instead of --to")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="scenarios side by side")
     parser.add_argument("--dask", metavar="ADDRESS", help="run the scenarios on a Dask cluster")
+    parser.add_argument("--journal", metavar="FILE", help="keep what is done there, and go on with it")
     parser.add_argument("--html", help="write a page with pictures")
     parser.add_argument("--picture", help="write the pictures alone, as SVG")
     given = parser.parse_args()
@@ -84,23 +88,15 @@ def _arguments() -> argparse.Namespace:
     return given
 
 
-def _in_processes(count: int, order: list[Scenario], period: Period) -> Iterator[Figures]:
-    with ProcessPoolExecutor(count) as pool:
-        for future in as_completed([pool.submit(simulate, s, period) for s in order]):
-            yield future.result()
+def _runner(given: argparse.Namespace) -> SweepRunner:
+    """On a Dask cluster, workers need Tenure, and the trace under the same path."""
+    if given.dask:
+        return DaskCluster(given.dask, [Path(scenarios.__file__)])
+    return LocalProcesses(given.processes)
 
 
-def _on_dask(address: str, order: list[Scenario], period: Period) -> Iterator[Figures]:
-    """Run on a Dask cluster; its workers need Tenure, and the trace under the same path."""
-    try:
-        from dask import distributed  # noqa: PLC0415  wanted only with --dask
-    except ImportError:
-        sys.exit("--dask needs Dask: install tenure with the extra 'dask'")
-    with distributed.Client(address) as client:
-        client.upload_file(str(Path(scenarios.__file__)))
-        futures = client.map(simulate, order, period=period, pure=False)
-        for future in distributed.as_completed(futures):
-            yield future.result()
+def _told(done: int, count: int) -> None:
+    print(f"{done} of {count} scenarios", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
@@ -66,7 +66,17 @@ class Figures:
     seconds: float
 
 
-def simulate(scenario: Scenario, period: Period) -> Figures:
+def simulate(task: tuple[Scenario, Period]) -> dict[str, Any]:
+    """Replay the trace under one scenario, and give its figures as plain data."""
+    return asdict(replayed(*task))
+
+
+def figures_of(plain: dict[str, Any]) -> Figures:
+    """Give the figures that plain data stand for."""
+    return Figures(**{**plain, "scenario": Scenario(**plain["scenario"])})
+
+
+def replayed(scenario: Scenario, period: Period) -> Figures:
     """Replay the trace under one scenario."""
     trace, names = jobs_of(period)
     trace = replace(trace, jobs=tuple(_saving(job, scenario.interval) for job in trace.jobs))

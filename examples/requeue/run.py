@@ -10,7 +10,7 @@ run time is the real one times a log-normal factor, drawn per job, one job in te
 largest virtual clusters are the queues. ``--error`` draws for logs, too. A requeued job loses what it did since it last
 saved itself, a killed one everything. Reclaim and preempt stay out: what is seen is requeue alone.
 
-Replays run side by side, each in a process of its own; how far they are stands on the terminal.
+Replays are points of a sweep: they run side by side, and with --journal the same command goes on where it was stopped.
 
     python examples/requeue/run.py --trace philly.csv.gz SDSC-BLUE-2000-4.2-cln.swf.gz --html page.html
     python examples/requeue/run.py --trace philly.csv.gz --jobs 6000 --picture requeue.svg
@@ -26,10 +26,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
 from tenure.cli.progress import ProgressLine
 from tenure.model.cluster import Cluster
@@ -46,7 +46,11 @@ from tenure.report.tables import TableColumn, terminal
 from tenure.report.tables import table as set_table
 from tenure.simulator.checker import check
 from tenure.simulator.outcomes import DROPPED, Outcomes, outcomes_of
-from tenure.simulator.run import Progress, Simulation, SimulationSetup, prepare
+from tenure.simulator.run import Simulation, SimulationSetup, prepare
+from tenure.simulator.sweep.carry_out import carry_out
+from tenure.simulator.sweep.journal import SweepJournal
+from tenure.simulator.sweep.points import SweepPoint, key_of
+from tenure.simulator.sweep.runners import LocalProcesses
 from tenure.simulator.trace import Trace, TraceJob, read_trace
 
 SECOND = 1_000_000
@@ -59,7 +63,9 @@ NORMAL, URGENT = 30, 60
 
 SAVES = 30 * 60 * SECOND
 SCENARIOS = ("no requeue", "requeue", "requeue, saved every 30m", "hard limit")
-BAR, HEIGHT = 8, 150
+HEIGHT = 150
+ASIDE = ("processes", "html", "picture", "journal")
+"""Options that change nothing of what a replay gives."""
 
 HEADINGS = (
     "", "jobs", "urgent wait, mean (h)", "95%", "other wait (h)", "requeues", "killed", "work destroyed", "violations",
@@ -110,6 +116,7 @@ def _arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--sigma", type=float, default=0.7, help="spread of its logarithm")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--journal", metavar="FILE", help="keep what is done there, and go on with it")
     parser.add_argument("--html", help="write a page with pictures and tables")
     parser.add_argument("--picture", help="write a picture, as SVG")
     return parser.parse_args(words)
@@ -117,7 +124,8 @@ def _arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 def each(given: argparse.Namespace) -> list[argparse.Namespace]:
     """Give what was asked for, trace by trace."""
-    return [argparse.Namespace(**{**vars(given), "trace": trace}) for trace in given.trace]
+    kept = {name: value for name, value in vars(given).items() if name not in ASIDE}
+    return [argparse.Namespace(**{**kept, "trace": trace}) for trace in given.trace]
 
 
 def name_of(one: argparse.Namespace) -> str:
@@ -133,33 +141,14 @@ Found = Sequence[tuple[argparse.Namespace, Sequence["Row"]]]
 def run(given: argparse.Namespace) -> Found:
     """Replay the scenarios of all traces, so many at a time, the longest first, and give their figures in order."""
     order = sorted(SCENARIOS, key=lambda scenario: not scenario.startswith("requeue"))
-    wanted = [(number, one, scenario) for scenario in order for number, one in enumerate(each(given))]
-    found: dict[tuple[int, str], Row] = {}
+    points = [SweepPoint(key_of(s, vars(one)), {}, (s, one)) for s in order for one in each(given)]
     progress = ProgressLine()
-    with TemporaryDirectory() as folder, ProcessPoolExecutor(given.processes) as pool:
-        jobs: dict[Future[Row], tuple[int, str]] = {}
-        for number, one, scenario in wanted:
-            place = Path(folder, str(number))
-            place.mkdir(exist_ok=True)
-            jobs[pool.submit(replay, scenario, one, str(place))] = number, scenario
-        left = set(jobs)
-        while left:
-            done, left = wait(left, timeout=1, return_when=FIRST_COMPLETED)
-            found |= {jobs[job]: job.result() for job in done}
-            progress.show(_bars(Path(folder), set(found), len(jobs)))
+    with SweepJournal(Path(given.journal)) if given.journal else nullcontext() as journal:
+        results = carry_out(points, replayed, LocalProcesses(given.processes), journal,
+                            lambda done, count: progress.show(f"{done} of {count} replays"))  # fmt: skip
     progress.clear()
-    return [(one, [found[number, s] for s in SCENARIOS]) for number, one in enumerate(each(given))]
-
-
-def _bars(folder: Path, finished: set[tuple[int, str]], count: int) -> str:
-    """Show how far each replay is that is on its way."""
-    parts = [f"{len(finished)} of {count} replays"]
-    for file in sorted(folder.glob("*/*")):
-        if (int(file.parent.name), file.name) not in finished:
-            done, jobs = map(int, (file.read_text(encoding="utf-8") or "0 1").split())
-            full = BAR * done // max(jobs, 1)
-            parts.append(f"{file.name} {'█' * full}{'░' * (BAR - full)} {100 * done // max(jobs, 1)}%")
-    return "  ".join(parts)
+    found = {point.key: Row(**result) for point, result in zip(points, results, strict=True)}
+    return [(one, [found[key_of(s, vars(one))] for s in SCENARIOS]) for one in each(given)]
 
 
 # -- the trace --------------------------------------------------------------------------------------------------------
@@ -199,8 +188,13 @@ def _announced(job: TraceJob, given: argparse.Namespace, asked: dict[str, int]) 
 # -- one scenario -----------------------------------------------------------------------------------------------------
 
 
-def replay(name: str, given: argparse.Namespace, folder: str) -> Row:
-    """Replay the trace under one scenario; what has been done so far stands in a file of that name."""
+def replayed(task: tuple[str, argparse.Namespace]) -> dict[str, Any]:
+    """Replay a trace under one scenario, and give its figures as plain data."""
+    return asdict(replay(*task))
+
+
+def replay(name: str, given: argparse.Namespace) -> Row:
+    """Replay the trace under one scenario."""
     begin = time.process_time()
     trace, killed = load(given), set()
     if name == "hard limit":
@@ -213,10 +207,7 @@ def replay(name: str, given: argparse.Namespace, folder: str) -> Row:
     base = Cluster(now=0, nodes=() if trace.nodes else nodes, settings=settings)
     setup = SimulationSetup(prepare(base, trace))
 
-    def report(progress: Progress) -> None:
-        Path(folder, name).write_text(f"{progress.done} {progress.jobs}", encoding="utf-8")
-
-    result = Simulation(setup, trace).run(report, every=500)
+    result = Simulation(setup, trace).run()
     outcomes = outcomes_of(result.log, trace)
     violations = check(result.log, setup.cluster.nodes, queues=setup.cluster.queues).total
     return _figures(name, outcomes, killed, violations, time.process_time() - begin)

@@ -6,6 +6,7 @@ import gzip
 import importlib.util
 import itertools
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def test_scenarios_on_a_slice_of_a_real_trace(experiment, tmp_path, name):
         pytest.skip(f"there is no {TRACES / trace}")
     asked = experiment._arguments(["--trace", str(beginning(TRACES / trace, count, tmp_path)), *words])
     (given,) = experiment.each(asked)
-    none, requeue, saving, limit = (experiment.replay(s, given, str(tmp_path)) for s in experiment.SCENARIOS)
+    none, requeue, saving, limit = (experiment.replay(s, given) for s in experiment.SCENARIOS)
     assert [r.violations for r in (none, requeue, saving, limit)] == [0] * 4
     assert len({r.jobs for r in (none, requeue, saving, limit)}) == 1
     assert (none.requeues, none.killed, none.destroyed) == (0, 0, 0)
@@ -77,22 +78,25 @@ def test_a_log_says_what_was_asked_for(experiment, tmp_path):
     assert [(j.workload.expected_runtime, j.workload.priority) for j in jobs] == [(60_000_000, 90), (None, 30)]
 
 
-def test_one_command_replays_all_scenarios_of_several_traces_side_by_side(experiment, tmp_path, monkeypatch, capsys):
-    """What is printed, the page and the picture name them all."""
+def test_one_command_replays_all_scenarios_of_several_traces_side_by_side(experiment, tmp_path):
+    """What is printed, the page and the picture name them all; what its journal has is not replayed again."""
     log = tmp_path / "small.swf"
     rows = [f"{n} {n * 20} 0 90 2 -1 -1 2 60 -1 1 1 1 1 {n % 5} -1 -1 -1" for n in range(1, 20)]
     log.write_text("\n".join(["; MaxProcs: 4", *rows]) + "\n", encoding="utf-8")
     other = tmp_path / "other.swf"
     other.write_text(log.read_text(encoding="utf-8"), encoding="utf-8")
-    page, drawn = tmp_path / "page.html", tmp_path / "drawn.svg"
-    words = ["run.py", "--trace", str(log), str(other), "--html", str(page), "--picture", str(drawn)]
-    monkeypatch.setattr(sys, "argv", words)
-    experiment.main()
-    told = capsys.readouterr().out
+    page, drawn, journal = tmp_path / "page.html", tmp_path / "drawn.svg", tmp_path / "done.jsonl"
+    words = ["--trace", log, other, "--html", page, "--picture", drawn, "--journal", journal]
+    command = [sys.executable, experiment.__file__, *map(str, words)]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
     for scenario in experiment.SCENARIOS:
         assert sum(line.split("  ")[0] == scenario for line in told.splitlines()) == 2
     assert "Made by Tenure" in page.read_text(encoding="utf-8")
     assert "other: work destroyed" in drawn.read_text(encoding="utf-8")
+    done = journal.read_bytes()
+    assert done.count(b"\n") == 8
+    assert subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout == told
+    assert journal.read_bytes() == done
 
 
 def test_a_trace_that_is_not_there_is_named(experiment, tmp_path, monkeypatch):

@@ -38,7 +38,7 @@ def rows_of(output):
 
 def test_all_scenarios_are_replayed_told_and_drawn(trace, tmp_path):
     page = tmp_path / "page.html"
-    done = run(trace, "--processes", "2", "--html", str(page))
+    done = run(trace, "--processes", "2", "--html", str(page), "--journal", str(tmp_path / "done.jsonl"))
     assert done.returncode == 0, done.stderr
     rows = rows_of(done.stdout)
     assert len(rows) == 17
@@ -49,6 +49,9 @@ def test_all_scenarios_are_replayed_told_and_drawn(trace, tmp_path):
     assert lost["30m, cost, checkpoints 30m"] < lost["30m, cost, no checkpoints"]
     assert "17 of 17" in done.stderr
     assert page.read_text().count("<svg") == 5
+    again = run(trace, "--journal", str(tmp_path / "done.jsonl"))
+    assert again.stderr == "17 of 17 scenarios\n", "nothing is replayed twice"
+    assert rows_of(again.stdout) == rows
 
 
 def test_a_dask_cluster_gives_the_same_figures(trace):

@@ -42,6 +42,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "report": CommandEntry("tenure.cli.report", "report", "Show what was used, lost and gained by evictions."),
     "story": CommandEntry("tenure.cli.story", "story", "Tell what happened to one workload, in order."),
     "history": CommandEntry("tenure.cli.history", "history", "Export, import, prune or forget what a history holds."),
+    "sweep": CommandEntry("tenure.cli.sweep", "sweep", "Simulate traces over many settings and seeds, side by side."),
     "replay": CommandEntry("tenure.cli.replay", "replay", "Play recorded days again under other settings."),
     "install": CommandEntry("tenure.cli.install", "install", "Print the manifests that install Tenure on a cluster."),
     "scheduler": CommandEntry("tenure.cli.scheduler", "scheduler", "Schedule a live cluster."),

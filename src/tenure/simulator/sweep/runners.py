@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -81,9 +82,8 @@ class DaskCluster:
         OSError
             The scheduler does not answer, or its workers have no Tenure.
         """
-        from distributed import Client, as_completed  # noqa: PLC0415  wanted only with a Dask cluster
-
-        with Client(self.address, timeout=CONNECT_SECONDS, set_as_default=False) as client:
+        distributed: Any = import_module("distributed")  # wanted only with a Dask cluster
+        with distributed.Client(self.address, timeout=CONNECT_SECONDS) as client:
             for module in self.modules:
                 client.upload_file(str(module))
             try:
@@ -92,7 +92,7 @@ class DaskCluster:
                 raise OSError(f"the workers of {self.address} have no {error.name}; install it there") from None
             futures = client.map(work, list(tasks), pure=False)
             numbers = {future.key: number for number, future in enumerate(futures)}
-            for future in as_completed(futures):
+            for future in distributed.as_completed(futures):
                 yield numbers[future.key], future.result()
 
 
