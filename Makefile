@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Two workers a processor, at most eight: half of the tests' time is waiting for a control plane.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 4 ? 2 * n : 8 )))
 
-.PHONY: install demo demo-kubernetes test check bench browser controlplane postgresql prometheus clean
+.PHONY: install demo demo-kubernetes docs tutorial test check bench browser controlplane postgresql prometheus clean
 
 install: $(STAMP)
 
@@ -26,6 +26,15 @@ demo: install
 demo-kubernetes: install
 	@$(BIN)/python tools/controlplane/build.py >/dev/null
 	@$(BIN)/python examples/demo_kubernetes.py
+
+# The documentation as a site, in build/site; it needs no network, and every link is checked.
+docs: install
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "written: build/site/index.html; its search needs a server, such as: python -m http.server -d build/site"
+
+# The first tutorial, word by word in a clean checkout, with the time that it takes.
+tutorial:
+	$(PYTHON) tools/follow.py docs/tutorials/ten-minutes.md
 
 test: install check browser controlplane postgresql prometheus
 	$(BIN)/pytest --numprocesses $(WORKERS) -rsR

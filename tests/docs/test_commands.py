@@ -15,18 +15,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tools.follow import not_printed
+from tools.page_commands import commands_of, steps_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES += [*sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
-FENCE = re.compile(r"^```(?:sh|bash|console|shell)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
-ANY_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-INDENTED = re.compile(r"(?:^ {4}.*\n)+", re.MULTILINE)
-PROGRAMS = {
-    "tenure", "make", "python", ".venv/bin/python", ".venv/bin/tenure", ".venv/bin/pytest", "curl", "kubectl", "pip",
-    "pipx", "uv", "docker", "git", "helm", "psql", "promtool",
-}  # fmt: skip
-"""What a line of a block begins with that is a command."""
 
 
 class Elsewhere(NamedTuple):
@@ -72,18 +66,15 @@ class DocsCommand(NamedTuple):
 def commands():
     """Give every command of every page, in order."""
     for page in PAGES:
-        text = page.read_text()
-        blocks = [*FENCE.findall(text), *INDENTED.findall(ANY_FENCE.sub("", text))]
-        for block in blocks:
-            for line in block.replace("\\\n", " ").splitlines():
-                command = " ".join(re.sub(r"\s+#.*", "", line.strip().removeprefix("$ ")).split())
-                if command.split(" ")[0] in PROGRAMS and not (command.startswith("make ") and " " in command[5:]):
-                    yield DocsCommand(str(page.relative_to(ROOT)), command)
+        for text in commands_of(page.read_text()):
+            yield DocsCommand(str(page.relative_to(ROOT)), text)
 
 
 def elsewhere(command):
     return [e for e in ELSEWHERE if re.search(e.pattern, command.text)]
 
+
+WRITES_RUN = "docs/how-to/files-and-traces.md"
 
 ALL = list(commands())
 HERE: dict[str, list[str]] = {}
@@ -93,7 +84,8 @@ for _command in ALL:
 
 
 def test_commands_are_found():
-    assert len(HERE["README.md"]) >= 10
+    assert len(HERE["README.md"]) >= 3
+    assert len(HERE["docs/how-to/files-and-traces.md"]) >= 15
     assert len(HERE["examples/rescheduler/README.md"]) >= 5
 
 
@@ -136,7 +128,7 @@ def test_the_commands_of_a_page_run_word_by_word_one_after_the_other(page, check
         for command in HERE[page]:
             if command.startswith("tenure console"):
                 if "--simulation run.db" in command and not (folder / "run.db").exists():
-                    assert command in HERE["README.md"], "the page that writes run.db shows it as well"
+                    assert command in HERE[WRITES_RUN], "the page that writes run.db shows it as well"
                     continue
                 stop(console)
                 console = subprocess.Popen([*command.split(), "--port", "0"], cwd=folder, env=environment,
@@ -156,6 +148,18 @@ def stop(process):
         process.terminate()
         process.wait(30)
         process.stdout.close()
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "tutorials").glob("*.md")), ids=lambda page: page.stem)
+def test_a_tutorial_shows_what_its_commands_print(page, checkout):
+    """What a tutorial shows of an output is printed by the commands before it."""
+    folder, environment = checkout
+    missing = []
+    for step, shown in steps_of(page.read_text()):
+        if shown:
+            printed = "".join(run(command, folder, environment) for command in step)
+            missing += not_printed(shown, printed)
+    assert missing == []
 
 
 def test_the_demonstration_runs_in_a_clean_checkout(checkout):

@@ -30,8 +30,9 @@ class SweepRow:
 
 @dataclass(frozen=True, slots=True)
 class SweepMeasure:
-    """A figure that a sweep shows: its title, and how it is got from a summary; None where that has none."""
+    """A figure that a sweep shows: heading and title, and how it is got from a summary; None where that has none."""
 
+    heading: str
     title: str
     value: Callable[[Mapping[str, Any]], float | None]
     write: Callable[[float], str] = "{:,.4g}".format
@@ -70,17 +71,17 @@ def _at(result: Mapping[str, Any], path: Sequence[str]) -> float | None:
 
 
 _MEASURES: Final = (
-    SweepMeasure("mean wait (h)", _hours("wait_s", "mean")),
-    SweepMeasure("95% wait (h)", _hours("wait_s", "p95")),
-    SweepMeasure("slowdown", _plain("boundedSlowdown", "mean")),
-    SweepMeasure("evictions", _evictions),
-    SweepMeasure("lost GPU-hours", _hours("lost", GPU)),
-    SweepMeasure("lost core-hours", _hours("lost", CPU)),
-    SweepMeasure("GPU goodput", _plain("goodput", GPU), "{:.1%}".format),
-    SweepMeasure("CPU goodput", _plain("goodput", CPU), "{:.1%}".format),
-    SweepMeasure("GPUs held at the end", _plain("allocated", "milliGpu"), "{:.1%}".format),
-    SweepMeasure("Jain's index", _plain("jain")),
-    SweepMeasure("violations", _plain("violations")),
+    SweepMeasure("wait (h)", "Mean wait, hours", _hours("wait_s", "mean")),
+    SweepMeasure("95% (h)", "95% wait, hours", _hours("wait_s", "p95")),
+    SweepMeasure("slowdown", "Mean bounded slowdown", _plain("boundedSlowdown", "mean")),
+    SweepMeasure("evictions", "Evictions", _evictions),
+    SweepMeasure("lost GPU-hours", "Lost GPU-hours", _hours("lost", GPU)),
+    SweepMeasure("lost core-hours", "Lost core-hours", _hours("lost", CPU)),
+    SweepMeasure("goodput", "GPU goodput", _plain("goodput", GPU), "{:.1%}".format),
+    SweepMeasure("goodput", "CPU goodput", _plain("goodput", CPU), "{:.1%}".format),
+    SweepMeasure("held", "GPUs held at the end", _plain("allocated", "milliGpu"), "{:.1%}".format),
+    SweepMeasure("Jain", "Jain's index of queues", _plain("jain")),
+    SweepMeasure("violations", "Broken invariants", _plain("violations")),
 )
 
 
@@ -90,7 +91,7 @@ def measures_of(rows: Sequence[SweepRow]) -> list[SweepMeasure]:
     has_gpus = values["GPU goodput"] != {None}
     known = [
         m for m in _MEASURES
-        if values[m.title] != {None} and not (has_gpus and m.title in ("CPU goodput", "lost core-hours"))
+        if values[m.title] != {None} and not (has_gpus and m.title in ("CPU goodput", "Lost core-hours"))
     ]  # fmt: skip
     return [m for m in known if len(values[m.title]) > 1] or known
 
@@ -120,7 +121,7 @@ def sweep_text(rows: Sequence[SweepRow], where: Terminal) -> str:
 def _table(rows: Sequence[SweepRow]) -> tuple[list[tuple[str, bool]], list[list[str]]]:
     groups, measures = groups_of(rows), measures_of(rows)
     axes = list(axes_of(groups)) or [TRACE]
-    headings = [(_short(name, axes), False) for name in axes] + [(measure.title, True) for measure in measures]
+    headings = [(_short(name, axes), False) for name in axes] + [(measure.heading, True) for measure in measures]
     lines = []
     for group in groups:
         spreads = [(m, group.spread(m)) for m in measures]
