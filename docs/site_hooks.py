@@ -17,13 +17,21 @@ WIDTH: Final = 100
 
 
 def on_config(config: Any) -> Any:
-    """Put every decision into the navigation, so that a new one need not be named there."""
-    pages = sorted(page.name for page in Path(config.docs_dir, "decisions").glob("*.md"))
-    for section in config.nav:
-        for entry in section.get("Contributors", []):
-            if "Decisions" in entry:
-                entry["Decisions"] = ["decisions.md", *(f"decisions/{name}" for name in pages)]
+    """Put the pages of a folder behind the page of its name, so that a new one need not stand in the navigation."""
+    for folder in ("decisions", "integrations"):
+        pages = sorted(page.name for page in Path(config.docs_dir, folder).glob("*.md"))
+        for listed in _lists(config.nav):
+            if listed == [f"{folder}.md"]:
+                listed.extend(f"{folder}/{name}" for name in pages)
     return config
+
+
+def _lists(entry: Any) -> Iterator[list[Any]]:
+    """Give every list of the navigation."""
+    if isinstance(entry, list):
+        yield entry
+    for inner in entry if isinstance(entry, list) else entry.values() if isinstance(entry, dict) else ():
+        yield from _lists(inner)
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

@@ -71,6 +71,15 @@ def test_each_kind_of_mistake_is_named(validate, text, said):
     assert any(line.startswith(f"p.yaml:{said}") for line in err.splitlines()), err
 
 
+def test_a_kind_of_workloads_is_checked_with_its_own_rules(validate):
+    kind = HEAD + "kind: WorkloadKind\nmetadata: {name: k}\nspec: {group: x.io, version: v1, kind: K, unit: label}\n"
+    code, _, err = validate({"k.yaml": kind})
+    assert code == 1
+    assert err.startswith("k.yaml:4: spec.unit")
+    code, out, _ = validate({"k.yaml": kind.replace("unit: label", "unit: owner")})
+    assert (code, out) == (0, "k.yaml: valid, 1 WorkloadKind\n")
+
+
 def test_a_queue_and_its_parent_may_stand_in_two_files(validate):
     assert validate({"a/child.yaml": CHILD, "a/parent.yaml": QUEUE})[0] == 0
     code, out, _ = validate({}, "a")

@@ -27,6 +27,7 @@ from tenure.model.queue import Queue
 from tenure.model.records import check_value
 from tenure.model.report import BAD, Path, ProblemReport, Trail, trail_of, unroll
 from tenure.model.settings import BudgetRule, Settings
+from tenure.model.workload_kind import WorkloadKind
 from tenure.model.yunikorn.convert import YuniKornQueues
 
 _OWN: Final = tuple(resource.kind for resource in RESOURCES)
@@ -218,15 +219,19 @@ class _ManifestReader:
 
     def _keep(self, kind: str, name: str, values: dict[str, Any], at: Trail) -> None:
         made: Any
-        if kind == "Queue":
-            made, kept = Queue(name=name, **values), self.whole.queues
-        elif kind == "DisruptionBudget":
-            made, kept = BudgetRule(name=name, **values), self.whole.budgets
-        elif kind == "NodePool":
-            made, kept = values.get("scheduler", Settings()), self.whole.pools
-        else:
+        if kind == "NodePool":
+            made = values.get("scheduler", Settings())  # its values were checked as they were read
+            self.whole.pools.append(PolicyObject(made, name, self.document, self.report, at))
             return
+        if kind == "WorkloadKind":
+            check_value(WorkloadKind(**values), (at, "spec"), self.report)
+            return
+        if kind not in ("Queue", "DisruptionBudget"):
+            return
+        is_queue = kind == "Queue"
+        made = Queue(name=name, **values) if is_queue else BudgetRule(name=name, **values)
         check_value(made, (at, "spec"), self.report)
+        kept = self.whole.queues if is_queue else self.whole.budgets
         kept.append(PolicyObject(made, name, self.document, self.report, at))
 
     def _read_config_map(self, value: dict[str, Any], at: Trail) -> None:
