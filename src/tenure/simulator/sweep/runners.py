@@ -52,7 +52,7 @@ class LocalProcesses:
 
 
 def _end_with(parent: int) -> None:
-    """End this process once its parent has gone: after a kill nobody else would tell it to."""
+    """End this process once its parent has gone: after a kill nothing else would tell it to."""
 
     def watch() -> None:
         while os.getppid() == parent:
