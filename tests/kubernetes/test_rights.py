@@ -85,7 +85,9 @@ THEIRS = (
 )
 """With KAI's queues; of two pages of the log one is full, and nothing in the other matters any more."""
 
+FARMS = own("WorkloadKind", "farms", {"group": "example.org", "version": "v1", "kind": "Farm"})
 OURS = (
+    FARMS,
     own("Queue", "lender", {"guaranteed": {GPU: 8}}),
     own("Queue", "borrower", {}),
     own("DisruptionBudget", "all", {"maxEvictions": 100_000, "per": "1h"}),
@@ -192,6 +194,7 @@ def test_read_only_it_says_what_it_would_do_and_does_nothing(cluster, tmp_path):
         own("Queue", "borrower", {}),
         own("DisruptionBudget", "all", {"maxEvictions": 100, "per": "1h"}),
         own("PodGroup", "empty", {"minMember": 2}, namespace="team"),
+        FARMS,
         *(job(name, "borrower", 4, "default-scheduler") for name in BORROWERS),
     )
     client = cluster.client()
