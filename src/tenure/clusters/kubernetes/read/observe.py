@@ -165,9 +165,9 @@ class Observer:
             standing, named = self._standing, {entry.workload for entry in written}
             for entry in filter(lambda entry: entry.to_node, written):
                 named |= self._siblings.of(entry.workload.partition("/")[0], entry.workload_uid)
-            is_all = standing.are_unclear or bool(informers.usage.pods)
+            is_all = standing.are_unclear or bool(informers.usage.pods) or bool(informers.gpu_usage.pods)
             found = self._named(known) if is_all else [_on_nodes(m, known) for m in standing.to_look_at(named)]
-            found = informers.usage.of_workloads(found, now)
+            found = informers.usage.of_workloads(found, now, informers.gpu_usage)
             nodes = informers.usage.of_nodes(nodes, now)
             beyond = self._outside.nodes(informers.nodes.nodes.copy(), known)
         found = self._sound(found, nodes)
@@ -275,6 +275,8 @@ class Observer:
         self._settings = self._read_settings()
         hot = self._settings.rescheduler.hot_nodes
         self.informers.usage.want(hot.hot if hot.enabled else None)
+        idle = self._settings.nominators.idle
+        self.informers.gpu_usage.want(idle.for_ if idle.enabled else None)
 
     def _stored(self) -> dict[str, QueueStatus]:
         """Give what was written about queues that are not Tenure's own."""
