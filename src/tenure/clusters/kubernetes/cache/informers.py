@@ -22,7 +22,6 @@ from tenure.clusters.kubernetes.cache.handlers import (
     of_volume,
 )
 from tenure.clusters.kubernetes.cache.owner_store import OwnerStore
-from tenure.clusters.kubernetes.cache.owners import POD
 from tenure.clusters.kubernetes.cache.pod_records import PodReader
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.client.watch import BROKEN_SECONDS, Reflector, WatchReports
@@ -30,7 +29,7 @@ from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.read.gpu_usage import GpuUsageCollector
 from tenure.clusters.kubernetes.read.kinds import kind_of
 from tenure.clusters.kubernetes.read.usage import UsageCollector
-from tenure.model.workload_kind import api_path, built_in_kinds
+from tenure.model.workload_kind import POD, api_path, built_in_kinds
 
 WORKLOAD_KINDS: Final = "workloadkinds"
 """The name of the watch of kinds of owners."""

@@ -12,7 +12,7 @@ from sys import intern
 from typing import Final, NamedTuple
 
 from tenure.clusters.kubernetes.api import Owner
-from tenure.model.workload_kind import WorkloadKinds, built_in_kinds, group_of, kind_key
+from tenure.model.workload_kind import POD, WorkloadKinds, built_in_kinds, group_of, kind_key
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -21,7 +21,6 @@ MOST_OWNERS: Final = 16
 """Owners above a pod that are looked at."""
 
 _MOST_SHARED: Final = 20_000
-POD: Final = "Pod"
 _NODE_OWNED: Final = frozenset({"DaemonSet", "Node"})
 
 

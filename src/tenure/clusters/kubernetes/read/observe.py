@@ -12,7 +12,6 @@ from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.bounded import brief, total
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
 from tenure.clusters.kubernetes.cache.informers import RESERVATIONS, InformerCache
-from tenure.clusters.kubernetes.cache.owners import POD
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
 from tenure.clusters.kubernetes.gpus.reservations import SharedDevices, reservation_of, without_reservations
 from tenure.clusters.kubernetes.read import budgets, eviction_log
@@ -47,7 +46,7 @@ from tenure.model.queue import Queue, QueueStatus
 from tenure.model.resources import GPU
 from tenure.model.settings import Settings
 from tenure.model.workload import Nomination, Phase, Workload
-from tenure.model.workload_kind import WorkloadKinds, built_in_kinds
+from tenure.model.workload_kind import POD, WorkloadKinds, built_in_kinds
 
 DEFAULT_POOL = "default"
 UNKNOWN = "tenure-unknown"
