@@ -28,10 +28,12 @@ BORROWERS = ("borrower-1", "borrower-2")
 PODS = "/api/v1/namespaces/team/pods"
 
 
+OWN = ("queues", "podgroups", "disruptionbudgets", "nodepools", "workloadkinds")
 OTHERS = (
     definition("scheduling.run.ai", "v2", "Queue", "queues", "Cluster"),
     definition("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", "Namespaced"),
     *OWNERS,
+    definition("karpenter.sh", "v1", "NodeClaim", "nodeclaims", "Cluster"),
 )
 
 
@@ -218,7 +220,7 @@ def test_read_only_it_says_what_it_would_do_and_does_nothing(cluster, tmp_path):
         ("authorization.k8s.io", "subjectaccessreviews"),
         ("coordination.k8s.io", "leases"),
         ("events.k8s.io", "events"),
-        *(("tenure.dev", f"{name}/status") for name in ("queues", "podgroups", "disruptionbudgets", "nodepools")),
+        *(("tenure.dev", f"{name}/status") for name in OWN),
     }
     assert {key: version for key, version in versions(client).items() if key in before} == before
     (told,) = would_be_evicted(client)

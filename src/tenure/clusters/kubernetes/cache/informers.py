@@ -31,6 +31,9 @@ from tenure.clusters.kubernetes.read.kinds import kind_of
 from tenure.clusters.kubernetes.read.usage import UsageCollector
 from tenure.model.workload_kind import POD, api_path, built_in_kinds
 
+NODE_CLAIMS: Final = "nodeclaims"
+"""The name of the watch of nodes that Karpenter has asked for."""
+
 WORKLOAD_KINDS: Final = "workloadkinds"
 """The name of the watch of kinds of owners."""
 
@@ -58,6 +61,7 @@ _WHERE_INSTALLED = {
     WORKLOAD_KINDS: ("/apis/tenure.dev/v1alpha1", WORKLOAD_KINDS),
     "kai queues": ("/apis/scheduling.run.ai/v2", "queues"),
     "kai podgroups": ("/apis/scheduling.run.ai/v2alpha2", "podgroups"),
+    NODE_CLAIMS: ("/apis/karpenter.sh/v1", NODE_CLAIMS),
     "native podgroups": ("/apis/scheduling.k8s.io/v1beta1", "podgroups"),
     "native workloads": ("/apis/scheduling.k8s.io/v1beta1", "workloads"),
 }
@@ -80,10 +84,11 @@ _KINDS = {
     "native workloads": "native Workload",
     "eviction log": "ConfigMap",
     "leases": "Lease",
+    NODE_CLAIMS: "NodeClaim",
     RESERVATIONS: "Pod",
     "yunikorn": "ConfigMap",
 }
-_OPTIONAL = frozenset({"namespaces", "leases"})
+_OPTIONAL = frozenset({"namespaces", "leases", NODE_CLAIMS})
 """What only adds to what pods say themselves."""
 
 _NEEDED = frozenset({"pods", "nodes"})
@@ -93,7 +98,9 @@ _KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool", "WorkloadKind"})
 """Kinds that say of themselves whether they could be read."""
 
 
-_DECIDES: dict[str, Callable[[Any], object]] = {"claims": of_claim, "volumes": of_volume}
+_DECIDES: dict[str, Callable[[Any], object]] = {
+    "claims": of_claim, "volumes": of_volume, NODE_CLAIMS: lambda item: item.metadata.resource_version,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,7 @@ CLUSTER_RIGHTS: Final = (
     Right("storage.k8s.io", ("csinodes",), _OBSERVE, "whether nodes limit how many volumes they attach"),
     Right(GROUP, _OWN, _OBSERVE, "queues, groups, budgets and settings"),
     *_owner_rights(),
+    Right("karpenter.sh", ("nodeclaims",), _OBSERVE, "nodes that are on their way"),
     Right("scheduling.k8s.io", ("podgroups", "workloads"), _OBSERVE, "Kubernetes' own groups"),
     Right("scheduling.run.ai", ("queues", "podgroups"), _OBSERVE, "KAI's queues and groups"),
     Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what Tenure reports about them"),

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.bounded import brief, total
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
-from tenure.clusters.kubernetes.cache.informers import RESERVATIONS, InformerCache
+from tenure.clusters.kubernetes.cache.informers import NODE_CLAIMS, RESERVATIONS, InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
 from tenure.clusters.kubernetes.gpus.reservations import SharedDevices, reservation_of, without_reservations
 from tenure.clusters.kubernetes.read import budgets, eviction_log
 from tenure.clusters.kubernetes.read.claims import ClaimReader
 from tenure.clusters.kubernetes.read.declarations import DeclarationReader, SiblingPods
+from tenure.clusters.kubernetes.read.joining import JoiningNodes, joining
 from tenure.clusters.kubernetes.read.mapped_view import MappedView
 from tenure.clusters.kubernetes.read.namespaces import Namespaces
 from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_promises
@@ -179,12 +180,13 @@ class Observer:
         devices = self._shared_devices(workloads)
         if devices is not None:
             workloads = without_reservations(workloads, devices, informers.options.namespace)
+        coming = self._joining(known, now)
         cluster = Cluster(
             now=now,
             settings=self._settings,
-            nodes=(*nodes, *beyond),
+            nodes=(*nodes, *beyond, *coming.nodes),
             queues=queues,
-            workloads=(*workloads, *self._outside.workloads(beyond)),
+            workloads=(*workloads, *self._outside.workloads(beyond), *coming.workloads),
             namespaces=self._labelled_namespaces(),
             disruption_budgets=self._budgets(),
             evictions=tuple(sorted(map(eviction_log.eviction_of, log), key=lambda e: (e.at, e.workload, e.task))),
@@ -202,6 +204,14 @@ class Observer:
             informers.kinds,
             devices,
         )
+
+    def _joining(self, known: Mapping[str, Node], now: int) -> JoiningNodes:
+        """Give the nodes that are on their way."""
+        claims = self._objects(NODE_CLAIMS).items.copy()
+        if not claims:
+            return JoiningNodes()
+        there = {**self.informers.nodes.nodes, **known}
+        return joining(claims.values(), there, self.informers.options.pool, DEFAULT_POOL, now)
 
     def _shared_devices(self, workloads: Iterable[Workload]) -> SharedDevices | None:
         """Give the devices of which parts are given out; None where they are only counted."""
