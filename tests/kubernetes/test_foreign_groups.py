@@ -103,3 +103,25 @@ def test_parts_of_gpus_are_asked_for_as_in_kai(annotations, share):
 def test_a_part_of_a_gpu_that_cannot_be_read_is_not_placed(annotations):
     (task,) = observed(pod("p", annotations=annotations)).cluster.workloads[0].tasks
     assert task.spec.unsupported
+
+
+@pytest.mark.parametrize("prefix", ["kueue.x-k8s.io/podset-{}-topology", "kai.scheduler/topology-{}-placement"])
+def test_pods_ask_to_be_near_each_other_as_in_kueue_and_kai(prefix):
+    """The annotation names a node label; what Tenure's own group says comes before it."""
+    asked = {prefix.format("required"): "example.org/rack", prefix.format("preferred"): "example.org/host"}
+    labels = {"tenure.dev/pod-group": "g"}
+    pods = [pod(f"p-{n}", labels=labels, annotations=asked) for n in range(2)]
+    made = by_name(observed(*pods, podgroups=[thing("g", namespace="default", spec={"minMember": 2})]))["g"]
+    assert (made.topology.required, made.topology.preferred) == ("example.org/rack", "example.org/host")
+    own = [thing("g", namespace="default", spec={"minMember": 2, "topology": {"required": "zone"}})]
+    assert by_name(observed(*pods, podgroups=own))["g"].topology.required == "zone"
+
+
+@pytest.mark.parametrize(("mode", "core"), [({"all": {}}, 3), ({"single": {}}, 2), (None, 2), ("all", 2)])
+def test_a_group_that_can_only_be_disrupted_as_a_whole_has_all_that_runs_as_its_core(mode, core):
+    """``disruptionMode`` of Kubernetes' own groups: what runs goes together, and what waits is not waited for."""
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": mode}
+    group = thing("g", namespace="default", spec=spec)
+    pods = [pod(f"p-{n}", schedulingGroup={"podGroupName": "g"}, node="n") for n in range(3)]
+    waits = pod("p-3", schedulingGroup={"podGroupName": "g"})
+    assert by_name(observed(node("n"), *pods, waits, **{"native podgroups": [group]}))["g"].min_member == core

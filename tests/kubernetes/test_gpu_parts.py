@@ -34,6 +34,8 @@ def plane(programs, tmp_path_factory):
     assert programs.exists()
     with ControlPlane(tmp_path_factory.mktemp("gpu-parts"), PlaneOptions(controllers=False, nodes=False)) as started:
         started.install_tenure(Installation(image="tenure:test", share_gpus=True))
+        accounts = "/api/v1/namespaces/tenure-system/serviceaccounts"  # no controller makes it here
+        started.client().create(accounts, {"metadata": {"name": "default"}})
         yield started
 
 

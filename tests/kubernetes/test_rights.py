@@ -28,10 +28,12 @@ BORROWERS = ("borrower-1", "borrower-2")
 PODS = "/api/v1/namespaces/team/pods"
 
 
+OWN = ("queues", "podgroups", "disruptionbudgets", "nodepools", "workloadkinds")
 OTHERS = (
     definition("scheduling.run.ai", "v2", "Queue", "queues", "Cluster"),
     definition("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", "Namespaced"),
     *OWNERS,
+    definition("karpenter.sh", "v1", "NodeClaim", "nodeclaims", "Cluster"),
 )
 
 
@@ -85,7 +87,9 @@ THEIRS = (
 )
 """With KAI's queues; of two pages of the log one is full, and nothing in the other matters any more."""
 
+FARMS = own("WorkloadKind", "farms", {"group": "example.org", "version": "v1", "kind": "Farm"})
 OURS = (
+    FARMS,
     own("Queue", "lender", {"guaranteed": {GPU: 8}}),
     own("Queue", "borrower", {}),
     own("DisruptionBudget", "all", {"maxEvictions": 100_000, "per": "1h"}),
@@ -192,6 +196,7 @@ def test_read_only_it_says_what_it_would_do_and_does_nothing(cluster, tmp_path):
         own("Queue", "borrower", {}),
         own("DisruptionBudget", "all", {"maxEvictions": 100, "per": "1h"}),
         own("PodGroup", "empty", {"minMember": 2}, namespace="team"),
+        FARMS,
         *(job(name, "borrower", 4, "default-scheduler") for name in BORROWERS),
     )
     client = cluster.client()
@@ -215,7 +220,7 @@ def test_read_only_it_says_what_it_would_do_and_does_nothing(cluster, tmp_path):
         ("authorization.k8s.io", "subjectaccessreviews"),
         ("coordination.k8s.io", "leases"),
         ("events.k8s.io", "events"),
-        *(("tenure.dev", f"{name}/status") for name in ("queues", "podgroups", "disruptionbudgets", "nodepools")),
+        *(("tenure.dev", f"{name}/status") for name in OWN),
     }
     assert {key: version for key, version in versions(client).items() if key in before} == before
     (told,) = would_be_evicted(client)

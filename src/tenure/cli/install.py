@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from tenure.cli.live_cluster import server_address
 from tenure.clusters.kubernetes.install.console import console_objects
 from tenure.clusters.kubernetes.install.manifests import DEFAULT_POOL, Installation, objects, write
 from tenure.clusters.kubernetes.install.rbac import Role
@@ -49,6 +50,8 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
 )  # fmt: skip
 @click.option("--share-gpus", is_flag=True,
               help="Hold GPUs of which parts are given out, so that containers are told which they have.")  # fmt: skip
+@click.option("--prometheus", default="", metavar="URL",
+              help="A Prometheus that scrapes DCGM's exporter, to be asked what pods use of their GPUs.")  # fmt: skip
 @click.option("--service-monitor", is_flag=True, help="Add a Service and a ServiceMonitor for the Prometheus operator.")
 def install(
     namespace: str,
@@ -73,6 +76,7 @@ def install(
         raise click.UsageError("--image is empty; name an image, or leave the option out")
     if image is not None and not image.isprintable():
         raise click.UsageError(f"--image is {image!r}, which has letters that cannot be printed; leave them out")
+    others["prometheus"] = server_address(others["prometheus"])
     asked = Installation(
         image=image or f"tenure:{version('tenure')}",
         namespace=namespace,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -131,6 +132,13 @@ def options_of(where: ClusterAddress, *, only_reads: bool = False) -> Options:
         found = (namespace, name)
     return Options(namespace=where.namespace, pool=where.pool, yunikorn=found, only_reads=only_reads,
                    schedulers=frozenset(where.schedulers))  # fmt: skip
+
+
+def server_address(text: str) -> str:
+    """Read the address of a Prometheus; empty for none."""
+    if text and not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", text):
+        raise click.UsageError(f"--prometheus: {text!r} is no address, such as http://prometheus.monitoring:9090")
+    return text
 
 
 def settings_of(where: ClusterAddress) -> Settings | None:

@@ -37,17 +37,21 @@ from tenure.cli.live_cluster import ClusterAddress, cluster_options
 @click.option("--gpu-reservation-image", default="", metavar="IMAGE",
               help="The image of the pods that hold GPUs of which parts are given out; without it parts are only "
                    "counted.")  # fmt: skip
+@click.option("--prometheus", default="", metavar="URL",
+              help="The address of a Prometheus that scrapes DCGM's exporter: what pods use of their GPUs, for the "
+                   "nominator of idle ones.")  # fmt: skip
 @writes_history
 @cluster_options()
 def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any) -> int:
     """Schedule the pods of a live cluster that have schedulerName tenure, until it is stopped."""
-    from tenure.cli.live_cluster import connect, options_of, settings_of  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.live_cluster import connect, options_of, server_address, settings_of  # noqa: PLC0415  loaded when it runs
 
     host, _, port = listen.rpartition(":")
     if not port.isdecimal():
         raise click.UsageError(f"--listen: {listen!r} is not HOST:PORT, such as 0.0.0.0:8080")
     settings = settings_of(where)
-    options = replace(options_of(where), reservation_image=others["gpu_reservation_image"])
+    options = replace(options_of(where), reservation_image=others["gpu_reservation_image"],
+                      prometheus=server_address(others["prometheus"]))  # fmt: skip
     client = connect(where, connections=in_flight + 24)
     from tenure.live.log import set_up  # noqa: PLC0415
     from tenure.live.service import Service  # noqa: PLC0415

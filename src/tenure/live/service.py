@@ -254,7 +254,8 @@ class Service:
 
     def _tell_of_usage(self) -> None:
         """Say once that a setting needs to know what is in use, and why that is not known."""
-        trouble = self.cluster.informers.usage.trouble
+        informers = self.cluster.informers
+        trouble = informers.usage.trouble or informers.gpu_usage.trouble
         if trouble and not self._without_usage:
             self.log.warning("no node is hot as long as it is not known what is in use", error=trouble)
         self._without_usage = bool(trouble)

@@ -26,6 +26,9 @@ Unit = Literal["owner", "pod", "label", "below"]
 CORE_GROUPS: Final = frozenset({"", "apps", "batch"})
 """Kubernetes' own API groups: kinds of these are called by their kind alone."""
 
+POD: Final = "Pod"
+"""The key of the kind of pods that own others."""
+
 MOST_ROLES: Final = 64
 """Roles of one owner that are told apart; pods of others come last."""
 

@@ -22,14 +22,17 @@ from tenure.clusters.kubernetes.cache.handlers import (
     of_volume,
 )
 from tenure.clusters.kubernetes.cache.owner_store import OwnerStore
-from tenure.clusters.kubernetes.cache.owners import POD
 from tenure.clusters.kubernetes.cache.pod_records import PodReader
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.client.watch import BROKEN_SECONDS, Reflector, WatchReports
 from tenure.clusters.kubernetes.read import eviction_log
+from tenure.clusters.kubernetes.read.gpu_usage import GpuUsageCollector
 from tenure.clusters.kubernetes.read.kinds import kind_of
 from tenure.clusters.kubernetes.read.usage import UsageCollector
-from tenure.model.workload_kind import api_path, built_in_kinds
+from tenure.model.workload_kind import POD, api_path, built_in_kinds
+
+NODE_CLAIMS: Final = "nodeclaims"
+"""The name of the watch of nodes that Karpenter has asked for."""
 
 WORKLOAD_KINDS: Final = "workloadkinds"
 """The name of the watch of kinds of owners."""
@@ -58,6 +61,7 @@ _WHERE_INSTALLED = {
     WORKLOAD_KINDS: ("/apis/tenure.dev/v1alpha1", WORKLOAD_KINDS),
     "kai queues": ("/apis/scheduling.run.ai/v2", "queues"),
     "kai podgroups": ("/apis/scheduling.run.ai/v2alpha2", "podgroups"),
+    NODE_CLAIMS: ("/apis/karpenter.sh/v1", NODE_CLAIMS),
     "native podgroups": ("/apis/scheduling.k8s.io/v1beta1", "podgroups"),
     "native workloads": ("/apis/scheduling.k8s.io/v1beta1", "workloads"),
 }
@@ -80,10 +84,11 @@ _KINDS = {
     "native workloads": "native Workload",
     "eviction log": "ConfigMap",
     "leases": "Lease",
+    NODE_CLAIMS: "NodeClaim",
     RESERVATIONS: "Pod",
     "yunikorn": "ConfigMap",
 }
-_OPTIONAL = frozenset({"namespaces", "leases"})
+_OPTIONAL = frozenset({"namespaces", "leases", NODE_CLAIMS})
 """What only adds to what pods say themselves."""
 
 _NEEDED = frozenset({"pods", "nodes"})
@@ -93,7 +98,9 @@ _KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool", "WorkloadKind"})
 """Kinds that say of themselves whether they could be read."""
 
 
-_DECIDES: dict[str, Callable[[Any], object]] = {"claims": of_claim, "volumes": of_volume}
+_DECIDES: dict[str, Callable[[Any], object]] = {
+    "claims": of_claim, "volumes": of_volume, NODE_CLAIMS: lambda item: item.metadata.resource_version,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,7 @@ class Options:
     ``only_reads``: nothing will be decided on for this cluster, so that what may not be read may be left out.
     ``schedulers``: names of schedulers whose pods count as Tenure's.
     ``reservation_image``: what runs in the pods that hold shared GPUs; without one, parts of GPUs are only counted.
+    ``prometheus``: the address of a Prometheus that knows what pods use of their GPUs.
     """
 
     namespace: str = "tenure-system"
@@ -113,6 +121,7 @@ class Options:
     only_reads: bool = False
     schedulers: frozenset[str] = frozenset()
     reservation_image: str = ""
+    prometheus: str = ""
 
 
 @dataclass(slots=True)
@@ -167,6 +176,7 @@ class InformerCache:
         self.reflectors: dict[str, Reflector[Any]] = {}
         self.missing: dict[str, str] = {}
         self.usage = UsageCollector(client, self.nodes.nodes, self.changed.set)
+        self.gpu_usage = GpuUsageCollector(client, options.prometheus, self.changed.set)
         self.kinds = built_in_kinds()
         self._kinds_version = 0
         self._discovered = -1e9
@@ -193,6 +203,7 @@ class InformerCache:
             self._watch("yunikorn", f"/api/v1/namespaces/{namespace}/configmaps", api.ApiObject,
                         self._objects("yunikorn"), fields=f"metadata.name={name}")  # fmt: skip
         self.usage.start()
+        self.gpu_usage.start()
         self.discover()
 
     def discover(self) -> None:
@@ -256,6 +267,7 @@ class InformerCache:
     def stop(self) -> None:
         """End all watches."""
         self.usage.stop()
+        self.gpu_usage.stop()
         for reflector in self.reflectors.values():
             reflector.stop()
 
@@ -282,7 +294,7 @@ class InformerCache:
 
     def version(self) -> int:
         """Give a number that grows with each change of anything."""
-        own = self.pods.version + self.nodes.version + self.usage.version
+        own = self.pods.version + self.nodes.version + self.usage.version + self.gpu_usage.version
         return own + sum(o.version for o in self.objects.values())
 
     def urgent(self) -> int:

@@ -12,7 +12,7 @@ from sys import intern
 from typing import Final, NamedTuple
 
 from tenure.clusters.kubernetes.api import Owner
-from tenure.model.workload_kind import WorkloadKinds, built_in_kinds, group_of, kind_key
+from tenure.model.workload_kind import POD, WorkloadKinds, built_in_kinds, group_of, kind_key
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -20,7 +20,7 @@ Key = tuple[str, str]
 MOST_OWNERS: Final = 16
 """Owners above a pod that are looked at."""
 
-POD: Final = "Pod"
+_MOST_SHARED: Final = 20_000
 _NODE_OWNED: Final = frozenset({"DaemonSet", "Node"})
 
 
@@ -79,7 +79,8 @@ class OwnerIndex:
         self._known: dict[_Place, tuple[str, OwnerLink | None]] = {}
         self._gone: set[_Place] = set()
         self._below: dict[_Place, set[Key]] = {}
-        self._chains: dict[Key, tuple[_Place, ...]] = {}
+        self._chains: dict[Key, tuple[OwnerLink, ...]] = {}
+        self._shared: dict[OwnerChain, OwnerChain] = {}
 
     def put(self, kind: str, key: Key, uid: str, above: OwnerLink | None) -> AbstractSet[Key]:
         """Take an owner as it is; gives the pods whose chains are others now."""
@@ -108,10 +109,15 @@ class OwnerIndex:
             self.forget(pod)
             return NO_OWNER
         links, problem, is_open = self._walk(pod[0], first)
-        self._note(pod, tuple((link.kind, pod[0], link.name) for link in links))
-        if problem:
-            return OwnerChain((first,), 0, problem)
-        return OwnerChain(tuple(links), self._deciding(links), "", is_open)
+        whole = self._same(OwnerChain(tuple(links), self._deciding(links), "", is_open))
+        self._note(pod, whole.links)
+        return self._same(OwnerChain((first,), 0, problem)) if problem else whole
+
+    def _same(self, chain: OwnerChain) -> OwnerChain:
+        """Give an equal chain that is there already: the pods of one owner share theirs."""
+        if len(self._shared) >= _MOST_SHARED:
+            self._shared.clear()
+        return self._shared.setdefault(chain, chain)
 
     def forget(self, pod: Key) -> None:
         """A pod is gone."""
@@ -149,11 +155,12 @@ class OwnerIndex:
                 return number
         return 0
 
-    def _note(self, pod: Key, chain: tuple[_Place, ...]) -> None:
+    def _note(self, pod: Key, chain: tuple[OwnerLink, ...]) -> None:
         before = self._chains.get(pod, ())
         if before == chain:
             return
-        for place in before:
+        for link in before:
+            place = link.kind, pod[0], link.name
             below = self._below[place]
             below.discard(pod)
             if not below:
@@ -161,8 +168,8 @@ class OwnerIndex:
                 if place in self._gone or place[0] == POD:
                     self._gone.discard(place)
                     self._known.pop(place, None)
-        for place in chain:
-            self._below.setdefault(place, set()).add(pod)
+        for link in chain:
+            self._below.setdefault((link.kind, pod[0], link.name), set()).add(pod)
         if chain:
             self._chains[pod] = chain
         else:

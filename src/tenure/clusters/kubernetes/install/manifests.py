@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -50,6 +51,7 @@ class Installation:
 
     ``yunikorn`` is namespace and name of the ConfigMap that YuniKorn's queues are read from; ``schedulers`` are names
     of schedulers whose pods count as Tenure's. ``share_gpus``: devices of which parts are given out are held by pods.
+    ``prometheus`` is the address at which it asks what pods use of their GPUs.
     """
 
     image: str
@@ -62,6 +64,7 @@ class Installation:
     schedulers: tuple[str, ...] = ()
     service_monitor: bool = False
     share_gpus: bool = False
+    prometheus: str = ""
 
     @property
     def name(self) -> str:
@@ -78,6 +81,14 @@ class Installation:
     def holds_gpus(self) -> bool:
         """Whether it holds the devices of which it gives out parts, which takes rights in its own namespace."""
         return self.share_gpus and self.role is not Role.READ_ONLY
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """The ports beside the API server's that it has to reach."""
+        if not self.prometheus:
+            return ()
+        address = urlsplit(self.prometheus)
+        return (address.port or (443 if address.scheme == "https" else 80),)
 
     @property
     def measures(self) -> bool:
@@ -289,6 +300,7 @@ def _network_policy(asked: Installation) -> Object:
     """Let nobody in but who reads metrics (kubelets come from their nodes), and out to the API server and to names."""
     readers = {"namespaceSelector": {"matchLabels": {METRICS_READERS: "true"}}}
     names = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
+    ports = sorted({*API_PORTS, *asked.ports})
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -297,7 +309,7 @@ def _network_policy(asked: Installation) -> Object:
             "podSelector": {"matchLabels": asked.pods},
             "policyTypes": ["Ingress", "Egress"],
             "ingress": [{"from": [readers], "ports": [{"protocol": "TCP", "port": PORT}]}],
-            "egress": [{"ports": names}, {"ports": [{"protocol": "TCP", "port": port} for port in API_PORTS]}],
+            "egress": [{"ports": names}, {"ports": [{"protocol": "TCP", "port": port} for port in ports]}],
         },
     }
 
@@ -339,6 +351,8 @@ def arguments(asked: Installation) -> list[str]:
     given += [f"--scheduler-name={name}" for name in asked.schedulers]
     if asked.holds_gpus:
         given.append(f"--gpu-reservation-image={asked.image}")
+    if asked.prometheus:
+        given.append(f"--prometheus={asked.prometheus}")
     return given
 
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from tenure.clusters.kubernetes.cache.owners import POD
 from tenure.clusters.kubernetes.external import admission
 from tenure.clusters.kubernetes.install.crds import GROUP, RESOURCES
 from tenure.clusters.kubernetes.keys import LOG_PAGES, lease_name, log_page_name
-from tenure.model.workload_kind import built_in_kinds
+from tenure.model.workload_kind import POD, built_in_kinds
 
 NAME: Final = "tenure"
 API: Final = "rbac.authorization.k8s.io/v1"
@@ -71,6 +70,7 @@ CLUSTER_RIGHTS: Final = (
     Right("storage.k8s.io", ("csinodes",), _OBSERVE, "whether nodes limit how many volumes they attach"),
     Right(GROUP, _OWN, _OBSERVE, "queues, groups, budgets and settings"),
     *_owner_rights(),
+    Right("karpenter.sh", ("nodeclaims",), _OBSERVE, "nodes that are on their way"),
     Right("scheduling.k8s.io", ("podgroups", "workloads"), _OBSERVE, "Kubernetes' own groups"),
     Right("scheduling.run.ai", ("queues", "podgroups"), _OBSERVE, "KAI's queues and groups"),
     Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what Tenure reports about them"),

@@ -10,10 +10,10 @@ from typing import Any, Final
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.bounded import total
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
-from tenure.clusters.kubernetes.cache.owners import NO_OWNER, POD, OwnerChain, OwnerLink
+from tenure.clusters.kubernetes.cache.owners import NO_OWNER, OwnerChain, OwnerLink
 from tenure.clusters.kubernetes.read import groups
 from tenure.clusters.kubernetes.read.groups import GroupDeclaration, said
-from tenure.model.workload_kind import WorkloadKind, WorkloadKinds, shape_of
+from tenure.model.workload_kind import POD, WorkloadKind, WorkloadKinds, shape_of
 
 _ObjectPlace = tuple[str, str, str]
 """Namespace, kind and name of an object."""

@@ -33,7 +33,7 @@ class GroupDeclaration:
     """The declaration of a workload as a whole, beside its pods. ``values`` are attributes of a `Workload`.
 
     ``shape`` is what an owner says of the roles of its pods, and how many of them start together.
-    ``fallback_queue`` is the queue of what names none itself.
+    ``goes_whole``: what of it runs is evicted together. ``fallback_queue`` is the queue of what names none itself.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -46,6 +46,7 @@ class GroupDeclaration:
     problems: tuple[str, ...] = ()
     kind: str = ""
     shape: OwnerShape | None = None
+    goes_whole: bool = False
     fallback_queue: str = ""
 
 
@@ -169,11 +170,13 @@ def _native(item: api.ApiObject, said: Any, kind: str) -> GroupDeclaration:
     plain: dict[str, Any] = {"minMember": gang.get("minCount") if isinstance(gang, dict) else 1}
     if spec.get("priority") is not None:
         plain["priority"] = spec["priority"]
+    mode = spec.get("disruptionMode")
+    goes_whole = isinstance(mode, dict) and mode.get("all") is not None
     levels = spec.get("schedulingConstraints")
     topology = levels.get("topology") if isinstance(levels, dict) else None
     if isinstance(topology, list) and len(topology) == 1 and isinstance(topology[0], dict):
         plain["topology"] = {"required": topology[0].get("key")}
-    return _said(item, plain, str(spec.get("priorityClassName") or ""), kind)
+    return replace(_said(item, plain, str(spec.get("priorityClassName") or ""), kind), goes_whole=goes_whole)
 
 
 def described(about: GroupDeclaration | None, by: GroupDeclaration) -> GroupDeclaration:
@@ -183,6 +186,7 @@ def described(about: GroupDeclaration | None, by: GroupDeclaration) -> GroupDecl
         base,
         values={**base.values, **by.values},
         priority_class=by.priority_class,
+        goes_whole=by.goes_whole,
         problems=(*base.problems, *(f"{by.kind}: {line}" for line in by.problems)),
     )
 

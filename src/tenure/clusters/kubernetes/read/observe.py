@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.bounded import brief, total
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
-from tenure.clusters.kubernetes.cache.informers import RESERVATIONS, InformerCache
-from tenure.clusters.kubernetes.cache.owners import POD
+from tenure.clusters.kubernetes.cache.informers import NODE_CLAIMS, RESERVATIONS, InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
 from tenure.clusters.kubernetes.gpus.reservations import SharedDevices, reservation_of, without_reservations
 from tenure.clusters.kubernetes.read import budgets, eviction_log
 from tenure.clusters.kubernetes.read.claims import ClaimReader
 from tenure.clusters.kubernetes.read.declarations import DeclarationReader, SiblingPods
+from tenure.clusters.kubernetes.read.joining import JoiningNodes, joining
 from tenure.clusters.kubernetes.read.mapped_view import MappedView
 from tenure.clusters.kubernetes.read.namespaces import Namespaces
 from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_promises
@@ -47,7 +47,7 @@ from tenure.model.queue import Queue, QueueStatus
 from tenure.model.resources import GPU
 from tenure.model.settings import Settings
 from tenure.model.workload import Nomination, Phase, Workload
-from tenure.model.workload_kind import WorkloadKinds, built_in_kinds
+from tenure.model.workload_kind import POD, WorkloadKinds, built_in_kinds
 
 DEFAULT_POOL = "default"
 UNKNOWN = "tenure-unknown"
@@ -165,9 +165,9 @@ class Observer:
             standing, named = self._standing, {entry.workload for entry in written}
             for entry in filter(lambda entry: entry.to_node, written):
                 named |= self._siblings.of(entry.workload.partition("/")[0], entry.workload_uid)
-            is_all = standing.are_unclear or bool(informers.usage.pods)
+            is_all = standing.are_unclear or bool(informers.usage.pods) or bool(informers.gpu_usage.pods)
             found = self._named(known) if is_all else [_on_nodes(m, known) for m in standing.to_look_at(named)]
-            found = informers.usage.of_workloads(found, now)
+            found = informers.usage.of_workloads(found, now, informers.gpu_usage)
             nodes = informers.usage.of_nodes(nodes, now)
             beyond = self._outside.nodes(informers.nodes.nodes.copy(), known)
         found = self._sound(found, nodes)
@@ -180,12 +180,13 @@ class Observer:
         devices = self._shared_devices(workloads)
         if devices is not None:
             workloads = without_reservations(workloads, devices, informers.options.namespace)
+        coming = self._joining(known, now)
         cluster = Cluster(
             now=now,
             settings=self._settings,
-            nodes=(*nodes, *beyond),
+            nodes=(*nodes, *beyond, *coming.nodes),
             queues=queues,
-            workloads=(*workloads, *self._outside.workloads(beyond)),
+            workloads=(*workloads, *self._outside.workloads(beyond), *coming.workloads),
             namespaces=self._labelled_namespaces(),
             disruption_budgets=self._budgets(),
             evictions=tuple(sorted(map(eviction_log.eviction_of, log), key=lambda e: (e.at, e.workload, e.task))),
@@ -203,6 +204,14 @@ class Observer:
             informers.kinds,
             devices,
         )
+
+    def _joining(self, known: Mapping[str, Node], now: int) -> JoiningNodes:
+        """Give the nodes that are on their way."""
+        claims = self._objects(NODE_CLAIMS).items.copy()
+        if not claims:
+            return JoiningNodes()
+        there = {**self.informers.nodes.nodes, **known}
+        return joining(claims.values(), there, self.informers.options.pool, DEFAULT_POOL, now)
 
     def _shared_devices(self, workloads: Iterable[Workload]) -> SharedDevices | None:
         """Give the devices of which parts are given out; None where they are only counted."""
@@ -275,6 +284,8 @@ class Observer:
         self._settings = self._read_settings()
         hot = self._settings.rescheduler.hot_nodes
         self.informers.usage.want(hot.hot if hot.enabled else None)
+        idle = self._settings.nominators.idle
+        self.informers.gpu_usage.want(idle.for_ if idle.enabled else None)
 
     def _stored(self) -> dict[str, QueueStatus]:
         """Give what was written about queues that are not Tenure's own."""

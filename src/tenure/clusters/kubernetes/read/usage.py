@@ -16,6 +16,7 @@ import msgspec
 
 from tenure.clusters.kubernetes.api import Meta
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.read.gpu_usage import GpuUsageCollector
 from tenure.clusters.kubernetes.read.workloads import ObservedWorkload
 from tenure.model.node import Node
 from tenure.model.quantity import parse_quantity
@@ -152,23 +153,32 @@ class UsageCollector:
             for n in nodes
         )
 
-    def of_workloads(self, found: Sequence[ObservedWorkload], now: int) -> list[ObservedWorkload]:
-        """Give workloads with what their tasks use."""
+    def of_workloads(
+        self, found: Sequence[ObservedWorkload], now: int, gpus: GpuUsageCollector
+    ) -> list[ObservedWorkload]:
+        """Give workloads with what their tasks use; ``gpus`` knows what of their GPUs."""
         known = {key: r.amounts for key, r in self.pods.items() if now - r.at <= FRESH}
         return [
-            _with_usage(made, known, now) if any(p.gpu_usage is not None or p.key in known for p in made.pods) else made
+            _with_usage(made, known, gpus, now)
+            if any(p.gpu_usage is not None or p.key in known or gpus.of(p.key, now) for p in made.pods)
+            else made
             for made in found
         ]
 
 
-def _with_usage(made: ObservedWorkload, known: Mapping[_Key, dict[str, int]], now: int) -> ObservedWorkload:
+def _with_usage(
+    made: ObservedWorkload, known: Mapping[_Key, dict[str, int]], gpus: GpuUsageCollector, now: int
+) -> ObservedWorkload:
     tasks = list(made.workload.tasks)
     for number, pod in enumerate(made.pods):
-        usage = dict(known.get(pod.key, {}))
+        usage, measured = dict(known.get(pod.key, {})), gpus.of(pod.key, now)
+        lasted = None if pod.gpu_usage_since is None else max(0, now - pod.gpu_usage_since)
         if pod.gpu_usage is not None:
             usage[GPU] = pod.gpu_usage
+        elif measured is not None and pod.task.started_at is not None:
+            usage[GPU] = measured.milli
+            lasted = min(measured.window, max(0, now - pod.task.started_at))
         if usage:
-            lasted = None if pod.gpu_usage_since is None else max(0, now - pod.gpu_usage_since)
             tasks[number] = replace(tasks[number], usage=usage, usage_for=lasted)
     return replace(made, workload=replace(made.workload, tasks=tuple(tasks)))
 

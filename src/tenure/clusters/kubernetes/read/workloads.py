@@ -15,6 +15,7 @@ from tenure.clusters.kubernetes.read.groups import NOTHING_SAID, GroupDeclaratio
 from tenure.clusters.kubernetes.read.roles import in_roles, in_sub_groups
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.resources import GPU
+from tenure.model.selectors import Topology
 from tenure.model.workload import NEVER, Checkpoint, Phase, Task, TaskSpec, Workload
 from tenure.model.workload_kind import OwnerShape
 
@@ -99,6 +100,9 @@ def make(
         values["min_member"] = _min_member(kind, about, pods, problems, settled=settled)
         if about.shape is not None and values["min_member"] == about.shape.together:
             tasks, values = _grouped(pods, tasks, about.shape, values)
+    if about.goes_whole and values.get("min_member") is not None:
+        values["min_member"] = max(values["min_member"], sum(t.phase in ACTIVE for t in tasks))
+    values = {**_topology_of(pods, problems), **values}
     if any(_says_no(classes.get(p.priority_class)) for p in pods):
         values.setdefault("allow_preemption", False)
     if any(p.evicts_never or _evicts_never(classes.get(p.priority_class)) for p in pods):
@@ -203,6 +207,30 @@ def _grouped(
     if found is None:
         return tasks, values
     return found[0], {**values, "min_member": None, "sub_groups": found[1]}
+
+
+_TOPOLOGIES = (
+    ("kueue.x-k8s.io/podset-required-topology", "kueue.x-k8s.io/podset-preferred-topology"),
+    ("kai.scheduler/topology-required-placement", "kai.scheduler/topology-preferred-placement"),
+)
+"""Annotations of pods by which they ask to be near each other: under one value of a node label, or if possible."""
+
+
+def _topology_of(pods: Sequence[PodRecord], problems: list[str]) -> dict[str, Any]:
+    """Give the topology constraint that pods state by annotations of others; of several the first one's counts."""
+    for required, preferred in _TOPOLOGIES:
+        asking = next((p for p in pods if required in p.annotations or preferred in p.annotations), None)
+        if asking is None:
+            continue
+        said = ObjectText(asking.annotations, problems)
+        levels = [said.text(key, _LONGEST_LABEL) or None for key in (required, preferred)]
+        if any(levels):
+            return {"topology": Topology(required=levels[0], preferred=levels[1])}
+    return {}
+
+
+_LONGEST_LABEL = 317
+"""Characters of a label's key: a prefix, a slash and a name."""
 
 
 def _foreign(namespace: str, name: str, uid: str, tasks: tuple[Task, ...], scheduler: str, created_at: int) -> Workload:

@@ -220,7 +220,9 @@ class Actor:
                 continue
             pod = observed.pod(step.workload, step.task_index)
             leaving.setdefault((step.beneficiary, step.node), []).append(pod.uid)
-        promises = [s for s in plan.steps if s.action == "nominate" and (s.workload, s.task_index) not in moved]
+        there = self.informers.nodes.nodes  # what fits a node that is on its way is promised that when it is there
+        promises = [s for s in plan.steps if s.action == "nominate" and s.node in there]
+        promises = [s for s in promises if (s.workload, s.task_index) not in moved]
 
         def nominate(step: PlanStep) -> None:
             pod = observed.pod(step.workload, step.task_index)
