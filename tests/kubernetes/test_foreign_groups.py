@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.kubernetes.pods import node, observed, pod, thing
+from tests.kubernetes.pods import NOW, node, observed, pod, thing, watching
 
 
 def by_name(seen):
@@ -125,3 +125,56 @@ def test_a_group_that_can_only_be_disrupted_as_a_whole_has_all_that_runs_as_its_
     pods = [pod(f"p-{n}", schedulingGroup={"podGroupName": "g"}, node="n") for n in range(3)]
     waits = pod("p-3", schedulingGroup={"podGroupName": "g"})
     assert by_name(observed(node("n"), *pods, waits, **{"native podgroups": [group]}))["g"].min_member == core
+
+
+def quota(**amounts):
+    """Give a flavor's quotas: nominal, or nominal and what may be borrowed."""
+    found = []
+    for name, amount in amounts.items():
+        nominal, *borrowed = amount if isinstance(amount, tuple) else (amount,)
+        found.append({"name": name, "nominalQuota": nominal, **({"borrowingLimit": borrowed[0]} if borrowed else {})})
+    return {"resources": found}
+
+
+def test_queues_of_kueue_are_a_tree_with_their_quotas_over_all_flavors():
+    """Quotas of flavors add up; a cohort is the queue above; what may be borrowed is the most beyond the quota."""
+    gpu = "nvidia.com/gpu"
+    flavors = [quota(**{gpu: ("4", "2"), "cpu": "8"}), quota(**{gpu: ("4", "0"), "cpu": ("500m", "1")})]
+    sharing = {"weight": "2500m"}
+    queues = [
+        thing(
+            "vision", spec={"cohortName": "research", "resourceGroups": [{"flavors": flavors}], "fairSharing": sharing}
+        ),
+        thing("alone", spec={"resourceGroups": [{"flavors": [quota(**{gpu: "3"})]}]}),
+    ]
+    cohorts = [thing("research", spec={"parentName": "lab"})]
+    tree = {q.name: q for q in observed(clusterqueues=queues, cohorts=cohorts).cluster.queues}
+    assert {name: q.parent for name, q in tree.items()} == {
+        "alone": None, "cohort.lab": None, "cohort.research": "cohort.lab", "vision": "cohort.research",
+    }  # fmt: skip
+    assert (tree["vision"].guaranteed, tree["vision"].max) == ({gpu: 8000, "cpu": 8500}, {gpu: 10000})
+    assert (tree["vision"].weight, tree["alone"].max) == (2.5, {gpu: 3000})
+
+
+def test_a_pod_for_a_local_queue_of_kueue_is_in_its_cluster_queue():
+    """The label names a LocalQueue of the namespace, on the pod or its owner; where that leads elsewhere it follows."""
+    label = {"kueue.x-k8s.io/queue-name": "mine"}
+    leads = [thing("mine", namespace="default", spec={"clusterQueue": "vision"})]
+    queues = [thing(name, spec={}) for name in ("vision", "other")]
+    jobs = [thing("j", namespace="default", metadata={"labels": label}, spec={})]
+    watch = watching(pod("p", labels=label), pod("of-j", owner=("Job", "j")), jobs=jobs,
+                     clusterqueues=queues, localqueues=leads)  # fmt: skip
+    assert {name: w.queue for name, w in by_name(watch.observe(NOW)).items()} == {"p": "vision", "j": "vision"}
+    watch.informers._objects("localqueues").put(thing("mine", namespace="default", spec={"clusterQueue": "other"}))
+    assert by_name(watch.observe(NOW))["p"].queue == "other"
+
+
+MUCH = {"resourceGroups": [{"flavors": [{"resources": [{"name": "cpu", "nominalQuota": "much"}]}]}]}
+
+
+@pytest.mark.parametrize(
+    "spec", [None, [], {"resourceGroups": 3}, MUCH, {"cohort": "q"}, {"fairSharing": {"weight": "x"}}]
+)
+def test_a_queue_of_kueue_that_cannot_be_read_harms_no_other(spec):
+    seen = observed(clusterqueues=[thing("q", spec=spec), thing("fine", spec={})])
+    assert "fine" in {q.name for q in seen.cluster.queues}

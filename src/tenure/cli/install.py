@@ -50,6 +50,7 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
 )  # fmt: skip
 @click.option("--share-gpus", is_flag=True,
               help="Hold GPUs of which parts are given out, so that containers are told which they have.")  # fmt: skip
+@click.option("--kueue-queues", is_flag=True, help="Read Kueue's queues, where there are no others.")
 @click.option("--prometheus", default="", metavar="URL",
               help="A Prometheus that scrapes DCGM's exporter, to be asked what pods use of their GPUs.")  # fmt: skip
 @click.option("--service-monitor", is_flag=True, help="Add a Service and a ServiceMonitor for the Prometheus operator.")

@@ -35,6 +35,7 @@ class ClusterAddress(NamedTuple):
     yunikorn: str | None
     config: str | None = None
     schedulers: tuple[str, ...] = ()
+    kueue_queues: bool = False
 
     @property
     def given(self) -> bool:
@@ -101,6 +102,7 @@ _OPTIONS = (
         "--scheduler-name", "schedulers", multiple=True, metavar="NAME",
         help="Pods with this schedulerName count as Tenure's too. Repeatable.",
     ),
+    click.option("--kueue-queues", is_flag=True, help="Queues from Kueue, where there are none of Tenure's or KAI's."),
 )  # fmt: skip
 
 
@@ -131,7 +133,7 @@ def options_of(where: ClusterAddress, *, only_reads: bool = False) -> Options:
             raise click.UsageError(f"--yunikorn-config: {where.yunikorn!r} is not NAMESPACE/NAME")
         found = (namespace, name)
     return Options(namespace=where.namespace, pool=where.pool, yunikorn=found, only_reads=only_reads,
-                   schedulers=frozenset(where.schedulers))  # fmt: skip
+                   schedulers=frozenset(where.schedulers), kueue=where.kueue_queues)  # fmt: skip
 
 
 def server_address(text: str) -> str:

@@ -25,7 +25,7 @@ from tenure.clusters.kubernetes.cache.owner_store import OwnerStore
 from tenure.clusters.kubernetes.cache.pod_records import PodReader
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.client.watch import BROKEN_SECONDS, Reflector, WatchReports
-from tenure.clusters.kubernetes.read import eviction_log
+from tenure.clusters.kubernetes.read import eviction_log, kueue
 from tenure.clusters.kubernetes.read.gpu_usage import GpuUsageCollector
 from tenure.clusters.kubernetes.read.kinds import kind_of
 from tenure.clusters.kubernetes.read.usage import UsageCollector
@@ -85,6 +85,9 @@ _KINDS = {
     "eviction log": "ConfigMap",
     "leases": "Lease",
     NODE_CLAIMS: "NodeClaim",
+    kueue.CLUSTER_QUEUES: "ClusterQueue",
+    kueue.COHORTS: "Cohort",
+    kueue.LOCAL_QUEUES: "LocalQueue",
     RESERVATIONS: "Pod",
     "yunikorn": "ConfigMap",
 }
@@ -112,7 +115,7 @@ class Options:
     ``only_reads``: nothing will be decided on for this cluster, so that what may not be read may be left out.
     ``schedulers``: names of schedulers whose pods count as Tenure's.
     ``reservation_image``: what runs in the pods that hold shared GPUs; without one, parts of GPUs are only counted.
-    ``prometheus``: the address of a Prometheus that knows what pods use of their GPUs.
+    ``prometheus``: the address of a Prometheus that knows what pods use of their GPUs. ``kueue``: its queues are read.
     """
 
     namespace: str = "tenure-system"
@@ -122,6 +125,7 @@ class Options:
     schedulers: frozenset[str] = frozenset()
     reservation_image: str = ""
     prometheus: str = ""
+    kueue: bool = False
 
 
 @dataclass(slots=True)
@@ -217,6 +221,8 @@ class InformerCache:
                 served[group] = self._served(group)
             if resource in served[group]:
                 self._watch(name, f"{group}/{resource}", api.ApiObject, self._objects(name))
+        if self.options.kueue:
+            self._discover_kueue(served)
         for kind in self.kinds:
             if kind.source in self.reflectors or kind.key == POD:
                 continue
@@ -227,6 +233,18 @@ class InformerCache:
                 self._watch(kind.source, kind.path, api.ApiObject, self._objects(kind.source),
                             only_metadata=kind.reads_only_metadata)  # fmt: skip
                 self.pods.owners.watched.add(kind.key)
+
+    def _discover_kueue(self, served: dict[str, set[str]]) -> None:
+        """Begin to watch Kueue's queues, in the first of their versions that is served."""
+        for version in kueue.VERSIONS:
+            group = api_path("kueue.x-k8s.io", version)
+            for name in (kueue.CLUSTER_QUEUES, kueue.COHORTS, kueue.LOCAL_QUEUES):
+                if name in self.reflectors:
+                    continue
+                if group not in served:
+                    served[group] = self._served(group)
+                if name in served[group]:
+                    self._watch(name, f"{group}/{name}", api.ApiObject, self._objects(name))
 
     def renew_kinds(self) -> None:
         """Take the kinds of owners as they are described now; objects of a kind that changed are read anew."""

@@ -17,6 +17,7 @@ from tenure.clusters.kubernetes.install.rbac import API as RBAC
 from tenure.clusters.kubernetes.install.rbac import (
     CLUSTER_RIGHTS,
     GUIDING_RIGHTS,
+    KUEUE_RIGHTS,
     MEASURING_RIGHTS,
     NAME,
     Right,
@@ -51,7 +52,8 @@ class Installation:
 
     ``yunikorn`` is namespace and name of the ConfigMap that YuniKorn's queues are read from; ``schedulers`` are names
     of schedulers whose pods count as Tenure's. ``share_gpus``: devices of which parts are given out are held by pods.
-    ``prometheus`` is the address at which it asks what pods use of their GPUs.
+    ``kueue_queues``: Kueue's queues are read where there are no others. ``prometheus`` is the address at which it asks
+    what pods use of their GPUs.
     """
 
     image: str
@@ -65,6 +67,7 @@ class Installation:
     service_monitor: bool = False
     share_gpus: bool = False
     prometheus: str = ""
+    kueue_queues: bool = False
 
     @property
     def name(self) -> str:
@@ -103,6 +106,7 @@ class Installation:
             *CLUSTER_RIGHTS,
             *(GUIDING_RIGHTS if self.guides else ()),
             *(MEASURING_RIGHTS if self.measures else ()),
+            *(KUEUE_RIGHTS if self.kueue_queues else ()),
         )
 
     @property
@@ -351,6 +355,8 @@ def arguments(asked: Installation) -> list[str]:
     given += [f"--scheduler-name={name}" for name in asked.schedulers]
     if asked.holds_gpus:
         given.append(f"--gpu-reservation-image={asked.image}")
+    if asked.kueue_queues:
+        given.append("--kueue-queues")
     if asked.prometheus:
         given.append(f"--prometheus={asked.prometheus}")
     return given

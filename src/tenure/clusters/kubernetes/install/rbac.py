@@ -103,6 +103,12 @@ MEASURING_RIGHTS: Final = (
 """Cluster-wide rights of an installation whose settings ask what is really in use."""
 
 
+KUEUE_RIGHTS: Final = (
+    Right("kueue.x-k8s.io", ("clusterqueues", "cohorts", "localqueues"), _OBSERVE, "Kueue's queues"),
+)
+"""Cluster-wide rights of an installation that reads Kueue's queues."""
+
+
 def own_namespace_rights(pool: str, *, holds_gpus: bool = False) -> tuple[Right, ...]:
     """Give the rights in the scheduler's own namespace: writing no more than the objects of its pool.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
@@ -11,7 +11,8 @@ from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.bounded import total
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
 from tenure.clusters.kubernetes.cache.owners import NO_OWNER, OwnerChain, OwnerLink
-from tenure.clusters.kubernetes.read import groups
+from tenure.clusters.kubernetes.cache.pod_records import PodRecord
+from tenure.clusters.kubernetes.read import groups, kueue
 from tenure.clusters.kubernetes.read.groups import GroupDeclaration, said
 from tenure.model.workload_kind import POD, WorkloadKind, WorkloadKinds, shape_of
 
@@ -38,7 +39,7 @@ class DeclarationReader:
         self._named_so: dict[_ObjectPlace, set[GroupKey]] = {}
         self._places: dict[GroupKey, frozenset[_ObjectPlace]] = {}
         self._described: dict[_ObjectPlace, GroupDeclaration] = {}
-        self._queues: dict[str, str] = {}
+        self._queues = NamespaceQueues(store)
 
     def changed(self, kinds: WorkloadKinds) -> Iterator[GroupKey]:
         """Give the groups of which something else is said than when they were last asked for."""
@@ -55,17 +56,9 @@ class DeclarationReader:
             else:
                 for namespace, name in changed:
                     yield from self._named_so.get((namespace, kind, name), ())
-        yield from self._in_other_queues()
-
-    def _in_other_queues(self) -> list[GroupKey]:
-        """Give the groups of namespaces whose queue is another now."""
-        store = self._store("namespaces")
-        if store.version == self._heard.get("namespaces", 0):
-            return []
-        self._heard["namespaces"] = store.version
-        before, self._queues = self._queues, _queues_of(store)
-        other = {n for n in before.keys() | self._queues.keys() if before.get(n) != self._queues.get(n)}
-        return [group for group in self._places if group[0] in other] if other else []
+        other = self._queues.changed()
+        if other:
+            yield from [group for group in self._places if group[0] in other]
 
     def read_native(self) -> None:
         """Read anew which owners the Workloads of ``scheduling.k8s.io`` describe."""
@@ -74,7 +67,13 @@ class DeclarationReader:
         self._described = dict(pair for pair in found if pair is not None)
 
     def of(
-        self, group: GroupKey, chains: Collection[OwnerChain], kinds: WorkloadKinds, *, counts: bool
+        self,
+        group: GroupKey,
+        chains: Collection[OwnerChain],
+        kinds: WorkloadKinds,
+        pods: Iterable[PodRecord],
+        *,
+        counts: bool,
     ) -> GroupDeclaration | None:
         """Give what is said of a group, and note what says it. Where nothing ``counts``, only the queue is looked for.
 
@@ -82,7 +81,8 @@ class DeclarationReader:
         """
         self._note(group, chains)
         about = self._said(group, chains, kinds) if counts else None
-        fallback = self._queue_of_others(group[0], chains, kinds)
+        labels = [*(pod.labels for pod in pods), *([about.labels] if about is not None else [])]
+        fallback = self._queues.behind(group[0], labels) or self._queue_of_others(group[0], chains, kinds)
         return replace(about or groups.NOTHING_SAID, fallback_queue=fallback) if fallback else about
 
     def forget(self, group: GroupKey) -> None:
@@ -144,7 +144,40 @@ class DeclarationReader:
             named = stated or next((about.labels[k] for k in keys.QUEUE_LABELS if about.labels.get(k)), "")
             if named:
                 return named
-        return self._queues.get(namespace, "")
+        return self._queues.of(namespace)
+
+
+class NamespaceQueues:
+    """The queues that namespaces lead to: by their own label, or by a LocalQueue of Kueue's."""
+
+    def __init__(self, store: Callable[[str], ObjectStore]) -> None:
+        self._store = store
+        self._heard = (0, 0)
+        self._labelled: dict[str, str] = {}
+        self._local: dict[tuple[str, str], str] = {}
+
+    def changed(self) -> set[str]:
+        """Give the namespaces that lead elsewhere than when this was last asked."""
+        namespaces, local = self._store("namespaces"), self._store(kueue.LOCAL_QUEUES)
+        if self._heard == (namespaces.version, local.version):
+            return set()
+        self._heard = namespaces.version, local.version
+        before, then = self._labelled, self._local
+        self._labelled = dict(_labelled(namespaces.items.copy().values()))
+        self._local = kueue.local_queues(local.items.copy())
+        other = {name for name, _ in before.items() ^ self._labelled.items()}
+        return other | {namespace for (namespace, _), _ in then.items() ^ self._local.items()}
+
+    def of(self, namespace: str) -> str:
+        """Give the queue that a namespace names; nothing where it names none."""
+        return self._labelled.get(namespace, "")
+
+    def behind(self, namespace: str, labels: Iterable[Mapping[str, str]]) -> str:
+        """Give the queue to which the LocalQueue leads that the first of some labels names."""
+        if not self._local:
+            return ""
+        named = next((found for one in labels if (found := one.get(kueue.QUEUE_NAME))), "")
+        return self._local.get((namespace, named), "")
 
 
 class SiblingPods:
@@ -177,10 +210,8 @@ def _of_pods(kind: WorkloadKind) -> GroupDeclaration:
     return GroupDeclaration(shape=shape_of(kind, {}))
 
 
-def _queues_of(namespaces: ObjectStore) -> dict[str, str]:
-    found = {}
-    for (_, name), item in namespaces.items.copy().items():
+def _labelled(namespaces: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    for item in namespaces:
         queue = (item.metadata.labels or {}).get(keys.QUEUE_LABELS[0])
         if queue:
-            found[name] = queue
-    return found
+            yield item.metadata.name, queue

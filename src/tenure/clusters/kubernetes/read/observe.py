@@ -14,7 +14,7 @@ from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
 from tenure.clusters.kubernetes.cache.informers import NODE_CLAIMS, RESERVATIONS, InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
 from tenure.clusters.kubernetes.gpus.reservations import SharedDevices, reservation_of, without_reservations
-from tenure.clusters.kubernetes.read import budgets, eviction_log
+from tenure.clusters.kubernetes.read import budgets, eviction_log, kueue
 from tenure.clusters.kubernetes.read.claims import ClaimReader
 from tenure.clusters.kubernetes.read.declarations import DeclarationReader, SiblingPods
 from tenure.clusters.kubernetes.read.joining import JoiningNodes, joining
@@ -264,7 +264,10 @@ class Observer:
 
     def _configure(self) -> None:
         """Read queues and settings anew where anything of them changed."""
-        names = ("queues", "kai queues", "yunikorn", "nodepools", "disruptionbudgets", "eviction log")
+        names = (
+            "queues", "kai queues", "yunikorn", "nodepools", "disruptionbudgets", "eviction log",
+            kueue.CLUSTER_QUEUES, kueue.COHORTS,
+        )  # fmt: skip
         versions = tuple(self._objects(name).version for name in names)
         if versions == self._configured:
             return
@@ -274,8 +277,10 @@ class Observer:
         self.yunikorn.read(self._objects("yunikorn").sorted(), tell)
         own = [(q, item.metadata) for item in self._objects("queues").sorted() if (q := queue_of(item, tell))]
         kai = [(q, item.metadata) for item in self._objects("kai queues").sorted() if (q := kai_queue_of(item, tell))]
-        listed = own or kai
-        kind = "yunikorn" if self.yunikorn.queues else "queues" if own else "kai queues"
+        others, cohorts = (self._objects(name).sorted() for name in (kueue.CLUSTER_QUEUES, kueue.COHORTS))
+        listed = own or kai or list(kueue.kueue_queues(others, cohorts, tell))
+        first = "queues" if own else "kai queues" if kai or not listed else kueue.CLUSTER_QUEUES
+        kind = "yunikorn" if self.yunikorn.queues else first
         queues = self.yunikorn.queues or sound(listed, tell)
         if kind != "queues":
             stored = self._stored()
@@ -402,7 +407,7 @@ class Observer:
             chains = {pods.records[member].owners for member in members or ()}
             try:
                 counts = group[3] or records[0].scheduler in movable
-                about = self._declared.of(group, chains, self.informers.kinds, counts=counts)
+                about = self._declared.of(group, chains, self.informers.kinds, records, counts=counts)
                 uid = (about.uid if about else "") or records[0].owner_uid
                 settled = self._settling.is_settled(group, records, now)
                 past = history.of(f"{group[0]}/{group[2]}", uid)
