@@ -121,7 +121,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "fewer": "How many fewer there are than stand at `replicas`.",
         "minimum": "How many of them have to start; unset: all.",
         "minimumWhen": "`minimum` holds only where `true` stands here, else all have to start.",
-        "later": "`true`: its pods come when others run, so that nobody waits for them.",
+        "later": "`true`: its pods come when others run, and nothing waits for them.",
         "laterWhen": "Its pods come later where `laterIs` stands here.",
         "laterIs": "The value that says so.",
         "template": "The template of its pods, at the first of these paths where one stands.",

@@ -1,4 +1,4 @@
-"""Who owns whom: from a pod's controller upward, by what the metadata of each owner says of its own.
+"""Owners: from a pod's controller upward, by what the metadata of each owner says of its own.
 
 The top owner that is of a known kind decides which pods belong together. Owners are a tenant's word: a chain that
 leads back to itself, or is longer than any that a framework makes, ends at the pod's own controller, and says so.
@@ -104,7 +104,7 @@ class OwnerIndex:
         return (POD, *key) in self._below
 
     def chain(self, pod: Key, first: OwnerLink | None) -> OwnerChain:
-        """Give the owners above a pod, of which the first is given; whoever changes them later is told of the pod."""
+        """Give the owners above a pod, beginning with the first; a later change of one is reported with the pod."""
         if first is None:
             self.forget(pod)
             return NO_OWNER

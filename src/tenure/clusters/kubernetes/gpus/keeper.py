@@ -31,7 +31,7 @@ class ReservationKeeper:
     def held_back(self, plan: Plan, observed: Observed) -> tuple[Plan, set[DevicePlace]]:
         """Let pods whose devices are not held yet be promised their places, and not bound; gives what is to be held.
 
-        The promise is written first: what is held is always held for somebody.
+        The promise is written first: a device is always held for some task.
         """
         devices = observed.shared_devices
         if devices is None:
@@ -67,7 +67,7 @@ class ReservationKeeper:
         return failed
 
     def let_go(self, devices: SharedDevices, kept: set[DevicePlace]) -> None:
-        """Let go what nobody has a part of, but for what is to be held; what has ended is taken away as well."""
+        """Let go devices of which no part is in use, but for those to be held; what has ended is deleted as well."""
         for one in devices.unused():
             if one.place in kept and not one.is_going:
                 continue

@@ -4,7 +4,7 @@ Numbers of devices in a plan are numbers, and which device a kubelet gives to a 
 which parts are given out is held by a pod that asks its kubelet for a whole one. Its first container tells which it
 got, by the message of its end; then pods that have a part of that number are bound, with the name of the device in an
 annotation from which their containers read it. While any of them is there the reservation stays, so that one number is
-one device for all of them; when the last has gone it goes, and until it is gone nobody else is given that device.
+one device for all of them; when the last has gone it goes, and until it is gone no other pod is given that device.
 """
 
 from __future__ import annotations
@@ -131,22 +131,22 @@ class SharedDevices:
     def to_hold(self, node: str, devices: Sequence[int]) -> list[DevicePlace]:
         """Give the devices that have to be held before parts of them are given out.
 
-        One that is not held although somebody has a part of it is left alone: nobody knows which device that is.
+        One that is not held although a part of it is in use is left alone: which device that is cannot be known.
         """
         places = [(node, d) for d in devices]
         return [place for place in places if place not in self.reservations and place not in self.placed]
 
     def unused(self) -> list[GpuReservation]:
-        """Give the reservations of which nobody has or is promised a part; what goes already is left out of them."""
+        """Give the reservations of which no part is in use or nominated; what goes already is left out."""
         used = self.placed | self.promised
         found = (one for _, one in sorted(self.reservations.items()))
         return [one for one in found if one.place not in used or (one.is_going and one.place not in self.placed)]
 
 
 def without_reservations(workloads: Sequence[Workload], devices: SharedDevices, namespace: str) -> list[Workload]:
-    """Give workloads in which a reservation holds its device as long as nobody has a part of it, and nothing else.
+    """Give workloads in which a reservation holds its device as long as no part of it is in use, and nothing else.
 
-    Where somebody has, the parts count, and not the whole device once more.
+    Where one is in use, the parts count, and not the whole device once more.
     """
     names = {one.name: one for one in devices.reservations.values()}
     used = devices.placed | devices.promised

@@ -1,7 +1,7 @@
 """What pods really use of their GPUs, asked of Prometheus, where DCGM's exporter or another is scraped.
 
 Prometheus is asked for the most that each pod used within the time that the nominator of idle GPUs looks back on, so
-that nothing about it has to be remembered: whoever takes over asks again. A pod of which less than four fifths of that
+that nothing about it has to be remembered: a new leader asks again. A pod of which less than four fifths of that
 time was measured is not known. An annotation of the pod that says its usage comes first.
 """
 
@@ -90,7 +90,7 @@ class GpuUsageCollector:
         self._thread = threading.Thread(target=self._run, name="gpu usage", daemon=True)
 
     def start(self) -> None:
-        """Begin, as soon as anybody wants it."""
+        """Begin, as soon as a setting needs it."""
         if self.server:
             self._thread.start()
 
@@ -100,7 +100,7 @@ class GpuUsageCollector:
         self._wanted.set()
 
     def want(self, window: int | None) -> None:
-        """Say over which time (µs) it has to be known; None where nobody needs to know."""
+        """Say over which time (µs) it has to be known; None where no setting needs it."""
         self._window = window
         if window is None:
             self._wanted.clear()

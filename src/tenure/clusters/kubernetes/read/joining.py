@@ -1,8 +1,8 @@
 """Nodes that are on their way: what Karpenter has launched and no kubelet has registered yet.
 
-Such a node is one on which everything is still taken by something that goes: nothing can be bound there, and whoever
-fits there is served by it, so that nobody is evicted for whom a node comes anyway. A node that does not come within a
-quarter of an hour counts no more.
+Such a node is one on which everything is still taken by something that goes: nothing can be bound there, and a workload
+that fits there is nominated to it, so that nothing is evicted for a workload for which a node comes anyway. A node that
+does not come within a quarter of an hour counts no more.
 """
 
 from __future__ import annotations

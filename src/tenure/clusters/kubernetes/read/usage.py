@@ -83,7 +83,7 @@ class UsageCollector:
         self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
 
     def start(self) -> None:
-        """Begin, as soon as anybody wants it."""
+        """Begin, as soon as a setting needs it."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -92,7 +92,7 @@ class UsageCollector:
         self._wanted.set()
 
     def want(self, share: float | None) -> None:
-        """Say from which share of its CPU on a node is hot; None where nobody needs to know."""
+        """Say from which share of its CPU on a node is hot; None where no setting needs it."""
         self._share = share
         if share is None:
             self._wanted.clear()

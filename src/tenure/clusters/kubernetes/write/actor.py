@@ -288,7 +288,7 @@ class Actor:
         self._all(mark, marks, outcome)
 
     def _reserve(self, to_hold: set[DevicePlace], observed: Observed, outcome: Outcome) -> None:
-        """Have devices held of which parts are promised, and let go those that nobody has a part of."""
+        """Have devices held of which parts are promised, and let go those of which no part is in use."""
         if observed.shared_devices is None:
             return
         self.allowed()
