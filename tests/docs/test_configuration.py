@@ -25,7 +25,7 @@ MADE = load()
 
 
 def kind_schema():
-    """What describes owners of pods is no part of a cluster file; the definition of its custom resource has its fields."""
+    """Give the fields of kinds of owners: they are no part of a cluster file, but of a custom resource."""
     kind = next(crd for crd in custom_resource_definitions() if crd["spec"]["names"]["kind"] == "WorkloadKind")
     spec = kind["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     return {"WorkloadKind": spec, "PodRole": spec["properties"]["roles"]["items"]}
