@@ -16,7 +16,7 @@ UV = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
 EXAMPLE = ROOT / "examples" / "cluster.yaml"
 LIVE = [
     ["plan", "--live"], ["explain", "train", "--live"], ["reschedule", "--live"], ["snapshot"], ["queues"],
-    ["workloads"], ["scheduler"], ["pause", "--for", "1h"],
+    ["workloads"], ["scheduler"], ["pause", "--for", "1h"], ["diff", str(EXAMPLE), str(EXAMPLE), "--live"],
 ]  # fmt: skip
 
 pytestmark = [
@@ -91,6 +91,17 @@ def test_files_and_traces_need_none(plain, tmp_path):
     assert made.returncode == 0
     done = run(plain / "tenure", "simulate", "t.csv", "--cluster", "c.yaml", "--report", "s.html", cwd=tmp_path)
     assert done.returncode == 0
+    done = run(plain / "tenure", "sweep", "t.csv", "--cluster", "c.yaml", "--load", "1,2", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "tenure[parquet]" in done.stderr
+    assert (tmp_path / "sweep" / "results.csv").read_text().count("\n") == 3
+
+
+def test_policy_is_checked_and_compared_without_any(plain):
+    policies = [ROOT / "examples" / "policy" / f"{name}.yaml" for name in ("today", "proposed")]
+    assert run(plain / "tenure", "validate", policies[0]).stdout.endswith("valid, 1 NodePool, 4 Queues\n")
+    done = run(plain / "tenure", "diff", *policies, "--cluster", EXAMPLE, "--exit-code")
+    assert done.returncode == 4
 
 
 def test_the_exact_planner_works(plain):
