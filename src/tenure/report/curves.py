@@ -13,7 +13,7 @@ HEIGHT = 200
 
 CURVE_STYLE = (
     ".curve{fill:none;stroke:var(--c,currentColor);stroke-width:2;vector-effect:non-scaling-stroke}"
-    ".range{stroke:var(--c,currentColor);stroke-width:1;opacity:.6;vector-effect:non-scaling-stroke}"
+    ".range{stroke:var(--c,currentColor);stroke-width:2;vector-effect:non-scaling-stroke}"
     ".dot{stroke:var(--c,currentColor);stroke-width:7;stroke-linecap:round;vector-effect:non-scaling-stroke}"
 )
 """What a page or picture with curves adds to its style."""
