@@ -43,7 +43,7 @@ class Theatre:
             [queue("a"), queue("b", guaranteed={"gpu": 4})],
             actions=("allocate", "reclaim", "consolidate"),
         )
-        self.stage.clear()
+        self.clear()
         self.stage.put(told)
         self.stage.kubelet = self.operators.act
         self.play = Play(plane, self.stage, replace(told))
@@ -175,4 +175,3 @@ def test_whoever_is_killed_between_writes_binds_nothing_twice(plane, theatre):
         counted = Counter(entry.uid for entry in again.play.log())
         assert set(counted.values()) == {1}
         assert sorted(again.evicted()) == ["train-m", "train-x", "train-y", "train-z"]
-        again.clear()
