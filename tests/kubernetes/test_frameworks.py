@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from tests.builders import cluster, node, queue
+from tests.builders import SECOND, cluster, node, queue
 from tests.effort import tries
 from tests.kubernetes.frameworks import OWNERS, PODS, Operators
 from tests.kubernetes.stage import Stage, wait_until
@@ -41,7 +41,8 @@ class Theatre:
             [node("n0", cpu=8, gpu=2), node("n1", cpu=8, gpu=2)],
             [],
             [queue("a"), queue("b", guaranteed={"gpu": 4})],
-            actions=("allocate", "reclaim", "consolidate"),
+            actions=("allocate", "reclaim", "consolidate", "stale-gang"),
+            staleness_grace_period=SECOND,
         )
         self.clear()
         self.stage.put(told)
