@@ -58,6 +58,7 @@ class Operators:
         kind = built_in_kinds().by_key[key]
         labels = {"tenure.dev/queue": queue} if queue else {}
         body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "labels": labels}}
+        USED.add(path_of(key))
         found = self.client.create(path_of(key), {**body, "spec": spec})
         self.made[name] = {
             "apiVersion": kind.api_version, "kind": kind.kind, "name": name, "uid": found["metadata"]["uid"],
@@ -115,10 +116,13 @@ class Operators:
         }
 
     def clear(self):
-        """Delete all objects, and forget about them."""
-        for owner in self.made.values():
-            kind = next(k for k in built_in_kinds() if (k.api_version, k.kind) == (owner["apiVersion"], owner["kind"]))
-            with suppress(ApiError):
-                self.client.delete(f"{path_of(kind.key)}/{owner['name']}")
+        """Delete all objects of the kinds that were ever used, and forget about them."""
+        for path in sorted(USED):
+            for item in self.client.get(path)["items"]:
+                self.client.delete(f"{path}/{item['metadata']['name']}")
         self.made.clear()
         self.plans.clear()
+
+
+USED = set()
+"""Paths of the objects that were created here."""

@@ -58,6 +58,8 @@ class MortalClient(Client):
         if method == "GET" or is_beside(path, body):
             return super().request(method, path, body, kind, accept)
         with self.lock:
+            if self.dead:  # by another thread, while this one waited
+                raise Killed
             self.count += 1
             fatal = self.count == self.last and self.ends != "lost"
             if fatal and self.ends == "before":

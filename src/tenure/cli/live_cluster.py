@@ -106,7 +106,7 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-def connect(where: ClusterAddress, *, connections: int = 8) -> Client:
+def connect(where: ClusterAddress, *, connections: int = 64) -> Client:
     """Give a client of the cluster.
 
     Raises

@@ -52,7 +52,7 @@ def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any)
     settings = settings_of(where)
     options = replace(options_of(where), reservation_image=others["gpu_reservation_image"],
                       prometheus=server_address(others["prometheus"]))  # fmt: skip
-    client = connect(where, connections=in_flight + 24)
+    client = connect(where, connections=in_flight + 64)
     from tenure.live.log import set_up  # noqa: PLC0415
     from tenure.live.service import Service  # noqa: PLC0415
 

@@ -7,18 +7,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from sys import intern
 from typing import Any, Final
 
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.assumed import ASSUMED_SECONDS, AssumedPods, shows
 from tenure.clusters.kubernetes.cache.nodes import node_of
 from tenure.clusters.kubernetes.cache.owners import Key, OwnerIndex, OwnerLink, controller, link_to
-from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodReader, PodRecord
+from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodReader, PodRecord, group_below
 from tenure.clusters.kubernetes.seals import Seal, seal_of
 from tenure.model.node import Node
 from tenure.model.workload import Phase
-from tenure.model.workload_kind import WorkloadKind, WorkloadKinds
+from tenure.model.workload_kind import WorkloadKinds
 
 GroupKey = tuple[str, str, str, bool, str]
 """Namespace, kind and name of what makes pods one workload, whether they are Tenure's to schedule, and its uid.
@@ -194,6 +193,7 @@ class PodStore:
         self.urgent = 0
         self.owners = OwnerIndex(self._controller_of)
         self._reader = reader
+        reader.owners_of = self.owners.chain
 
     def put(self, item: api.ApiPod) -> None:
         """Take a pod as it is now."""
@@ -204,7 +204,6 @@ class PodStore:
             if record is None:
                 self._remove(key)
                 return
-            record = self._with_owners(record)
             seen = None if before is None else self.seen(key)
             self.assumed.settle(record)
             if before is not None and (old := group_key(before)) != group_key(record):
@@ -234,7 +233,8 @@ class PodStore:
     def know(self, kinds: WorkloadKinds) -> None:
         """Take other kinds of owners: which pods belong together is found out anew."""
         with self.lock:
-            self.owners.kinds, self._reader.joined = kinds, kinds.joined
+            self.owners.learn(kinds)
+            self._reader.kinds, self._reader.joined = kinds, kinds.joined
             self._regroup(list(self.records))
 
     def _regroup(self, changed: Iterable[Key]) -> None:
@@ -257,11 +257,10 @@ class PodStore:
         told = tuple(line for line in record.problems if line != record.owners.problem)
         if top is None:
             return replace(record, owners=chain, problems=told)
-        kind = self.owners.kinds.by_key.get(top.kind)
         return replace(
             record,
             owners=chain,
-            group=(top.kind, _unit_name(record, top, kind)),
+            group=group_below(top, record.name, record.labels, self.owners.kinds),
             owner_uid=top.uid,
             problems=(*told, chain.problem) if chain.problem else told,
         )
@@ -358,14 +357,6 @@ def group_key(record: PodRecord) -> GroupKey:
     """Give what makes pods one workload; those of other schedulers never share one with Tenure's."""
     kind, name = record.group
     return record.namespace, kind, name, record.scheduler == TENURE, "" if kind in _BY_NAME else record.owner_uid
-
-
-def _unit_name(record: PodRecord, top: OwnerLink, kind: WorkloadKind | None) -> str:
-    """Give the name of the workload that a pod of an owner belongs to: the owner's, unless it makes several."""
-    if kind is not None and kind.unit == "pod":
-        return record.name
-    number = record.labels.get(kind.unit_label, "") if kind is not None and kind.unit == "label" else ""
-    return intern(f"{top.name}-{number}") if number else top.name
 
 
 def _is_known(seen: PodRecord, record: PodRecord, *, own: bool) -> bool:

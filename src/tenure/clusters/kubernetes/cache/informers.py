@@ -232,7 +232,7 @@ class InformerCache:
             if kind.resource in served[group]:
                 self._watch(kind.source, kind.path, api.ApiObject, self._objects(kind.source),
                             only_metadata=kind.reads_only_metadata)  # fmt: skip
-                self.pods.owners.watched.add(kind.key)
+                self.pods.owners.watch(kind.key)
 
     def _discover_kueue(self, served: dict[str, set[str]]) -> None:
         """Begin to watch Kueue's queues, in the first of their versions that is served."""
@@ -257,7 +257,7 @@ class InformerCache:
         before, self.kinds = self.kinds, built_in_kinds().with_others(kind for kind in found if kind is not None)
         changed = [kind for kind in before if self.kinds.by_key.get(kind.key) != kind]
         for kind in changed:
-            self.pods.owners.watched.discard(kind.key)
+            self.pods.owners.watch(kind.key, is_watched=False)
             self.objects.pop(kind.source, None)
             reflector = self.reflectors.pop(kind.source, None)
             if reflector is not None:

@@ -20,7 +20,7 @@ Key = tuple[str, str]
 MOST_OWNERS: Final = 16
 """Owners above a pod that are looked at."""
 
-_MOST_SHARED: Final = 20_000
+_MOST_RESOLVED: Final = 20_000
 _NODE_OWNED: Final = frozenset({"DaemonSet", "Node"})
 
 
@@ -80,7 +80,7 @@ class OwnerIndex:
         self._gone: set[_Place] = set()
         self._below: dict[_Place, set[Key]] = {}
         self._chains: dict[Key, tuple[OwnerLink, ...]] = {}
-        self._shared: dict[OwnerChain, OwnerChain] = {}
+        self._resolved: dict[tuple[str, OwnerLink], OwnerChain] = {}
 
     def put(self, kind: str, key: Key, uid: str, above: OwnerLink | None) -> AbstractSet[Key]:
         """Take an owner as it is; gives the pods whose chains are others now."""
@@ -89,6 +89,7 @@ class OwnerIndex:
         if self._known.get(place) == (uid, above):
             return frozenset()
         self._known[place] = uid, above
+        self._resolved.clear()
         return frozenset(self._below.get(place, ()))
 
     def drop(self, kind: str, key: Key) -> None:
@@ -98,6 +99,7 @@ class OwnerIndex:
             self._gone.add(place)
         else:
             self._known.pop(place, None)
+            self._resolved.clear()
 
     def is_owner(self, key: Key) -> bool:
         """Whether a pod is above others."""
@@ -108,16 +110,25 @@ class OwnerIndex:
         if first is None:
             self.forget(pod)
             return NO_OWNER
-        links, problem, is_open = self._walk(pod[0], first)
-        whole = self._same(OwnerChain(tuple(links), self._deciding(links), "", is_open))
+        whole = self._resolved.get((pod[0], first))
+        if whole is None:
+            links, problem, is_open = self._walk(pod[0], first)
+            if len(self._resolved) >= _MOST_RESOLVED:
+                self._resolved.clear()
+            whole = OwnerChain(tuple(links), 0 if problem else self._deciding(links), problem, is_open)
+            self._resolved[pod[0], first] = whole
         self._note(pod, whole.links)
-        return self._same(OwnerChain((first,), 0, problem)) if problem else whole
+        return whole
 
-    def _same(self, chain: OwnerChain) -> OwnerChain:
-        """Give an equal chain that is there already: the pods of one owner share theirs."""
-        if len(self._shared) >= _MOST_SHARED:
-            self._shared.clear()
-        return self._shared.setdefault(chain, chain)
+    def watch(self, kind: str, *, is_watched: bool = True) -> None:
+        """Say whether objects of a kind are watched, so that one that is not known yet is waited for."""
+        (self.watched.add if is_watched else self.watched.discard)(kind)
+        self._resolved.clear()
+
+    def learn(self, kinds: WorkloadKinds) -> None:
+        """Take other kinds: who decides is found out anew."""
+        self.kinds = kinds
+        self._resolved.clear()
 
     def forget(self, pod: Key) -> None:
         """A pod is gone."""
@@ -168,6 +179,7 @@ class OwnerIndex:
                 if place in self._gone or place[0] == POD:
                     self._gone.discard(place)
                     self._known.pop(place, None)
+                    self._resolved.clear()
         for link in chain:
             self._below.setdefault((link.kind, pod[0], link.name), set()).add(pod)
         if chain:

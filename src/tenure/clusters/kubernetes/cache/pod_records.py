@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from sys import intern
 from typing import Any, Final
@@ -15,6 +16,7 @@ from tenure.clusters.kubernetes.cache.owners import NO_OWNER, OwnerChain, OwnerL
 from tenure.clusters.kubernetes.cache.pod_specs import PodDemandTable
 from tenure.clusters.kubernetes.seals import Seal, seal_of
 from tenure.model.workload import NEVER, SPARING, Nomination, Notice, Phase, Task
+from tenure.model.workload_kind import WorkloadKinds, built_in_kinds
 
 TENURE: Final = "tenure"
 SECOND = 1_000_000
@@ -89,6 +91,8 @@ class PodReader:
         self.schedulers = schedulers
         self.own_namespace = own_namespace
         self.joined: tuple[tuple[str, str], ...] = ()
+        self.owners_of: Callable[[tuple[str, str], OwnerLink | None], OwnerChain] = lambda _, __: NO_OWNER
+        self.kinds: WorkloadKinds = built_in_kinds()
         self._maps: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 
     def read(self, pod: ApiPod, known: Seal | None = None) -> PodRecord | None:
@@ -123,6 +127,12 @@ class PodReader:
             group = "Pod", meta.name
         link = None if group is not None else self._joined(labels, annotations, said) or link_to(owner)
         task = self._task(pod, phase, asked.spec, said, scheduled, seal)
+        chain = self.owners_of((meta.namespace, meta.name), link)
+        owner_uid = "" if owner is None or (group is not None and group[0] == "group") else owner.uid
+        if chain.top is not None:
+            group, owner_uid = group_below(chain.top, meta.name, labels, self.kinds), chain.top.uid
+        if chain.problem:
+            problems.append(chain.problem)
         return PodRecord(
             namespace=intern(meta.namespace),
             name=meta.name,
@@ -130,7 +140,7 @@ class PodReader:
             version=meta.resource_version,
             task=task,
             group=group or ("Pod", meta.name),
-            owner_uid="" if owner is None or (group is not None and group[0] == "group") else owner.uid,
+            owner_uid=owner_uid,
             queue=intern(next((labels[k] for k in keys.QUEUE_LABELS if labels.get(k)), "")),
             pool=intern(labels.get(keys.POOL, "")),
             priority=spec.priority or 0,
@@ -157,6 +167,7 @@ class PodReader:
             said_start=said.time(keys.STARTED),
             **_claims(pod),
             link=link,
+            owners=chain,
         )
 
     def _task(
@@ -275,6 +286,15 @@ def nominated(record: PodRecord, nomination: Nomination | None) -> PodRecord:
 def landed(record: PodRecord, nomination: Nomination, replaces: str) -> PodRecord:
     """Give the record as it will be once a promise that was handed on to it shows in the watch."""
     return replace(nominated(record, nomination), replaces=replaces)
+
+
+def group_below(top: OwnerLink, name: str, labels: Mapping[str, str], kinds: WorkloadKinds) -> tuple[str, str]:
+    """Give the group of a pod below an owner: the owner's, unless it makes several workloads."""
+    kind = kinds.by_key.get(top.kind)
+    if kind is not None and kind.unit == "pod":
+        return top.kind, name
+    number = labels.get(kind.unit_label, "") if kind is not None and kind.unit == "label" else ""
+    return top.kind, intern(f"{top.name}-{number}") if number else top.name
 
 
 def _phase(pod: ApiPod) -> Phase | None:

@@ -59,7 +59,7 @@ class ApiError(OSError):
 class Client:
     """Requests to one API server. Safe to use from several threads; at most ``connections`` at a time are kept."""
 
-    def __init__(self, access: Access, *, connections: int = 32, timeout: float = TIMEOUT) -> None:
+    def __init__(self, access: Access, *, connections: int = 64, timeout: float = TIMEOUT) -> None:
         self.access = access
         self.timeout = timeout
         self._pool = _pool(access, connections, timeout)
