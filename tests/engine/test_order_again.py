@@ -26,7 +26,7 @@ def run(order, placer_says):
 def test_an_order_taken_up_again_is_the_one_made_anew(seed, choices, skipped):
     session = session_of(contended(seed))
     shares = Fairness(session).now()
-    before = QueueOrder(session, shares, lambda _, __: False, keys={})
+    before = QueueOrder(session, shares, lambda _, __: False)
     untouched = run(QueueOrder(session, shares, lambda _, __: False), lambda _: False)
 
     def skip(workload, _):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.properties.contention import contended
 
-from tenure.cycle import Scheduler
 from tenure.engine.evictions import evict
 from tenure.engine.snapshot import session_of
-from tenure.victims.pieces import pieces_of
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.reclaim_limits import ReclaimLimits
 
@@ -32,7 +28,7 @@ def what_goes(caps, contender, rows):
     found = []
     for mine, siblings in caps.sides(contender).items():
         for sibling in siblings:
-            below = sibling.below(caps, rows)
+            below = caps.below((sibling, rows))
             here = below.on_nodes(caps.holdings, rows[0], len(caps.holdings.session.nodes))
             found.append((mine, sibling.queue, below.leaves, below.total, here.tolist()))
     return found
@@ -114,38 +110,3 @@ def test_a_trial_that_is_undone_is_no_change():
     holdings.catch_up()
     assert holdings.version > before
     assert np.isfinite(holdings.movable).all()
-
-
-@given(
-    st.integers(0, 1 << 32),
-    st.lists(st.tuples(st.sampled_from(("end", "finish", "wait", "save", "back")), st.integers(0, 99))),
-)
-@settings(max_examples=60, deadline=None)
-def test_pieces_that_are_kept_are_those_that_would_be_worked_out(seed, events):
-    """Whatever happens between cycles, and within: what is kept of what still runs differs in its price alone."""
-    session = session_of(contended(seed))
-    scheduler = Scheduler(session)
-    for event, which in [("wait", 0), *events]:
-        tasks = running(session)
-        if tasks and event == "end":
-            session.remove_workload(tasks[which % len(tasks)].workload.key)
-        elif tasks and event == "finish":
-            task = tasks[which % len(tasks)]
-            session.finish(task)
-            session.refresh(task.workload)
-        elif tasks and event == "save":
-            tasks[which % len(tasks)].workload.saved_at = session.now
-        scheduler.cycle(session.now + (-which if event == "back" else which) * 60_000_000)
-        memory = scheduler.context.memory
-        if memory is None:
-            continue
-        memory.holdings.catch_up()
-        for workload, kept in memory.holdings.pieces.items():
-            found = kept.priced(session, workload)
-            anew = pieces_of(session, workload, frozenset(), core=True)
-            assert [astuple_of(p) for p in found] == [astuple_of(p) for p in anew]
-
-
-def astuple_of(piece):
-    """Everything that a piece says, by name."""
-    return tuple(getattr(piece, f.name) for f in fields(piece))

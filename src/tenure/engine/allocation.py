@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from tenure.engine.backfill import Backfill, ExpectedReleases
-from tenure.engine.order import Keys, QueueOrder, QueueShares, Skip
+from tenure.engine.order import QueueOrder, QueueShares, Skip
 from tenure.engine.placement import Placer, has_choice
 from tenure.engine.scenario_backfill import ScenarioBackfill
 from tenure.engine.session import Session
@@ -150,12 +150,12 @@ class ScenarioPass(AllocationPass):
         if contender is not None and session.settings.backfill == "easy":
             self.backfill = self._beside = ScenarioBackfill(session, placer, contender, victims, endings)
 
-    def begin(self, shares: QueueShares, keys: Keys | None, before: QueueOrder | None) -> None:
+    def begin(self, shares: QueueShares, before: QueueOrder | None) -> None:
         """Begin with the first of all; the order is taken up again where it is known from before the victims went."""
         skip = self._skip if self._beside is None else self._would_delay
         changed = {w.leaf for w in (self.contender, *self.victims) if w is not None}
         again = None if before is None else before.again(skip, changed)
-        self.order = again if again is not None else QueueOrder(self.session, shares, skip, keys=keys)
+        self.order = again if again is not None else QueueOrder(self.session, shares, skip)
 
     def _infeasible(self, workload: WorkloadState, step: Demand) -> bool:
         return self._skip(workload, step)
@@ -233,18 +233,17 @@ def serve(
     contender: WorkloadState | None = None,
     victims: Sequence[WorkloadState] = (),
     *,
-    keys: Keys | None = None,
     endings: ExpectedReleases | None = None,
     before: QueueOrder | None = None,
 ) -> AllocationOutcome:
     """Serve all that wait, victims included, in order, until the contender's next step has found its place or lost it.
 
-    Without a contender all workloads are served, and backfilling keeps no reservation. ``keys``: see `QueueOrder`. With
-    backfill ``easy`` no workload delays the first that does not fit; ``endings`` are as before the victims went, and so
-    is ``before``, the order at its beginning.
+    Without a contender all workloads are served, and backfilling keeps no reservation. With backfill ``easy`` no
+    workload delays the first that does not fit; ``endings`` are as before the victims went, and so is ``before``, the
+    order at its beginning.
     """
     found = ScenarioPass(session, placer, contender, victims, endings)
-    found.begin(shares, keys, before)
+    found.begin(shares, before)
     found.run()
     return AllocationOutcome(found.placed, found.reached)
 

@@ -8,9 +8,7 @@ silence nor a huge overhead protects better than saving does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from tenure.engine.classes import TaskClass
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.duration import MAX_DURATION
@@ -100,43 +98,11 @@ def destroyed(amount: int, time: int, unit: int) -> int:
     return min(amount * time // unit, MAX_DURATION)
 
 
-class CostTerms(NamedTuple):
-    """The terms that the cost of a workload's active tasks depends on: how many there are of each class.
-
-    ``latest``: when the last of them started, in µs since the epoch; 0 if that is not known of any.
-    """
-
-    counts: tuple[tuple[TaskState, int], ...]
-    latest: int
-
-
-def bill_of(tasks: Sequence[TaskState]) -> CostTerms | None:
-    """Count active tasks of one workload by class; None where those of one class may differ in what they hold."""
-    if len(tasks) == 1:
-        return None if tasks[0].cls.milli is not None else CostTerms(((tasks[0], 1),), tasks[0].model.started_at or 0)
-    counts: dict[TaskClass, int] = {}
-    latest = 0
-    for task in tasks:
-        if task.cls.milli is not None:
-            return None
-        counts[task.cls] = counts.get(task.cls, 0) + 1
-        started = task.model.started_at
-        if started is not None and started > latest:
-            latest = started
-    firsts = {task.cls: task for task in tasks}
-    return CostTerms(tuple((firsts[cls], count) for cls, count in counts.items()), latest)
-
-
-def cost_of_all(session: Session, tasks: Sequence[TaskState], bill: CostTerms | None = None) -> int:
-    """Cost of evicting active tasks of one workload together: the sum of each `cost`. ``bill``: see `bill_of`."""
+def cost_of_all(session: Session, tasks: Sequence[TaskState]) -> int:
+    """Cost of evicting active tasks of one workload together: the sum of each `cost`."""
     workload, now = tasks[0].workload, session.now
     saved, overhead = saved_at(session, workload), overhead_of(session, workload)
     found = 0
-    if bill is not None and bill.latest <= saved:
-        time = now - saved + overhead
-        for task, count in bill.counts:
-            found += count * round(rate(session, task) * time / SECOND * MICRO)
-        return found
     for task in tasks:
         own = task.model.started_at
         since = own if own is not None and saved < own <= now else saved

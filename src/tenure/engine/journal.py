@@ -1,8 +1,8 @@
 """The undo log behind a transaction.
 
-Every change of the session's state is one of four kinds: an attribute, several attributes of one object, an item of
-a sequence or array, or the membership in a set. Each is logged with what stood there before, so that undoing is the
-same few lines for all operations and none of them writes an inverse by hand.
+Every change of the session's state is one of five kinds: an attribute, several attributes of one object, an item of
+a sequence or array, several items of a list, or the membership in a set. Each is logged with what stood there before,
+so that undoing is the same few lines for all operations and none of them writes an inverse by hand.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Members: TypeAlias = set[Any]
 Change: TypeAlias = tuple[int, Any, Any, Any]
 """Kind of a change, what it was made on, where in it, and what stood or is to stand there."""
 
-_ATTRIBUTE, _ITEM, _MEMBER, _RECORD = 0, 1, 2, 3
+_ATTRIBUTE, _ITEM, _MEMBER, _RECORD, _ITEMS = 0, 1, 2, 3, 4
 
 
 class Journal:
@@ -46,6 +46,11 @@ class Journal:
         if self.depth:
             self._entries.append((_ITEM, sequence, index, sequence[index]))
         sequence[index] = value
+
+    def save_items(self, sequence: list[Any], places: list[int]) -> None:
+        """Remember the items of a list at some places, which are about to be set."""
+        if self.depth:
+            self._entries.append((_ITEMS, sequence, places, [sequence[place] for place in places]))
 
     def keep(self, array: Any, index: Any) -> None:
         """Remember a part of an array that is about to be changed in place."""
@@ -105,6 +110,8 @@ def _present(change: Change) -> Change:
         return kind, target, key, copy(target[key])
     if kind == _RECORD:
         return kind, target, key, [getattr(target, name) for name in target.saved]
+    if kind == _ITEMS:
+        return kind, target, key, [target[place] for place in key]
     return kind, target, key, not old
 
 
@@ -118,6 +125,9 @@ def _put(change: Change) -> None:
     elif kind == _RECORD:
         for name, each in zip(target.saved, value, strict=True):
             setattr(target, name, each)
+    elif kind == _ITEMS:
+        for place, each in zip(key, value, strict=True):
+            target[place] = each
     elif value:
         target.add(key)
     else:

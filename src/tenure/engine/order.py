@@ -12,16 +12,13 @@ from heapq import heapify, heappop, heapreplace
 from math import inf
 from typing import Protocol
 
+from tenure.engine.memo import Memo
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.waiting import Entry
 from tenure.engine.workloads import Demand, WorkloadState
 
 Key = tuple[bool, bool, int, float, float, float, float, str]
-
-
-Keys = dict[tuple[int, Amount], tuple[Amount, Key]]
-"""By queue and amount: what the queue had when its key was worked out, and the key. It holds while that is so."""
 
 
 class QueueShares(Protocol):
@@ -99,13 +96,10 @@ class LeafCursor:
 class QueueOrder:
     """The order in which pending workloads are served, leaf by leaf.
 
-    ``seek`` does what ``skip`` does, for a whole leaf at once, where no other waits. Orders by the same shares may
-    hand ``keys`` on to each other.
+    ``seek`` does what ``skip`` does, for a whole leaf at once, where no other waits.
     """
 
-    def __init__(
-        self, session: Session, shares: QueueShares, skip: Skip, seek: Seek | None = None, keys: Keys | None = None
-    ) -> None:
+    def __init__(self, session: Session, shares: QueueShares, skip: Skip, seek: Seek | None = None) -> None:
         self.session = session
         self.shares = shares
         self.queues = session.queues
@@ -117,7 +111,7 @@ class QueueOrder:
         self._own = set(waiting)
         self.heads: dict[int, WorkloadState] = {}
         self.heaps: dict[int, list[tuple[Key | None, int]]] = {}
-        self._keys = {} if keys is None else keys
+        self.keys = _keys(session, shares)
         if only:
             leaf = self._top = waiting[0]
             self.cursors[leaf].seek = seek
@@ -233,8 +227,8 @@ class QueueOrder:
         self._advance(leaf, passed)
         if self._top >= 0:
             return
-        heads, heaps, parents, keys = self.heads, self.heaps, self.queues.parent, self._keys
-        held = self.queues.allocated
+        heads, heaps, parents, known_keys = self.heads, self.heaps, self.queues.parent, self.keys.known
+        versions = self.queues.versions
         for queue in self.queues.path[leaf]:
             parent = parents[queue]
             heap = heaps[parent]
@@ -243,8 +237,8 @@ class QueueOrder:
                 heappop(heap)
             elif len(heap) > 1:
                 step: Demand = head.step  # type: ignore[assignment]
-                known = keys.get((queue, step.amount))  # what `key` gives, without the calls, where it is known
-                if known is None or known[0] is not held[queue] or self.cursors[head.leaf].freely:
+                known = known_keys.get((queue, step.amount))  # what `key` gives, without the calls, where it is known
+                if known is None or known[0] != versions[queue] or self.cursors[head.leaf].freely:
                     key = self.key(queue)
                 else:
                     key = known[1]
@@ -263,19 +257,18 @@ class QueueOrder:
         """
         head = self.heads[queue]
         assert head.step is not None
-        key = self._key_with(queue, head.step.amount)
+        key = self.keys((queue, head.step.amount))
         cursor = self.cursors[head.leaf]
         if cursor.freely:
             for amount in cursor.skipped:
-                key = max(key, self._key_with(queue, amount))
+                key = max(key, self.keys((queue, amount)))
         return key
 
-    def _key_with(self, queue: int, amount: Amount) -> Key:
-        allocated = self.queues.allocated[queue]
-        known = self._keys.get((queue, amount))
-        if known is None or known[0] is not allocated:
-            known = self._keys[queue, amount] = allocated, queue_key(self.session, self.shares, queue, amount)
-        return known[1]
+
+def _keys(session: Session, shares: QueueShares) -> Memo[tuple[int, Amount], Key]:
+    """Give a memo of the keys of queues by queue and amount: they hold as long as the queue holds what it does."""
+    versions = session.queues.versions
+    return Memo(lambda pair: queue_key(session, shares, *pair), lambda pair: versions[pair[0]])
 
 
 def queue_key(

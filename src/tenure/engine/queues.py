@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import add, sub
 
 from tenure.engine.journal import Journal
@@ -24,7 +24,8 @@ class QueueTree:
     ``allocated`` (bound, running and nominated, without what terminates), ``fixed`` (the part of it that is not
     preemptible) and ``pending``, each an `Amount` that includes everything below. ``path`` leads from a queue up to
     its top-level queue; ``leaves`` are those below a queue, of a leaf itself. ``under_notice`` is, by queue, what tasks
-    with an eviction notice still hold.
+    with an eviction notice still hold. ``versions`` has for each queue a number that is a new one after every change of
+    what it holds, and the old one again once that is undone.
     """
 
     def __init__(self, queues: list[Queue], resources: list[str], journal: Journal) -> None:
@@ -48,7 +49,8 @@ class QueueTree:
         self.pending: list[Amount] = [zero] * count
         named = {r for q in self.queues for r in (*q.guaranteed, *q.max)}
         self.named = [i for i, r in enumerate(resources) if r in named]
-        self.version = 0
+        self.versions = [0] * count
+        self._version = 0
         self.under_notice: dict[int, Amount] = {}
         self._down = [path[::-1] for path in self.path]
         self._meeting: dict[tuple[int, int], tuple[int, int]] = {}
@@ -131,29 +133,38 @@ class QueueTree:
 
     def allocate(self, leaf: int, amount: Amount, *, fixed: bool) -> None:
         """Count ``amount`` as allocated from ``leaf`` up."""
-        journal = self.journal
-        for queue in self.path[leaf]:
-            journal.put(self.allocated, queue, tuple(map(add, self.allocated[queue], amount)))
-            if fixed:
-                journal.put(self.fixed, queue, tuple(map(add, self.fixed[queue], amount)))
+        self._count(self.allocated, leaf, amount, add)
+        if fixed:
+            self._count(self.fixed, leaf, amount, add)
+        self._changes(leaf)
 
     def release(self, leaf: int, amount: Amount, *, fixed: bool) -> None:
         """Count ``amount`` as no longer allocated, from ``leaf`` up."""
-        journal = self.journal
-        for queue in self.path[leaf]:
-            journal.put(self.allocated, queue, tuple(map(sub, self.allocated[queue], amount)))
-            if fixed:
-                journal.put(self.fixed, queue, tuple(map(sub, self.fixed[queue], amount)))
+        self._count(self.allocated, leaf, amount, sub)
+        if fixed:
+            self._count(self.fixed, leaf, amount, sub)
+        self._changes(leaf)
 
     def ask(self, leaf: int, amount: Amount) -> None:
         """Count ``amount`` as pending from ``leaf`` up."""
-        for queue in self.path[leaf]:
-            self.journal.put(self.pending, queue, tuple(map(add, self.pending[queue], amount)))
+        self._count(self.pending, leaf, amount, add)
 
     def unask(self, leaf: int, amount: Amount) -> None:
         """Count ``amount`` as no longer pending, from ``leaf`` up."""
-        for queue in self.path[leaf]:
-            self.journal.put(self.pending, queue, tuple(map(sub, self.pending[queue], amount)))
+        self._count(self.pending, leaf, amount, sub)
+
+    def _count(self, what: list[Amount], leaf: int, amount: Amount, how: Callable[[int, int], int]) -> None:
+        path = self.path[leaf]
+        self.journal.save_items(what, path)
+        for queue in path:
+            what[queue] = tuple(map(how, what[queue], amount))
+
+    def _changes(self, leaf: int) -> None:
+        path, versions = self.path[leaf], self.versions
+        self.journal.save_items(versions, path)
+        self._version = version = self._version + 1
+        for queue in path:
+            versions[queue] = version
 
     def over_max(self, leaf: int, amount: Amount) -> tuple[int, int] | None:
         """Give queue and row of the first maximum, from the leaf up, that ``amount`` more would break."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from operator import ge, sub
+from operator import sub
 from typing import NamedTuple
 
 from tenure.engine.queues import Amount
@@ -19,6 +19,7 @@ from tenure.model.settings import Cause
 from tenure.shields.delay import evicts_never
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.preemption_pass import MakeRules
+from tenure.victims.room_bounds import room_in_all
 from tenure.victims.rules import CauseRules
 
 MOST_RIVALS = 4
@@ -94,11 +95,9 @@ class AskedWorkloads:
         return any(overdue(self.session, w) for w in self.session.workloads.values())
 
     def _room_in_all(self, workload: WorkloadState) -> bool:
-        nodes = self.session.nodes
-        if len(nodes) < 2 or workload.step is None:  # noqa: PLR2004  a move needs two, or two devices of one
+        if len(self.session.nodes) < 2 or workload.step is None:  # noqa: PLR2004  a move needs two, or two devices of one
             return False
-        room = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready].sum(axis=1).tolist()
-        return all(map(ge, room, workload.step.amount))
+        return room_in_all(self.session, workload.step)
 
     def rivals(
         self,

@@ -297,7 +297,7 @@ class VictimBounds:
                 if held is not None and queue not in held:
                     continue
                 cap = self._cap_of_sibling(rules, least, queue)
-                below = sibling.below(self.caps, rows)
+                below = self.caps.below((sibling, rows))
                 if cap is None or not below.leaves:
                     continue
                 direct = least == now or self._is_open(rules, now, queue)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from heapq import merge
 from itertools import islice, takewhile
 
@@ -17,8 +17,8 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.opt_out import asked_to_stay
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.leaf_candidates import DeferredPieces, LeafCandidates
-from tenure.victims.pieces import CachedPieces, Piece, pieces_of, singles_of
+from tenure.victims.leaf_candidates import LeafCandidates
+from tenure.victims.pieces import Piece, pieces_of, singles_of
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.rules import CauseRules
 
@@ -170,9 +170,6 @@ class CandidateGatherer:
         self._known: dict[int, dict[tuple[Alike, bool], LeafCandidates]] = {}
         self.sparing = True
         self._pieces: dict[tuple[WorkloadState, bool], list[Piece]] = {}
-        self._begun: dict[int, set[WorkloadState]] = {}
-        for task in (*fresh, *paid):
-            self._begun.setdefault(task.workload.leaf, set()).add(task.workload)
 
     def gather(
         self,
@@ -272,11 +269,6 @@ class CandidateGatherer:
         finally:
             self.sparing = True
 
-    @cached_property
-    def _fixed(self) -> set[int]:
-        """Leaves in which something runs that is not preemptible."""
-        return {w.leaf for w in self.session.workloads.values() if w.fixed and w.leaf >= 0 and w.occupied()}
-
     def _victims(self, leaf: int) -> Iterable[WorkloadState]:
         if self.detailed:
             return self._running().get(leaf, ())
@@ -285,8 +277,6 @@ class CandidateGatherer:
     def _leaf_candidates(self, contender: WorkloadState, rules: CauseRules, leaf: int) -> LeafCandidates:
         self.holdings.catch_up()
         asked = leaf in self.asked_to_be_spared
-        if not asked and self._may_wait(contender, rules, leaf):
-            return self._for_later(leaf)
         pieces: list[Piece] = []
         refused: list[tuple[WorkloadState, Refusal]] = []
         shielded = 0
@@ -313,36 +303,6 @@ class CandidateGatherer:
     def _level(self, leaf: int) -> int:
         return self.session.queues.queues[leaf].priority
 
-    def _may_wait(self, contender: WorkloadState, rules: CauseRules, leaf: int) -> bool:
-        """Whether it is known of a whole leaf that no candidate is refused, and what each costs at least."""
-        if rules.cause != "reclaim" or leaf == contender.leaf or (self.detailed and leaf in self._fixed):
-            return False
-        holdings, cheapest = self.holdings, self.session.settings.victims == "cost"
-        if not (cheapest and holdings.of_one_priority(leaf) and leaf in holdings.open_to(contender.leaf)):
-            return False
-        asked = contender.step.amount if contender.step is not None else ()
-        if any(2 * ask >= held for ask, held in zip(asked, holdings.held(leaf), strict=False) if ask):
-            return False  # most of it would have to be worked out anyway
-        return self.plugins.silent(self.session, rules.cause, contender, leaf)
-
-    def _for_later(self, leaf: int) -> LeafCandidates:
-        least, begun = self.holdings.least(leaf), self._begun.get(leaf, ())
-        at_once: list[WorkloadState] = []
-        if begun or min(least.values(), default=0) < 0:
-            at_once = [w for w, cost in least.items() if cost < 0 or w in begun]
-            least = {w: cost for w, cost in least.items() if cost >= 0 and w not in begun}
-        pieces = [piece for w in at_once for piece in self._of_candidate(w)]
-        later = DeferredPieces(
-            least, self.holdings.sizes(leaf), partial(self.holdings.entries, leaf), self._of_candidate
-        )
-        return LeafCandidates(leaf, self._level(leaf), pieces, later=later)
-
-    def _of_candidate(self, victim: WorkloadState) -> list[Piece]:
-        """Give the pieces that the rules allow to evict and no shield protects."""
-        if victim in self._served or victim.key in self.barred or not victim.occupied():
-            return []
-        return self._pieces_of(victim, core=True)
-
     def _may_concern(self, contender: WorkloadState, rules: CauseRules, victim: WorkloadState) -> bool:
         if victim is contender or victim in self._served or not rules.concerns(victim) or not victim.occupied():
             return False
@@ -366,15 +326,9 @@ class CandidateGatherer:
         return found
 
     def _pieces_of(self, victim: WorkloadState, *, core: bool) -> list[Piece]:
-        """Give the pieces of a workload; where it runs as it did, nothing is worked out but what they cost now."""
-        simple = core and victim not in self._begun.get(victim.leaf, ())
-        if simple and (kept := self.holdings.pieces.get(victim)) is not None:
-            return kept.priced(self.session, victim)
+        """Give the pieces of a workload."""
         found = self._pieces.get((victim, core))
         if found is None:
             found = pieces_of(self.session, victim, self.fresh, core=core, paid=self.paid)
-            if simple and not victim.root.children and not victim.fixed:
-                self.holdings.pieces[victim] = CachedPieces(self.session, victim, found)
-            else:
-                self._pieces[victim, core] = found
+            self._pieces[victim, core] = found
         return found

@@ -6,7 +6,6 @@ A move restarts what it moves, so it is refused where victims that reclaim or pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import ge
 
 from tenure.engine.cost import MICRO
 from tenure.engine.moves import MovePlan, MoveStep
@@ -20,6 +19,7 @@ from tenure.shields.budget import has_budgets
 from tenure.victims.candidates import VictimCandidates
 from tenure.victims.dry_run import NO_LANDING
 from tenure.victims.preemption_pass import PreemptionPass
+from tenure.victims.room_bounds import room_in_all
 from tenure.victims.rules import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.search import SearchBudget, SearchResult, VictimSearch
 from tenure.victims.state import EvictionState
@@ -52,7 +52,6 @@ class ConsolidationPass(PreemptionPass):
 
     def __init__(self, state: EvictionState) -> None:
         super().__init__(state, "consolidate", lambda contender, _: _Bounded(state.session, contender, self._left()))
-        self._free: tuple[int, list[int]] = (-1, [])
 
     def _infeasible(self, contender: WorkloadState) -> bool:
         """Whether nothing could be moved for it, from what is known now or was found out before."""
@@ -74,11 +73,7 @@ class ConsolidationPass(PreemptionPass):
         session = self.session
         if self._left() <= 0 or session.queues.over_max(contender.leaf, step.amount) is not None:
             return False
-        if self._free[0] != session.epoch:
-            nodes = session.nodes
-            room = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready]
-            self._free = session.epoch, room.sum(axis=1).tolist()
-        return all(map(ge, self._free[1], step.amount))
+        return room_in_all(session, step)
 
     def _left(self) -> int:
         """How many workloads may still move in this cycle."""

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from tenure.engine.allocation import AllocationOutcome, held_back, promise, serve
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.evictions import evict
-from tenure.engine.order import Keys, QueueOrder
+from tenure.engine.order import QueueOrder
 from tenure.engine.placement import Placer
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
@@ -185,7 +185,6 @@ class DryRuns:
         self.ahead = 0
         self.back: list[WorkloadState] = []
         self.changed: set[int] = set()
-        self._keys: Keys = {}
         self._before: QueueOrder | None = None
         self._tried = 0
 
@@ -313,16 +312,21 @@ class DryRuns:
             self._serve_rest(victims, result)
         return self._judge(contender, victims, rules, owed, result, staying)
 
+    def served_as_it_is(self) -> frozenset[WorkloadState]:
+        """Give all workloads that find a place as things are, in order, without any eviction."""
+        with self.session.scenario():
+            self.session.new_epoch()
+            return frozenset(t.workload for t in self._serve(None, (), None).placed)
+
     def _serve(
-        self, contender: WorkloadState, victims: Sequence[WorkloadState], before: QueueOrder | None
+        self, contender: WorkloadState | None, victims: Sequence[WorkloadState], before: QueueOrder | None
     ) -> AllocationOutcome:
         """Serve all that wait, victims included, each of these where it stood, if that is free."""
         self.placer.own = "first"
         try:
             return serve(
-                self.session, self.placer, self.shares, contender, victims,
-                keys=self._keys, endings=self.endings, before=before,
-            )  # fmt: skip
+                self.session, self.placer, self.shares, contender, victims, endings=self.endings, before=before
+            )
         finally:
             self.placer.own = "any"
 
@@ -346,7 +350,7 @@ class DryRuns:
         self.changed.clear()
         self._tried += 1
         if self._before is None and self._tried > 1:
-            self._before = QueueOrder(session, self.shares, _nobody, keys=self._keys)
+            self._before = QueueOrder(session, self.shares, _nobody)
         return self._before
 
     def _ask(

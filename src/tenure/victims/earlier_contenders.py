@@ -46,7 +46,6 @@ class EarlierContenders:
         self._fits: dict[tuple[int, int], bool] = {}
         self._amounts: dict[int, list[Amount]] = {}
         self._passed: dict[WorkloadState, list[int]] = {}
-        self._turns: dict[tuple[int, int], tuple[Amount, Key]] = {}
         for position, workload in enumerate(order):
             self._position[workload] = position
             step = workload.step
@@ -96,18 +95,11 @@ class EarlierContenders:
             if mine not in own:
                 rest = tuple(map(sub, self.queues.allocated[mine], step.amount))
                 own[mine] = self._turn(self._passed_at(contender, mine), mine, rest)
-            far[mine] += self._turn_now(line[0][1], theirs) < own[mine]
+            passed = self._passed_at(line[0][1], theirs)
+            far[mine] += self._turn(passed, theirs, self.queues.allocated[theirs]) < own[mine]
             if most is not None and not len(seen) % AT_ONCE and min(_summed(path, near, far).values()) > most:
                 break
         return _summed(path, near, far)
-
-    def _turn_now(self, workload: WorkloadState, queue: int) -> Key:
-        """Give the key with which a queue comes when it is a workload's turn, as the queue stands."""
-        key = queue, self._passed_at(workload, queue)
-        allocated, known = self.queues.allocated[queue], self._turns.get(key)
-        if known is None or known[0] is not allocated:
-            known = self._turns[key] = allocated, self._turn(key[1], queue, allocated)
-        return known[1]
 
     def _passed_at(self, workload: WorkloadState, queue: int) -> int:
         return self._passed[workload][self.queues.path[workload.leaf].index(queue)]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import add
 
-from tenure.engine.cost import MICRO, SECOND, CostTerms, bill_of, cost_of_all, overhead_of, rate
+from tenure.engine.cost import cost_of_all
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import SUCCEEDED, SubgroupState, TaskState, WorkloadState
@@ -31,7 +31,7 @@ class Piece:
     ``ran`` are those of its tasks that were not. ``amount`` is what it holds as queues count it, ``ran_amount`` what of
     it ran before this cycle. ``frees`` lists node and amounts by row of the node table. ``rank`` orders pieces of one
     queue, the best to take first; its first item is the workload's priority. ``floor`` comes before the key of every
-    set that holds it. ``spared``: how many of its tasks asked to be spared. ``bill`` is what its cost depends on.
+    set that holds it. ``spared``: how many of its tasks asked to be spared.
     """
 
     workload: WorkloadState
@@ -50,7 +50,6 @@ class Piece:
     rank: Rank
     floor: Rank
     spared: int
-    bill: CostTerms | None
 
     @property
     def overlaps(self) -> frozenset[TaskState]:
@@ -167,8 +166,8 @@ def _piece(
     stages = tuple(s for s in stages if s[0])
     tasks = tuple(t for stage, _ in stages for t in stage)
     ran = tuple(t for t in tasks if t not in fresh) if fresh else tasks
-    is_fresh, bill = not ran, bill_of(ran) if ran else None
-    price = 0 if is_fresh else cost_of_all(session, ran, bill)
+    is_fresh = not ran
+    price = 0 if is_fresh else cost_of_all(session, ran)
     age = _age(workload)
     rank = _rank(session, workload, tasks, price, age, whole=whole, ran=len(ran))
     level = session.queues.queues[workload.leaf].priority
@@ -180,58 +179,8 @@ def _piece(
         floor = (0, -(1 << 40), 0 if session.settings.victims == "cost" else ())
     return Piece(
         workload, stages, tasks, ran, whole, group, is_fresh, price, age,
-        level, amount, ran_amount, _frees(session, tasks), rank, floor, asked, bill,
+        level, amount, ran_amount, _frees(session, tasks), rank, floor, asked,
     )  # fmt: skip
-
-
-def price_anew(session: Session, piece: Piece) -> None:
-    """Work out what a piece costs now, of what runs where it ran when it was worked out, and none of it fresh."""
-    piece.cost = cost_of_all(session, piece.tasks, piece.bill)
-    piece.age = age = _age(piece.workload)
-    piece.rank = _rank(session, piece.workload, piece.tasks, piece.cost, age, whole=piece.whole, ran=len(piece.ran))
-    piece.spared = count_spared(session, piece.ran) if piece.workload.sparing else 0
-    piece.floor = _floor(session, piece.leaf_priority, piece.rank, piece.spared)
-
-
-def costs_at_least(session: Session, workload: WorkloadState) -> int:
-    """What taking anything of a workload costs at least, now and as long as it runs as it does; -1 if unknown.
-
-    It is known of what has nothing beyond its core and makes no checkpoints: that costs more from moment to moment.
-    """
-    if workload.root.children or len(workload.tasks) > workload.root.minimum or workload.started_at is None:
-        return -1
-    checkpoint = workload.model.checkpoint
-    saves = checkpoint is not None and checkpoint.made
-    if saves or workload.saved_at or session.settings.disruption.assumed_checkpoint:
-        return -1
-    now, latest, weight, count = session.now, workload.started_at, 0.0, 1
-    for task in workload.tasks:
-        if task.node >= 0 and task.active:
-            latest = max(latest, task.model.started_at or 0)
-            weight += rate(session, task)
-            count += 1
-    time = now - latest + overhead_of(session, workload)
-    # what is rounded task by task is less by no more than one for each
-    return -1 if latest > now else max(0, int(weight * time / SECOND * MICRO) - count)
-
-
-class CachedPieces:
-    """The pieces of a workload that runs as it did when they were worked out, and as of when they are priced."""
-
-    __slots__ = ("_now", "_saved", "_started", "pieces")
-
-    def __init__(self, session: Session, workload: WorkloadState, pieces: list[Piece]) -> None:
-        self.pieces = pieces
-        self._now, self._started, self._saved = session.now, workload.started_at, workload.saved_at
-
-    def priced(self, session: Session, workload: WorkloadState) -> list[Piece]:
-        """Give them at what they cost now."""
-        now, started, saved = session.now, workload.started_at, workload.saved_at
-        if now != self._now or started != self._started or saved != self._saved:
-            for piece in self.pieces:
-                price_anew(session, piece)
-            self._now, self._started, self._saved = now, started, saved
-        return self.pieces
 
 
 def _age(workload: WorkloadState) -> int:

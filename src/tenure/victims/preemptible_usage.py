@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from copy import copy
-from operator import add, attrgetter, sub
-from typing import NamedTuple, cast
+from operator import add, attrgetter, itemgetter, sub
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.shields.policy import DISABLED, FENCE, disabled, fence
-from tenure.victims.pieces import CachedPieces, costs_at_least
 from tenure.victims.usage_table import UsageEntries, UsageTable
 
 
@@ -36,8 +35,7 @@ class PreemptibleUsage:
 
     ``departures`` grows when a node has lost something that was there when it was last looked at: as long as it
     stays the same, every node holds what it held then and perhaps more, so that what could not be moved to make room
-    cannot be moved now. ``pieces`` has what is known so far of the pieces of a preemptible workload without
-    subgroups; it is dropped when what the workload holds changes.
+    cannot be moved now.
     """
 
     def __init__(self, session: Session) -> None:
@@ -53,20 +51,14 @@ class PreemptibleUsage:
         self._totals: dict[int, dict[WorkloadState, Amount]] = {}
         self._sizes: dict[int, Counter[Amount]] = defaultdict(Counter)
         self._sums: dict[int, Amount] = {}
-        self._largest: dict[int, Amount] = {}
-        self._by_name: dict[int, list[WorkloadState]] = {}
-        self._least: dict[int, dict[WorkloadState, int | None]] = {}
-        self._priorities: dict[int, Counter[int]] = defaultdict(Counter)
-        self._as_of = session.now
         self._tables: dict[int, UsageTable] = {}
         self._movable = np.zeros((session.nodes.rows, count))
-        self.pieces: dict[WorkloadState, CachedPieces] = {}
         self._open: dict[int, frozenset[int]] = {}
         self._all = self._unguarded()
         self._none: Amount = (0,) * len(session.queues.resources)
 
     def copy(self) -> PreemptibleUsage:
-        """Give another one that knows the same, without pieces, and goes on by itself."""
+        """Give another one that knows the same, and goes on by itself."""
         other = copy(self)
         other.detach()
         return other
@@ -75,15 +67,13 @@ class PreemptibleUsage:
         """Share nothing any more with the one of which this is a copy."""
         self._stamps, self._room, self._movable = self._stamps.copy(), self._room.copy(), self._movable.copy()
         self._shares, self._occupants = self._shares.copy(), self._occupants.copy()
-        self._sums, self._largest, self._by_name = self._sums.copy(), self._largest.copy(), self._by_name.copy()
+        self._sums = self._sums.copy()
         self._totals = {leaf: totals.copy() for leaf, totals in self._totals.items()}
-        self._least = {leaf: least.copy() for leaf, least in self._least.items()}
         self._sizes = defaultdict(Counter, {leaf: sizes.copy() for leaf, sizes in self._sizes.items()})
-        self._priorities = defaultdict(Counter, {leaf: levels.copy() for leaf, levels in self._priorities.items()})
         self._tables = {leaf: copy(table) for leaf, table in self._tables.items()}
         for table in self._tables.values():
             table.detach()
-        self.pieces, self._open = {}, self._open.copy()
+        self._open = self._open.copy()
 
     def catch_up(self) -> None:
         """Look again at the nodes that changed since the last time."""
@@ -150,13 +140,10 @@ class PreemptibleUsage:
 
     def _count(self, node: int, share: TaskUsage, sign: int) -> None:
         workload = share.workload
-        self.pieces.pop(workload, None)
         self._of(workload.leaf).add((node, workload.priority), share.frees, sign)
         if not any(share.amount):
             return
         leaf, reckon = workload.leaf, add if sign > 0 else sub
-        self._largest.pop(leaf, None)
-        self._by_name.pop(leaf, None)
         totals, sizes = self._totals.setdefault(leaf, {}), self._sizes[leaf]
         before = totals.get(workload, self._none)
         after = tuple(map(reckon, before, share.amount))
@@ -165,45 +152,20 @@ class PreemptibleUsage:
             sizes[before] -= 1
             if not sizes[before]:
                 del sizes[before]
-        else:
-            self._priorities[leaf][workload.priority] += 1
-        least = self._least.setdefault(leaf, {})
         if any(after):
             sizes[after] += 1
-            totals[workload], least[workload] = after, None
+            totals[workload] = after
         else:
-            del totals[workload], least[workload]
-            levels = self._priorities[leaf]
-            levels[workload.priority] -= 1
-            if not levels[workload.priority]:
-                del levels[workload.priority]
+            del totals[workload]
 
-    def largest(self, leaf: int) -> Amount:
-        """Give, for each row, the most that one workload of a leaf holds."""
-        found = self._largest.get(leaf)
-        if found is None:
-            sizes = self._sizes.get(leaf)
-            found = self._largest[leaf] = tuple(map(max, zip(*sizes, strict=True))) if sizes else self._none
-        return found
+    def largest(self, leaves: Iterable[int], row: int) -> int:
+        """Give the most that one workload of some leaves holds of a resource."""
+        of_row, sizes = itemgetter(row), map(self.sizes, leaves)
+        return max((max(map(of_row, amounts)) for amounts in sizes if amounts), default=0)
 
     def sizes(self, leaf: int) -> Collection[Amount]:
         """Give what the preemptible workloads of a leaf hold, each amount once."""
         return self._sizes.get(leaf, ())
-
-    def of_one_priority(self, leaf: int) -> bool:
-        """Whether all preemptible workloads of a leaf that hold something have one priority."""
-        return len(self._priorities.get(leaf, ())) <= 1
-
-    def least(self, leaf: int) -> dict[WorkloadState, int]:
-        """Give what taking anything of each preemptible workload of a leaf costs at least, -1 if that is not known."""
-        if self.session.now < self._as_of:  # the clock was put back
-            self._least = {leaf: dict.fromkeys(least) for leaf, least in self._least.items()}
-        self._as_of = self.session.now
-        found = self._least.get(leaf, {})
-        if None in found.values():
-            for workload in [w for w, cost in found.items() if cost is None]:
-                found[workload] = costs_at_least(self.session, workload)
-        return cast("dict[WorkloadState, int]", found)
 
     def held(self, leaf: int) -> Amount:
         """Give what all preemptible workloads of a leaf hold."""
@@ -219,10 +181,7 @@ class PreemptibleUsage:
 
     def workloads(self, leaf: int) -> list[WorkloadState]:
         """Give the preemptible workloads of a leaf that hold something, by name."""
-        found = self._by_name.get(leaf)
-        if found is None:
-            found = self._by_name[leaf] = sorted(self._totals.get(leaf, ()), key=attrgetter("key"))
-        return found
+        return sorted(self._totals.get(leaf, ()), key=attrgetter("key"))
 
     @property
     def leaves(self) -> list[int]:

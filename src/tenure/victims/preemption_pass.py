@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from functools import cached_property, partial
 
 from tenure.engine.allocation import held_back
+from tenure.engine.memo import Memo
 from tenure.engine.order import QueueOrder
 from tenure.engine.plan import Reason, Refused
 from tenure.engine.workloads import WorkloadState
@@ -57,6 +58,9 @@ class PreemptionPass:
         self.shares = state.memory.shares()
         self.bounds = VictimBounds(state.session, self.shares, state.memory.caps, cause)
         self._prepared: tuple[dict[int, str], Price] = {}, {}
+        self._served_as_it_is = Memo[None, frozenset[WorkloadState]](
+            lambda _: self.dry_runs.served_as_it_is(), lambda _: self.session.epoch
+        )
         self.infeasible: dict[object, tuple[VictimCandidates | None, SearchResult]] = {}
 
     @cached_property
@@ -336,6 +340,8 @@ class PreemptionPass:
         if not RoomDemand(session, step).met(()):
             if shape is not None:
                 shape.failed = session.epoch
+            return False
+        if contender not in self._served_as_it_is(None):
             return False
         played = self.dry_runs.play(contender, (), rules, keep=True)
         if not isinstance(played, AcceptedSet):

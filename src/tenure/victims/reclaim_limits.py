@@ -1,8 +1,4 @@
-"""The most that queues let go to any contender: kept for as long as nothing changes in them.
-
-A queue's ``allocated`` is a new object whenever anything below it changes, and the old one again once that is undone,
-so what was worked out holds as long as the object is the same.
-"""
+"""The most that queues let go to any contender: kept for as long as nothing changes in them."""
 
 from __future__ import annotations
 
@@ -13,7 +9,8 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.queues import Amount, QueueTree
+from tenure.engine.memo import Memo
+from tenure.engine.queues import QueueTree
 from tenure.victims.preemptible_usage import PreemptibleUsage
 
 Cap = tuple[float, ...]
@@ -25,41 +22,15 @@ Sides = dict[int, list["SiblingLimits"]]
 """By a queue above a contender: the siblings of that queue, below which something is open to the contender."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class SiblingLimits:
-    """A queue, and the leaves below it that are open to some contenders; ``children`` are those with such leaves.
-
-    ``_known`` has by rows what they let go, and what the queue held when that was worked out.
-    """
+    """A queue, and the leaves below it that are open to some contenders; ``children`` are those with such leaves."""
 
     queue: int
     children: Sequence[SiblingLimits]
-    _known: dict[Rows, tuple[Amount, SubtreeLimits]] = field(default_factory=dict)
-
-    def below(self, caps: ReclaimLimits, rows: Rows) -> SubtreeLimits:
-        """Give what its leaves let go to any contender."""
-        allocated = caps.queues.allocated[self.queue]
-        known = self._known.get(rows)
-        if known is None or known[0] is not allocated:
-            known = self._known[rows] = allocated, self._below(caps, rows)
-        return known[1]
-
-    def _below(self, caps: ReclaimLimits, rows: Rows) -> SubtreeLimits:
-        """None of the queues from a leaf up to this one may lose what it is guaranteed."""
-        queue, none = self.queue, (0,) * len(caps.queues.resources)
-        cap = caps.of_queue(queue, caps.queues.guaranteed[queue], rows)
-        if cap is None:
-            return SubtreeLimits({}, none, none, ())
-        if caps.queues.leaf[queue]:
-            held = caps.holdings.held(queue)
-            return SubtreeLimits({queue: cap} if any(held) else {}, tuple(map(min, held, cap)), cap, ())
-        parts = [part for child in self.children if (part := child.below(caps, rows)).leaves]
-        leaves = {leaf: tuple(map(min, own, cap)) for part in parts for leaf, own in part.leaves.items()}
-        total = tuple(map(min, cap, map(sum, zip(none, *(part.total for part in parts), strict=True))))
-        return SubtreeLimits(leaves, total, cap, parts)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
 class SubtreeLimits:
     """The limits on what the leaves below a queue let go: each of them, all together, and the queue itself."""
 
@@ -67,7 +38,7 @@ class SubtreeLimits:
     total: Cap
     cap: Cap
     parts: Sequence[SubtreeLimits]
-    _on_nodes: dict[int, NDArray[np.float64]] = field(default_factory=dict)
+    _on_nodes: dict[int, NDArray[np.float64]] = field(default_factory=dict, compare=False)
 
     def on_nodes(self, holdings: PreemptibleUsage, row: int, count: int) -> NDArray[np.float64]:
         """Give what they let go of one resource on each of ``count`` nodes."""
@@ -91,12 +62,18 @@ class SubtreeLimits:
 
 
 class ReclaimLimits:
-    """The caps of one session's queues."""
+    """The caps of one session's queues.
+
+    ``below`` gives what the leaves below a sibling let go to any contender; preemptible usage has to be caught up.
+    """
 
     def __init__(self, queues: QueueTree, holdings: PreemptibleUsage) -> None:
         self.queues = queues
         self.holdings = holdings
-        self._largest: dict[int, tuple[Amount, Amount]] = {}
+        versions = queues.versions
+        self.below = Memo[tuple[SiblingLimits, Rows], SubtreeLimits](
+            lambda pair: self._below(*pair), lambda pair: versions[pair[0].queue]
+        )
         self._sides: dict[int, Sides] = {}
         self._siblings: dict[tuple[int, frozenset[int]], SiblingLimits | None] = {}
 
@@ -120,6 +97,20 @@ class ReclaimLimits:
             self._siblings[key] = SiblingLimits(queue, children) if children or queue in reach else None
         return self._siblings[key]
 
+    def _below(self, sibling: SiblingLimits, rows: Rows) -> SubtreeLimits:
+        """None of the queues from a leaf up to this one may lose what it is guaranteed."""
+        queue, none = sibling.queue, (0,) * len(self.queues.resources)
+        cap = self.of_queue(queue, self.queues.guaranteed[queue], rows)
+        if cap is None:
+            return SubtreeLimits({}, none, none, ())
+        if self.queues.leaf[queue]:
+            held = self.holdings.held(queue)
+            return SubtreeLimits({queue: cap} if any(held) else {}, tuple(map(min, held, cap)), cap, ())
+        parts = [part for child in sibling.children if (part := self.below((child, rows))).leaves]
+        leaves = {leaf: tuple(map(min, own, cap)) for part in parts for leaf, own in part.leaves.items()}
+        total = tuple(map(min, cap, map(sum, zip(none, *(part.total for part in parts), strict=True))))
+        return SubtreeLimits(leaves, total, cap, parts)
+
     def of_queue(self, queue: int, limit: Sequence[int], rows: Rows) -> Cap | None:
         """The most that can go while every piece is taken from more than ``limit``; None if nothing.
 
@@ -132,13 +123,6 @@ class ReclaimLimits:
         cap = [inf] * len(allocated)
         if len(over) == 1:
             row = over[0]
-            cap[row] = allocated[row] - max(0, limit[row]) - 1 + self._largest_below(queue)[row]
+            largest = self.holdings.largest(self.queues.leaves[queue], row)
+            cap[row] = allocated[row] - max(0, limit[row]) - 1 + largest
         return tuple(cap)
-
-    def _largest_below(self, queue: int) -> Amount:
-        allocated = self.queues.allocated[queue]
-        known = self._largest.get(queue)
-        if known is None or known[0] is not allocated:
-            of_leaves = map(self.holdings.largest, self.queues.leaves[queue])
-            known = self._largest[queue] = allocated, tuple(map(max, zip(*of_leaves, strict=True)))
-        return known[1]

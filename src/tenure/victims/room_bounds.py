@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from operator import add
+from operator import add, ge
 
 import numpy as np
 
@@ -128,3 +128,10 @@ def freed_by(pieces: Iterable[Piece]) -> dict[int, Amount]:
         for node, amounts in piece.frees:
             freed[node] = tuple(map(add, freed[node], amounts)) if node in freed else amounts
     return freed
+
+
+def room_in_all(session: Session, step: Demand) -> bool:
+    """Whether all ready nodes together have room enough for a step, wherever it is."""
+    nodes = session.nodes
+    room = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready].sum(axis=1).tolist()
+    return all(map(ge, room, step.amount))
