@@ -174,26 +174,38 @@ async def fetch(port: int, path: str, headers: str = "") -> tuple[float, bytes]:
     return time.perf_counter() - began, found
 
 
+async def asked(stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], port: int, path: str) -> None:
+    """Ask for a page on a connection that stays, as browsers do."""
+    reader, writer = stream
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+    head = await reader.readuntil(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 200"):
+        raise ConnectionError(head[:200])
+    await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r")[0]))
+
+
 async def all_at_once(port: int, path: str, viewers: int, headers: str = "") -> list[float]:
     """Let so many ask for a page at the same moment."""
     return [seconds for seconds, _ in await asyncio.gather(*(fetch(port, path, headers) for _ in range(viewers)))]
 
 
-async def followed(port: int, viewers: int, seconds: float) -> list[list[tuple[float, float]]]:
-    """Let so many be told of changes, and ask for the page anew whenever they are: when each was told, and had it."""
+async def followed(port: int, viewers: int, seconds: float, path: str = "/") -> list[list[tuple[float, float]]]:
+    """Let so many be told of changes, and ask for a page anew whenever they are: when each was told, and had it."""
     found: list[list[tuple[float, float]]] = [[] for _ in range(viewers)]
     until = time.monotonic() + seconds
 
     async def one(mine: list[tuple[float, float]]) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(f"GET /changes HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+        pages = await asyncio.open_connection("127.0.0.1", port)
         while time.monotonic() < until:
             while not (await reader.readline()).startswith(b"event: change"):
                 pass
             told = time.monotonic()
-            await fetch(port, "/")
+            await asked(pages, port, path)
             mine.append((told, time.monotonic()))
         writer.close()
+        pages[1].close()
 
     await asyncio.gather(*map(one, found))
     return found
@@ -274,12 +286,16 @@ def measure_all(nodes: int, pods: int, viewers: int) -> None:
         )  # fmt: skip
         say("move")
         alone = asyncio.run(followed(port, 1, 5 * EVERY))
+        before, mine = used(server.pid), time.process_time()
         found = asyncio.run(followed(port, viewers, 5 * EVERY))
+        costs = used(server.pid) - before, time.process_time() - mine
+        bare = asyncio.run(followed(port, viewers, 5 * EVERY, STATIC))
         say("told")
         told = json.loads(server.stdout.readline())
         made = [asyncio.run(fetch(port, f"/workloads?offset={offset}"))[0] for offset in (100, 200, 300)]
         one_told, one_has = after(told["changed"], alone)
         reached, there = after(told["changed"], found)
+        _, anchor = after(told["changed"], bare)
         print_table("an update", ["what", "ms"], [
             ["the picture renewed (1% of the workloads), of the processor",
              f"{statistics.median(told['renewed']) * 1000:,.1f}"],
@@ -290,6 +306,10 @@ def measure_all(nodes: int, pods: int, viewers: int) -> None:
             [f"until a viewer of {viewers} is told, median", f"{statistics.median(reached):,.0f}"],
             ["until they have the new page, median", f"{statistics.median(there):,.0f}"],
             ["until the last of them has", f"{max(there):,.0f}"],
+            ["a bare page of as many bytes instead, median", f"{statistics.median(anchor):,.0f}"],
+            ["... the last of them", f"{max(anchor):,.0f}"],
+            ["of the processor for each update: the console", f"{costs[0] / 5 * 1000:,.0f}"],
+            ["... the process with the viewers", f"{costs[1] / 5 * 1000:,.0f}"],
         ])  # fmt: skip
         memory = {"the console": resident(server.pid)}
         memory |= {f"process {n} that plays": resident(pid) for n, pid in enumerate(told["players"], 1)}

@@ -19,7 +19,7 @@ from tenure.history.record import Draft, key_of, payload_of
 from tenure.history.replaying import RecordedRun, _saved, recorded_days
 from tenure.history.rollup import DAY, HOUR
 from tenure.history.simulation import numbered
-from tenure.history.statement import usage_between
+from tenure.history.statement import statement_of, usage_between
 from tenure.history.views import queues_over_time
 from tenure.web import past
 from tenure.web.past import PastSource
@@ -192,3 +192,20 @@ def test_replaying_a_day_reads_that_day_and_what_follows(long_history, counted):
     assert {"team/job-5", "team/job-10000"} < {workload.key for workload in cluster.workloads}
     assert len(trace.jobs) == 2880
     assert len(counted) < 6000
+
+
+def test_a_statement_holds_no_evictions_of_its_window(tmp_path):
+    """40 MiB of records of evictions; a statement of all of them by queue needs next to nothing of that."""
+    reason = "x" * 4096
+    lost = {"cpu": 1000}
+    with open_history(str(tmp_path / "a.db"), write=True) as store:
+        for begin in range(0, 10_000, 1000):
+            store.append(HERE, [
+                Draft(NOVEMBER + n, "evicted", f"team/job-{n % 50}", "a", "reclaim", f"team/other-{n % 70}", 5,
+                      payload_of(task="t", lost=lost, reason=reason), key=key_of(n))
+                for n in range(begin, begin + 1000)
+            ])  # fmt: skip
+        found = []
+        assert most_memory(lambda: found.append(statement_of(store, by="queue"))) < 16 * MIB
+    assert sum(row.lost.get("cpu", 0) for row in found[0].rows) == 10_000_000
+    assert {row.key: row.evictions for row in found[0].rows if row.evictions} == {"a": 10_000}

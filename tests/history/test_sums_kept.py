@@ -1,6 +1,7 @@
 """Statements say the same after records were pruned, forgotten, or taken elsewhere; also if that was broken off."""
 
 import itertools
+import json
 import random
 import subprocess
 import sys
@@ -173,3 +174,40 @@ def test_what_is_killed_on_its_way_and_done_again_is_done_once(tmp_path, address
             forget_user(other, "ada")
             wanted = statements(other)
         assert statements(store, limit if what == "prune" else None) == wanted, f"killed {count} times"
+
+
+KILLS_ITSELF = """
+import itertools, os, sys
+from tenure.cli.main import main
+from tenure.history.store import HistoryStore
+scan, at = HistoryStore.scan, int(sys.argv.pop(1))
+def until_killed(self, connection, query):
+    for number, found in enumerate(itertools.chain(scan(self, connection, query), [None])):
+        if number == at or found is None:
+            os.kill(os.getpid(), 9)
+        yield found
+HistoryStore.scan = until_killed
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("name", ["e.jsonl", "e.jsonl.gz", "e.otlp.json", "e.parquet"])
+def test_an_export_that_is_killed_leaves_no_half_file_and_is_begun_again(tmp_path, name):
+    """Whether at its first record, in the middle or after the last: what had its name before still has it."""
+    source, target = filled(str(tmp_path / "source.db")), tmp_path / name
+    words = ["export", target, "--history", source]
+    target.write_text("an earlier export")
+    for at in (0, 6000, -1):
+        process = [sys.executable, "-c", KILLS_ITSELF, str(at), "history", *words]
+        assert subprocess.run(process, check=False, timeout=60).returncode == -9
+        assert target.read_text() == "an earlier export"
+    done(*words)
+    assert not list(tmp_path.glob("*.part"))
+    if "otlp" in name:
+        told = [json.loads(line)["resourceLogs"] for line in target.read_text().splitlines()]
+        found = [r for logs in told for log in logs for scope in log["scopeLogs"] for r in scope["logRecords"]]
+        with open_history(source) as store:
+            assert len(found) == store.info().records
+        return
+    with open_history(source) as store, open_history(str(tmp_path / "back.db"), write=True) as back:
+        assert import_file(back, str(target)) == (store.info().records,) * 2

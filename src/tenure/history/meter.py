@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tenure.history.record import Draft, encode, made_draft, quoted
-from tenure.history.rollup import DAY, MINUTE, HourSums
+from tenure.history.rollup import DAY, MINUTE
 
 
 @dataclass(slots=True)
@@ -38,7 +38,6 @@ class UsageMeter:
         self.begin = begin
         self.gauges: dict[str, _Gauge] = {}
         self.records: list[Draft] = []
-        self.sums: HourSums | None = None
 
     def change(self, queue: str, at: int, amounts: Sequence[int], sign: int) -> None:
         """A queue holds so much more (``sign`` 1, or as many times) or less (-1) from ``at`` on."""
@@ -126,8 +125,6 @@ class UsageMeter:
             return
         inside = ",".join([f"{name}{amount}" for name, amount in zip(self.named, within, strict=True) if amount])
         since, until = span
-        if self.sums is not None:
-            self.sums.add(queue, span, held, within)
         payload = f'{{"until":{until},"held":{{{all_held}}},"within":{{{inside}}},"level":{{{level}}}}}'
         self.records.append(made_draft((since, "usage", None, queue, None, None, until - since, payload, "", 0, b"")))
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
-from tenure.history.record import Draft
+from tenure.history.record import Draft, DraftRow
+
+Row = TypeVar("Row", Draft, DraftRow)
+"""A draft, or its fields as a plain tuple."""
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -27,10 +30,10 @@ def next_month(month: int) -> int:
     return month + 1 if month % 100 < 12 else month + 89  # noqa: PLR2004  December
 
 
-def by_month(drafts: Sequence[Draft]) -> Iterator[tuple[int, list[Draft]]]:
+def by_month(drafts: Iterable[Row]) -> Iterator[tuple[int, list[Row]]]:
     """Give drafts month by month as they stand; where they are in the order of time, each month once."""
     since, until = 0, -1
-    found: list[Draft] = []
+    found: list[Row] = []
     for draft in drafts:
         if not since <= draft[0] < until:
             if found:

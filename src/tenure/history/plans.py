@@ -20,10 +20,9 @@ class PlanChronicle:
         self.nominated_tasks: dict[tuple[str, int], str] = {}
 
     def silent(self, plan: Plan) -> bool:
-        """Whether a plan has nothing to tell but starts and evictions: most cycles of a simulation."""
-        if self.nominated_tasks or self.refused or plan.refused or plan.shadow or plan.quota_events or plan.expired:
-            return False
-        return all(step.action != "nominate" for step in plan.steps)
+        """Whether a plan has nothing to tell but its steps, and they take nothing back that was promised."""
+        told = plan.refused or plan.shadow or plan.quota_events or plan.expired
+        return not (told or self.nominated_tasks or self.refused)
 
     def records(self, plan: Plan) -> Iterator[Draft]:
         """Give the records of a cycle other than those of starts and evictions."""

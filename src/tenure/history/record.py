@@ -45,7 +45,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from json.encoder import encode_basestring
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 VERSION: Final = 1
 """The version of the payloads that are written now."""
@@ -99,6 +99,11 @@ class Draft(NamedTuple):
     key: bytes = b""
 
 
+DraftRow: TypeAlias = tuple[
+    int, str, str | None, str | None, str | None, str | None, int, str, str, int, bytes
+]  # fmt: skip
+"""The fields of a draft, as a plain tuple."""
+
 made_draft: Final = cast("Callable[[tuple[object, ...]], Draft]", partial(tuple.__new__, Draft))
 """Make a draft of all its fields in their order; a simulation makes a hundred thousand."""
 
@@ -129,9 +134,8 @@ def encode(fields: dict[str, Any]) -> str:
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
-def quoted(text: str) -> str:
-    """Write a text as JSON."""
-    return encode_basestring(text)
+quoted: Final[Callable[[str], str]] = encode_basestring
+"""Write a text as JSON."""
 
 
 def insertion(table: str, source: int, mark: str, *, unique: bool = False) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
 
 from tenure.history.record import encode
 
@@ -14,6 +14,10 @@ DAY: Final = 24 * HOUR
 
 SUMMED: Final = ("held", "within", "capacity")
 """Fields of a record of usage that add up."""
+
+
+UsageRow: TypeAlias = tuple[int, int, str, int, str]
+"""A row of the sums by the hour: source, since, queue, until, payload."""
 
 
 class Rollup:
@@ -42,38 +46,10 @@ class Rollup:
                 sums[resource] = sums.get(resource, 0) + amount
         self.rows[key] = max(until, known[0]), known[1]
 
-    def told(self) -> Iterator[tuple[int, int, str, int, str]]:
-        """Give the sums in order, as rows: source, since, queue, until, payload."""
+    def told(self) -> Iterator[UsageRow]:
+        """Give the sums in order."""
         for (source, since, queue), (until, fields) in sorted(self.rows.items()):
             yield source, since, queue, until, encode(fields)
-
-
-class HourSums:
-    """What a `Rollup` would make of the records of a meter, added up as they are made: without reading JSON again."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = names
-        self.rows: dict[tuple[int, str], tuple[int, list[int], list[int]]] = {}
-
-    def add(self, queue: str, span: tuple[int, int], held: list[int], within: list[int]) -> None:
-        """Add what a queue held from one time to another."""
-        since, until = row_of(span[0], span[1] - span[0])
-        known = self.rows.get((since, queue))
-        if known is not None:
-            held = [before + more for before, more in zip(known[1], held, strict=True)]
-            within = [before + more for before, more in zip(known[2], within, strict=True)]
-            until = max(until, known[0])
-        self.rows[since, queue] = until, held, within
-
-    def told(self, source: int) -> Iterator[tuple[int, int, str, int, str]]:
-        """Give the sums as rows: source, since, queue, until, payload."""
-        for (since, queue), (until, held, within) in self.rows.items():
-            parts = [self._part("held", held), self._part("within", within)]
-            yield source, since, queue, until, f"{{{','.join(filter(None, parts))}}}"
-
-    def _part(self, name: str, amounts: list[int]) -> str:
-        told = ",".join([f"{resource}{amount}" for resource, amount in zip(self.names, amounts, strict=True) if amount])
-        return f'"{name}":{{{told}}}' if told else ""
 
 
 def row_of(at: int, span: int) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from heapq import heappop, heappush
@@ -13,18 +13,19 @@ from tenure.engine.plan import EVICTING, Plan, PlanStep
 from tenure.history import open_history
 from tenure.history.amounts import Holder, weighted
 from tenure.history.errors import HistoryError
-from tenure.history.meter import UsageMeter, capacity_records
+from tenure.history.meter import capacity_records
 from tenure.history.otherwise import RoomOverTime
 from tenure.history.plans import PlanChronicle
-from tenure.history.record import Draft, Origin, encode, made_draft, payload_of, quoted
-from tenure.history.rollup import HourSums
+from tenure.history.record import Draft, DraftRow, Origin, encode, made_draft, payload_of, quoted
 from tenure.history.submissions import SubmissionWriter
+from tenure.history.usage_columns import UsageColumns
 from tenure.history.who import Who
-from tenure.history.whole import write_whole
+from tenure.history.whole import SOURCE, write_whole
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.collector import collector_paused
 from tenure.model.dump import cluster_to_plain
 from tenure.model.workload import Workload
+from tenure.simulator.checks.columns import EventColumns
 from tenure.simulator.log import (
     BIND,
     DROP,
@@ -58,11 +59,14 @@ class PlanListener:
         self.steps: dict[tuple[int, str, int, str], PlanStep] = {}
 
     def __call__(self, plan: Plan) -> None:
-        """Keep what a plan says."""
+        """Keep what a plan says; most say nothing that the log does not."""
+        binds_alone = True
         for step in plan.steps:
-            if step.action in EVICTING:
-                self.steps[plan.now - self.origin, step.workload, step.task_index, step.action] = step
-        if not self.chronicle.silent(plan):
+            if step.action != "bind":
+                binds_alone = False
+                if step.action in EVICTING:
+                    self.steps[plan.now - self.origin, step.workload, step.task_index, step.action] = step
+        if not (binds_alone and self.chronicle.silent(plan)):
             self.drafts += self.chronicle.records(plan)
 
 
@@ -102,14 +106,14 @@ class SimulationRecords:
         self.holder = Holder(outcomes.history.tasks.specs, cluster.nodes)
         guaranteed = {q.name: q.guaranteed for q in cluster.queues}
         self.begin, self.end = outcomes.began + self.origin, outcomes.ended + self.origin
-        self.meter = UsageMeter(self.holder.resources, guaranteed, self.begin)
-        self.meter.sums = HourSums(self.meter.named)
+        self.meter = UsageColumns(self.holder.resources, guaranteed, self.begin)
         self.room = RoomOverTime(cluster.nodes, self.holder.resources)
         self.evicts = any(event[0] in {EVICT, NOTICE} for event in log.events)
         self.who = Who(cluster)
         self.submissions = SubmissionWriter(self.holder, self.who)
         self.nodes = [quoted(node.name) for node in cluster.nodes]
         self.jobs = [self._job(w) for w in log.workloads]
+        self.columns = outcomes.history.columns
         evicted = outcomes.holdings.evicted
         freed, until = outcomes.holdings.freed[evicted].tolist(), outcomes.holdings.until[evicted].tolist()
         self.left = dict(zip(freed, until, strict=True))  # with the end of its job the last task of it is gone
@@ -120,13 +124,13 @@ class SimulationRecords:
 
     def _job(self, model: Workload) -> _Job:
         core = len(model.tasks) if model.min_member is None else model.min_member
-        who = "".join([f",{quoted(name)}:{quoted(value)}" for name, value in self.who.named(model).items()])
-        held = [0] * len(self.holder.resources)
+        named = self.who.named(model)
+        who = "".join([f",{quoted(name)}:{quoted(value)}" for name, value in named.items()]) if named else ""
         queue = model.queue or DEFAULT_QUEUE
-        return _Job(model, queue, max(1, min(core, len(model.tasks))), key=model.key, who=who, held=held)
+        return _Job(model, queue, max(1, min(core, len(model.tasks))), key=model.key, who=who)
 
     def records(self) -> list[Draft]:
-        """Give all records in the order of time, each with its number and its key."""
+        """Give all records in the order of time; with their numbers in it, and a prefix, they have their keys."""
         handlers = {
             SUBMIT: self._submit, BIND: self._bind, END: self._end, EVICT: self._evict, DROP: self._drop,
             NOTICE: self._notice, WITHDRAW: self._withdraw, REST: self._rest,
@@ -143,7 +147,11 @@ class SimulationRecords:
         found = [self._beginning(), *self.drafts, *self.listener.drafts, *self.meter.records]
         found += capacity_records(self.holder.capacity(), self.begin, self.end)
         found.sort(key=in_order)
-        return numbered(found, fingerprint(self.cluster, self.log))
+        return found
+
+    def prefix(self) -> bytes:
+        """Give what the keys of these records begin with, and those of no other simulation."""
+        return fingerprint(self.cluster, self.log, self.columns)
 
     # -- events: each gives the position after what it has dealt with -------------------------------------------------
 
@@ -162,14 +170,26 @@ class SimulationRecords:
         """Add a record of a job that has no cause and is for nobody."""
         self.drafts.append(made_draft((at, kind, job.key, job.queue, None, None, value, payload, "", 0, b"")))
 
+    def _together(self, position: int, event: Any) -> int:
+        """Give the position after the events of one kind that a job has one after the other at one instant."""
+        events, count = self.log.events, len(self.log.events)
+        kind, when, number = event[0], event[1], event[2]
+        position += 1
+        while position < count:
+            following = events[position]
+            if following[2] != number or following[0] != kind or following[1] != when:
+                break
+            position += 1
+        return position
+
     def _bind(self, position: int, at: int, event: Any) -> int:
         """All tasks of a job that are bound one after the other at one instant, together."""
-        events, number, when = self.log.events, event[2], event[1]
-        job, count = self.jobs[number], len(events)
+        number, stop = event[2], self._together(position, event)
+        job = self.jobs[number]
         models, active, room = job.model.tasks, job.active, self.room if self.evicts else None
         tasks, held, times = [], None, 0
-        while True:
-            _, _, _, task, node, devices = event
+        together: Sequence[Any] = self.log.events[position:stop]
+        for _, _, _, task, node, devices in together:
             model = models[task]
             amounts = self.holder.held(model.spec, node)
             if amounts is not held:
@@ -181,20 +201,16 @@ class SimulationRecords:
                 room.occupy(number, task, node, amounts)
             active[task] = node, at
             job.bound.append(task)
-            tasks.append(f"[{quoted(model.name)},{self.nodes[node]},[{','.join(map(str, devices or ()))}]]")
-            position += 1
-            if position == count:
-                break
-            event = events[position]
-            if event[2] != number or event[0] != BIND or event[1] != when:
-                break
+            on = ",".join(map(str, devices)) if devices else ""
+            tasks.append(f"[{quoted(model.name)},{self.nodes[node]},[{on}]]")
+        assert held is not None
         self.meter.change(job.queue, at, held, times)
         placed = ",".join(tasks)
         if job.since < 0 and len(active) >= job.core:
             self._start(number, job, at, placed)
         else:
             self._add(at, "placed", job, 0, f'{{"tasks":[{placed}]}}')
-        return position
+        return stop
 
     def _start(self, number: int, job: _Job, at: int, placed: str) -> None:
         job.since = at
@@ -239,26 +255,37 @@ class SimulationRecords:
         return ran
 
     def _end(self, position: int, at: int, event: Any) -> int:
-        number, task = event[2], event[3]
+        """All tasks of a job that end one after the other at one instant, together."""
+        number, stop = event[2], self._together(position, event)
         job = self.jobs[number]
-        self._release(number, task, at)
+        held, begun, times = None, -1, 0
+        for ended in self.log.events[position:stop]:
+            task = ended[3]
+            node, since = job.active.pop(task)
+            amounts = self.holder.held(job.model.tasks[task].spec, node)
+            if amounts is not held or since != begun:
+                if held is not None:
+                    self._release(job, at, held, times, at - begun)
+                held, begun, times = amounts, since, 0
+            times += 1
+            if self.evicts:
+                self.room.leave(number, task)
+        assert held is not None
+        self._release(job, at, held, times, at - begun)
         if not job.active:
             ran = self._stop(number, job, at)
             rows = zip(self.meter.named, job.held, strict=True)
-            held = ",".join([f"{name}{amount}" for name, amount in rows if amount])
-            job.held = [0] * len(job.held)
-            self._add(at, "ended", job, ran, f'{{"state":"finished","held":{{{held}}}{job.who}}}')
-        return position + 1
+            told = ",".join([f"{name}{amount}" for name, amount in rows if amount])
+            job.held = []
+            self._add(at, "ended", job, ran, f'{{"state":"finished","held":{{{told}}}{job.who}}}')
+        return stop
 
-    def _release(self, number: int, task: int, at: int) -> None:
-        job = self.jobs[number]
-        node, since = job.active.pop(task)
-        amounts = self.holder.held(job.model.tasks[task].spec, node)
-        time = at - since
-        job.held = [before + amount * time for before, amount in zip(job.held, amounts, strict=True)]
-        self.meter.change(job.queue, at, amounts, -1)
-        if self.evicts:
-            self.room.leave(number, task)
+    def _release(self, job: _Job, at: int, amounts: Sequence[int], times: int, ran: int) -> None:
+        """So many tasks that held as much, for as long, hold nothing any more."""
+        time = ran * times
+        before = job.held or self.meter.nothing
+        job.held = [total + amount * time for total, amount in zip(before, amounts, strict=True)]
+        self.meter.change(job.queue, at, amounts, -times)
 
     def _drop(self, position: int, at: int, event: Any) -> int:
         job = self.jobs[event[2]]
@@ -360,7 +387,8 @@ def write_simulation(
         The store holds another history already, or cannot be written.
     """
     with collector_paused():
-        drafts = SimulationRecords(cluster, log, outcomes, listener).records()
+        made = SimulationRecords(cluster, log, outcomes, listener)
+        drafts = numbered(made.records(), made.prefix())
     origin = Origin(Path(trace).name, "")
     there = store.span() is not None
     if there and not store.has(drafts[0]):
@@ -382,7 +410,8 @@ def write_simulation_file(
     with collector_paused():
         made = SimulationRecords(cluster, log, outcomes, listener)
         drafts = made.records()
-        if write_whole(path, Origin(Path(trace).name, ""), drafts, made.meter.sums):
+        sums = made.meter.hours(SOURCE)
+        if write_whole(path, Origin(Path(trace).name, ""), numbered_rows(drafts, made.prefix()), sums):
             return len(drafts)
     with open_history(path, write=True) as store:
         return write_simulation(store, trace, cluster, log, outcomes, listener)
@@ -396,16 +425,24 @@ def in_order(draft: Draft) -> int:
 _RANKS = {"origin": 0, "submitted": 1, "noticed": 2, "evicted": 2, "nominated": 3, "outcome": 5, "usage": 6}
 
 
-def fingerprint(cluster: Cluster, log: EventLog) -> bytes:
-    """Give eight bytes that tell this simulation from any other."""
+def fingerprint(cluster: Cluster, log: EventLog, columns: EventColumns) -> bytes:
+    """Give eight bytes that tell this simulation from any other; ``columns`` are those of its log."""
     whole = blake2b(digest_size=8)
     whole.update(encode(cluster_to_plain(replace(cluster, workloads=()))).encode("utf-8", "surrogatepass"))
     whole.update(repr((len(log.workloads), log.initial)).encode())
-    for begin in range(0, len(log.events), HASHED):
-        whole.update("".join(map(repr, log.events[begin : begin + HASHED])).encode())
+    for column in (columns.kind, columns.at, columns.job, columns.task, columns.x):
+        whole.update(column.astype("<i8").tobytes())
+    for begin in range(0, len(columns.extra), HASHED):
+        whole.update(repr(columns.extra[begin : begin + HASHED]).encode("utf-8", "surrogatepass"))
     return whole.digest()
 
 
 def numbered(drafts: Sequence[Draft], prefix: bytes) -> list[Draft]:
     """Number records as they stand; the key of each is a prefix and its number."""
-    return [made_draft((*draft[:9], number, prefix + number.to_bytes(8, "big"))) for number, draft in enumerate(drafts)]
+    return list(map(made_draft, numbered_rows(drafts, prefix)))
+
+
+def numbered_rows(drafts: Sequence[Draft], prefix: bytes) -> Iterator[DraftRow]:
+    """Give numbered records one by one as plain tuples, which SQLite takes faster than drafts."""
+    for number, draft in enumerate(drafts):
+        yield (*draft[:9], number, prefix + number.to_bytes(8, "big"))

@@ -13,6 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from sqlalchemy import Connection, select
@@ -85,7 +86,7 @@ class Statement:
 
 
 class _Evicted(NamedTuple):
-    """A task that was evicted, as a statement needs it."""
+    """A task that was evicted, as a statement needs it; it is not kept."""
 
     at: int
     workload: str
@@ -94,6 +95,14 @@ class _Evicted(NamedTuple):
     beneficiary: str
     cost: int
     fields: dict[str, Any]
+
+
+class _Set(NamedTuple):
+    """What was evicted at one time, by one cause, for one workload: tells such a set from others."""
+
+    at: int
+    cause: str
+    beneficiary: str
 
 
 def statement_of(
@@ -121,15 +130,12 @@ class _Maker:
         self.connection, self.since, self.until, self.by = connection, since, until, by
         self.rows: dict[str, StatementRow] = {}
         self.tops: Mapping[str, str] = tops_of(connection) if by == "team" else {}
+        self.cost_of: Counter[str] = Counter()
+        self.gain_of: Counter[str] = Counter()
 
     def make(self, end: int) -> Statement:
         held, capacity = usage_between(self.connection, self.since, self.until)
-        evicted = list(self._evicted())
-        paid = self._gains(evicted)
-        self._losses(evicted, paid)
-        lost: Sums = {}
-        for one in evicted:
-            add(lost, one.fields.get("lost", {}))
+        lost = self._losses(self._gains(self._sets()))
         self._used(held)
         self._waits()
         total: Sums = {}
@@ -140,7 +146,7 @@ class _Maker:
         names = [r for r in capacity if capacity[r] or total.get(r)] + [r for r in total if r not in capacity]
         used = {r: total.get(r, 0) - lost.get(r, 0) for r in names}
         idle = {r: capacity.get(r, 0) - total.get(r, 0) for r in names}
-        losing = self._losing(evicted)
+        losing = self._losing()
         told = [row for row in self.rows.values() if row.says_something]
         rows = sorted(told, key=lambda r: (r.key not in losing, -r.cost, r.key))
         return Statement(
@@ -159,32 +165,48 @@ class _Maker:
     # -- evictions ----------------------------------------------------------------------------------------------------
 
     def _evicted(self) -> Iterator[_Evicted]:
+        """Give what was evicted, one by one: of millions of evictions none is held longer than it is looked at."""
         for row in rows_of(self.connection, ("evicted",), self.since, self.until):
             yield _Evicted(
                 row.at, row.workload or "", row.queue or "", row.cause or "", row.beneficiary or "", row.value,
                 json.loads(row.payload),
             )  # fmt: skip
 
-    def _losses(self, evicted: list[_Evicted], paid: set[tuple[int, str, str]]) -> None:
-        seen: set[tuple[str, int, str]] = set()
+    def _sets(self) -> dict[str, dict[_Set, int]]:
+        """Give what each set cost, by the workload that it was evicted for, and sum up what causes cost."""
+        sets: dict[str, dict[_Set, int]] = {}
+        for row in rows_of(self.connection, ("evicted",), self.since, self.until, payload=False):
+            cause, beneficiary = intern(row.cause or ""), intern(row.beneficiary or "")
+            self.cost_of[cause] += row.value
+            key, mine = _Set(row.at, cause, beneficiary), sets.setdefault(beneficiary, {})
+            mine[key] = mine.get(key, 0) + row.value
+        return sets
+
+    def _losses(self, paid: set[_Set]) -> Sums:
+        """Book what was lost; gives the sum of it."""
+        moment, seen = self.since, set[tuple[str, str]]()
         times: Counter[tuple[str, str]] = Counter()
-        for one in evicted:
+        total: Sums = {}
+        for one in self._evicted():
             victim, author = self._row(self._victim(one)), self._row(self._author(one))
             lost = one.fields.get("lost", {})
-            add(victim.lost, lost)
-            add(author.caused, lost)
+            for sums in (total, victim.lost, author.caused):
+                add(sums, lost)
             add(victim.saved, one.fields.get("saved", {}))
             victim.cost += one.cost
             if self.by in {"workload", "user"} or (self.by == "team" and "team" in one.fields):
                 add(victim.used, one.fields.get("held", {}))
                 add(victim.used, lost, -1)
-            if (one.workload, one.at, one.cause) not in seen:
-                seen.add((one.workload, one.at, one.cause))
+            if one.at != moment:
+                moment, seen = one.at, set()
+            if (one.workload, one.cause) not in seen:
+                seen.add((one.workload, one.cause))
                 victim.evictions += 1
-                times[victim.key, one.workload] += 1
-                victim.paid += (one.at, one.cause, one.beneficiary) in paid
+                times[victim.key, intern(one.workload)] += 1
+                victim.paid += _Set(one.at, one.cause, one.beneficiary) in paid
         for (key, _), count in times.items():
             self.rows[key].repeated += count > 1
+        return total
 
     def _victim(self, one: _Evicted) -> str:
         if self.by == "cause":
@@ -207,17 +229,9 @@ class _Maker:
             return str(fields.get(team) or self.tops.get(queue, queue))
         return workload
 
-    def _gains(self, evicted: list[_Evicted]) -> set[tuple[int, str, str]]:
-        """Book what evictions gained, and give those sets (time, cause, for whom) that paid."""
-        sets: dict[tuple[int, str, str], int] = {}
-        of: dict[str, list[tuple[int, str, str]]] = {}
-        for one in evicted:
-            key = one.at, one.cause, one.beneficiary
-            if key not in sets:
-                of.setdefault(one.beneficiary, []).append(key)
-            sets[key] = sets.get(key, 0) + one.cost
-        paid: set[tuple[int, str, str]] = set()
-        self.gain_of: Counter[str] = Counter()
+    def _gains(self, sets: Mapping[str, Mapping[_Set, int]]) -> set[_Set]:
+        """Book what evictions gained, and give those sets that paid."""
+        paid: set[_Set] = set()
         for row in rows_of(self.connection, ("outcome",), self.since, None):
             fields = json.loads(row.payload)
             at = fields.get("evictedAt", row.at)
@@ -230,17 +244,15 @@ class _Maker:
             author = self._row(whose if named is None else named)
             author.gain += row.value
             add(author.gained, fields.get("gained", {}))
-            mine = [s for s in of.get(row.workload or "", ()) if at <= s[0] <= fields.get("start", row.at)]
-            if mine and row.value >= sum(sets[s] for s in mine):
+            start = fields.get("start", row.at)
+            mine = {key: cost for key, cost in sets.get(row.workload or "", {}).items() if at <= key.at <= start}
+            if mine and row.value >= sum(mine.values()):
                 paid.update(mine)
         return paid
 
-    def _losing(self, evicted: list[_Evicted]) -> list[str]:
-        cost: Counter[str] = Counter()
-        for one in evicted:
-            cost[one.cause] += one.cost
-        losing = [cause for cause in cost if cost[cause] > self.gain_of[cause]]
-        return sorted(losing, key=lambda cause: (self.gain_of[cause] - cost[cause], cause))
+    def _losing(self) -> list[str]:
+        losing = [cause for cause in self.cost_of if self.cost_of[cause] > self.gain_of[cause]]
+        return sorted(losing, key=lambda cause: (self.gain_of[cause] - self.cost_of[cause], cause))
 
     # -- what was held, and who waited --------------------------------------------------------------------------------
 
@@ -292,11 +304,14 @@ def add(sums: Sums, more: Mapping[str, int], sign: int = 1) -> None:
         sums[resource] = sums.get(resource, 0) + sign * amount
 
 
-def rows_of(connection: Connection, kinds: tuple[str, ...], since: int | None, until: int | None) -> Iterator[Any]:
+def rows_of(
+    connection: Connection, kinds: tuple[str, ...], since: int | None, until: int | None, *, payload: bool = True
+) -> Iterator[Any]:
     """Give the columns that statements need of records of some kinds, in the order of time."""
     for month in months_between(connection, since, until):
         c = records_table(month).c
-        query = select(c.at, c.workload, c.queue, c.cause, c.beneficiary, c.value, c.payload).where(c.kind.in_(kinds))
+        columns = (c.at, c.workload, c.queue, c.cause, c.beneficiary, c.value, *((c.payload,) if payload else ()))
+        query = select(*columns).where(c.kind.in_(kinds))
         if since is not None:
             query = query.where(c.at >= since)
         if until is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -17,8 +17,8 @@ from typing import Final
 
 from tenure.history.errors import HistoryError, meaning_of
 from tenure.history.months import by_month
-from tenure.history.record import SCHEMA, Draft, Origin, insertion
-from tenure.history.rollup import HourSums, Rollup
+from tenure.history.record import SCHEMA, DraftRow, Origin, insertion
+from tenure.history.rollup import Rollup, UsageRow
 
 TABLES: Final = """
 CREATE TABLE tenure_history ("key" TEXT NOT NULL, value TEXT, PRIMARY KEY ("key"));
@@ -62,10 +62,10 @@ def may_be_made(path: str) -> None:
             part.unlink(missing_ok=True)
 
 
-def write_whole(path: str, origin: Origin, drafts: Sequence[Draft], sums: HourSums | None = None) -> bool:
+def write_whole(path: str, origin: Origin, drafts: Iterable[DraftRow], sums: Iterable[UsageRow] | None = None) -> bool:
     """Make a history of records none of which is there twice; False where a file has appeared at its place meanwhile.
 
-    ``sums`` are those of the usage of queues that have a name, where they are known already.
+    ``sums`` are those by the hour of the usage of queues that have a name, where they are known already.
 
     Raises
     ------
@@ -101,7 +101,9 @@ def _told(path: str) -> Iterator[None]:
         raise HistoryError(path, f"cannot be written: {error.strerror}", temporary=True) from error
 
 
-def _fill(connection: sqlite3.Connection, origin: Origin, drafts: Sequence[Draft], sums: HourSums | None) -> None:
+def _fill(
+    connection: sqlite3.Connection, origin: Origin, drafts: Iterable[DraftRow], sums: Iterable[UsageRow] | None
+) -> None:
     for pragma in ("journal_mode=OFF", "synchronous=OFF", "locking_mode=EXCLUSIVE", "cache_size=-65536"):
         connection.execute(f"PRAGMA {pragma}")
     connection.execute("BEGIN")
@@ -122,7 +124,7 @@ def _fill(connection: sqlite3.Connection, origin: Origin, drafts: Sequence[Draft
     for month in sorted(months):
         _execute(connection, INDEXES.format(f"tenure_records_{month}"))
     connection.executemany("INSERT INTO tenure_months VALUES (?)", [(month,) for month in sorted(months)])
-    rows = chain(rollup.told(), () if sums is None else sums.told(SOURCE))
+    rows = chain(rollup.told(), sums or ())
     connection.executemany("INSERT INTO tenure_usage VALUES (?, ?, ?, ?, ?)", rows)
     connection.execute("COMMIT")
     connection.execute("PRAGMA locking_mode=NORMAL")

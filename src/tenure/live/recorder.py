@@ -46,6 +46,7 @@ class LiveRecorder:
         self.levels: dict[str, list[int]] = {}
         self.until = 0
         self.configured: tuple[Any, ...] = ()
+        self.turn = 0, 0
         self.paused = 0
 
     def give_again(self) -> None:
@@ -137,12 +138,18 @@ class LiveRecorder:
         plain = cluster_to_plain(replace(cluster, workloads=(), evictions=(), disruption_budgets=()))
         payload = encode({"by": "scheduler", "cluster": plain})
         shown = payload.replace(f'"now":"{plain.get("now")}"', "")
-        yield self._keyed(Draft(cluster.now, "origin", payload=payload), cluster.now // MINUTE, shown)
+        turn = self._turn(cluster.now) if before else ()
+        yield self._keyed(Draft(cluster.now, "origin", payload=payload), cluster.now // MINUTE, shown, *turn)
         if before:
             old = replace(cluster, nodes=before[0], queues=before[1], settings=before[2], workloads=(), evictions=())
             for path, was, is_now in changes(cluster_to_plain(old), plain):
                 told = payload_of(path=path, **{"from": was, "to": is_now})
-                yield self._keyed(Draft(cluster.now, "setting", payload=told), cluster.now, path)
+                yield self._keyed(Draft(cluster.now, "setting", payload=told), path, *turn)
+
+    def _turn(self, now: int) -> tuple[int, int]:
+        """Tell one change from the next: what is set there and back within one moment are two changes."""
+        self.turn = now, self.turn[1] + 1 if self.turn[0] == now else 0
+        return self.turn
 
     def _pause(self, now: int, until: int) -> Iterator[Draft]:
         if until > now and until != self.paused:

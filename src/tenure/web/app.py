@@ -70,7 +70,8 @@ class ConsoleApp:
 
     def routes(self) -> list[BaseRoute]:
         """Give all routes."""
-        found: list[BaseRoute] = [
+        found: list[BaseRoute] = [Route(path, self._page(path, view)) for path, view in pages.VIEWS.items()]
+        found += [
             Route("/healthz", self._alive), Route("/openapi.json", self._document), Route("/changes", self._changes),
             Route("/static/{name}", self._static), Route("/me", self._me),
             Route("/workloads/{namespace}/{name}", self._workload_page),
@@ -79,7 +80,6 @@ class ConsoleApp:
         found.append(Route("/api/v1/workloads/{namespace}/{name}", self._workload_answer))
         found.append(Route("/api/v1/nodes/{name}", self._node_answer))
         found.append(Route("/api/v1/plan", self._plan, methods=["POST"]))
-        found += [Route(path, self._page(path, view)) for path, view in pages.VIEWS.items()]
         return found
 
     def warm(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final, Protocol
 
-LOOK: Final = 0.025
+LOOK: Final = 0.01
 """Seconds between two looks; however many are told, it is looked once."""
 
 
