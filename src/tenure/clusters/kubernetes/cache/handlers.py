@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -187,6 +187,7 @@ class PodStore:
     def __init__(self, reader: PodReader, clock: Callable[[], float] = time.monotonic) -> None:
         self.lock = threading.RLock()
         self.records: dict[Key, PodRecord] = {}
+        self._keys: dict[str, Key] = {}
         self.groups: dict[GroupKey, set[Key]] = {}
         self.dirty: set[GroupKey] = set()
         self.assumed = AssumedPods(self.lock, clock)
@@ -209,7 +210,9 @@ class PodStore:
             self.assumed.settle(record)
             if before is not None and (old := group_key(before)) != group_key(record):
                 self._leave(old, key)
-            self.records[key] = record
+            if before is not None and before.uid != record.uid:
+                self._keys.pop(before.uid, None)
+            self.records[key], self._keys[record.uid] = record, key
             self._note_seal(key, record, shown=seal_of(item.status.conditions))
             group = group_key(record)
             self.groups.setdefault(group, set()).add(key)
@@ -267,6 +270,11 @@ class PodStore:
         then = self.assumed.get(key)
         return self.records[key] if then is None else then
 
+    def alive(self, uids: Iterable[str]) -> set[str]:
+        """Give those of some uids whose pods are there and are not on their way out."""
+        with self.lock:
+            return {uid for uid in uids if (key := self._keys.get(uid)) is not None and not self.seen(key).is_going}
+
     def overdue(self) -> list[PodRecord]:
         """Give what was assumed for too long and is believed no more."""
         with self.lock:
@@ -282,6 +290,7 @@ class PodStore:
         self.assumed.drop(key)
         self.unsealed.pop(key, None)
         if before is not None:
+            self._keys.pop(before.uid, None)
             self.seals.pop(before.uid, None)
             self._leave(group_key(before), key)
             self.version += 1

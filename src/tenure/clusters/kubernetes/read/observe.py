@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -78,7 +78,8 @@ class Observed:
     """A cluster, and what writing to it needs: its workloads by key, with the pods behind their tasks in their order.
 
     ``wake`` is when it will look otherwise although nothing has changed, in µs since the epoch. ``urgent`` is how much
-    the informers had heard that may call for a decision at once.
+    the informers had heard that may call for a decision at once. ``waiting`` are Tenure's workloads of which a task
+    waits.
     """
 
     cluster: Cluster
@@ -90,6 +91,7 @@ class Observed:
     left_out: tuple[LeftOut, ...] = ()
     announced: tuple[eviction_log.EvictionEntry, ...] = ()
     urgent: int = 0
+    waiting: frozenset[str] = frozenset()
 
     @property
     def identities(self) -> dict[tuple[str, int], str]:
@@ -142,6 +144,7 @@ class Observer:
         self._claims = ClaimReader(self._objects)
         self._pools: dict[str, str] = {}
         self._own_nodes: tuple[Node, ...] = ()
+        self._nodes_by_name: dict[str, Node] = {}
         self._nodes_version = -1
         self._homes = 0
         self._described: dict[tuple[str, str, str], GroupDeclaration] = {}
@@ -150,6 +153,7 @@ class Observer:
         self._standing = StandingWorkloads()
         self._renewed: set[GroupKey] = set()
         self._rules: tuple[Any, ...] = ()
+        self._resources: set[str] = set()
 
     def observe(self, now: int) -> Observed:
         """Give the cluster as it is known at ``now`` (µs since the epoch)."""
@@ -158,11 +162,11 @@ class Observer:
             nodes = self._nodes()
             self._configure()
             written = self._log()
-            alive = alive_pods(informers) if written else set()
+            alive = informers.pods.alive(entry.uid for entry in written)
             log = eviction_log.happened(written, alive)
             announced = [entry for entry in written if entry.uid in alive]
             self._renew(eviction_log.pasts(log), now)
-            known = {node.name: node for node in nodes}
+            known = self._nodes_by_name
             self._stand(nodes, known)
             standing, named = self._standing, {entry.workload for entry in written}
             is_all = standing.are_unclear or bool(informers.usage.pods)
@@ -171,12 +175,14 @@ class Observer:
             nodes = informers.usage.of_nodes(nodes, now)
             beyond = self._outside.nodes(informers.nodes.nodes.copy(), known)
         found = self._sound(found, nodes)
-        found, promises = with_promises(found, log, announced, nodes, now, self._settings.nomination_timeout)
+        found, promises = with_promises(found, log, announced, known, now, self._settings.nomination_timeout)
         queues = self._with_unknown([made.workload for made in found])
         if is_all:
             all_made, workloads = {made.workload.key: made for made in found}, [made.workload for made in found]
+            waiting = frozenset(made.workload.key for made in found if made.waits)
         else:
             all_made, workloads = standing.with_those(found, named)
+            waiting = standing.waiting(found, named)
         cluster = Cluster(
             now=now,
             settings=self._settings,
@@ -197,6 +203,7 @@ class Observer:
             tuple(self._left_out),
             tuple(announced),
             urgent,
+            waiting,
         )
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
@@ -212,21 +219,19 @@ class Observer:
         if rules != self._rules:
             self._rules, self._standing, changed = rules, StandingWorkloads(), self._made.keys()
             self._namespaces = Namespaces(self._queues, self._objects("namespaces").items)
-        resources = frozenset() if not changed else self._known_resources(nodes)
-        self._standing.renew(self._made, changed, lambda fresh: self._are_plain(fresh, known, resources), known)
+            self._resources = self._known_resources(nodes)
+        self._standing.renew(self._made, changed, lambda fresh: self._are_plain(fresh, known), known)
         self._renewed.clear()
 
-    def _are_plain(
-        self, found: list[ObservedWorkload], nodes: Mapping[str, Node], resources: Collection[str]
-    ) -> list[bool]:
+    def _are_plain(self, found: list[ObservedWorkload], nodes: Mapping[str, Node]) -> list[bool]:
         """Say of each whether nothing about it is left to be found out."""
         if not found:
             return []
         there = {name for made in found for task in made.workload.tasks if (name := task.node) in nodes}
         wrong = self._wrong(found, tuple(nodes[name] for name in sorted(filter(None, there))))
-        return [n not in wrong and self._is_plain(made, nodes, resources) for n, made in enumerate(found)]
+        return [n not in wrong and self._is_plain(made, nodes) for n, made in enumerate(found)]
 
-    def _is_plain(self, made: ObservedWorkload, nodes: Mapping[str, Node], resources: Collection[str]) -> bool:
+    def _is_plain(self, made: ObservedWorkload, nodes: Mapping[str, Node]) -> bool:
         own, tasks = made.workload, made.workload.tasks
         return (
             not made.problems
@@ -234,7 +239,7 @@ class Observer:
             and _on_nodes(made, nodes) is made
             and all(task.nominated is None and task.notice is None for task in tasks)
             and all(pod.gpu_usage is None and pod.task.nominated is None for pod in made.pods)
-            and all(name in resources for task in tasks for name, _ in task.spec.requests)
+            and all(name in self._resources for task in tasks for name, _ in task.spec.requests)
             and any(task.phase is not Phase.FAILED for task in tasks)
             and (own.scheduler_name != TENURE or self._namespaces.may_use(own.queue, own.namespace))
         )
@@ -347,6 +352,7 @@ class Observer:
                 self._pools, self._homes = pools, self._homes + 1
             own = self.informers.options.pool
             self._own_nodes = tuple(node for name, node in nodes if pools[name] == own)
+            self._nodes_by_name = {node.name: node for node in self._own_nodes}
         return self._own_nodes
 
     def _renew(self, pasts: dict[tuple[str, str], EvictionHistory], now: int) -> None:
@@ -567,14 +573,6 @@ class Observer:
 
     def _objects(self, name: str) -> ObjectStore:
         return self.informers.objects.get(name) or _NO_OBJECTS
-
-
-def alive_pods(informers: InformerCache) -> set[str]:
-    """Give the uids of all pods that are there and are not on their way out."""
-    pods = informers.pods
-    with pods.lock:
-        seen = (pods.seen(key) for key in pods.records)
-        return {record.uid for record in seen if not record.is_going}
 
 
 _NO_OBJECTS = ObjectStore()

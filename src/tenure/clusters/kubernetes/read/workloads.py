@@ -56,6 +56,12 @@ class ObservedWorkload:
     pods: tuple[PodRecord, ...]
     problems: tuple[str, ...] = ()
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is Tenure's to schedule, and a task of it waits for a place."""
+        own = self.workload
+        return own.scheduler_name == TENURE and any(task.phase is Phase.PENDING for task in own.tasks)
+
 
 def make(
     key: GroupKey,
