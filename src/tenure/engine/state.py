@@ -40,9 +40,9 @@ class SessionState:
     ``on_node`` holds, for each node, the tasks that occupy it or will (bound, running, terminating, nominated).
     ``workloads`` are in no order that anything may depend on, for on a live cluster they come and go; ``roster`` has
     those that every cycle asks about. ``waiting`` holds, for each leaf queue, those that wait, in their order.
-    ``added`` are the workloads that came since the last cycle. ``epoch`` grows whenever room may have grown anywhere. ``disruption_budgets`` are the cluster's own.
-    ``noticed`` are the tasks whose eviction was announced, ``nominated`` those that hold a promise, and ``leaving``
-    those that terminate.
+    ``added`` are the workloads that came since the last cycle. ``epoch`` grows whenever room may have grown anywhere.
+    ``disruption_budgets`` are the cluster's own. ``noticed`` are the tasks whose eviction was announced, ``nominated``
+    those that hold a promise, and ``leaving`` those that terminate.
     """
 
     def __init__(
