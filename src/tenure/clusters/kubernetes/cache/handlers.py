@@ -198,13 +198,16 @@ class PodStore:
         self._reader = reader
 
     def put(self, item: api.ApiPod) -> None:
-        """Take a pod as it is now."""
-        key = item.metadata.namespace, item.metadata.name
+        """Take a pod as it is now; what a new list shows once more is passed over."""
+        meta = item.metadata
+        key = meta.namespace, meta.name
         with self.lock:
-            record = self._reader.read(item, self.seals.get(item.metadata.uid))
             before = self.records.get(key)
+            if before is not None and (before.uid, before.version) == (meta.uid, meta.resource_version):
+                return
+            record = self._reader.read(item, self.seals.get(meta.uid))
             if record is None:
-                self._remove(key)
+                self.drop(key)
                 return
             seen = None if before is None else self.seen(key)
             self.assumed.settle(record)
@@ -234,7 +237,15 @@ class PodStore:
     def drop(self, key: Key) -> None:
         """A pod is gone."""
         with self.lock:
-            self._remove(key)
+            before = self.records.pop(key, None)
+            self.assumed.drop(key)
+            self.unsealed.pop(key, None)
+            if before is not None:
+                self._keys.pop(before.uid, None)
+                self.seals.pop(before.uid, None)
+                self._leave(group_key(before), key)
+                self.version += 1
+                self.urgent += 1
 
     def keys(self) -> list[Key]:
         """Give the keys of all pods that are kept."""
@@ -284,17 +295,6 @@ class PodStore:
                 self.assumed.drop(key)
                 self._touch(key)
             return found
-
-    def _remove(self, key: Key) -> None:
-        before = self.records.pop(key, None)
-        self.assumed.drop(key)
-        self.unsealed.pop(key, None)
-        if before is not None:
-            self._keys.pop(before.uid, None)
-            self.seals.pop(before.uid, None)
-            self._leave(group_key(before), key)
-            self.version += 1
-            self.urgent += 1
 
     def _leave(self, group: GroupKey, key: Key) -> None:
         members = self.groups[group]

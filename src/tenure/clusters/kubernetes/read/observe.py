@@ -21,6 +21,7 @@ from tenure.clusters.kubernetes.read.namespaces import Namespaces
 from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_promises
 from tenure.clusters.kubernetes.read.outside import Outside
 from tenure.clusters.kubernetes.read.queues import config_map, kai_queue_of, queue_of, sound, stored_status
+from tenure.clusters.kubernetes.read.sealed_times import believed
 from tenure.clusters.kubernetes.read.settling import GroupSettling
 from tenure.clusters.kubernetes.read.standing import StandingWorkloads
 from tenure.clusters.kubernetes.read.workloads import (
@@ -171,7 +172,7 @@ class Observer:
             standing, named = self._standing, {entry.workload for entry in written}
             is_all = standing.are_unclear or bool(informers.usage.pods)
             found = self._named(known) if is_all else [_on_nodes(m, known) for m in standing.to_look_at(named)]
-            found = informers.usage.of_workloads(found, now)
+            found = [believed(made, self._queues, now) for made in informers.usage.of_workloads(found, now)]
             nodes = informers.usage.of_nodes(nodes, now)
             beyond = self._outside.nodes(informers.nodes.nodes.copy(), known)
         found = self._sound(found, nodes)
