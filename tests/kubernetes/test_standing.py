@@ -244,3 +244,16 @@ def test_what_is_said_of_one_workload_makes_that_one_anew_and_no_other(store, sp
         anew = [w.name for w in after.workloads if id(w) not in set(map(id, before))]
         assert len(anew) == (1 if store != "priorityclasses" else len(after.workloads))
         before = after.workloads
+
+
+def test_a_list_that_shows_what_is_known_costs_nothing():
+    """A watch that begins anew lists all pods; those that are as they were are not made anew."""
+    watch = watching(node("n"), pod("a", node="n"), pod("b"))
+    watch.observe(NOW)
+    pods = watch.informers.pods
+    before = pods.version
+    for item in (pod("a", node="n"), pod("b")):
+        pods.put(item)
+    assert (pods.version, pods.dirty) == (before, set())
+    pods.put(pod("b", labels={"changed": "yes"}))
+    assert len(pods.dirty) == 1
