@@ -12,6 +12,8 @@ from tenure.clusters.kubernetes.cache import pod_records
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.read.observe import Observer
 from tenure.clusters.kubernetes.seals import NominationNote
+from tenure.engine.kept_session import KeptSession
+from tenure.engine.plan import Plan
 from tenure.model.cluster import Eviction
 
 NODES = ("n0", "n1")
@@ -257,3 +259,16 @@ def test_a_list_that_shows_what_is_known_costs_nothing():
     assert (pods.version, pods.dirty) == (before, set())
     pods.put(pod("b", labels={"changed": "yes"}))
     assert len(pods.dirty) == 1
+
+
+def test_a_session_is_kept_though_the_api_servers_clock_is_a_little_ahead():
+    """A pod that was bound a second from now has begun now: no session is made anew for it, again and again."""
+    placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-20T10:00:01Z"}
+    watch, kept = watching(node("n"), pod("a")), KeptSession()
+    first = watch.observe(NOW).cluster
+    session = kept.take(first)
+    kept.keep(first, session, Plan(NOW))
+    watch.informers.pods.put(pod("a", node="n", status={"conditions": [placed]}))
+    seen = watch.observe(NOW).cluster
+    assert [(w.started_at, w.tasks[0].started_at) for w in seen.workloads] == [(NOW, NOW)]
+    assert kept.take(seen) is session

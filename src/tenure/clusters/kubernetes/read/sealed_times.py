@@ -50,7 +50,8 @@ def _is_timely(nomination: Nomination | None, now: int) -> bool:
 
 def _above(name: str, queues: Sequence[Queue]) -> list[Queue]:
     """Give a queue and those above it, upward."""
-    known, found = {queue.name: queue for queue in queues}, []
+    known = {queue.name: queue for queue in queues}
+    found: list[Queue] = []
     queue = known.get(name)
     while queue is not None and len(found) <= len(known):
         found.append(queue)

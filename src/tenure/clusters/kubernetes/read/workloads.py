@@ -11,6 +11,7 @@ from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.bounded import ObjectText
 from tenure.clusters.kubernetes.cache.handlers import GroupKey
 from tenure.clusters.kubernetes.cache.pod_records import BARE, DAEMON, MIRROR, OWN, TENURE, PodRecord
+from tenure.clusters.kubernetes.client.server_clock import TOLERANCE
 from tenure.clusters.kubernetes.read.groups import NOTHING_SAID, GroupDeclaration
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.resources import GPU
@@ -83,7 +84,7 @@ def make(
     pods = _in_order(list(records))
     about = said or NOTHING_SAID
     problems = [*about.problems, *(f"pod {p.name}: {line}" for p in pods for line in p.problems)]
-    tasks = _with_order([p.task for p in pods])
+    tasks = _with_order([_begun(p.task, now) for p in pods])
     values: dict[str, Any] = dict(about.values)
     scheduler = TENURE if is_own else pods[0].scheduler
     if any(p.kept in (MIRROR, OWN) and p.task.phase in PLACED for p in pods):
@@ -113,7 +114,7 @@ def make(
         uid=about.uid or pods[0].owner_uid or pods[0].uid,
         tasks=tasks,
         created_at=about.created_at or min(p.created_at for p in pods),
-        started_at=_least(p.started for p in pods if p.task.phase in ACTIVE),
+        started_at=_by_now(_least(p.started for p in pods if p.task.phase in ACTIVE), now),
         stale_since=_least(p.stale_since for p in pods if p.task.phase in ACTIVE and (p.stale_since or 0) <= now),
         last_evicted_at=past.last_evicted_at,
         requeue_not_before=past.not_before,
@@ -122,6 +123,15 @@ def make(
         annotations={k: v for k, v in annotations.items() if "/" in k and k not in keys.WRITTEN},
     )
     return ObservedWorkload(_with_succeeded(made, about), tuple(pods), tuple(problems))
+
+
+def _begun(task: Task, now: int) -> Task:
+    """Give a task that has not begun a moment after now, by the clock of an API server that is ahead by that much."""
+    return task if (at := _by_now(task.started_at, now)) == task.started_at else replace(task, started_at=at)
+
+
+def _by_now(at: int | None, now: int) -> int | None:
+    return now if at is not None and now < at <= now + TOLERANCE else at
 
 
 def without_resources(made: ObservedWorkload, names: Collection[str]) -> ObservedWorkload:
