@@ -272,3 +272,27 @@ def test_a_session_is_kept_though_the_api_servers_clock_is_a_little_ahead():
     seen = watch.observe(NOW).cluster
     assert [(w.started_at, w.tasks[0].started_at) for w in seen.workloads] == [(NOW, NOW)]
     assert kept.take(seen) is session
+
+
+def test_what_only_runs_is_looked_at_a_little_later():
+    """A brief look leaves out that a pod which was bound runs, and nothing else; the next look that is not has it."""
+    kept = watching(node("n0"), pod("p"), pod("q", node="n0"))
+    pods = kept.informers.pods
+    kept.observe(NOW)
+    seen = pods.seen(("default", "p"))
+    pods.assume(seen, pod_records.bound(seen, "n0", (), NOW, NOW))
+    kept.observe(NOW, is_brief=True)
+    pods.put(pod("p", node="n0", phase="Pending", annotations=STARTED))
+    pods.put(pod("p", node="n0", annotations=STARTED))
+    pods.put(pod("q", node="n0", labels={"new": "label"}))
+
+    def looked(**how):
+        found = kept.observe(NOW, **how)
+        return [
+            (found.workloads[f"default/{n}"].tasks[0].phase.value, found.pods[f"default/{n}"][0].labels) for n in "pq"
+        ]
+
+    assert looked(is_brief=True) == [("Bound", {}), ("Running", {"new": "label"})]
+    assert pods.deferred == 1
+    assert looked() == [("Running", {}), ("Running", {"new": "label"})]
+    assert pods.deferred == 0

@@ -98,8 +98,7 @@ class KubernetesCluster:
         """Give the cluster as it is known now."""
         self.informers.discover_at_times()
         self.informers.pods.overdue()
-        self.news.begin()
-        return self.observer.observe(now)
+        return self.observer.observe(now, is_brief=self.news.begin())
 
     def stands(self, plan: Plan) -> bool:
         """Whether what a plan counts on was not refused meanwhile."""

@@ -176,6 +176,10 @@ class NodeStore:
 class PodStore:
     """Records of pods, the groups that they form, and which of those changed since they were last asked for.
 
+    ``dirty`` are groups that changed, ``calm`` those in which nothing changed but what may be looked at a little later:
+    a pod that was bound is shown to be so, its record is written, it runs. ``deferred`` is by how much ``version`` grew
+    for those.
+
     ``version`` grows with what decides anything: not with what kubelets say of containers, nor with why a pod waits.
 
     What this process wrote and the watch has not shown yet is *assumed*: a record is seen as it will be. ``unsealed``
@@ -190,6 +194,8 @@ class PodStore:
         self._keys: dict[str, Key] = {}
         self.groups: dict[GroupKey, set[Key]] = {}
         self.dirty: set[GroupKey] = set()
+        self.calm: set[GroupKey] = set()
+        self.deferred = 0
         self.assumed = AssumedPods(self.lock, clock)
         self.seals: dict[str, Seal] = {}
         self.unsealed: dict[Key, None] = {}
@@ -219,10 +225,13 @@ class PodStore:
             self._note_seal(key, record, shown=seal_of(item.status.conditions))
             group = group_key(record)
             self.groups.setdefault(group, set()).add(key)
-            self.dirty.add(group)
+            is_urgent = seen is None or not _is_known(_begun(seen, record), record, own=True)
+            is_calm = not is_urgent and record.task.node is not None
+            (self.calm if is_calm else self.dirty).add(group)
             if seen is None or not _is_known(seen, record, own=seen is not before):
                 self.version += 1
-                self.urgent += seen is None or not _is_known(_begun(seen, record), record, own=True)
+                self.urgent += is_urgent
+                self.deferred += is_calm
 
     def _note_seal(self, key: Key, record: PodRecord, shown: Seal | None) -> None:
         """Keep in mind which pods have yet to be sealed."""

@@ -156,10 +156,17 @@ class Observer:
         self._rules: tuple[Any, ...] = ()
         self._resources: set[str] = set()
 
-    def observe(self, now: int) -> Observed:
-        """Give the cluster as it is known at ``now`` (µs since the epoch)."""
+    def observe(self, now: int, *, is_brief: bool = False) -> Observed:
+        """Give the cluster as it is known at ``now`` (µs since the epoch).
+
+        ``is_brief``: what may be looked at a little later is left for a later look.
+        """
         informers, urgent = self.informers, self.informers.urgent()
         with informers.pods.lock:
+            if not is_brief:
+                informers.pods.dirty |= informers.pods.calm
+                informers.pods.calm.clear()
+                informers.pods.deferred = 0
             nodes = self._nodes()
             self._configure()
             written = self._log()
