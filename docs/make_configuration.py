@@ -18,6 +18,7 @@ from tenure.live.metrics import LiveMetrics
 from tenure.live.tables import EVENTS, METRICS
 from tenure.model import containers, kinds
 from tenure.model.descriptions import described_as
+from tenure.model.field_paths import FieldPathKind
 from tenure.model.files import write_atomically
 from tenure.model.kinds import INT32, ValueKind
 from tenure.model.records import RecordField, RecordKind, record_of
@@ -26,7 +27,10 @@ from tenure.model.settings import Settings
 TARGET: Final = Path(__file__).with_name("configuration.md")
 
 ON_PODS: Final = {
-    "tenure.dev/queue": "label: the leaf queue; `kai.scheduler/queue` and `queue` are read as well",
+    "tenure.dev/queue": (
+        "label: the leaf queue; `kai.scheduler/queue` and `queue` are read as well; on a namespace: the queue of what "
+        "names none"
+    ),
     "tenure.dev/pod-group": "label: the workload that pods of one namespace form together",
     "tenure.dev/sub-group": "label: the subgroup of its PodGroup that the pod belongs to",
     "tenure.dev/node-pool": "label, on nodes and pods: the pool; without it `default`",
@@ -37,6 +41,7 @@ ON_PODS: Final = {
     "tenure.dev/gpu-fraction": "part of a GPU, such as `500m`, instead of whole ones",
     "tenure.dev/gpu-memory": "part of a GPU by its memory, such as `20Gi`",
     "tenure.dev/gpu-devices": "of how many GPUs it wants that part",
+    "gpu-fraction": "KAI's name for the first of these; `gpu-memory` (in MiB) and `gpu-fraction-num-devices` as well",
     "tenure.dev/expected-runtime": "how long the workload expects to run; after that it may be requeued; `0`: never",
     "tenure.dev/requeue-delay": "how long the workload is not requeued again",
     "tenure.dev/checkpoint-interval": "how often the workload makes a checkpoint",
@@ -61,6 +66,8 @@ WRITTEN: Final = {
     "tenure.dev/requeue-not-before": "until when the workload is not requeued again",
     "tenure.dev/stale-since": "since when the gang runs with less than its core",
     "tenure.dev/devices": "the numbers of the GPUs that the pod shares",
+    "tenure.dev/visible-devices": "the names of the GPUs of which the pod has parts, for its containers",
+    "tenure.dev/gpu-reservation": "label of a pod that holds a shared GPU: the device's number on its node",
     "tenure.dev/nomination": "since when, and to which GPUs of `nominatedNodeName`, the pod is nominated",
     "tenure.dev/eviction": "why the pod was evicted, for which workload, and at what cost",
     "tenure.dev/eviction-notice": "the pod will be evicted: deadline, cause, and for which workload",
@@ -204,6 +211,7 @@ def _record_words(record: RecordKind) -> str:
         "BudgetRule": "rules, see below",
         "LabelSelector": "label selector",
         "SubGroup": "subgroups, see below",
+        "PodRole": "roles, see below",
         "Topology": "`required`, `preferred`: node labels",
         "CheckpointSpec": "`interval`, `restartOverhead`: durations",
     }[name]
@@ -226,6 +234,7 @@ _WORDS: Final[dict[type[ValueKind], Callable[[Any], str]]] = {
     kinds.ChoiceKind: lambda kind: " \\| ".join(f"`{word}`" for word in kind.values),
     kinds.DurationKind: lambda kind: "duration" + (" above 0" if kind.positive else ", may be negative" * kind.signed),
     containers.AmountsKind: lambda _: "amounts by resource",
+    FieldPathKind: lambda _: "path",
     containers.PairsKind: lambda _: "text by key",
     containers.ListKind: lambda kind: f"list of {value_of(kind.items)}",
     containers.MapKind: lambda kind: f"{value_of(kind.values)} by {value_of(kind.keys)}",
@@ -237,6 +246,9 @@ _WORDS: Final[dict[type[ValueKind], Callable[[Any], str]]] = {
 def _rows(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+_PARTS = {"PodGroup": {"subGroups": "A subgroup"}, "WorkloadKind": {"roles": "A role"}}
 
 
 def _resources() -> Iterator[str]:
@@ -252,9 +264,9 @@ def _resources() -> Iterator[str]:
             yield "Its spec is a rule of `scheduler.disruption.budgets`, above, without `name`.\n"
         else:
             yield from _table(spec_record(resource.kind), None)
-        if resource.kind == "PodGroup":
-            yield "A subgroup:\n"
-            yield from _table(record_of_item(spec_record("PodGroup"), "subGroups"), None)
+        for key, title in _PARTS.get(resource.kind, {}).items():
+            yield f"{title}:\n"
+            yield from _table(record_of_item(spec_record(resource.kind), key), None)
 
 
 def _names() -> Iterator[str]:

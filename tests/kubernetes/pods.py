@@ -20,7 +20,7 @@ class Nowhere:
 
 
 def pod(name, *, labels=None, annotations=None, owner=None, node=None, phase=None, namespace="default", **spec):
-    """Give a pod that asks for a core; ``owner`` is kind and name of its controller.
+    """Give a pod that asks for a core; ``owner`` is kind, name and perhaps API version of its controller.
 
     As an API server does, it gives pods that differ in anything different versions.
     """
@@ -32,7 +32,7 @@ def pod(name, *, labels=None, annotations=None, owner=None, node=None, phase=Non
         if key in spec:
             meta[key] = spec.pop(key)
     if owner is not None:
-        meta["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "uid": f"uid-{owner[1]}", "controller": True}]
+        meta["ownerReferences"] = [owned_by(*owner)]
     status = {"phase": phase or ("Running" if node else "Pending"), **spec.pop("status", {})}
     container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
     body = {"schedulerName": "tenure", "containers": [container], "priority": 0, **spec}
@@ -41,6 +41,17 @@ def pod(name, *, labels=None, annotations=None, owner=None, node=None, phase=Non
     plain = {"metadata": meta, "spec": body, "status": status}
     version = str(crc32(msgspec.json.encode(plain)))
     return decoded({**plain, "metadata": {**meta, "resourceVersion": version}}, api.ApiPod)
+
+
+def owned_by(kind, name, version="v1"):
+    """Give the reference to a controller."""
+    return {"apiVersion": version, "kind": kind, "name": name, "uid": f"uid-{name}", "controller": True}
+
+
+def owner(name, *above, **body):
+    """Give an owner of pods, in the namespace of all tests; ``above`` is its own controller, as of a pod."""
+    references = {"ownerReferences": [owned_by(*above)]} if above else {}
+    return thing(name, namespace="default", metadata={**references, **body.pop("metadata", {})}, **body)
 
 
 def sealed(*conditions, **fields):

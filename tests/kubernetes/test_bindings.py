@@ -28,13 +28,13 @@ class SlowClient(Client):
         self.held, self.released = threading.Event(), threading.Event()
         self.refusal = None
 
-    def request(self, method, path, body=None, kind="application/json"):
+    def request(self, method, path, body=None, kind="application/json", accept=""):
         if path.endswith(self.path) and not self.held.is_set():
             self.held.set()
             assert self.released.wait(LONG)
             if self.refusal is not None:
                 raise self.refusal
-        return super().request(method, path, body, kind)
+        return super().request(method, path, body, kind, accept)
 
 
 class Running:

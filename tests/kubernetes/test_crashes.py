@@ -52,11 +52,11 @@ class MortalClient(Client):
         self.dead = False
         self.lock = threading.Lock()
 
-    def request(self, method, path, body=None, kind="application/json"):
+    def request(self, method, path, body=None, kind="application/json", accept=""):
         if self.dead:
             raise ApiError(0, "Dead", "is no more") if is_beside(path, body) else Killed
         if method == "GET" or is_beside(path, body):
-            return super().request(method, path, body, kind)
+            return super().request(method, path, body, kind, accept)
         with self.lock:
             self.count += 1
             fatal = self.count == self.last and self.ends != "lost"
@@ -64,10 +64,10 @@ class MortalClient(Client):
                 self.dead = True
                 raise Killed
             if fatal:
-                super().request(method, path, body, kind)
+                super().request(method, path, body, kind, accept)
                 self.dead = True
                 raise Killed
-        return super().request(method, path, body, kind)
+        return super().request(method, path, body, kind, accept)
 
     def allowed(self):
         """Let pass who has not lost the lease yet."""

@@ -23,13 +23,16 @@ from tenure.model.records import NOT_WRITTEN, record_of, write_field
 from tenure.model.report import ProblemReport
 from tenure.model.settings import BudgetRule, Settings
 from tenure.model.workload import Workload
+from tenure.model.workload_kind import WorkloadKind, built_in_kinds
 
 PATHS = {
     "Queue": "/apis/tenure.dev/v1alpha1/queues",
     "PodGroup": "/apis/tenure.dev/v1alpha1/namespaces/default/podgroups",
     "DisruptionBudget": "/apis/tenure.dev/v1alpha1/disruptionbudgets",
     "NodePool": "/apis/tenure.dev/v1alpha1/nodepools",
+    "WorkloadKind": "/apis/tenure.dev/v1alpha1/workloadkinds",
 }
+GROUPED = built_in_kinds().by_key["LeaderWorkerSet.leaderworkerset.x-k8s.io"]
 NAMES = (f"fuzz-{number}" for number in count())
 
 
@@ -89,6 +92,16 @@ REFUSED = {
     ),
     "a topology of no level": ("PodGroup", {"topology": {}}, "names no level"),
     "a time that is none": ("PodGroup", {"allowPreemptionUntil": "tomorrow"}, "date-time"),
+    "a path that is none": (
+        "WorkloadKind",
+        {"version": "v1", "kind": "A", "queue": ["spec.queue"]},
+        "should match",
+    ),
+    "workloads by a label that is not named": (
+        "WorkloadKind",
+        {"version": "v1", "kind": "A", "unit": "label"},
+        "unitLabel goes with",
+    ),
     "a budget that bounds nothing": ("DisruptionBudget", {"queue": "a"}, "bounds nothing"),
     "a rate without a window": ("DisruptionBudget", {"maxEvictions": 3}, "per is missing"),
     "a schedule without duration": (
@@ -188,6 +201,7 @@ GOOD = {
         }
     },
 }
+GOOD["WorkloadKind"] = record_of(WorkloadKind).encode(GROUPED)
 
 
 @pytest.mark.parametrize("kind", GOOD)
@@ -253,7 +267,7 @@ def test_kubectl_shows_columns_by_short_names(plane, client):
         "AGE",
     ]
     assert row.split()[:3] == ["vision", "research", '{"nvidia.com/gpu":16}']
-    for short in ("tpg", "tdb", "tnp"):
+    for short in ("tpg", "tdb", "tnp", "twk"):
         plane.kubectl("get", short)
     assert "queue.tenure.dev/vision" in plane.kubectl("get", "tenure", "-o", "name")
     client.delete(f"{PATHS['Queue']}/vision")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from tests.kubernetes.pods import node, observed, pod, thing
 
-from tenure.clusters.kubernetes import api
-
 
 def by_name(seen):
     return {w.name: w for w in seen.cluster.workloads}
@@ -73,7 +71,7 @@ def described(name, owner, *templates):
 
 def test_a_workload_of_kubernetes_says_how_many_of_its_owner_start_together():
     """Where a Workload describes a Job by one template, its gang counts, and not the Job's parallelism."""
-    jobs = [thing("g", namespace="default", kind=api.Job, spec={"parallelism": 4, "completions": 4})]
+    jobs = [thing("g", namespace="default", spec={"parallelism": 4, "completions": 4})]
     pods = [pod(f"g-{i}", owner=("Job", "g"), priority=7) for i in range(4)]
     gang = {"name": "main", "schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 7}
     one = observed(*pods, jobs=jobs, **{"native workloads": [described("w", ("Job", "g"), gang)]})
@@ -83,3 +81,25 @@ def test_a_workload_of_kubernetes_says_how_many_of_its_owner_start_together():
     custom = [pod(f"r-{i}", owner=("RayCluster", "r")) for i in range(3)]
     other = observed(*custom, **{"native workloads": [described("w", ("RayCluster", "r"), gang)]})
     assert (by_name(other)["r"].min_member, by_name(other)["r"].uid) == (2, "uid-r")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "share"),
+    [
+        ({"gpu-fraction": "0.5"}, (500, 0, 1)),
+        ({"gpu-memory": "2000"}, (0, 2000 << 20, 1)),
+        ({"gpu-fraction": "0.25", "gpu-fraction-num-devices": "2"}, (250, 0, 2)),
+        ({"gpu-fraction": "0.5", "tenure.dev/gpu-memory": "1Gi"}, (0, 1 << 30, 1)),
+    ],
+)
+def test_parts_of_gpus_are_asked_for_as_in_kai(annotations, share):
+    """KAI's annotations ask for a part of a GPU, its memory in MiB; Tenure's own come before them."""
+    (task,) = observed(pod("p", annotations=annotations)).cluster.workloads[0].tasks
+    made = task.spec.gpu_share
+    assert (made.milli, made.memory, made.devices) == share
+
+
+@pytest.mark.parametrize("annotations", [{"gpu-fraction": "much"}, {"gpu-memory": "1Gi"}, {"gpu-memory": "-1"}])
+def test_a_part_of_a_gpu_that_cannot_be_read_is_not_placed(annotations):
+    (task,) = observed(pod("p", annotations=annotations)).cluster.workloads[0].tasks
+    assert task.spec.unsupported

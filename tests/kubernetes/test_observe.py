@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kubernetes.pods import NOW, node, observed, pod, sealed, thing, watching
+from tests.kubernetes.pods import NOW, node, observed, owner, pod, sealed, thing, watching
 
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.handlers import ASSUMED_SECONDS, ObjectStore
@@ -39,8 +39,9 @@ GROUPS = {
     "the coscheduling plugin's label": ({"labels": {"scheduling.x-k8s.io/pod-group": "g"}}, "g"),
     "Kubernetes' own field": ({"schedulingGroup": {"podGroupName": "g"}}, "g"),
     "a Job": ({"owner": ("Job", "g")}, "g"),
-    "a JobSet": ({"owner": ("Job", "g-x-0"), "labels": {"jobset.sigs.k8s.io/jobset-name": "g"}}, "g"),
-    "a Deployment": ({"owner": ("ReplicaSet", "g-5d4f"), "labels": {"pod-template-hash": "5d4f"}}, "g"),
+    "a JobSet": ({"owner": ("Job", "g-x-0")}, "g"),
+    "a ReplicaSet": ({"owner": ("ReplicaSet", "g")}, "g"),
+    "Kueue's label": ({"labels": {"kueue.x-k8s.io/pod-group-name": "g"}}, "g"),
     "a StatefulSet": ({"owner": ("StatefulSet", "g")}, "g"),
     "an owner of any other kind": ({"owner": ("RayCluster", "g")}, "g"),
 }
@@ -50,7 +51,8 @@ GROUPS = {
 def test_pods_are_one_workload_by(by):
     """Pods that name the same group, or have the same owner, are one workload of that name."""
     fields, name = GROUPS[by]
-    seen = by_name(observed(pod("p-0", **fields), pod("p-1", **fields)))
+    jobs = [owner("g-x-0", "JobSet", "g", "jobset.x-k8s.io/v1alpha2")]
+    seen = by_name(observed(pod("p-0", **fields), pod("p-1", **fields), jobs=jobs))
     assert {k: [t.name for t in w.tasks] for k, w in seen.items()} == {name: ["p-0", "p-1"]}
 
 
@@ -60,7 +62,7 @@ def test_pods_of_nobody_are_workloads_of_their_own_that_are_not_moved():
     assert {w.name: (w.owner_kind, w.min_member) for w in seen.values()} == {"a": ("Pod", 1), "b": ("Pod", 1)}
 
 
-JOB = {"kind": api.Job, "spec": {"parallelism": 4, "completions": 3}}
+JOB = {"spec": {"parallelism": 4, "completions": 3}}
 TWO = {"tenure.dev/min-member": "2"}
 
 
@@ -115,11 +117,11 @@ def test_a_group_of_which_some_run_waits_for_no_more():
 
 
 def test_what_is_replaced_one_by_one_starts_one_by_one():
-    """Pods of a Deployment do not wait for each other, unless an annotation says so."""
-    fields = {"owner": ("ReplicaSet", "g-5d4f"), "labels": {"pod-template-hash": "5d4f"}}
+    """Pods of a ReplicaSet do not wait for each other, unless an annotation says so."""
+    fields = {"owner": ("ReplicaSet", "g")}
+    told = [owner("g", metadata={"annotations": {"tenure.dev/min-member": "2"}})]
     assert by_name(observed(pod("p-0", **fields), pod("p-1", **fields)))["g"].min_member == 1
-    told = [thing("g", namespace="default", metadata={"annotations": {"tenure.dev/min-member": "2"}})]
-    assert by_name(observed(pod("p-0", **fields), pod("p-1", **fields), deployments=told))["g"].min_member == 2
+    assert by_name(observed(pod("p-0", **fields), pod("p-1", **fields), replicasets=told))["g"].min_member == 2
 
 
 @pytest.mark.parametrize("label", keys.QUEUE_LABELS)
@@ -257,11 +259,31 @@ def test_an_eviction_on_record_whose_pod_still_runs_is_under_notice():
 
 def test_a_cooldown_is_not_handed_to_another_job_of_the_same_name():
     """The record names the owner's identity: a new Job of an old name begins without a cooldown."""
-    made = [thing("w", namespace="default", kind=api.Job, metadata={"uid": "another"}, spec={})]
+    made = [thing("w", namespace="default", metadata={"uid": "another"}, spec={})]
     new = pod("w-1", owner=("Job", "w"), node="n")
     new.metadata.owner_references[0].uid = "another"
     found = observed(node("n"), new, eviction_log=log(ENTRY), jobs=made)
     assert by_name(found)["w"].requeue_not_before is None
+
+
+def test_the_place_of_a_moved_pod_of_a_deployment_is_its_replacements():
+    """Each pod of a Deployment is a workload; what replaces one that was moved has its promise all the same."""
+    whose = ("ReplicaSet", "d-1", "apps/v1")
+    move = eviction_log.entry_of(
+        Eviction(at=NOW - 1_000_000, workload="default/a", task="a", cause="consolidate", from_node="n", to_node="m"),
+        "uid-a", "uid-d", None,
+    )  # fmt: skip
+    objects = {"replicasets": [owner("d-1", "Deployment", "d", "apps/v1")], "eviction_log": log(move)}
+    stays, goes = pod("b", owner=whose, node="n"), {"deletionTimestamp": "2026-11-20T10:00:29Z"}
+    leaving = pod("a", owner=whose, node="n", deletionGracePeriodSeconds=30, **goes)
+    new = pod("c", owner=whose)
+    new.metadata.creation_timestamp = "2026-11-20T10:00:00Z"
+    promised = {}
+    for there in ((stays, leaving), (stays,), (stays, leaving, new), (stays, new)):
+        seen = observed(node("n"), node("m"), *there, **objects).cluster
+        tasks = [task for workload in seen.workloads for task in workload.tasks]
+        promised[len(promised)] = {task.name: task.nominated.node for task in tasks if task.nominated}
+    assert promised == {0: {"a": "m"}, 1: {"a.moving": "m"}, 2: {"c": "m"}, 3: {"c": "m"}}
 
 
 def test_a_moved_pod_is_stood_in_for_until_its_replacement_is_there():
@@ -418,8 +440,8 @@ def test_an_ephemeral_volume_is_a_claim_of_the_pods_own():
     """It has the pod's name before its own, and belongs to the pod: one that does not is somebody else's."""
     own = pod("p", volumes=[{"name": "scratch", "ephemeral": {}}])
     volumes = [volume("v")]
-    for owner, awaits in (("uid-p", ()), ("uid-q", ("claim p-scratch, which was not made for this pod",))):
-        seen = observed(own, claims=[claim("p-scratch", volume="v", owner=owner)], volumes=volumes)
+    for whose, awaits in (("uid-p", ()), ("uid-q", ("claim p-scratch, which was not made for this pod",))):
+        seen = observed(own, claims=[claim("p-scratch", volume="v", owner=whose)], volumes=volumes)
         assert spec_of(seen).awaits == awaits
 
 

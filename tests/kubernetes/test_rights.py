@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.kubernetes.frameworks import OWNERS, definition
 from tools.controlplane.process import wait_for
 
 from tenure.clusters.kubernetes.install.manifests import Installation
@@ -27,23 +28,10 @@ BORROWERS = ("borrower-1", "borrower-2")
 PODS = "/api/v1/namespaces/team/pods"
 
 
-def definition(group, version, kind, plural, scope):
-    """Give a definition for objects of others that are read where they are installed; it takes anything."""
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    versions = [{"name": version, "served": True, "storage": True, "schema": schema}]
-    names = {"kind": kind, "plural": plural}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {"group": group, "scope": scope, "names": names, "versions": versions},
-    }
-
-
 OTHERS = (
     definition("scheduling.run.ai", "v2", "Queue", "queues", "Cluster"),
     definition("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", "Namespaced"),
-    definition("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", "Namespaced"),
+    *OWNERS,
 )
 
 

@@ -139,10 +139,28 @@ def test_a_snapshot_gives_the_plan_of_the_scheduler(plane, client, token, tmp_pa
     assert told["steps"] == json.loads(live.stdout)["steps"]
     places = {s["task"]: s["node"] for s in told["steps"]}
     assert len(places) == 5
+    assert policy_diff(tmp_path, "--cluster", str(file)) == policy_diff(
+        tmp_path, "--live", "--kubeconfig", str(plane.kubeconfig)
+    )
     with running(plane.kubeconfig_for(token, "tenure"), tmp_path):
         wait_until(lambda: bound(client, "a-first") == 3 and bound(client, "b-first") == 2, "they do not start", 60)
     pods = [*pods_of(client, "a-first"), *pods_of(client, "b-first")]
     assert {p["metadata"]["name"]: p["spec"]["nodeName"] for p in pods} == places
+
+
+def policy_diff(folder, *where):
+    """What it does to let nothing be allocated any more; when one looks does not matter."""
+    files = [folder / "old.yaml", folder / "new.yaml"]
+    for file, action in zip(files, ("allocate", "reclaim"), strict=True):
+        file.write_text(f"kind: SchedulerConfig\nscheduler: {{actions: [{action}]}}\n")
+    command = [*COMMAND, "diff", *map(str, files), *where, "--format", "json"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    assert {w["workload"]: (w["old"]["start_s"], w["new"]["runs"]) for w in found["workloads"]} == {
+        "default/a-first": (0.0, False), "default/b-first": (0.0, False),
+    }  # fmt: skip
+    return found
 
 
 def tenure_plan(file):

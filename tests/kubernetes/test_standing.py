@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kubernetes.pods import NOW, node, pod, sealed, thing, watching
+from tests.kubernetes.pods import NOW, node, owner, pod, sealed, thing, watching
 
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache import pod_records
@@ -211,11 +211,11 @@ SPOKEN_OF = (
     ("podgroups", thing("g", namespace="default", spec={"queue": "team"})),
     ("kai podgroups", thing("g", namespace="default", spec={"queue": "team"})),
     ("native podgroups", thing("g", namespace="default", metadata=TEAM)),
-    ("jobs", thing("a", namespace="default", kind=api.Job, metadata=TEAM)),
+    ("jobs", thing("a", namespace="default", metadata=TEAM)),
     ("deployments", thing("d", namespace="default", metadata=TEAM)),
     ("statefulsets", thing("s", namespace="default", metadata=TEAM)),
     ("replicasets", thing("r", namespace="default", metadata=TEAM)),
-    ("jobsets", thing("j", namespace="default", metadata=TEAM)),
+    ("jobsets.jobset.x-k8s.io", thing("j", namespace="default", metadata=TEAM)),
     ("priorityclasses", thing("high", value=7)),
 )
 
@@ -227,10 +227,11 @@ def test_what_is_said_of_one_workload_makes_that_one_anew_and_no_other(store, sp
     owners = {"Job": "a", "StatefulSet": "s", "ReplicaSet": "r"}
     kept = watching(
         node("n0", cpu="200"), pod("grouped", **grouped), pod("bystander"),
-        pod("of-d", owner=("ReplicaSet", "d-1"), labels={"pod-template-hash": "1"}),
-        pod("of-j", owner=("Job", "j-0"), labels={"jobset.sigs.k8s.io/jobset-name": "j"}),
+        pod("of-d", owner=("ReplicaSet", "d-1")), pod("of-j", owner=("Job", "j-0")),
         *(pod(f"of-{name}", owner=(kind, name)) for kind, name in owners.items()),
         queues=[thing("team", spec={}), thing("default", spec={})],
+        replicasets=[owner("d-1", "Deployment", "d", "apps/v1")],
+        jobs=[owner("j-0", "JobSet", "j", "jobset.x-k8s.io/v1alpha2")],
     )  # fmt: skip
     informers = kept.informers
     kept.observe(NOW)  # what is grouped is complete after a while

@@ -23,7 +23,7 @@ OBJECTS = tries(500, 10_000)
 EACH = 25
 """Objects that are there at a time."""
 
-KINDS = {"pods": api.ApiPod, "jobs": api.Job}
+KINDS = {"pods": api.ApiPod, "jobs": api.ApiObject}
 HOME = {"pool": "honest"}
 
 
@@ -45,7 +45,7 @@ class Accepting:
     def replace(self, path, body):
         return self.request("PUT", path, body)
 
-    def request(self, method, path, body=None, _kind=""):
+    def request(self, method, path, body=None, _kind="", _accept=""):
         self.writes.append((method, path, msgspec.json.encode(body)))
         return b'{"metadata": {"resourceVersion": "8"}}'
 

@@ -314,10 +314,10 @@ def test_workloads_and_manifests_may_stand_in_one_file(add):
     ("text", "line", "path", "words"),
     [
         (
-            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}",
+            "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}",
             2,
             "kind",
-            "'Deployment' of 'apps/v1' cannot be added",
+            "'DaemonSet' of 'apps/v1' cannot be added",
         ),
         ("apiVersion: v1\nkind: Job", 2, "kind", "cannot be added"),
         ("nodes: []", 1, "", "workloads: […] or the manifest of a Pod or Job is expected"),
@@ -360,10 +360,33 @@ def test_workloads_and_manifests_may_stand_in_one_file(add):
         (
             "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: 0, template: {}}",
             4,
-            "spec.parallelism",
-            "is 0",
+            "spec",
+            "makes no pods",
         ),
         ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {}", 4, "spec.template", "is missing"),
+        (
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: all, template: {}}",
+            4,
+            "spec.parallelism",
+            "a whole number",
+        ),
+        ("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}", 1, "spec.template", "is missing"),
+        (
+            (
+                "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: t}\n"
+                "spec: {pytorchReplicaSpecs: {Worker: {template: {spec: {containers: []}}}}}"
+            ),
+            4,
+            "spec.pytorchReplicaSpecs.Worker.template.spec.containers",
+            "at least one container",
+        ),
+        (
+            "apiVersion: sparkoperator.k8s.io/v1beta2\nkind: SparkApplication\nmetadata: {name: s}\nspec: {}",
+            4,
+            "spec",
+            "holds no template",
+        ),
+        ("apiVersion: tenure.dev/v1alpha1\nkind: WorkloadKind\nspec: {kind: A}", 3, "spec.version", "is missing"),
         ("apiVersion: v1\nkind: List\nitems:\n- 5", 4, "items[0]", "is 5"),
     ],
 )
@@ -455,3 +478,78 @@ def test_many_wrong_documents_are_told_of_in_one_pass_and_counted_beyond_a_thous
     assert [problem.line for problem in told[:3]] == [5, 10, 15]
     assert told[999].line == 5_000
     assert told[-1].message == "500 further problems are not shown"
+
+
+TEMPLATE = "{spec: {containers: [{resources: {limits: {nvidia.com/gpu: 2}}}]}}"
+OWNERS = {
+    "PyTorchJob": (
+        (
+            "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: t, labels: {queue: b}}\n"
+            "spec: {elasticPolicy: {minReplicas: 1}, pytorchReplicaSpecs: "
+            f"{{Master: {{template: {TEMPLATE}}}, Worker: {{replicas: 2, template: {TEMPLATE}}}}}}}"
+        ),
+        {"t": (2, ["t-master-0", "t-worker-0", "t-worker-1"])},
+    ),
+    "LeaderWorkerSet": (
+        (
+            "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nmetadata: {name: t, labels: {queue: b}}\n"
+            f"spec: {{replicas: 2, leaderWorkerTemplate: {{size: 3, workerTemplate: {TEMPLATE}}}}}"
+        ),
+        {f"t-{n}": (3, [f"t-{n}-leader-0", f"t-{n}-worker-0", f"t-{n}-worker-1"]) for n in range(2)},
+    ),
+    "Deployment": (
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: t, labels: {queue: b}}\n"
+            f"spec: {{replicas: 2, template: {TEMPLATE}}}"
+        ),
+        {"t-0": (None, ["t-0"]), "t-1": (None, ["t-1"])},
+    ),
+    "RayCluster": (
+        (
+            "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: t, labels: {queue: b}}\n"
+            f"spec: {{headGroupSpec: {{template: {TEMPLATE}}}, workerGroupSpecs: "
+            f"[{{groupName: g, replicas: 2, template: {TEMPLATE}}}]}}"
+        ),
+        {"t": (3, ["t-head-0", "t-g-0", "t-g-1"])},
+    ),
+    "AppWrapper": (
+        (
+            "apiVersion: workload.codeflare.dev/v1beta2\nkind: AppWrapper\nmetadata: {name: t, labels: {queue: b}}\n"
+            "spec: {components: [{template: {apiVersion: batch/v1, kind: Job, metadata: {name: j}, "
+            f"spec: {{parallelism: 2, template: {TEMPLATE}}}}}}}]}}"
+        ),
+        {"t": (2, ["t-0", "t-1"])},
+    ),
+    "a kind that is described beside it": (
+        (
+            "apiVersion: tenure.dev/v1alpha1\nkind: WorkloadKind\nmetadata: {name: farms}\n"
+            "spec: {group: e.org, version: v1, kind: Farm, roles: [{replicas: .spec.rows, template: [.spec.plant]}]}\n"
+            "---\n"
+            f"apiVersion: e.org/v1\nkind: Farm\nmetadata: {{name: t, labels: {{queue: b}}}}\n"
+            f"spec: {{rows: 2, plant: {TEMPLATE}}}"
+        ),
+        {"t": (2, ["t-0", "t-1"])},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OWNERS)
+def test_what_owns_pods_is_added_as_a_cluster_would_read_it(add, kind):
+    """Roles, how many of them start together, and one workload or several: as on a live cluster."""
+    text, made = OWNERS[kind]
+    added = add(text)
+    assert {w.name: (w.min_member, [t.name for t in w.tasks]) for w in added} == made
+    assert {t.spec.requests for w in added for t in w.tasks} == {(("nvidia.com/gpu", 2),)}
+
+
+def test_a_job_set_is_added_with_its_subgroups(add):
+    jobs = "".join(
+        f"\n  - {{name: {name}, template: {{spec: {{parallelism: {count}, template: {TEMPLATE}}}}}}}"
+        for name, count in (("a", 1), ("b", 2))
+    )
+    (made,) = add(
+        "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: s, labels: {queue: b}}\n"
+        f"spec:\n  replicatedJobs:{jobs}"
+    )
+    assert [(g.name, g.min_member) for g in made.sub_groups] == [("a", 1), ("b", 2)]
+    assert [(t.name, t.sub_group) for t in made.tasks] == [("s-a-0", "a"), ("s-b-0", "b"), ("s-b-1", "b")]

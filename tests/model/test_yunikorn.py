@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from tenure.cli.main import cli
+from tenure.model.cluster import Cluster
 from tenure.model.problems import InvalidInputError
-from tenure.model.settings import QuotaPreemptionSettings
+from tenure.model.settings import QuotaPreemptionSettings, Settings
 from tenure.model.yunikorn.convert import load_queues
 
 MINUTE = 60_000_000
@@ -60,10 +61,15 @@ def test_settings_of_the_partition_count_where_they_are_set(tmp_path):
         "partitions: [{name: default, preemption: {quotapreemptionenabled: true}, quota.preemption.inherit: false, "
         "queues: [{name: root}]}]"
     )
-    got = load(tmp_path, text).settings(QuotaPreemptionSettings(overshoot="never"))
+    got = under(load(tmp_path, text), QuotaPreemptionSettings(overshoot="never"))
     assert got == QuotaPreemptionSettings(enabled=True, inherit=False, overshoot="never")
     silent = load(tmp_path, "partitions: [{name: default, queues: [{name: root}]}]")
-    assert silent.settings(QuotaPreemptionSettings(enabled=True)).enabled
+    assert under(silent, QuotaPreemptionSettings(enabled=True)).enabled
+
+
+def under(queues, before):
+    """The settings of quota preemption of a cluster that had others before it was put under these queues."""
+    return queues.policy.over(Cluster(now=0, settings=Settings(quota_preemption=before))).settings.quota_preemption
 
 
 def test_what_decides_nothing_is_accepted_and_listed(tmp_path):

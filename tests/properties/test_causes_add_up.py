@@ -39,6 +39,7 @@ BROKEN_ONCE = {
     20752: "the plan after the next made a difference for a victim, and did not say so",
     21316: "quota evicted a task that a later eviction of the same plan gave its place again",
     30980: "the same, by what requeue gives away in the end",
+    398: "requeue took what asked to be spared for a surplus task",
     22070: "a task that stays at home beside a reservation was promised its place twice, and the cycle broke",
 }
 """Clusters on which a plan broke it, and what was wrong."""

@@ -59,7 +59,7 @@ def prod(tmp_path, *, running=12):
     path = tmp_path / "prod.yaml"
     path.write_text("\n".join(lines))
     queues = load_queues(ROOT / "examples" / "quota" / "queues.yaml")
-    return load_cluster(path, queues).cluster
+    return load_cluster(path, queues.policy).cluster
 
 
 def test_the_documented_example_waits_a_quarter_of_an_hour_and_takes_the_right_ones(tmp_path):

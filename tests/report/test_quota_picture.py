@@ -24,7 +24,7 @@ MINUTE = 60_000_000
 def played(cycles, *changes):
     """Play the documented example with changes."""
     queues = load_queues(EXAMPLE / "queues.yaml")
-    cluster = load_cluster(EXAMPLE / "cluster.yaml", queues).cluster
+    cluster = load_cluster(EXAMPLE / "cluster.yaml", queues.policy).cluster
     return play(apply_overrides(cluster, list(changes)).cluster, cycles=cycles, every=MINUTE)
 
 

@@ -86,16 +86,18 @@ def test_the_queue_caps_what_an_annotation_asks():
     assert {s.workload for s in play(found).steps if s.action == "evict"} == {"default/cheap"}
 
 
-def test_nothing_spared_goes_for_a_surplus_task():
+@pytest.mark.parametrize("cause", ["preempt", "requeue"])
+def test_nothing_spared_goes_for_a_surplus_task(cause):
     """A workload that runs its core grows only into what others give freely."""
+    overdue = {"expected_runtime": 60} if cause == "requeue" else {}
     work = [
-        workload("cheap", of=spec(cpu=4), on="n", queue="mine", running=600, allow_preemption=False),
+        workload("cheap", of=spec(cpu=4), on="n", queue="mine", running=600, allow_preemption=False, **overdue),
         workload(
             "j", tasks=[task("j-0", spec(cpu=4), on="n"), task("j-1", spec(cpu=4))], queue="mine", priority=50,
             min_member=1, running=60,
         ),
     ]  # fmt: skip
-    found = cluster([node("n", cpu=8)], work, [queue("mine")], actions=("allocate", "preempt"))
+    found = cluster([node("n", cpu=8)], work, [queue("mine")], actions=("allocate", cause))
     assert not [s for s in play(found).steps if s.action == "evict"]
     willing = replace(found, workloads=(replace(found.workloads[0], allow_preemption=True), found.workloads[1]))
     assert [s.workload for s in play(willing).steps if s.action == "evict"] == ["default/cheap"]

@@ -15,6 +15,9 @@ DONE: Final = 0
 WRONG_INPUT: Final = 1
 WRONG_USAGE: Final = 2
 OUTSIDE_FAILED: Final = 3
+DIFFERS: Final = 4
+"""What ``tenure diff --exit-code`` says of a change that does something: all went well, and there is news."""
+
 INTERRUPTED: Final = 130
 """What shells expect of a program that Ctrl-C ended."""
 

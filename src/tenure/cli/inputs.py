@@ -35,21 +35,21 @@ def cluster_from(
         With all problems of the first of these steps that fails.
     """
     warnings: list[InputProblem] = []
-    replacing = None
+    policy = None
     if queues is not None:
         from tenure.model.yunikorn.convert import load_queues  # noqa: PLC0415  only where such a file is named
 
-        replacing = load_queues(queues)
-        warnings += replacing.warnings
+        loaded_queues = load_queues(queues)
+        policy = loaded_queues.policy
+        warnings += loaded_queues.warnings
     if live is not None:
         from tenure.cli.live_cluster import look  # noqa: PLC0415  only where a live cluster is looked at
 
         cluster = look(live)
-        if replacing is not None:
-            settings = replace(cluster.settings, quota_preemption=replacing.settings(cluster.settings.quota_preemption))
-            cluster = replace(cluster, queues=replacing.replacing(cluster.queues), settings=settings)
+        if policy is not None:
+            cluster = policy.over(cluster)
     else:
-        loaded = load_cluster(file, replacing)
+        loaded = load_cluster(file, policy)
         cluster = loaded.cluster
         warnings += loaded.warnings
     if overrides:

@@ -47,6 +47,8 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
     "--console-host", "hosts", multiple=True, metavar="NAME",
     help="A name under which browsers ask for the console, such as an Ingress's. Repeatable.",
 )  # fmt: skip
+@click.option("--share-gpus", is_flag=True,
+              help="Hold GPUs of which parts are given out, so that containers are told which they have.")  # fmt: skip
 @click.option("--service-monitor", is_flag=True, help="Add a Service and a ServiceMonitor for the Prometheus operator.")
 def install(
     namespace: str,

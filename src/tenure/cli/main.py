@@ -36,6 +36,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
         "tenure.cli.explain", "explain", "Say why a workload waits or was evicted, and what would help."
     ),
     "reschedule": CommandEntry("tenure.cli.reschedule", "reschedule", "Say which running tasks to move, wave by wave."),
+    "diff": CommandEntry("tenure.cli.diff", "diff", "Say what a change of policy does, for a pull request and for CI."),
     "compare": CommandEntry("tenure.cli.compare", "compare", "Put the summaries of simulations side by side."),
     "console": CommandEntry("tenure.cli.console", "console", "Show a cluster, a file or a history in a browser."),
     "report": CommandEntry("tenure.cli.report", "report", "Show what was used, lost and gained by evictions."),

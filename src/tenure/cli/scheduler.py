@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -33,6 +34,9 @@ from tenure.cli.live_cluster import ClusterAddress, cluster_options
               help="The name of this cluster in its history.")  # fmt: skip
 @click.option("--history-backlog", type=click.IntRange(1), default=200_000, show_default=True, metavar="N",
               help="The most records that wait while the history cannot be written.")  # fmt: skip
+@click.option("--gpu-reservation-image", default="", metavar="IMAGE",
+              help="The image of the pods that hold GPUs of which parts are given out; without it parts are only "
+                   "counted.")  # fmt: skip
 @writes_history
 @cluster_options()
 def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any) -> int:
@@ -42,7 +46,8 @@ def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any)
     host, _, port = listen.rpartition(":")
     if not port.isdecimal():
         raise click.UsageError(f"--listen: {listen!r} is not HOST:PORT, such as 0.0.0.0:8080")
-    settings, options = settings_of(where), options_of(where)
+    settings = settings_of(where)
+    options = replace(options_of(where), reservation_image=others["gpu_reservation_image"])
     client = connect(where, connections=in_flight + 24)
     from tenure.live.log import set_up  # noqa: PLC0415
     from tenure.live.service import Service  # noqa: PLC0415

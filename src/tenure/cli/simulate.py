@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,14 +14,13 @@ from tenure.cli.progress import ProgressLine, interruptible
 from tenure.cli.simulation_input import PreparedSimulation, SimulationOptions, prepare_input
 from tenure.cli.streams import reader_may_leave
 from tenure.cli.targets import check_targets
-from tenure.model.dump import settings_to_plain
 from tenure.report.summary_text import summary_text
 from tenure.report.tables import terminal
 from tenure.report.words import duration
-from tenure.simulator.checker import Violations, check
-from tenure.simulator.metrics import summarize
-from tenure.simulator.outcomes import PENDING, RUNNING, Outcomes, outcomes_of
-from tenure.simulator.run import Progress, Simulation, SimulationResult, SimulationSetup
+from tenure.simulator.checker import Violations
+from tenure.simulator.outcomes import PENDING, RUNNING, Outcomes
+from tenure.simulator.run import Progress, Simulation, SimulationResult
+from tenure.simulator.whole_run import FinishedSimulation, finished, setup_of, summary_of
 
 if TYPE_CHECKING:
     from tenure.history.simulation import PlanListener
@@ -91,7 +90,7 @@ def simulate(jobs: str | None, report: str | None, form: str, history: str | Non
     for warning in prepared.warnings:
         click.echo(f"warning: {warning}", err=True)
     run = _run(prepared, source, store)
-    summary = _summary(run, prepared, source)
+    summary = summary_of(run, prepared.trace, source.trace)
     if not run.result.complete:
         click.echo(f"interrupted at {duration(run.result.now / SECOND)}: this is what is known so far", err=True)
     elif (stranded := _stranded(run.outcomes)) is not None:
@@ -128,15 +127,6 @@ def _print(summary: dict[str, Any], violations: Violations, form: str) -> None:
         click.echo(f"broken: {example}")
 
 
-class FinishedSimulation(NamedTuple):
-    """A simulation that has ended, what became of its jobs, what was broken, and the seconds it took."""
-
-    result: SimulationResult
-    outcomes: Outcomes
-    violations: Violations
-    wall_s: float
-
-
 def _store(history: str | None) -> HistoryStore | str | None:
     """Open the history to be written, before a long simulation rather than after it; a new file is named."""
     if history is None:
@@ -156,7 +146,7 @@ def _run(
     prepared: PreparedSimulation, source: SimulationOptions, store: HistoryStore | str | None
 ) -> FinishedSimulation:
     line, arrivals_only = ProgressLine(), source.inflate is not None
-    setup = SimulationSetup(prepared.cluster, arrivals_only=arrivals_only, whole_mix=arrivals_only)
+    setup = setup_of(prepared.cluster, arrivals_only=arrivals_only)
     with interruptible() as interruption:
 
         def look(progress: Progress) -> None:
@@ -172,14 +162,12 @@ def _run(
         result = simulation.run(look, EVENTS_BETWEEN_LOOKS)
         wall_s = time.perf_counter() - began
     line.show("checking what happened …")
-    cluster = prepared.cluster
-    violations = check(result.log, cluster.nodes, queues=cluster.queues, complete=result.complete)
-    outcomes = outcomes_of(result.log, prepared.trace)
+    run = finished(result, prepared.trace, wall_s)
     if store is not None and listener is not None:
         line.show("writing the history …")
-        _write_history(store, source.trace, prepared.cluster, result, outcomes, listener)
+        _write_history(store, source.trace, prepared.cluster, result, run.outcomes, listener)
     line.clear()
-    return FinishedSimulation(result, outcomes, violations, wall_s)
+    return run
 
 
 def _write_history(
@@ -193,23 +181,6 @@ def _write_history(
         return
     with store:
         write_simulation(store, trace, cluster, result.log, outcomes, listener)
-
-
-def _summary(run: FinishedSimulation, prepared: PreparedSimulation, given: SimulationOptions) -> dict[str, Any]:
-    cluster, mine = prepared.cluster, run.outcomes.state[run.outcomes.initial :]
-    summary = summarize(
-        run.outcomes, prepared.trace, cluster.nodes, violations=run.violations.total, wall_s=round(run.wall_s, 3)
-    )
-    return {
-        **summary,
-        "running": mine.count(RUNNING),
-        "waiting": mine.count(PENDING),
-        "complete": run.result.complete,
-        "trace": given.trace,
-        "traceFormat": prepared.trace.format,
-        "nodes": len(cluster.nodes),
-        "scheduler": settings_to_plain(cluster.settings),
-    }
 
 
 def _write_files(

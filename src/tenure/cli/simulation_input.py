@@ -13,6 +13,7 @@ from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.duration import parse_duration
 from tenure.model.load import load_cluster, load_settings
 from tenure.model.override import apply_overrides
+from tenure.model.policy import Policy
 from tenure.model.problems import InputProblem, InvalidInputError
 from tenure.model.resources import GPU, MILLI
 from tenure.model.settings import Settings
@@ -30,7 +31,11 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationOptions:
-    """The options of ``tenure simulate`` that say what is simulated, as they were given."""
+    """The options of ``tenure simulate`` that say what is simulated, as they were given.
+
+    ``base`` is a cluster that was read already, instead of one from ``cluster``; ``policy`` takes the place of the
+    queues and settings of either.
+    """
 
     trace: str
     trace_format: str | None = None
@@ -44,6 +49,8 @@ class SimulationOptions:
     load: float | None = None
     inflate: str | None = None
     seed: int | None = None
+    base: Cluster | None = None
+    policy: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +136,13 @@ def _share(text: str) -> float:
 
 
 def _cluster(given: SimulationOptions, warnings: list[str]) -> Cluster:
+    if given.base is not None:
+        return given.base if given.policy is None else given.policy.over(given.base)
     if given.cluster is None:
         settings = ALONE if given.scheduler is None else load_settings(given.scheduler)
-        return Cluster(now=0, settings=settings)
-    loaded = load_cluster(given.cluster)
+        bare = Cluster(now=0, settings=settings)
+        return bare if given.policy is None else given.policy.over(bare)
+    loaded = load_cluster(given.cluster, given.policy)
     warnings += map(str, loaded.warnings)
     if given.scheduler is None:
         return loaded.cluster

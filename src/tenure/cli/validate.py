@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tenure.cli.errors import WRONG_INPUT
-from tenure.model.load import Loaded, load_file
+from tenure.cli.policy_input import files_in, may_be_manifest
+from tenure.model.document import Document
+from tenure.model.load import Loaded, load_document
 from tenure.model.problems import InputProblem, InvalidInputError
 from tenure.model.settings import Settings
+from tenure.model.source import read_documents
 
 if TYPE_CHECKING:
     from tenure.model.yunikorn.convert import YuniKornQueues
@@ -29,10 +33,11 @@ if TYPE_CHECKING:
 )
 @click.option("--schema", is_flag=True, help="Print the JSON schema of cluster files, for editors, and nothing else.")
 def validate(files: tuple[str, ...], form: str, schema: bool) -> int:
-    """Check cluster files, the scheduler's configuration and YuniKorn's queues.yaml FILES; '-' is standard input.
+    """Check FILES: cluster files, settings, YuniKorn's queues.yaml, manifests; '-' is standard input.
 
-    Prints what each file holds. Every problem is printed with file, line and path; the exit code is 1 if there are any.
-    Warnings do not change it.
+    Of a folder all YAML and JSON files are checked. Manifests (Queue, NodePool, DisruptionBudget, …) of all files are
+    checked together; objects that are not Tenure's are passed over and counted. Prints what each file holds. Every
+    problem is printed with file, line and path; the exit code is 1 if there are any. Warnings do not change it.
     """
     if schema:
         from tenure.model.schema import json_schema  # noqa: PLC0415  only needed here
@@ -41,7 +46,7 @@ def validate(files: tuple[str, ...], form: str, schema: bool) -> int:
         return 0
     if not files:
         raise click.UsageError("Missing argument 'FILES...'")
-    results = [_examine(file) for file in files]
+    results = _examine_all(files_in(files))
     if form == "json":
         click.echo(json.dumps({"files": results}, indent=2, ensure_ascii=False))
     else:
@@ -50,14 +55,59 @@ def validate(files: tuple[str, ...], form: str, schema: bool) -> int:
     return 0 if all(result["valid"] for result in results) else WRONG_INPUT
 
 
-def _examine(file: str) -> dict[str, Any]:
-    """Load a file and give what it holds and what is wrong with it, as plain values."""
+def _examine_all(files: Sequence[str]) -> list[dict[str, Any]]:
+    """Examine files: manifests of all of them together, every other file by itself."""
+    results: dict[str, dict[str, Any]] = {}
+    manifests: dict[str, tuple[Document, ...]] = {}
+    for file in dict.fromkeys(files):
+        try:
+            documents = read_documents(file)
+        except InvalidInputError as error:
+            results[file] = _refused(file, error.problems)
+            continue
+        if len(documents) == 1 and not may_be_manifest(documents[0].value):
+            results[file] = _examine(file, documents[0])
+        else:
+            manifests[file] = documents
+    if manifests:
+        results |= _examine_manifests(manifests)
+    return [results[file] for file in dict.fromkeys(files)]
+
+
+def _examine(file: str, document: Document) -> dict[str, Any]:
+    """Load the one document of a file and give what it holds and what is wrong with it, as plain values."""
     try:
-        loaded = load_file(file)
+        loaded = load_document(document)
     except InvalidInputError as error:
-        return {"file": file, "valid": False, "problems": _plain(error.problems), "warnings": []}
+        return _refused(file, error.problems)
     warnings = () if isinstance(loaded, Settings) else loaded.warnings
     return {"file": file, "valid": True, **_content(loaded), "problems": [], "warnings": _plain(warnings)}
+
+
+def _examine_manifests(files: dict[str, tuple[Document, ...]]) -> dict[str, dict[str, Any]]:
+    """Check manifests together: a queue may stand in one file and its parent in another."""
+    from tenure.clusters.kubernetes.policies import PolicyManifests  # noqa: PLC0415  only for manifests
+
+    read = PolicyManifests()
+    for file, documents in files.items():
+        read.read(file, documents)
+    read.finish()
+    return {
+        file: {
+            "file": file,
+            "valid": not read.problems[file],
+            "kind": "Manifests",
+            "objects": dict(sorted(read.kinds[file].items())),
+            "passedOver": dict(sorted(read.passed_over[file].items())),
+            "problems": _plain(read.problems[file]),
+            "warnings": _plain(read.warnings[file]),
+        }
+        for file in files
+    }
+
+
+def _refused(file: str, problems: Iterable[InputProblem]) -> dict[str, Any]:
+    return {"file": file, "valid": False, "problems": _plain(problems), "warnings": []}
 
 
 def _content(loaded: Loaded | Settings | YuniKornQueues) -> dict[str, Any]:
@@ -75,7 +125,7 @@ def _content(loaded: Loaded | Settings | YuniKornQueues) -> dict[str, Any]:
     }
 
 
-def _plain(problems: tuple[InputProblem, ...]) -> list[dict[str, Any]]:
+def _plain(problems: Iterable[InputProblem]) -> list[dict[str, Any]]:
     return [asdict(problem) for problem in problems]
 
 
@@ -89,12 +139,22 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _summary(result: dict[str, Any]) -> str:
+    if result["kind"] == "Manifests":
+        return _summary_of_manifests(result["objects"], result["passedOver"])
     if result["kind"] == "SchedulerConfig":
         return "settings of the scheduler"
     if result["kind"] == "YuniKornQueues":
         return f"YuniKorn's queues, {_count(result['partitions'], 'partition')}, {_count(result['queues'], 'queue')}"
     counted = [_count(result[f"{noun}s"], noun) for noun in ("node", "queue", "workload")]
     return f"{', '.join(counted)} ({_count(result['tasks'], 'task')})"
+
+
+def _summary_of_manifests(objects: dict[str, int], passed_over: dict[str, int]) -> str:
+    read = ", ".join(_count(number, kind) for kind, number in objects.items()) or "nothing of Tenure's"
+    if not passed_over:
+        return read
+    others = ", ".join(f"{number} {kind}" for kind, number in passed_over.items())
+    return f"{read}; {_count(sum(passed_over.values()), 'other object')} passed over ({others})"
 
 
 def _count(number: int, noun: str) -> str:

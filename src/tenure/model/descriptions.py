@@ -13,6 +13,7 @@ _SAME_AS: Final = {
     "QueueSpec": "Queue",
     "PodGroupSpec": "Workload",
     "DisruptionBudgetSpec": "BudgetRule",
+    "WorkloadKindSpec": "WorkloadKind",
     "CheckpointSpec": "Checkpoint",
 }
 """Definitions that describe a part of another's fields."""
@@ -83,6 +84,47 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         ),
         "maxOptOut": "How long after its start a request to be spared counts; a queue's own `maxOptOut` comes first.",
         "budgets": "Rules that bound evictions; all have to allow one. A `DisruptionBudget` is one as an object.",
+    },
+    "WorkloadKind": {
+        "group": "The API group of the objects; empty for Kubernetes' core.",
+        "version": "The version in which they are read.",
+        "kind": "Their kind.",
+        "plural": "Their name in the API's paths; unset: the kind in small letters with an s.",
+        "unit": (
+            "What is one workload: all pods of an `owner`, each `pod`, those of one value of a `label`, or what each "
+            "owner `below` makes."
+        ),
+        "unitLabel": "The label of pods whose values are workloads of their own, where the unit is a label.",
+        "units": "How many such workloads there are.",
+        "wraps": "`true`: the objects below say which roles there are and how many pods start together.",
+        "embedded": "Objects that stand inside this one, whose roles are its own.",
+        "joinedBy": "Labels or annotations by which pods name an object of this kind that does not own them.",
+        "minimum": "How many pods start together, at the first of these paths where something stands; "
+        "unset: as many as its roles need.",
+        "roles": "The roles of its pods, in the order in which they start; what starts first leaves last.",
+        "subGroups": "`true`: each role is a subgroup, of which as many start as it needs.",
+        "queue": "The queue, at the first of these paths where one stands, where its pods name none.",
+        "priorityClass": "The priority class, at the first of these paths where one stands.",
+        "suspended": "Whether it is suspended.",
+        "succeeded": "How many of its pods have succeeded: the sum of what stands there.",
+    },
+    "PodRole": {
+        "name": "The role's name.",
+        "each": "Makes a role of everything that stands there; other paths of the role begin at it, or with `$` at the "
+        "object.",
+        "named": "The name of each such role; unset: its key.",
+        "label": "The label that tells which role a pod plays; unset: pods that play no role before it.",
+        "value": "The label's value; unset: the role's name, in large or small letters.",
+        "replicas": "How many pods it has; 1 where nothing stands there.",
+        "times": "By how much that number is multiplied.",
+        "atMost": "A bound of that number.",
+        "fewer": "How many fewer there are than stand at `replicas`.",
+        "minimum": "How many of them have to start; unset: all.",
+        "minimumWhen": "`minimum` holds only where `true` stands here, else all have to start.",
+        "later": "`true`: its pods come when others run, so that nobody waits for them.",
+        "laterWhen": "Its pods come later where `laterIs` stands here.",
+        "laterIs": "The value that says so.",
+        "template": "The template of its pods, at the first of these paths where one stands.",
     },
     "BudgetRule": {
         "name": "The rule's name, which refusals show.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from tenure.model.collector import collector_paused
 from tenure.model.document import Document
 from tenure.model.entries import API_VERSION, CLUSTER_KIND, SETTINGS_KIND, file_entry, settings_entry
 from tenure.model.expand import Expanded, Expander
+from tenure.model.policy import Policy
 from tenure.model.problems import InputProblem
 from tenure.model.queue import Queue
 from tenure.model.records import record_of
@@ -35,15 +36,15 @@ class Loaded:
     warnings: tuple[InputProblem, ...] = ()
 
 
-def load_cluster(path: str | FilePath, queues: YuniKornQueues | None = None) -> Loaded:
+def load_cluster(path: str | FilePath, policy: Policy | None = None) -> Loaded:
     """Load a cluster file (YAML or JSON, gzipped or not; ``-`` is standard input).
 
     Parameters
     ----------
     path
         The file.
-    queues
-        Queues to take instead of the file's own, with the settings of quota preemption that belong to them.
+    policy
+        What to take instead of the file's own queues and settings.
 
     Raises
     ------
@@ -52,7 +53,7 @@ def load_cluster(path: str | FilePath, queues: YuniKornQueues | None = None) -> 
 
     """
     with collector_paused():
-        return _cluster_of(read_document(path), queues)
+        return _cluster_of(read_document(path), policy)
 
 
 def cluster_of(plain: dict[str, Any], name: str) -> Cluster:
@@ -96,24 +97,35 @@ def load_file(path: str | FilePath) -> Loaded | Settings | YuniKornQueues:
 
     """
     with collector_paused():
-        document = read_document(path)
-        if isinstance(document.value, dict) and document.value.get("kind") == SETTINGS_KIND:
-            return _settings_of(document)
-        if isinstance(document.value, dict) and "partitions" in document.value:
-            from tenure.model.yunikorn.convert import is_yunikorn, queues_of  # noqa: PLC0415  rarely needed
+        return load_document(read_document(path))
 
-            if is_yunikorn(document.value):
-                return queues_of(document)
-        return _cluster_of(document)
+
+def load_document(document: Document) -> Loaded | Settings | YuniKornQueues:
+    """Load a document that was read already; see `load_file`.
+
+    Raises
+    ------
+    InvalidInputError
+        With all problems of the document, each with line and path.
+
+    """
+    if isinstance(document.value, dict) and document.value.get("kind") == SETTINGS_KIND:
+        return _settings_of(document)
+    if isinstance(document.value, dict) and "partitions" in document.value:
+        from tenure.model.yunikorn.convert import is_yunikorn, queues_of  # noqa: PLC0415  rarely needed
+
+        if is_yunikorn(document.value):
+            return queues_of(document)
+    return _cluster_of(document)
 
 
 def _is_cluster(value: Any) -> bool:
     return isinstance(value, dict) and (value.get("kind") == CLUSTER_KIND or not _SECTIONS.isdisjoint(value))
 
 
-def _cluster_of(document: Document, queues: YuniKornQueues | None = None) -> Loaded:
+def _cluster_of(document: Document, policy: Policy | None = None) -> Loaded:
     report = ProblemReport()
-    cluster = _read_cluster(document.value, report, queues)
+    cluster = _read_cluster(document.value, report, policy)
     document.require_clean(report)
     return Loaded(cluster, document.warnings(report))
 
@@ -143,7 +155,7 @@ def _read_settings(value: Any, report: ProblemReport) -> Settings:
     return Settings() if entry is BAD else entry.values.get("settings", Settings())
 
 
-def _read_cluster(value: Any, report: ProblemReport, replacing: YuniKornQueues | None = None) -> Cluster:
+def _read_cluster(value: Any, report: ProblemReport, policy: Policy | None = None) -> Cluster:
     """Make a cluster of a document. What cannot be read is left out, so that all the rest is checked as well."""
     entry = file_entry().decode(value, None, report)
     if entry is BAD:
@@ -167,16 +179,15 @@ def _read_cluster(value: Any, report: ProblemReport, replacing: YuniKornQueues |
         evictions=values.get("evictions", ()),
         namespaces=values.get("namespaces", ()),
     )
-    if replacing is not None:
-        settings = replace(cluster.settings, quota_preemption=replacing.settings(cluster.settings.quota_preemption))
-        cluster = replace(cluster, queues=replacing.replacing(cluster.queues), settings=settings)
+    if policy is not None:
+        cluster = policy.over(cluster)
     trails = {
         "nodes": made.node_trails,
         "queues": [read.at for read in queues],
         "workloads": made.workload_trails,
         "disruptionBudgets": [read.at for read in budgets],
     }
-    if replacing is not None:
+    if policy is not None and policy.queues is not None:
         del trails["queues"]
     _report_findings(cluster, made, trails, report)
     return cluster

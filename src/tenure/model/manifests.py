@@ -1,29 +1,29 @@
-"""What ``tenure plan --add`` reads: workloads as in a cluster file, or manifests of Pods and Jobs."""
+"""What ``tenure plan --add`` reads: workloads as in a cluster file, or manifests of Pods and of what owns pods."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.check import check_cluster
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
-from tenure.model.containers import ListKind, MapKind
+from tenure.model.containers import ListKind
 from tenure.model.document import Document, problems_of
 from tenure.model.entries import API_VERSION, CLUSTER_KIND, EntryKind, EntryValues, workload_entry
 from tenure.model.expand import Expander, TaskCount
-from tenure.model.kinds import BooleanKind, ChoiceKind, describe
-from tenure.model.pods import AnyKind, PodFields, metadata_entry, pod_entry, read_annotations, read_pod
+from tenure.model.kinds import ChoiceKind, describe
+from tenure.model.pods import PodFields, metadata_entry, pod_entry, read_annotations, read_pod
 from tenure.model.priority_classes import PriorityClass, PriorityClasses
 from tenure.model.problems import InputProblem, InvalidInputError, shorten
-from tenure.model.records import RecordField, kind_of
+from tenure.model.records import RecordField, record_of
 from tenure.model.report import BAD, ProblemReport, Trail, trail_of, unroll
 from tenure.model.source import read_documents
-from tenure.model.vocabulary import Count
 from tenure.model.workload import ContenderPolicy, Phase, Task, Workload
+from tenure.model.workload_kind import OwnerShape, WorkloadKind, WorkloadKinds, built_in_kinds, shape_of
 
 POD_GROUP = "tenure.dev/pod-group"
 """Label of pods that form one workload."""
@@ -35,15 +35,18 @@ PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
 _LISTS = (
     ("v1", "List"), ("v1", "PodList"), ("batch/v1", "JobList"), ("scheduling.k8s.io/v1", "PriorityClassList"),
 )  # fmt: skip
-_KINDS = (("v1", "Pod"), ("batch/v1", "Job"), PRIORITY_CLASS, *_LISTS)
+WORKLOAD_KIND = (API_VERSION, "WorkloadKind")
+_KINDS = (("v1", "Pod"), PRIORITY_CLASS, WORKLOAD_KIND, *_LISTS)
+_INSTEAD = "add what it makes: Pods, Jobs or workloads"
 
 
 def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ...]:
     """Load workloads that might be submitted to a cluster; they are created at the cluster's ``now``.
 
-    The file holds ``workloads`` as a cluster file does, or manifests: Pods, Jobs, lists of them, several documents.
-    A Job becomes a workload of as many tasks as it runs in parallel, a Pod one of one task, unless the label
-    ``tenure.dev/pod-group`` joins it with others. PriorityClasses beside them say what the classes that pods name stand
+    The file holds ``workloads`` as a cluster file does, or manifests: Pods, Jobs, objects of all kinds of owners that
+    are known or that a WorkloadKind in the file describes, lists of them, several documents. A Job becomes a workload
+    of as many tasks as it runs in parallel, a Pod one of one task, unless the label ``tenure.dev/pod-group`` joins it
+    with others. PriorityClasses beside them say what the classes that pods name stand
     for; the annotation by which a class asks to be spared holds for its pods, unless they have their own.
 
     Raises
@@ -55,9 +58,13 @@ def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ..
     """
     documents = read_documents(path)
     classes, made = PriorityClasses(), TaskCount()
-    readers = [_Reader(document, cluster.now, classes, made) for document in documents]
+    queues = {n.name: queue for n in cluster.namespaces if (queue := n.labels.get(QUEUE_LABELS[0]))}
+    readers = [_Reader(document, cluster.now, classes, made, queues) for document in documents]
     for reader in readers:
         reader.read_classes(reader.document.value, None)
+    added_kinds = [kind for reader in readers for kind in reader.read_kinds()]
+    for reader in readers:
+        reader.kinds = built_in_kinds().with_others(added_kinds)
     for reader in readers:
         reader.read()
     groups = _join([pod for reader in readers for pod in reader.pods])
@@ -108,6 +115,8 @@ class _Reader:
     now: int
     classes: PriorityClasses
     made: TaskCount
+    namespace_queues: Mapping[str, str]
+    kinds: WorkloadKinds = field(default_factory=lambda: WorkloadKinds(()))
     report: ProblemReport = field(default_factory=ProblemReport)
     expander: Expander = field(init=False)
     added: list[_Added] = field(default_factory=list)
@@ -133,6 +142,14 @@ class _Reader:
             for index, item in enumerate(value["items"]):
                 self.read_classes(item, ((at, "items"), index))
 
+    def read_kinds(self) -> Iterator[WorkloadKind]:
+        """Read the kind of owners that a document describes, if it does."""
+        value = self.document.value
+        if isinstance(value, dict) and (value.get("apiVersion"), value.get("kind")) == WORKLOAD_KIND:
+            made = record_of(WorkloadKind).decode(value.get("spec"), (None, "spec"), self.report)
+            if made is not BAD:
+                yield made
+
     def _read_workloads(self, value: Any) -> None:
         entry = _additions_entry().decode(value, None, self.report)
         if entry is BAD:
@@ -148,19 +165,20 @@ class _Reader:
             self.report.add(at, message)
             return
         version, kind = value.get("apiVersion"), value["kind"]
-        if (version, kind) not in _KINDS:
+        owner = self.kinds.of_object(value) if (version, kind) not in _KINDS else None
+        if (version, kind) not in _KINDS and owner is None:
             what = f"{shorten(kind)} of {shorten(version)}"
             self.report.add(
                 (at, "kind"),
                 f"{what} cannot be added; Pod and List of v1, Job of batch/v1, PriorityClass of scheduling.k8s.io/v1, "
-                "or workloads can",
+                "workloads, or a kind that a WorkloadKind beside it describes can",
             )
-        elif (version, kind) == PRIORITY_CLASS:
+        elif (version, kind) in (PRIORITY_CLASS, WORKLOAD_KIND):
             return  # read before
         elif kind.endswith("List"):
             self._read_list(value.get("items") or [], (at, "items"))
-        elif kind == "Job":
-            self._read_job(value, at)
+        elif owner is not None:
+            self._read_owner(owner, value, at)
         else:
             self._read_single_pod(value, at)
 
@@ -184,7 +202,9 @@ class _Reader:
         pod = _Pod(
             group=labels.get(POD_GROUP) or name,
             namespace=metadata.values.get("namespace", "default"),
-            queue=_queue(labels),
+            queue=_queue(labels)
+            or self.namespace_queues.get(metadata.values.get("namespace", "default"))
+            or DEFAULT_QUEUE,
             priority=given.value,
             preemption_policy=given.preemption_policy,
             min_member=min_member,
@@ -196,42 +216,52 @@ class _Reader:
         )
         self.pods.append(pod)
 
-    def _read_job(self, value: dict[str, Any], at: Trail) -> None:
+    def _read_owner(self, kind: WorkloadKind, value: dict[str, Any], at: Trail) -> None:
+        """Read what owns pods, as it would be read on a cluster."""
         metadata = self._metadata(value, at)
-        job = _job_entry().decode(value.get("spec"), (at, "spec"), self.report)
-        if job is BAD:
+        shape = shape_of(kind, value, self.kinds, with_templates=True)
+        for place, message in shape.problems:
+            self.report.add(trail_of((*unroll(at), *place)), message)
+        roles = list(self._roles(kind, shape, at))
+        if not roles or shape.problems:
             return
-        template, template_at = job.values["template"], ((at, "spec"), "template")
-        inner = self._metadata(template if isinstance(template, dict) else {}, template_at)
-        pod = template.get("spec") if isinstance(template, dict) else None
-        spec = self._pod(pod, (template_at, "spec"), inner)
-        if spec is None:
+        name, extra = self._name(metadata), read_annotations(metadata, self.report)
+        made = _OwnedWorkload(kind, shape, name, metadata, tuple(roles), extra.get("min_member"))
+        count = made.units(value)
+        if not self.expander.takes(count * sum(shape.roles[role.number].replicas for role in roles), (at, "spec")):
             return
-        extra = read_annotations(inner, self.report)
-        extra.pop("min_member", None)
-        count = min(job.values.get("parallelism", 1), job.values.get("completions") or job.values.get("parallelism", 1))
-        if not self.expander.takes(count, ((at, "spec"), "parallelism")):
-            count = 0
-        name, labels = self._name(metadata), metadata.values.get("labels", {})
-        given = self._class_of(spec, (template_at, "spec"))
-        first = self._task(f"{name}-0", spec, given, extra, inner.at, inner)
-        if job.values.get("suspend"):
-            first = replace(first, phase=Phase.GATED)
-        workload = Workload(
-            name=name,
-            namespace=metadata.values.get("namespace", "default"),
-            queue=_queue({**labels, **inner.values.get("labels", {})}),
-            priority=given.value,
-            preemption_policy=given.preemption_policy,
-            min_member=read_annotations(metadata, self.report).get("min_member", count),
-            tasks=tuple(replace(first, name=f"{name}-{i}") for i in range(count)),
-            created_at=self.now,
-            owner_kind="Job",
-            labels=labels,
-            annotations=metadata.values.get("annotations", {}),
-        )
-        if workload.tasks:
+        for workload in made.workloads(count, self.now, self.namespace_queues):
             self.added.append(_Added(workload, self, at, is_plain=False))
+
+    def _roles(self, kind: WorkloadKind, shape: OwnerShape, at: Trail) -> Iterator[_OwnedRole]:
+        """Read the templates of all roles that have pods."""
+        if not any(role.replicas for role in shape.roles):
+            self.report.add((at, "spec"), f"makes no pods, as far as a {kind.kind} says it; {_INSTEAD}")
+        for number, role in enumerate(shape.roles):
+            if role.replicas and role.template is None and role.place:
+                self.report.add(trail_of((*unroll(at), *role.place)), "is missing; it is required")
+            elif role.replicas and role.template is None:
+                what = f"of role {role.name}, " if role.name else ""
+                self.report.add(
+                    (at, "spec"), f"holds no template {what}from which pods of a {kind.kind} are made; {_INSTEAD}"
+                )
+            elif role.replicas:
+                made = self._role(number, shape, trail_of((*unroll(at), *role.place)), is_named=len(shape.roles) > 1)
+                if made is not None:
+                    yield made
+
+    def _role(self, number: int, shape: OwnerShape, at: Trail, *, is_named: bool) -> _OwnedRole | None:
+        role = shape.roles[number]
+        inner = self._metadata(role.template, at)
+        spec = self._pod(role.template.get("spec"), (at, "spec"), inner)
+        if spec is None:
+            return None
+        extra, given = read_annotations(inner, self.report), self._class_of(spec, (at, "spec"))
+        extra.pop("min_member", None)
+        task = self._task(role.name, spec, given, extra, inner.at, inner)
+        if shape.suspended:
+            task = replace(task, phase=Phase.GATED)
+        return _OwnedRole(number, role.name.lower() if is_named else "", task, given, inner.values.get("labels", {}))
 
     def _metadata(self, value: dict[str, Any], at: Trail) -> EntryValues:
         trail = (at, "metadata")
@@ -272,6 +302,70 @@ class _Reader:
         return Task(name=name, spec=made, phase=phase, grace_period=spec.grace_period, annotations=annotations)
 
 
+class _OwnedRole(NamedTuple):
+    """The pods of one role: its number among the roles, its name where there are several, and what each pod is like."""
+
+    number: int
+    name: str
+    task: Task
+    given: PriorityClass
+    labels: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnedWorkload:
+    """What an owner makes, on its way into workloads."""
+
+    kind: WorkloadKind
+    shape: OwnerShape
+    name: str
+    metadata: EntryValues
+    roles: tuple[_OwnedRole, ...]
+    min_member: int | None
+
+    def units(self, value: Any) -> int:
+        """Give how many workloads an object makes of each of its pods, or of all of them together."""
+        stated = self.kind.units.first(value) if self.kind.units is not None else None
+        return stated if type(stated) is int and stated > 0 else 1
+
+    def workloads(self, count: int, now: int, namespace_queues: Mapping[str, str]) -> Iterator[Workload]:
+        """Give the workloads."""
+        labels = self.metadata.values.get("labels", {})
+        namespace = self.metadata.values.get("namespace", "default")
+        of_pods = next((queue for role in self.roles if (queue := _queue(role.labels))), "")
+        queue = of_pods or self.shape.queue or _queue(labels) or namespace_queues.get(namespace) or DEFAULT_QUEUE
+        given = min((role.given for role in self.roles), key=lambda one: one.value)
+        base = Workload(
+            name=self.name, namespace=namespace, queue=queue, priority=given.value, created_at=now,
+            preemption_policy=next((r.given.preemption_policy for r in self.roles if r.given.preemption_policy), None),
+            owner_kind=self.kind.kind, labels=labels, annotations=self.metadata.values.get("annotations", {}),
+        )  # fmt: skip
+        for number in range(count):
+            name = f"{self.name}-{number}" if self.kind.unit == "label" else self.name
+            tasks = tuple(self._tasks(name))
+            if self.kind.unit == "pod":
+                yield from (replace(base, name=task.name, tasks=(replace(task, order=None),)) for task in tasks)
+            else:
+                yield self._grouped(replace(base, name=name, tasks=tasks))
+
+    def _grouped(self, made: Workload) -> Workload:
+        groups = self.shape.as_sub_groups() if self.min_member is None else ()
+        if groups:
+            return replace(made, sub_groups=groups)
+        kept = tuple(replace(task, sub_group=None) for task in made.tasks)
+        return replace(made, tasks=kept, min_member=self.min_member or self.shape.together)
+
+    def _tasks(self, name: str) -> Iterator[Task]:
+        ordered = []
+        for role in self.roles:
+            stem = f"{name}-{role.name}" if role.name else name
+            for number in range(self.shape.roles[role.number].replicas):
+                order = self.shape.order_of(role.number, number) if role.name else None
+                group = self.shape.roles[role.number].name or None
+                ordered.append(replace(role.task, name=f"{stem}-{number}", order=order, sub_group=group))
+        yield from sorted(ordered, key=lambda task: task.order or 0)
+
+
 @cache
 def _additions_entry() -> EntryKind:
     fields = (
@@ -282,19 +376,8 @@ def _additions_entry() -> EntryKind:
     return EntryKind(Workload, fields, name="Additions")
 
 
-@cache
-def _job_entry() -> EntryKind:
-    fields = (
-        RecordField("parallelism", "parallelism", kind_of(Count)),
-        RecordField("completions", "completions", kind_of(Count)),
-        RecordField("suspend", "suspend", BooleanKind()),
-        RecordField("template", "template", MapKind(AnyKind()), required=True),
-    )
-    return EntryKind(dict, fields, name="JobSpec", lenient=True)
-
-
 def _queue(labels: dict[str, str]) -> str:
-    return next((labels[key] for key in QUEUE_LABELS if labels.get(key)), DEFAULT_QUEUE)
+    return next((labels[key] for key in QUEUE_LABELS if labels.get(key)), "")
 
 
 def _join(pods: list[_Pod]) -> list[_Added]:

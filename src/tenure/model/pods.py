@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from tenure.model.containers import ExactAmountsKind, ListKind, MapKind, PairsKind, QuantityKind
 from tenure.model.entries import EntryKind, EntryValues
@@ -36,6 +36,22 @@ _ANNOTATIONS: dict[str, tuple[str, ValueKind]] = {
     "tenure.dev/gpu-devices": ("gpu_devices", IntegerKind(1, 1024)),
     "tenure.dev/min-member": ("min_member", kind_of(Count)),
 }
+
+KAI_SHARE: Final = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
+"""Annotations of KAI that ask for a part of a GPU; its memory is in MiB. They count where none of Tenure's own does."""
+
+_SHARE: Final = ("tenure.dev/gpu-fraction", "tenure.dev/gpu-memory", "tenure.dev/gpu-devices")
+
+SHARE_ANNOTATIONS: Final = (*_SHARE[:2], *KAI_SHARE[:2])
+"""Annotations by which a pod asks for a part of a GPU."""
+
+
+class MebibytesKind(IntegerKind):
+    """An amount of memory as a whole number of MiB, kept in bytes."""
+
+    def parse(self, value: Any) -> int:
+        """Read a number of MiB."""
+        return super().parse(value) << 20
 
 
 class AnyKind(ValueKind):
@@ -239,12 +255,23 @@ def _unsupported(spec: Mapping[str, Any]) -> Iterable[str]:
         yield f"resource claim {claim.get('name', '')}"
 
 
+@cache
+def _of_kai() -> dict[str, tuple[str, ValueKind]]:
+    fraction, memory, devices = KAI_SHARE
+    return {
+        fraction: _ANNOTATIONS["tenure.dev/gpu-fraction"],
+        memory: ("gpu_memory", MebibytesKind(1, 2**40)),
+        devices: _ANNOTATIONS["tenure.dev/gpu-devices"],
+    }
+
+
 def read_annotations(metadata: EntryValues, report: ProblemReport) -> dict[str, Any]:
     """Read the annotations that mean something: by attribute, parts of a GPU as the short forms of cluster files."""
     annotations = metadata.values.get("annotations", {})
     asked = {}
-    for key, (attribute, kind) in _ANNOTATIONS.items():
-        if key in annotations:
+    left_out = KAI_SHARE if any(key in annotations for key in _SHARE) else ()
+    for key, (attribute, kind) in {**_ANNOTATIONS, **_of_kai()}.items():
+        if key in annotations and key not in left_out:
             value = kind.decode(resolve_scalar(annotations[key]), ((metadata.at, "annotations"), key), report)
             if value is not BAD:
                 asked[attribute] = value

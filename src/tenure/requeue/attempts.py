@@ -16,6 +16,7 @@ from tenure.requeue.commit import RequeueCommits
 from tenure.requeue.dry_run import RequeueDryRuns
 from tenure.requeue.memory import SearchPosition
 from tenure.requeue.rules import RequeueRules
+from tenure.shields.opt_out import asked_to_stay, may_go
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import Piece
 from tenure.victims.room_bounds import RoomDemand
@@ -84,7 +85,11 @@ class RequeueAttempts:
         if victim is contender:
             return False
         refusal = rules.eligible(victim) or self.state.plugins.filter(self.session, "requeue", contender, victim)
-        if refusal is None or (refusal.core_only and not any(p.whole or p.group for p in pieces)):
+        if refusal is not None and refusal.core_only and not any(p.whole or p.group for p in pieces):
+            refusal = None
+        if refusal is None and any(p.spared for p in pieces) and not may_go("requeue", contender):
+            refusal = asked_to_stay(victim)
+        if refusal is None:
             return True
         self._refusals.setdefault((contender.key, victim.key), refusal)
         self._asked += 1

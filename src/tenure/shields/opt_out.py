@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.workloads import GROW, TaskState, WorkloadState
 from tenure.model.duration import parse_duration
 from tenure.model.opt_out import opt_out_of
+from tenure.model.settings import Cause
 from tenure.model.workload import DO_NOT_DISRUPT, OPT_OUT, PREFER_NO_EVICTION, SAFE_TO_EVICT, SPARING
 
 ORIGINATOR = "originator"
@@ -55,6 +57,17 @@ def spared(session: Session, task: TaskState) -> bool:
 def count_spared(session: Session, tasks: Iterable[TaskState]) -> int:
     """Count the tasks that ask to be spared: of two sets the one with fewer comes first."""
     return sum(spared(session, task) for task in tasks)
+
+
+def asked_to_stay(victim: WorkloadState) -> Refusal:
+    """Refuse a victim that asked to be spared, where it may not go."""
+    return Refusal(SHIELD, f"{victim.key} asked to be spared, and is taken only where nothing else helps")
+
+
+def may_go(cause: Cause, contender: WorkloadState) -> bool:
+    """Whether what asked to be spared may go where nothing else helps: for no move, and for no surplus task."""
+    grows = contender.step is not None and contender.step.kind == GROW
+    return cause != "consolidate" and not grows
 
 
 def _asks(session: Session, task: TaskState) -> bool:

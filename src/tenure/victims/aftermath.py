@@ -29,6 +29,7 @@ from tenure.model.settings import Cause
 from tenure.victims.asked import MOST_LOOKED_AT, Asked, AskedWorkloads
 from tenure.victims.dry_run import AcceptedSet, Enough, FollowUp, to_the_end
 from tenure.victims.preemption_pass import MakeRules, PreemptionPass
+from tenure.victims.rules import CauseRules
 from tenure.victims.search import SearchBudget, SearchResult
 from tenure.victims.state import EvictionState, VictimMemory
 
@@ -175,7 +176,7 @@ class Aftermath:
         if not (ask_later or growing or any(self.asked.may_be_helped(victims, self.asked.enabled(""), shares))):
             return ()
         with self._ahead():
-            self._settle(AcceptedSet([], []), everything=True)
+            self._come_true(AcceptedSet([], []), everything=True)  # nothing more is placed by this plan
             shares = self.state.fairness.now()  # what was under notice asks again only now
             found = {
                 f.of: f for f in self._found(list(self.asked.may_be_helped(victims, self.asked.enabled(""), shares)))[0]
@@ -242,14 +243,18 @@ class Aftermath:
 
         What is left over goes to those who ask for it now, before a workload that grows only once it is bound.
         """
-        session, easy = self.session, self.session.settings.backfill == "easy"
-        if not easy and any(map(_will_grow, self._nominated())):
+        if self.session.settings.backfill != "easy" and any(map(_will_grow, self._nominated())):
             result = replace(result, placed=[*result.placed, *self._serve_rest()])
+        self._come_true(result, everything=everything)
+
+    def _come_true(self, result: AcceptedSet, *, everything: bool) -> None:
+        """Let it leave and be bound, and then serve in order those who wait."""
+        session = self.session
         if everything:
             settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
         else:
             settle(self.state, result.evicted, result.placed)
-        if not easy:
+        if session.settings.backfill != "easy":
             self._serve_rest()
 
     def _serve_rest(self) -> list[TaskState]:
@@ -279,7 +284,7 @@ class Aftermath:
         rival, rules = asked
         for _ in range(MOST_STEPS):
             found = self._best_set(Asked(rival, rules))
-            if any(p.workload is contender for p in found.pieces or ()):
+            if any(p.workload is contender for p in found.pieces or ()) or self._as_good(rival, rules, found, contender):
                 return True
             waiting = sum(t.phase is PENDING and t.nominated < 0 for t in rival.tasks)
             assert rival.step is not None
@@ -295,6 +300,20 @@ class Aftermath:
             rules = self.causes[rules.cause](rival, self.state.memory.shares())
             if rules.contender_may() is not None:
                 return False
+        return False
+
+    def _as_good(self, rival: WorkloadState, rules: CauseRules, found: SearchResult, contender: WorkloadState) -> bool:
+        """Whether a set that costs nothing either holds something of the contender.
+
+        Between two such sets it decides what would follow from them, which is not looked at here.
+        """
+        stays: frozenset[TaskState] = frozenset()
+        while found.pieces and not any(p.cost for p in found.pieces):
+            stays |= {t for p in found.pieces for t in p.tasks}
+            search = PreemptionPass(replace(self._thought(), paid=stays), rules.cause, self.causes[rules.cause])
+            found = search.best_set(rival, rules, SearchBudget(STEPS))
+            if any(p.workload is contender for p in found.pieces or ()):
+                return not any(p.cost for p in found.pieces or ())
         return False
 
     def _found(self, helped: Sequence[Asked], enough: Enough = to_the_end) -> tuple[tuple[FollowUp, ...], bool]:
@@ -370,7 +389,7 @@ def settle(state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[
     session = state.session
     touched: dict[WorkloadState, None] = {}
     for task in evicted:
-        if task.notice is None and not task.stuck and (task.leaving >= 0 or task.phase is TERMINATING):
+        if not task.stuck and (task.leaving >= 0 or task.phase is TERMINATING):
             if task.leaving >= 0:
                 depart(session, task)
             else:

@@ -15,7 +15,7 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
-from tenure.shields.opt_out import SHIELD as OPT_OUT
+from tenure.shields.opt_out import asked_to_stay
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.leaf_candidates import DeferredPieces, LeafCandidates
 from tenure.victims.pieces import CachedPieces, Piece, pieces_of, singles_of
@@ -137,10 +137,6 @@ class DeferredCandidates:
         )
         self.refused.update(pair for leaf_candidates in found for pair in leaf_candidates.refused)
         return found
-
-
-def _asked(victim: WorkloadState) -> Refusal:
-    return Refusal(OPT_OUT, f"{victim.key} asked to be spared, and is taken only where nothing else helps")
 
 
 class CandidateGatherer:
@@ -309,7 +305,7 @@ class CandidateGatherer:
             singly = rules.cause == "consolidate" and len(victim.tasks) > 1
             found = (self._singles_of if singly else self._pieces_of)(victim, core=refusal is None)
             if asked and self.sparing and victim.sparing:
-                refused += [(victim, _asked(victim))] if found and all(p.spared for p in found) else []
+                refused += [(victim, asked_to_stay(victim))] if found and all(p.spared for p in found) else []
                 found = [p for p in found if not p.spared]
             pieces += found
         return LeafCandidates(leaf, self._level(leaf), pieces, refused, shielded)

@@ -11,13 +11,14 @@ from functools import cached_property, partial
 from tenure.engine.allocation import held_back
 from tenure.engine.order import QueueOrder
 from tenure.engine.plan import Reason, Refused
-from tenure.engine.workloads import GROW, WorkloadState
+from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.duration import format_time
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
 from tenure.shields.budget import has_budgets
 from tenure.shields.delay import delay
+from tenure.shields.opt_out import may_go
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns
@@ -240,8 +241,7 @@ class PreemptionPass:
 
     def _may_take_spared(self, contender: WorkloadState) -> bool:
         """Whether, where nothing else helps, what asked to be spared may be taken: not to move it, nor for surplus."""
-        grows = contender.step is not None and contender.step.kind == GROW
-        return self.cause != "consolidate" and not grows and bool(self.gatherer.asked_to_be_spared)
+        return may_go(self.cause, contender) and bool(self.gatherer.asked_to_be_spared)
 
     def best_set(self, contender: WorkloadState, rules: CauseRules, budget: SearchBudget) -> SearchResult:
         """Search for one contender alone; nothing is carried out, and who is served before it is not looked at."""

@@ -149,27 +149,6 @@ class ApiNode(_Narrow):
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
 
-class JobSpec(_Narrow):
-    """The part of a Job's spec that says how many pods run together."""
-
-    parallelism: int | None = None
-    completions: int | None = None
-
-
-class JobStatus(_Narrow):
-    """The progress of a Job."""
-
-    succeeded: int = 0
-
-
-class Job(_Narrow):
-    """A Job."""
-
-    metadata: Meta
-    spec: JobSpec = msgspec.field(default_factory=JobSpec)
-    status: JobStatus = msgspec.field(default_factory=JobStatus)
-
-
 class ApiObject(_Narrow):
     """An object of which spec, status and data are taken as they are."""
 

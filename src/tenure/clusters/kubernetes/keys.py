@@ -16,8 +16,11 @@ DRAIN: Final = "tenure.dev/drain"
 QUEUE_LABELS: Final = ("tenure.dev/queue", "kai.scheduler/queue", "queue")
 """Labels that name a queue; the first that is there counts."""
 
-FOREIGN_GROUPS: Final = ("pod-group-name", "scheduling.x-k8s.io/pod-group")
-"""What other schedulers' pods name their group by: KAI's annotation, the coscheduling plugin's label."""
+FOREIGN_GROUPS: Final = ("pod-group-name", "scheduling.x-k8s.io/pod-group", "kueue.x-k8s.io/pod-group-name")
+"""What pods name their group by elsewhere: KAI's annotation, the labels of the coscheduling plugin and of Kueue."""
+
+GROUP_SIZES: Final = ("kueue.x-k8s.io/pod-group-total-count",)
+"""Annotations by which a pod says how many are in its group."""
 
 STARTED: Final = "tenure.dev/last-start-timestamp"
 DEVICES: Final = "tenure.dev/devices"
@@ -34,8 +37,25 @@ GPU_USAGE_SINCE: Final = "tenure.dev/gpu-usage-since"
 
 MIN_MEMBER: Final = "tenure.dev/min-member"
 
+GPU_RESERVATION: Final = "tenure.dev/gpu-reservation"
+"""Label of a pod that holds a device of which parts are given out: the device's number on its node."""
+
+VISIBLE_DEVICES: Final = "tenure.dev/visible-devices"
+"""Annotation of a pod that has parts of GPUs: their names, from which its containers' environment is made."""
+
 WRITTEN: Final = frozenset(
-    {STARTED, DEVICES, NOMINATION, STALE_SINCE, EVICTION, NOTICE, CHECKPOINT, GPU_USAGE, GPU_USAGE_SINCE}
+    {
+        STARTED,
+        DEVICES,
+        VISIBLE_DEVICES,
+        NOMINATION,
+        STALE_SINCE,
+        EVICTION,
+        NOTICE,
+        CHECKPOINT,
+        GPU_USAGE,
+        GPU_USAGE_SINCE,
+    }
 )
 """Annotations of pods that have fields of their own in a cluster file."""
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
 from tenure.model.document import Document
 from tenure.model.entries import EntryValues
+from tenure.model.policy import Policy
 from tenure.model.problems import InputProblem
 from tenure.model.queue import Queue
 from tenure.model.report import BAD, Path, ProblemReport, Trail, unroll
-from tenure.model.settings import MINUTE, QuotaPreemptionSettings
+from tenure.model.settings import MINUTE
 from tenure.model.source import read_document
 from tenure.model.yunikorn import rules
 from tenure.model.yunikorn.properties import PREEMPTION_POLICY, QUOTA_DELAY, USED
@@ -41,17 +42,10 @@ class YuniKornQueues:
     partitions: int = 1
     warnings: tuple[InputProblem, ...] = ()
 
-    def settings(self, before: QuotaPreemptionSettings) -> QuotaPreemptionSettings:
-        """Give the settings of quota preemption with what the file sets changed."""
-        return replace(before, **self.quota)
-
-    def replacing(self, queues: Iterable[Queue]) -> tuple[Queue, ...]:
-        """Give the file's queues in place of others; what the scheduler wrote on one of the same name stays."""
-        known = {queue.name: queue for queue in queues}
-        return tuple(
-            replace(q, status=known[q.name].status, created_at=known[q.name].created_at) if q.name in known else q
-            for q in self.queues
-        )
+    @property
+    def policy(self) -> Policy:
+        """Give the policy that the file is: its queues instead of others, and what it sets of quota preemption."""
+        return Policy(queues=self.queues, quota=self.quota)
 
 
 def load_queues(path: str | FilePath) -> YuniKornQueues:

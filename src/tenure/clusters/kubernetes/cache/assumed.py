@@ -8,10 +8,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from tenure.clusters.kubernetes.cache.owners import Key
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.model.workload import Phase
-
-Key = tuple[str, str]
 
 ASSUMED_SECONDS = 30.0
 """For so long a write that was accepted is believed before the watch has shown it."""

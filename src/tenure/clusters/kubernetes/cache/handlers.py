@@ -7,24 +7,27 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from sys import intern
 from typing import Any, Final
 
 from tenure.clusters.kubernetes import api, keys
-from tenure.clusters.kubernetes.cache.assumed import ASSUMED_SECONDS, AssumedPods, Key, shows
+from tenure.clusters.kubernetes.cache.assumed import ASSUMED_SECONDS, AssumedPods, shows
 from tenure.clusters.kubernetes.cache.nodes import node_of
+from tenure.clusters.kubernetes.cache.owners import Key, OwnerIndex, OwnerLink, controller, link_to
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodReader, PodRecord
 from tenure.clusters.kubernetes.seals import Seal, seal_of
 from tenure.model.node import Node
 from tenure.model.workload import Phase
+from tenure.model.workload_kind import WorkloadKind, WorkloadKinds
 
 GroupKey = tuple[str, str, str, bool, str]
 """Namespace, kind and name of what makes pods one workload, whether they are Tenure's to schedule, and its uid.
 
-The uid is that of the owner, where pods have one and the same: two that have one name, or one that was made anew, are
-two workloads. A group by label, and what has several owners in turn (a Deployment, a JobSet), has none here.
+The uid is that of the owner that decides: two that have one name, or one that was made anew, are two workloads. A group
+by label, and a pod that owns others, has none here.
 """
 
-_BY_NAME = frozenset({"group", "Pod", "Deployment", "JobSet"})
+_BY_NAME = frozenset({"group", "Pod"})
 
 _MOST_CHANGES: Final = 20_000
 """Changes of a kind of objects that are kept in mind."""
@@ -119,11 +122,6 @@ def of_meta(item: Any) -> object:
     return meta.uid, meta.labels, meta.annotations
 
 
-def of_job(item: api.Job) -> object:
-    """Give what a Job decides."""
-    return of_meta(item), item.spec.parallelism, item.spec.completions, item.status.succeeded
-
-
 def of_claim(item: api.ApiClaim) -> object:
     """Give what a claim decides."""
     bound = (item.metadata.annotations or {}).get(keys.BIND_COMPLETED)
@@ -201,6 +199,7 @@ class PodStore:
         self.unsealed: dict[Key, None] = {}
         self.version = 0
         self.urgent = 0
+        self.owners = OwnerIndex(self._controller_of)
         self._reader = reader
 
     def put(self, item: api.ApiPod) -> None:
@@ -215,6 +214,7 @@ class PodStore:
             if record is None:
                 self.drop(key)
                 return
+            record = self._with_owners(record)
             seen = None if before is None else self.seen(key)
             self.assumed.settle(record)
             if before is not None and (old := group_key(before)) != group_key(record):
@@ -232,6 +232,58 @@ class PodStore:
                 self.version += 1
                 self.urgent += is_urgent
                 self.deferred += is_calm
+            if self.owners.is_owner(key):
+                self._regroup(self.owners.put("Pod", key, record.uid, record.link))
+
+    def put_owner(self, kind: str, meta: api.Meta) -> None:
+        """Take an owner as it is: the pods below it may belong to another workload now."""
+        with self.lock:
+            above = link_to(controller(meta.owner_references))
+            self._regroup(self.owners.put(kind, (meta.namespace, meta.name), meta.uid, above))
+
+    def drop_owner(self, kind: str, key: Key) -> None:
+        """An owner is gone."""
+        with self.lock:
+            self.owners.drop(kind, key)
+
+    def know(self, kinds: WorkloadKinds) -> None:
+        """Take other kinds of owners: which pods belong together is found out anew."""
+        with self.lock:
+            self.owners.kinds, self._reader.joined = kinds, kinds.joined
+            self._regroup(list(self.records))
+
+    def _regroup(self, changed: Iterable[Key]) -> None:
+        """Find out anew to which workloads pods belong."""
+        for key in changed:
+            before = self.records.get(key)
+            if before is None or (record := self._with_owners(before)) == before:
+                continue
+            self._leave(group_key(before), key)
+            self.records[key] = record
+            self.groups.setdefault(group_key(record), set()).add(key)
+            self._touch(key)
+
+    def _with_owners(self, record: PodRecord) -> PodRecord:
+        """Give a record with what follows from its owners."""
+        chain = self.owners.chain(record.key, record.link)
+        if chain == record.owners:
+            return record
+        top = chain.top
+        told = tuple(line for line in record.problems if line != record.owners.problem)
+        if top is None:
+            return replace(record, owners=chain, problems=told)
+        kind = self.owners.kinds.by_key.get(top.kind)
+        return replace(
+            record,
+            owners=chain,
+            group=(top.kind, _unit_name(record, top, kind)),
+            owner_uid=top.uid,
+            problems=(*told, chain.problem) if chain.problem else told,
+        )
+
+    def _controller_of(self, key: Key) -> tuple[str, OwnerLink | None] | None:
+        record = self.records.get(key)
+        return None if record is None else (record.uid, record.link)
 
     def _note_seal(self, key: Key, record: PodRecord, shown: Seal | None) -> None:
         """Keep in mind which pods have yet to be sealed."""
@@ -249,6 +301,7 @@ class PodStore:
             before = self.records.pop(key, None)
             self.assumed.drop(key)
             self.unsealed.pop(key, None)
+            self.owners.forget(key)
             if before is not None:
                 self._keys.pop(before.uid, None)
                 self.seals.pop(before.uid, None)
@@ -323,6 +376,14 @@ def group_key(record: PodRecord) -> GroupKey:
     """Give what makes pods one workload; those of other schedulers never share one with Tenure's."""
     kind, name = record.group
     return record.namespace, kind, name, record.scheduler == TENURE, "" if kind in _BY_NAME else record.owner_uid
+
+
+def _unit_name(record: PodRecord, top: OwnerLink, kind: WorkloadKind | None) -> str:
+    """Give the name of the workload that a pod of an owner belongs to: the owner's, unless it makes several."""
+    if kind is not None and kind.unit == "pod":
+        return record.name
+    number = record.labels.get(kind.unit_label, "") if kind is not None and kind.unit == "label" else ""
+    return intern(f"{top.name}-{number}") if number else top.name
 
 
 def _is_known(seen: PodRecord, record: PodRecord, *, own: bool) -> bool:

@@ -7,35 +7,43 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.handlers import (
     NodeStore,
     ObjectStore,
     PodStore,
     of_claim,
-    of_job,
     of_meta,
     of_spec,
     of_volume,
 )
+from tenure.clusters.kubernetes.cache.owner_store import OwnerStore
+from tenure.clusters.kubernetes.cache.owners import POD
 from tenure.clusters.kubernetes.cache.pod_records import PodReader
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.client.watch import BROKEN_SECONDS, Reflector, WatchReports
 from tenure.clusters.kubernetes.read import eviction_log
+from tenure.clusters.kubernetes.read.kinds import kind_of
 from tenure.clusters.kubernetes.read.usage import UsageCollector
+from tenure.model.workload_kind import api_path, built_in_kinds
+
+WORKLOAD_KINDS: Final = "workloadkinds"
+"""The name of the watch of kinds of owners."""
+
+RESERVATIONS: Final = "gpu reservations"
+"""The name of the watch of pods that hold shared GPUs."""
+
+METADATA: Final = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
+"""What is asked for where an object's metadata are all that is looked at: of a list, or of single objects."""
 
 _ALWAYS = {
     "namespaces": "/api/v1/namespaces",
     "priorityclasses": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "poddisruptionbudgets": "/apis/policy/v1/poddisruptionbudgets",
-    "jobs": "/apis/batch/v1/jobs",
-    "deployments": "/apis/apps/v1/deployments",
-    "statefulsets": "/apis/apps/v1/statefulsets",
-    "replicasets": "/apis/apps/v1/replicasets",
 }
 _OF_VOLUMES: dict[str, tuple[str, Any]] = {
     "claims": ("/api/v1/persistentvolumeclaims", api.ApiClaim),
@@ -47,11 +55,11 @@ _WHERE_INSTALLED = {
     "podgroups": ("/apis/tenure.dev/v1alpha1", "podgroups"),
     "disruptionbudgets": ("/apis/tenure.dev/v1alpha1", "disruptionbudgets"),
     "nodepools": ("/apis/tenure.dev/v1alpha1", "nodepools"),
+    WORKLOAD_KINDS: ("/apis/tenure.dev/v1alpha1", WORKLOAD_KINDS),
     "kai queues": ("/apis/scheduling.run.ai/v2", "queues"),
     "kai podgroups": ("/apis/scheduling.run.ai/v2alpha2", "podgroups"),
     "native podgroups": ("/apis/scheduling.k8s.io/v1beta1", "podgroups"),
     "native workloads": ("/apis/scheduling.k8s.io/v1beta1", "workloads"),
-    "jobsets": ("/apis/jobset.x-k8s.io/v1alpha2", "jobsets"),
 }
 _KINDS = {
     "namespaces": "Namespace",
@@ -61,34 +69,31 @@ _KINDS = {
     "nodes": "Node",
     "priorityclasses": "PriorityClass",
     "poddisruptionbudgets": "PodDisruptionBudget",
-    "jobs": "Job",
-    "deployments": "Deployment",
-    "statefulsets": "StatefulSet",
-    "replicasets": "ReplicaSet",
     "queues": "Queue",
     "podgroups": "PodGroup",
     "disruptionbudgets": "DisruptionBudget",
     "nodepools": "NodePool",
+    WORKLOAD_KINDS: "WorkloadKind",
     "kai queues": "KAI Queue",
     "kai podgroups": "KAI PodGroup",
     "native podgroups": "native PodGroup",
     "native workloads": "native Workload",
-    "jobsets": "JobSet",
     "eviction log": "ConfigMap",
     "leases": "Lease",
+    RESERVATIONS: "Pod",
     "yunikorn": "ConfigMap",
 }
-_OPTIONAL = frozenset({"namespaces", "jobs", "deployments", "statefulsets", "replicasets", "jobsets", "leases"})
+_OPTIONAL = frozenset({"namespaces", "leases"})
 """What only adds to what pods say themselves."""
 
 _NEEDED = frozenset({"pods", "nodes"})
 _NOT_THERE = frozenset({403, 404})
 _MOST_FINDINGS = 1000
-_KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool"})
+_KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool", "WorkloadKind"})
 """Kinds that say of themselves whether they could be read."""
 
 
-_DECIDES: dict[str, Callable[[Any], object]] = {"jobs": of_job, "claims": of_claim, "volumes": of_volume}
+_DECIDES: dict[str, Callable[[Any], object]] = {"claims": of_claim, "volumes": of_volume}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,7 @@ class Options:
 
     ``only_reads``: nothing will be decided on for this cluster, so that what may not be read may be left out.
     ``schedulers``: names of schedulers whose pods count as Tenure's.
+    ``reservation_image``: what runs in the pods that hold shared GPUs; without one, parts of GPUs are only counted.
     """
 
     namespace: str = "tenure-system"
@@ -106,6 +112,7 @@ class Options:
     yunikorn: tuple[str, str] | None = None
     only_reads: bool = False
     schedulers: frozenset[str] = frozenset()
+    reservation_image: str = ""
 
 
 @dataclass(slots=True)
@@ -160,19 +167,25 @@ class InformerCache:
         self.reflectors: dict[str, Reflector[Any]] = {}
         self.missing: dict[str, str] = {}
         self.usage = UsageCollector(client, self.nodes.nodes, self.changed.set)
+        self.kinds = built_in_kinds()
+        self._kinds_version = 0
         self._discovered = -1e9
+        self.pods.know(self.kinds)
 
     def start(self) -> None:
         """Begin to watch."""
         self._watch("pods", "/api/v1/pods", api.ApiPod, self.pods)
         self._watch("nodes", "/api/v1/nodes", api.ApiNode, self.nodes)
         for name, path in _ALWAYS.items():
-            self._watch(name, path, api.Job if name == "jobs" else api.ApiObject, self._objects(name))
+            self._watch(name, path, api.ApiObject, self._objects(name))
         for name, (path, kind) in _OF_VOLUMES.items():
             self._watch(name, path, kind, self._objects(name))
         logs = f"/api/v1/namespaces/{self.options.namespace}/configmaps"
         self._watch("eviction log", logs, api.ApiObject, self._objects("eviction log"),
                     labels=f"{eviction_log.LABEL}={self.options.pool}")  # fmt: skip
+        if self.options.reservation_image:
+            own = f"/api/v1/namespaces/{self.options.namespace}/pods"
+            self._watch(RESERVATIONS, own, api.ApiObject, self._objects(RESERVATIONS), labels=keys.GPU_RESERVATION)
         leases = f"/apis/coordination.k8s.io/v1/namespaces/{self.options.namespace}/leases"
         self._watch("leases", leases, api.ApiObject, self._objects("leases"))
         if self.options.yunikorn is not None:
@@ -193,6 +206,35 @@ class InformerCache:
                 served[group] = self._served(group)
             if resource in served[group]:
                 self._watch(name, f"{group}/{resource}", api.ApiObject, self._objects(name))
+        for kind in self.kinds:
+            if kind.source in self.reflectors or kind.key == POD:
+                continue
+            group = api_path(kind.group, kind.version)
+            if group not in served:
+                served[group] = self._served(group)
+            if kind.resource in served[group]:
+                self._watch(kind.source, kind.path, api.ApiObject, self._objects(kind.source),
+                            only_metadata=kind.reads_only_metadata)  # fmt: skip
+                self.pods.owners.watched.add(kind.key)
+
+    def renew_kinds(self) -> None:
+        """Take the kinds of owners as they are described now; objects of a kind that changed are read anew."""
+        store = self._objects(WORKLOAD_KINDS)
+        if store.version == self._kinds_version:
+            return
+        self._kinds_version = store.version
+        self.findings.begin("WorkloadKind")
+        found = [kind_of(item, self.findings.tell) for item in store.sorted()]
+        before, self.kinds = self.kinds, built_in_kinds().with_others(kind for kind in found if kind is not None)
+        changed = [kind for kind in before if self.kinds.by_key.get(kind.key) != kind]
+        for kind in changed:
+            self.pods.owners.watched.discard(kind.key)
+            self.objects.pop(kind.source, None)
+            reflector = self.reflectors.pop(kind.source, None)
+            if reflector is not None:
+                reflector.stop()
+        self.pods.know(self.kinds)
+        self._discovered = -1e9
 
     def _served(self, group: str) -> set[str]:
         try:
@@ -257,19 +299,26 @@ class InformerCache:
             known.written(msgspec.json.decode(answer, type=api.ApiObject), is_new=is_new)
 
     def _objects(self, name: str) -> ObjectStore:
+        kind = next((kind for kind in self.kinds if kind.source == name), None)
+        if kind is not None and name not in self.objects:
+            self.objects[name] = OwnerStore(kind, self.pods)
         decides = _DECIDES.get(name, of_meta if name in _OPTIONAL else of_spec)
         return self.objects.setdefault(name, ObjectStore(decides))
 
-    def _watch(self, name: str, path: str, kind: Any, sink: Any, *, labels: str = "", fields: str = "") -> None:
+    def _watch(
+        self, name: str, path: str, kind: Any, sink: Any, *, labels: str = "", fields: str = "",
+        only_metadata: bool = False,
+    ) -> None:  # fmt: skip
         query: dict[str, str | int] = {}
         if labels:
             query["labelSelector"] = labels
         if fields:
             query["fieldSelector"] = fields
-        optional = name in _OPTIONAL or self.options.only_reads
+        optional = name in _OPTIONAL or self.options.only_reads or isinstance(sink, OwnerStore)
         reflector: Reflector[Any] = Reflector(
             self.client, path, kind, sink, self.changed.set, query=query, optional=optional and name not in _NEEDED,
             reports=WatchReports(lambda meta, why: self.findings.tell(_KINDS.get(name, "Pod"), meta, why), self.failed),
         )  # fmt: skip
+        reflector.accept = METADATA if only_metadata else ""
         self.reflectors[name] = reflector
         reflector.start()

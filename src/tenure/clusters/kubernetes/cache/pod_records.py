@@ -11,6 +11,7 @@ import msgspec
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.api import ApiPod, Condition, Owner, micros
 from tenure.clusters.kubernetes.bounded import LONGEST, MOST_TEXT, ObjectText, brief
+from tenure.clusters.kubernetes.cache.owners import NO_OWNER, OwnerChain, OwnerLink, controller, link_to
 from tenure.clusters.kubernetes.cache.pod_specs import PodDemandTable
 from tenure.clusters.kubernetes.seals import Seal, seal_of
 from tenure.model.workload import NEVER, SPARING, Nomination, Notice, Phase, Task
@@ -33,7 +34,8 @@ class PodRecord:
     nomination it was given, ``needs`` those of the pods that have to leave for it. ``kept`` says why it is
     never evicted, or never moved. ``controller`` is the uid of what recreates it. ``is_going``: it was deleted or
     evicted, whatever its phase; one that has ended by then may be there for a while. ``said_start`` is what stands in
-    its annotation of that name, which nothing is decided by.
+    its annotation of that name, which nothing is decided by. ``link`` is the first of its owners, ``owners`` all of
+    them, from which its group follows where it names none itself.
     """
 
     namespace: str
@@ -70,6 +72,8 @@ class PodRecord:
     said_start: int | None = None
     claims: tuple[str, ...] = ()
     own_claims: tuple[str, ...] = ()
+    link: OwnerLink | None = None
+    owners: OwnerChain = NO_OWNER
 
     @property
     def key(self) -> tuple[str, str]:
@@ -84,6 +88,7 @@ class PodReader:
         self.specs = PodDemandTable()
         self.schedulers = schedulers
         self.own_namespace = own_namespace
+        self.joined: tuple[tuple[str, str], ...] = ()
         self._maps: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 
     def read(self, pod: ApiPod, known: Seal | None = None) -> PodRecord | None:
@@ -108,14 +113,15 @@ class PodReader:
         problems = [*asked.problems, problem] if problem else list(asked.problems)
         said = ObjectText(annotations, problems)
         scheduled = next((c for c in status.conditions or () if c.type == "PodScheduled"), None)
-        owner = _controller(meta.owner_references)
-        group = _group(pod, owner, labels, said)
+        owner = controller(meta.owner_references)
+        group = _group(pod, labels, said)
         seal = seal_of(status.conditions)
         if known is not None and (seal is None or not seal.is_bound):
             seal = known
         kept = self._kept(pod, owner, annotations)
         if kept == MIRROR:  # it stands for itself, whatever group it names
             group = "Pod", meta.name
+        link = None if group is not None else self._joined(labels, annotations, said) or link_to(owner)
         task = self._task(pod, phase, asked.spec, said, scheduled, seal)
         return PodRecord(
             namespace=intern(meta.namespace),
@@ -123,8 +129,8 @@ class PodReader:
             uid=meta.uid,
             version=meta.resource_version,
             task=task,
-            group=group,
-            owner_uid="" if owner is None or group[0] == "group" else owner.uid,
+            group=group or ("Pod", meta.name),
+            owner_uid="" if owner is None or (group is not None and group[0] == "group") else owner.uid,
             queue=intern(next((labels[k] for k in keys.QUEUE_LABELS if labels.get(k)), "")),
             pool=intern(labels.get(keys.POOL, "")),
             priority=spec.priority or 0,
@@ -132,7 +138,7 @@ class PodReader:
             evicts_never=spec.preemption_policy == NEVER,
             scheduler=TENURE if spec.scheduler_name in self.schedulers else intern(spec.scheduler_name),
             created_at=micros(meta.creation_timestamp) or 0,
-            min_member=asked.min_member,
+            min_member=asked.min_member or _group_size(said),
             labels=self._shared(labels),
             annotations=self._shared(_kept_annotations(annotations)),
             kept=seal.kept if seal is not None and seal.is_bound and kept in _OF_OWNERS else kept,
@@ -150,6 +156,7 @@ class PodReader:
             sealed=seal,
             said_start=said.time(keys.STARTED),
             **_claims(pod),
+            link=link,
         )
 
     def _task(
@@ -207,6 +214,14 @@ class PodReader:
         if pod.metadata.namespace == self.own_namespace and (pod.metadata.labels or _NONE).get(_NAME) == TENURE:
             return OWN
         return BARE if owner is None else ""
+
+    def _joined(self, labels: dict[str, str], annotations: dict[str, str], said: ObjectText) -> OwnerLink | None:
+        """Give the object that a pod names as what it belongs to, where the kind is one that pods name."""
+        for key, kind in self.joined:
+            name = (labels.get(key) or said.name(key)) if key in labels or key in annotations else None
+            if name:
+                return OwnerLink(kind, intern(name))
+        return None
 
     def _shared(self, mapping: dict[str, str]) -> dict[str, str]:
         """Give an equal mapping that is there already; of labels that differ from pod to pod, not too many."""
@@ -275,12 +290,13 @@ def _phase(pod: ApiPod) -> Phase | None:
     return Phase.GATED if pod.spec.scheduling_gates else Phase.PENDING
 
 
-def _controller(owners: list[Owner] | None) -> Owner | None:
-    return next((o for o in owners or () if o.controller), None)
+def _group_size(said: ObjectText) -> int | None:
+    """Give how many pods are in a group, as it is said elsewhere."""
+    return next((n for key in keys.GROUP_SIZES if (n := said.whole(key, 1)) is not None), None)
 
 
-def _group(pod: ApiPod, owner: Owner | None, labels: dict[str, str], said: ObjectText) -> tuple[str, str]:
-    """Give kind and name of what makes pods one workload (spec: on Kubernetes)."""
+def _group(pod: ApiPod, labels: dict[str, str], said: ObjectText) -> tuple[str, str] | None:
+    """Give kind and name of the group that a pod names; None where its owners decide (spec: on Kubernetes)."""
     for key in (keys.POD_GROUP, *keys.FOREIGN_GROUPS):
         name = labels.get(key) or said.name(key)
         if name:
@@ -290,15 +306,7 @@ def _group(pod: ApiPod, owner: Owner | None, labels: dict[str, str], said: Objec
         name = told.get("podGroupName") or told.get("podGroup") or told.get("name")
         if isinstance(name, str) and name:
             return "group", intern(name)
-    if owner is None or owner.kind in ("DaemonSet", "Node"):
-        return "Pod", pod.metadata.name
-    jobset = labels.get("jobset.sigs.k8s.io/jobset-name")
-    if jobset:
-        return "JobSet", intern(jobset)
-    template = labels.get("pod-template-hash")
-    if owner.kind == "ReplicaSet" and template and owner.name.endswith(f"-{template}"):
-        return "Deployment", intern(owner.name.removesuffix(f"-{template}"))
-    return intern(owner.kind), intern(owner.name)
+    return None
 
 
 def _claims(pod: ApiPod) -> dict[str, Any]:

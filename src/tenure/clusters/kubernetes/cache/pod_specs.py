@@ -14,7 +14,7 @@ from tenure.clusters.kubernetes.bounded import brief
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.entries import EntryValues
 from tenure.model.expand import Expander
-from tenure.model.pods import UNBOUND_VOLUMES, pod_entry, read_annotations, read_pod
+from tenure.model.pods import KAI_SHARE, UNBOUND_VOLUMES, pod_entry, read_annotations, read_pod
 from tenure.model.report import BAD, ProblemReport, path_text
 from tenure.model.resources import GPU, Pairs
 from tenure.model.workload import TaskSpec
@@ -45,7 +45,9 @@ MOST_GPUS: Final = 2**20
 MOST_LABELS: Final = 128
 MOST_PORTS: Final = 256
 
-_ASKED = ("tenure.dev/gpu-fraction", "tenure.dev/gpu-memory", "tenure.dev/gpu-devices", keys.MIN_MEMBER)
+_ASKED = (
+    "tenure.dev/gpu-fraction", "tenure.dev/gpu-memory", "tenure.dev/gpu-devices", keys.MIN_MEMBER, *KAI_SHARE,
+)  # fmt: skip
 _NOT_READ = UNBOUND_VOLUMES | {"name", "persistentVolumeClaim", "ephemeral"}
 """What a volume may say that does not stand in the pod's demand: claims are looked up (`read/claims.py`)."""
 

@@ -65,9 +65,9 @@ class Client:
         self._pool = _pool(access, connections, timeout)
         self.clock = ServerClock()
 
-    def get(self, path: str, **query: str | int) -> bytes:
-        """Read. What fails for the moment is tried again."""
-        return self._retried("GET", path, query)
+    def get(self, path: str, *, accept: str = "", **query: str | int) -> bytes:
+        """Read, in the form that is asked for. What fails for the moment is tried again."""
+        return self._retried("GET", path, query, accept)
 
     def create(self, path: str, body: Any, **query: str | int) -> bytes:
         """Create an object, or call a subresource that is created (binding, eviction)."""
@@ -85,7 +85,7 @@ class Client:
         """Delete an object."""
         return self.request("DELETE", path, body)
 
-    def request(self, method: str, path: str, body: Any = None, kind: str = JSON) -> bytes:
+    def request(self, method: str, path: str, body: Any = None, kind: str = JSON, accept: str = "") -> bytes:
         """Send one request, once, and give the answer's body.
 
         Raises
@@ -95,7 +95,8 @@ class Client:
         """
         data, sent = None if body is None else msgspec.json.encode(body), self.clock.steady()
         try:
-            answer = self._pool.request(method, self._url(path), body=data, headers=self._headers(kind), retries=False)
+            headers = self._headers(kind, accept)
+            answer = self._pool.request(method, self._url(path), body=data, headers=headers, retries=False)
         except urllib3.exceptions.HTTPError as error:
             raise unreachable(error) from None
         self.clock.note(answer.headers.get("Date"), sent)
@@ -109,6 +110,7 @@ class Client:
         query: Mapping[str, str | int],
         read_timeout: float,
         opened: Callable[[], None] = lambda: None,
+        accept: str = "",
     ) -> Iterator[bytes]:
         """Read a stream line by line until it ends; ``read_timeout`` seconds of silence end it too.
 
@@ -119,7 +121,7 @@ class Client:
             answer = self._pool.request(
                 "GET",
                 self._url(_with(path, query)),
-                headers=self._headers(JSON),
+                headers=self._headers(JSON, accept),
                 retries=False,
                 preload_content=False,
                 timeout=timeout,
@@ -136,10 +138,12 @@ class Client:
         finally:
             answer.close()
 
-    def _retried(self, method: str, path: str, query: Mapping[str, str | int], tries: int = 5) -> bytes:
+    def _retried(
+        self, method: str, path: str, query: Mapping[str, str | int], accept: str = "", tries: int = 5
+    ) -> bytes:
         for attempt in range(tries):
             try:
-                return self.request(method, _with(path, query))
+                return self.request(method, _with(path, query), accept=accept)
             except ApiError as error:
                 if attempt == tries - 1 or (error.status and error.status not in _RETRIED):
                     raise
@@ -149,8 +153,8 @@ class Client:
     def _url(self, path: str) -> str:
         return self.access.server + path
 
-    def _headers(self, kind: str) -> dict[str, str]:
-        headers = {**_HEADERS, "Content-Type": kind}
+    def _headers(self, kind: str, accept: str) -> dict[str, str]:
+        headers = {**_HEADERS, "Content-Type": kind, **({"Accept": accept} if accept else {})}
         token = self.access.token()
         if token:
             headers["Authorization"] = f"Bearer {token}"
@@ -171,11 +175,11 @@ class FencedClient(Client):
         self.clock = inner.clock
         self._allowed = allowed
 
-    def request(self, method: str, path: str, body: Any = None, kind: str = JSON) -> bytes:
+    def request(self, method: str, path: str, body: Any = None, kind: str = JSON, accept: str = "") -> bytes:
         """Send one request, once; a write only if that is allowed now."""
         if method != "GET":
             self._allowed()
-        return self._inner.request(method, path, body, kind)
+        return self._inner.request(method, path, body, kind, accept)
 
 
 def backoff(attempt: int, at_least: float = 0.0, *, most: float = 30.0) -> float:

@@ -69,6 +69,7 @@ class Reflector(Generic[T]):
 
     ``synced`` is set once the sink has been told of a complete list; ``lag`` says for how many seconds nothing was
     heard. ``changed`` is called after each change. What is ``optional`` counts as none where it may not be read.
+    ``accept`` says in what form objects are asked for, with a place where lists are told from single ones.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Reflector(Generic[T]):
         self.changed = changed
         self.query = dict(query or {})
         self.optional = optional
+        self.accept = ""
         self.synced = threading.Event()
         self.version = ""
         self.lists = 0
@@ -163,7 +165,7 @@ class Reflector(Generic[T]):
         version = ""
         for page in self._pages():
             with collector_paused():
-                for raw in page.items:
+                for raw in page.items or ():
                     key = self._put(raw)
                     before.discard(key)
             version = page.metadata.resource_version
@@ -191,7 +193,7 @@ class Reflector(Generic[T]):
     def _pages(self) -> Iterator[Any]:
         query: dict[str, str | int] = {**self.query, "limit": PAGE}
         while True:
-            page = self._page(self.client.get(self.path, **query))
+            page = self._page(self.client.get(self.path, accept=self.accept.format("List"), **query))
             self.heard = time.monotonic()
             yield page
             if not page.metadata.continue_:
@@ -217,7 +219,7 @@ class Reflector(Generic[T]):
             **self.query, "watch": 1, "allowWatchBookmarks": "true", "resourceVersion": self.version,
             "timeoutSeconds": WATCH_SECONDS,
         }  # fmt: skip
-        for line in self.client.stream(self.path, query, SILENCE_SECONDS, self._works):
+        for line in self.client.stream(self.path, query, SILENCE_SECONDS, self._works, self.accept.format("")):
             if self._stopped.is_set():
                 return
             self._take(self._event(line))
@@ -252,7 +254,7 @@ class _ExpiredError(Exception):
 
 class _Page(msgspec.Struct):
     metadata: ListMeta
-    items: list[msgspec.Raw]
+    items: list[msgspec.Raw] | None  # null where only metadata were asked for and there is nothing
 
 
 class _Identity(msgspec.Struct, rename="camel"):

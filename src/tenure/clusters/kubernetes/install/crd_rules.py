@@ -46,6 +46,12 @@ BY_DEFINITION: Final[dict[str, list[Rule]]] = {
         )
     ],
     "PodGroupSpec": _NESTED,
+    "WorkloadKindSpec": [
+        rule(
+            "(has(self.unit) && self.unit == 'label') == has(self.unitLabel)",
+            "unitLabel goes with unit: label, and only with it; it names the label that tells workloads apart",
+        )
+    ],
     "SubGroup": [
         rule(
             "!(has(self.minMember) && has(self.subGroups))",

@@ -82,6 +82,7 @@ STATUS: Final[dict[str, Schema]] = {
         lost=_said(_TIMES, "What was destroyed in the current window, as time by resource."),
         nextAt=_said(_TIME, "When it allows more by itself, where it allows none now."),
     ),
+    "WorkloadKind": _status(),
     "NodePool": _status(
         leader=_said(_TEXT, "The replica that schedules these nodes."),
         nodes=_COUNT,

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions: ``Queue``, ``PodGroup``, ``DisruptionBudget`` and ``NodePool``.
+"""The CustomResourceDefinitions: ``Queue``, ``PodGroup``, ``DisruptionBudget``, ``NodePool`` and ``WorkloadKind``.
 
 Their specs are described by the same definitions that cluster files are read by, so a queue reads the same in both.
 """
@@ -20,6 +20,7 @@ from tenure.model.queue import Queue
 from tenure.model.records import RecordField, RecordKind, fields_of, kind_of, record_of
 from tenure.model.settings import BudgetRule, Settings
 from tenure.model.workload import Checkpoint, Workload
+from tenure.model.workload_kind import WorkloadKind
 
 GROUP: Final = API_VERSION.partition("/")[0]
 VERSION: Final = API_VERSION.partition("/")[2]
@@ -126,23 +127,40 @@ RESOURCES: Final = (
             _AGE,
         ),
     ),
+    Resource(
+        "WorkloadKind",
+        "workloadkinds",
+        ("twk",),
+        namespaced=False,
+        summary="A kind of objects that own pods: which of their pods belong together, and how many start together.",
+        columns=(
+            PrinterColumn("API group", ".spec.group"),
+            PrinterColumn("Version", ".spec.version"),
+            PrinterColumn("Kind", ".spec.kind"),
+            PrinterColumn("Unit", ".spec.unit"),
+            _ACCEPTED,
+            _AGE,
+        ),
+    ),
 )
 
 
 def custom_resource_definitions() -> list[dict[str, Any]]:
-    """Give the four definitions as objects for the API server."""
+    """Give the definitions as objects for the API server."""
     return [_definition(resource) for resource in RESOURCES]
 
 
 @cache
 def spec_record(kind: str) -> RecordKind:
-    """Give the record by which the spec of one of the four kinds is read and described."""
+    """Give the record by which the spec of one of these kinds is read and described."""
     if kind == "Queue":
         return RecordKind(Queue, fields_of(Queue, skip=("name", "created_at", "status")), name="QueueSpec")
     if kind == "PodGroup":
         return RecordKind(Workload, _pod_group_fields(), name="PodGroupSpec")
     if kind == "DisruptionBudget":
         return RecordKind(BudgetRule, fields_of(BudgetRule, skip=("name",)), name="DisruptionBudgetSpec")
+    if kind == "WorkloadKind":
+        return RecordKind(WorkloadKind, name="WorkloadKindSpec")
     assert kind == "NodePool"
     return RecordKind(Settings, [RecordField("scheduler", "scheduler", record_of(Settings))], name="NodePoolSpec")
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import yaml
 
 from tenure.clusters.kubernetes.external import admission
+from tenure.clusters.kubernetes.gpus import environment
 from tenure.clusters.kubernetes.install import tenant_policies
 from tenure.clusters.kubernetes.install.crds import GROUP, custom_resource_definitions
 from tenure.clusters.kubernetes.install.rbac import API as RBAC
@@ -48,7 +49,7 @@ class Installation:
     """The choices of an installation. ``config`` is what stands under ``scheduler:``, as plain values.
 
     ``yunikorn`` is namespace and name of the ConfigMap that YuniKorn's queues are read from; ``schedulers`` are names
-    of schedulers whose pods count as Tenure's.
+    of schedulers whose pods count as Tenure's. ``share_gpus``: devices of which parts are given out are held by pods.
     """
 
     image: str
@@ -60,6 +61,7 @@ class Installation:
     yunikorn: tuple[str, str] | None = None
     schedulers: tuple[str, ...] = ()
     service_monitor: bool = False
+    share_gpus: bool = False
 
     @property
     def name(self) -> str:
@@ -71,6 +73,11 @@ class Installation:
         """Whether it moves pods of other schedulers, which takes further rights and an admission policy."""
         moved = (self.config or {}).get("rescheduler", {}).get("schedulers")
         return bool(moved) and self.role is not Role.READ_ONLY
+
+    @property
+    def holds_gpus(self) -> bool:
+        """Whether it holds the devices of which it gives out parts, which takes rights in its own namespace."""
+        return self.share_gpus and self.role is not Role.READ_ONLY
 
     @property
     def measures(self) -> bool:
@@ -103,6 +110,9 @@ def objects(installation: Installation) -> list[Object]:
             admission.policy(_metadata(admission.NAME)),
             admission.binding(_metadata(admission.NAME), asked.namespace),
         ]
+    if asked.holds_gpus:
+        own = (NAME, *asked.schedulers)
+        made += [environment.policy(_metadata(environment.NAME), own), environment.binding(_metadata(environment.NAME))]
     if asked.role is not Role.READ_ONLY:
         for policy in tenant_policies.policies(asked.namespace, (NAME, *asked.schedulers)):
             made += policy.objects(_metadata)
@@ -178,7 +188,8 @@ def _cluster_rights(asked: Installation) -> Iterator[Object]:
 
 
 def _namespace_rights(asked: Installation) -> Iterator[Object]:
-    yield from _role(asked, asked.name, asked.namespace, rules(own_namespace_rights(asked.pool), asked.role))
+    own = own_namespace_rights(asked.pool, holds_gpus=asked.holds_gpus)
+    yield from _role(asked, asked.name, asked.namespace, rules(own, asked.role))
     if asked.yunikorn is not None:
         namespace, name = asked.yunikorn
         read = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["list", "watch"]}
@@ -326,6 +337,8 @@ def arguments(asked: Installation) -> list[str]:
     if asked.yunikorn is not None:
         given.append(f"--yunikorn-config={'/'.join(asked.yunikorn)}")
     given += [f"--scheduler-name={name}" for name in asked.schedulers]
+    if asked.holds_gpus:
+        given.append(f"--gpu-reservation-image={asked.image}")
     return given
 
 

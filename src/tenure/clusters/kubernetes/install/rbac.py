@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from tenure.clusters.kubernetes.cache.owners import POD
 from tenure.clusters.kubernetes.external import admission
 from tenure.clusters.kubernetes.install.crds import GROUP, RESOURCES
 from tenure.clusters.kubernetes.keys import LOG_PAGES, lease_name, log_page_name
+from tenure.model.workload_kind import built_in_kinds
 
 NAME: Final = "tenure"
 API: Final = "rbac.authorization.k8s.io/v1"
@@ -47,6 +49,17 @@ class Right:
 
 _OWN: Final = tuple(resource.plural for resource in RESOURCES)
 
+
+def _owner_rights() -> Iterator[Right]:
+    """Give the rights to see the owners of pods that are known without configuration."""
+    groups: dict[str, list[str]] = {}
+    for kind in built_in_kinds():
+        if kind.key != POD:
+            groups.setdefault(kind.group, []).append(kind.resource)
+    for group, resources in groups.items():
+        yield Right(group, tuple(sorted(resources)), _OBSERVE, "which pods belong together, and how many of them start")
+
+
 CLUSTER_RIGHTS: Final = (
     Right("", ("nodes", "pods"), _OBSERVE, "what there is, and what runs on it"),
     Right("", ("namespaces",), _OBSERVE, "their labels: which may use which queue, and which terms of pods select"),
@@ -56,10 +69,8 @@ CLUSTER_RIGHTS: Final = (
         "", ("persistentvolumeclaims", "persistentvolumes"), _OBSERVE, "from which nodes volumes of pods are reached"
     ),
     Right("storage.k8s.io", ("csinodes",), _OBSERVE, "whether nodes limit how many volumes they attach"),
-    Right("batch", ("jobs",), _OBSERVE, "how many pods of a Job start together"),
-    Right("apps", ("deployments", "replicasets", "statefulsets"), _OBSERVE, "which controller pods belong to"),
     Right(GROUP, _OWN, _OBSERVE, "queues, groups, budgets and settings"),
-    Right("jobset.x-k8s.io", ("jobsets",), _OBSERVE, "how many pods of a JobSet start together"),
+    *_owner_rights(),
     Right("scheduling.k8s.io", ("podgroups", "workloads"), _OBSERVE, "Kubernetes' own groups"),
     Right("scheduling.run.ai", ("queues", "podgroups"), _OBSERVE, "KAI's queues and groups"),
     Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what Tenure reports about them"),
@@ -92,8 +103,10 @@ MEASURING_RIGHTS: Final = (
 """Cluster-wide rights of an installation whose settings ask what is really in use."""
 
 
-def own_namespace_rights(pool: str) -> tuple[Right, ...]:
+def own_namespace_rights(pool: str, *, holds_gpus: bool = False) -> tuple[Right, ...]:
     """Give the rights in the scheduler's own namespace: writing no more than the objects of its pool.
+
+    ``holds_gpus``: of an installation that has GPUs held of which it gives out parts.
 
     Who creates an object cannot be held to its name by a right; the policy ``tenure-maps`` does that.
     """
@@ -105,7 +118,9 @@ def own_namespace_rights(pool: str) -> tuple[Right, ...]:
         Right("", ("configmaps",), ("list", "watch"), "the eviction log"),
         Right("", ("configmaps",), ("create",), "beginning a page of it", ACTING),
         Right("", ("configmaps",), ("update", "patch", "delete"), "writing it", ACTING, maps),
-    )
+        *((Right("", ("pods",), ("create", "delete"), "holding GPUs of which parts are given out", ACTING),)
+          if holds_gpus else ()),
+    )  # fmt: skip
 
 
 def rules(rights: Iterable[Right], role: Role) -> list[dict[str, Any]]:

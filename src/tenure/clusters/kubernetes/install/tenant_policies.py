@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tenure.clusters.kubernetes import keys
+from tenure.model.pods import KAI_SHARE
 
 GROUP: Final = "admissionregistration.k8s.io"
 TENANT_LABEL: Final = "tenure.dev/tenant"
@@ -25,7 +26,7 @@ RESERVED: Final = (
 FIXED_LABELS: Final = (*keys.QUEUE_LABELS, keys.POD_GROUP, keys.SUB_GROUP, "tenure.dev/preemptible")
 FIXED_ANNOTATIONS: Final = (
     "tenure.dev/preemptible", "kai.scheduler/preemptibility", keys.ROLE, keys.SUB_GROUP, "pod-group-name",
-    "tenure.dev/gpu-fraction", "tenure.dev/gpu-memory", "tenure.dev/gpu-devices",
+    "tenure.dev/gpu-fraction", "tenure.dev/gpu-memory", "tenure.dev/gpu-devices", *KAI_SHARE,
 )  # fmt: skip
 """What decides where a pod is charged, and what spares it: it stays as it was when the pod was bound."""
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.bounded import total
-from tenure.clusters.kubernetes.cache.assumed import Key
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
+from tenure.clusters.kubernetes.cache.owners import Key
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.model.records import record_of
 from tenure.model.report import BAD, ProblemReport

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from tenure.clusters.kubernetes import api
-from tenure.clusters.kubernetes.bounded import LONGEST, brief
+from tenure.clusters.kubernetes.bounded import LONGEST, MOST_PROBLEMS, brief
 from tenure.clusters.kubernetes.read.values import read
 from tenure.model.entries import EntryKind
 from tenure.model.records import fields_of
 from tenure.model.report import BAD
 from tenure.model.workload import Checkpoint, Workload
+from tenure.model.workload_kind import OwnerShape, WorkloadKind, WorkloadKinds, kind_key, merged, shape_of
 
 POD_GROUP, KAI_GROUP = "PodGroup", "KAI PodGroup"
 NATIVE_GROUP, NATIVE_WORKLOAD = "scheduling.k8s.io PodGroup", "scheduling.k8s.io Workload"
@@ -31,7 +32,8 @@ _FIELDS = frozenset(
 class GroupDeclaration:
     """The declaration of a workload as a whole, beside its pods. ``values`` are attributes of a `Workload`.
 
-    ``together``: so many start together where nothing says how many.
+    ``shape`` is what an owner says of the roles of its pods, and how many of them start together.
+    ``fallback_queue`` is the queue of what names none itself.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -43,7 +45,8 @@ class GroupDeclaration:
     succeeded: int = 0
     problems: tuple[str, ...] = ()
     kind: str = ""
-    together: int | None = None
+    shape: OwnerShape | None = None
+    fallback_queue: str = ""
 
 
 _DURATIONS = frozenset(
@@ -154,7 +157,8 @@ def native_workload(item: api.ApiObject) -> tuple[tuple[str, str, str], GroupDec
     owner, templates = spec.get("controllerRef"), spec.get("podGroupTemplates")
     if not isinstance(owner, dict) or not isinstance(templates, list) or len(templates) != 1:
         return None
-    whose = item.metadata.namespace, str(owner.get("kind")), str(owner.get("name"))
+    kind = kind_key(str(owner.get("apiGroup") or ""), str(owner.get("kind")))
+    whose = item.metadata.namespace, kind, str(owner.get("name"))
     return whose, _native(item, templates[0], NATIVE_WORKLOAD)
 
 
@@ -208,24 +212,30 @@ def _in_bounds(values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def job(item: api.Job) -> GroupDeclaration:
-    """Give what a Job says: as many as run in parallel start together, unless something says how many."""
-    parallel = 1 if item.spec.parallelism is None else item.spec.parallelism
-    together = min(parallel, item.spec.completions or parallel)
-    return replace(_owner(item.metadata, {}, item.status.succeeded), together=max(1, together))
-
-
-def owner(item: api.ApiObject) -> GroupDeclaration:
-    """Give what the metadata of an owner says; its pods start one by one."""
-    return _owner(item.metadata, {}, 0)
-
-
-def _owner(meta: api.Meta, values: dict[str, Any], succeeded: int) -> GroupDeclaration:
+def owner(item: api.ApiObject, kind: WorkloadKind, kinds: WorkloadKinds) -> GroupDeclaration:
+    """Give what an owner says, by what is known of its kind."""
+    meta = item.metadata
+    annotations = {k: v for k, v in (meta.annotations or {}).items() if "/last-applied-configuration" not in k}
+    about = {"labels": meta.labels or {}, "annotations": annotations}
+    shape = shape_of(kind, {"metadata": about, "spec": item.spec, "status": item.status}, kinds)
+    if kind.unit == "pod":
+        shape = replace(shape, roles=(), minimum=1)
     return GroupDeclaration(
-        values=values,
+        priority_class=shape.priority_class,
         uid=meta.uid,
         created_at=api.micros(meta.creation_timestamp),
-        annotations={k: v for k, v in (meta.annotations or {}).items() if "/last-applied-configuration" not in k},
+        annotations=annotations,
         labels=meta.labels or {},
-        succeeded=succeeded,
+        succeeded=shape.succeeded,
+        problems=tuple(map(str, shape.problems[:MOST_PROBLEMS])),
+        kind=kind.kind,
+        shape=shape,
     )
+
+
+def wrapping(own: GroupDeclaration, below: Iterable[GroupDeclaration]) -> GroupDeclaration:
+    """Give what an owner says together with what the owners below it say of their pods."""
+    if own.shape is None:
+        return own
+    shape = merged(own.shape, (about.shape for about in below if about.shape is not None))
+    return replace(own, shape=shape, priority_class=shape.priority_class, succeeded=shape.succeeded)

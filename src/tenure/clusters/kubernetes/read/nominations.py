@@ -67,13 +67,8 @@ def with_promises(
         The time, and for how long a promise holds, in µs.
     """
     promises = NominationUpdates()
-    moves: dict[str, list[EvictionEntry]] = {}
-    for entry in log:
-        if entry.to_node in nodes and now <= (micros(entry.at) or 0) + timeout + DEFAULT_GRACE:
-            moves.setdefault(entry.workload, []).append(entry)
-    made = [
-        _landed(m, moves[m.workload.key], now, promises) if m.workload.key in moves and _is_own(m) else m for m in found
-    ]
+    moves = [e for e in log if e.to_node in nodes and now <= (micros(e.at) or 0) + timeout + DEFAULT_GRACE]
+    made = _all_landed(found, moves, now, promises) if moves else list(found)
     due = {entry.uid: entry for entry in announced if now <= (micros(entry.at) or 0) + timeout}
     if due:
         made = [_under_notice(m, due, nodes) if _is_own(m) and any(p.uid in due for p in m.pods) else m for m in made]
@@ -97,34 +92,67 @@ def _under_notice(made: ObservedWorkload, due: Mapping[str, EvictionEntry], node
     return replace(made, workload=replace(made.workload, tasks=tuple(tasks)))
 
 
+def _all_landed(
+    found: Sequence[ObservedWorkload], moves: Iterable[EvictionEntry], now: int, promises: NominationUpdates
+) -> list[ObservedWorkload]:
+    """Hand the moves of each workload on; where each pod of an owner is one, those of all its pods together."""
+    made, entries = list(found), dict[tuple[str, ...], list[EvictionEntry]]()
+    for entry in moves:
+        namespace = entry.workload.partition("/")[0]
+        places: tuple[tuple[str, ...], ...] = ((entry.workload,), (namespace, entry.workload_uid))
+        for whose in places:
+            entries.setdefault(whose, []).append(entry)
+    returning: dict[tuple[str, ...], list[int]] = {}
+    for number, one in enumerate(found):
+        whose = _returns_as(one)
+        if whose in entries and _is_own(one):
+            returning.setdefault(whose, []).append(number)
+    for whose, numbers in returning.items():
+        landed = _landed([made[n] for n in numbers], entries[whose], now, promises)
+        for number, one in zip(numbers, landed, strict=True):
+            made[number] = one
+    return made
+
+
+def _returns_as(made: ObservedWorkload) -> tuple[str, ...]:
+    """Give by what the replacements of a workload's pods are known: its name, or its owner where pods are workloads."""
+    pod = made.pods[0] if made.pods else None
+    if pod is not None and pod.owners.links and pod.group[1] == pod.name and made.workload.uid:
+        return made.workload.namespace, made.workload.uid
+    return (made.workload.key,)
+
+
 def _landed(
-    made: ObservedWorkload, entries: list[EvictionEntry], now: int, promises: NominationUpdates
-) -> ObservedWorkload:
-    taken = {pod.replaces for pod in made.pods if pod.replaces}
-    leaving = {pod.uid: number for number, pod in enumerate(made.pods) if pod.task.phase is Phase.TERMINATING}
-    open_moves = [e for e in sorted(entries, key=lambda e: (e.at, e.uid)) if e.uid not in taken]
-    tasks = list(made.workload.tasks)
-    waiting = [
-        number
-        for number, task in enumerate(tasks[: len(made.pods)])
-        if task.phase is Phase.PENDING and task.nominated is None
-    ]
-    extra: list[Task] = []
-    for entry in open_moves:
+    found: Sequence[ObservedWorkload], entries: list[EvictionEntry], now: int, promises: NominationUpdates
+) -> list[ObservedWorkload]:
+    pods = {(w, n): pod for w, made in enumerate(found) for n, pod in enumerate(made.pods)}
+    tasks = [list(made.workload.tasks) for made in found]
+    taken = {pod.replaces for pod in pods.values() if pod.replaces}
+    leaving = {pod.uid: at for at, pod in pods.items() if pod.task.phase is Phase.TERMINATING}
+    waiting = [(w, n) for w, n in pods if tasks[w][n].phase is Phase.PENDING and tasks[w][n].nominated is None]
+    for entry in sorted(entries, key=lambda e: (e.at, e.uid)):
+        if entry.uid in taken:
+            continue
         at = micros(entry.at) or 0
         nomination = Nomination(node=entry.to_node or "", at=at)
-        newer = [n for n in waiting if (tasks[n].created_at or 0) >= at // 1_000_000 * 1_000_000]
+        newer = [(w, n) for w, n in waiting if (tasks[w][n].created_at or 0) >= at // 1_000_000 * 1_000_000]
         if newer:
-            number = newer[0]
-            waiting.remove(number)
-            tasks[number] = replace(tasks[number], nominated=nomination)
-            promises.landings.append(ReplacementNomination(made.pods[number], nomination, entry.uid))
+            waiting.remove(newer[0])
+            _nominate(tasks, newer[0], nomination)
+            promises.landings.append(ReplacementNomination(pods[newer[0]], nomination, entry.uid))
         elif entry.uid in leaving:
-            number = leaving[entry.uid]
-            tasks[number] = replace(tasks[number], nominated=nomination)
-        elif made.pods and made.pods[0].kept != BARE and now <= at + DEFAULT_GRACE + RETURN_WITHIN:
-            extra.append(_stand_in(tasks, entry, nomination))
-    return replace(made, workload=replace(made.workload, tasks=(*tasks, *extra)))
+            _nominate(tasks, leaving[entry.uid], nomination)
+        elif pods and found[0].pods[0].kept != BARE and now <= at + DEFAULT_GRACE + RETURN_WITHIN:
+            tasks[0].append(_stand_in(tasks[0], entry, nomination))
+    return [
+        replace(made, workload=replace(made.workload, tasks=tuple(now_so)))
+        for made, now_so in zip(found, tasks, strict=True)
+    ]
+
+
+def _nominate(tasks: list[list[Task]], at: tuple[int, int], nomination: Nomination) -> None:
+    workload, number = at
+    tasks[workload][number] = replace(tasks[workload][number], nominated=nomination)
 
 
 def _stand_in(tasks: Sequence[Task], entry: EvictionEntry, nomination: Nomination) -> Task:

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.bounded import brief, total
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
-from tenure.clusters.kubernetes.cache.informers import InformerCache
+from tenure.clusters.kubernetes.cache.informers import RESERVATIONS, InformerCache
+from tenure.clusters.kubernetes.cache.owners import POD
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
-from tenure.clusters.kubernetes.read import budgets, eviction_log, groups
+from tenure.clusters.kubernetes.gpus.reservations import SharedDevices, reservation_of, without_reservations
+from tenure.clusters.kubernetes.read import budgets, eviction_log
 from tenure.clusters.kubernetes.read.claims import ClaimReader
-from tenure.clusters.kubernetes.read.groups import GroupDeclaration, said
+from tenure.clusters.kubernetes.read.declarations import DeclarationReader, SiblingPods
 from tenure.clusters.kubernetes.read.mapped_view import MappedView
 from tenure.clusters.kubernetes.read.namespaces import Namespaces
 from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_promises
@@ -46,21 +48,15 @@ from tenure.model.queue import Queue, QueueStatus
 from tenure.model.resources import GPU
 from tenure.model.settings import Settings
 from tenure.model.workload import Nomination, Phase, Workload
+from tenure.model.workload_kind import WorkloadKinds, built_in_kinds
 
 DEFAULT_POOL = "default"
 UNKNOWN = "tenure-unknown"
 """Queue of what runs and belongs to none: it is owed nothing, and everybody may take from it."""
 
 _UNKNOWN = Queue(name=UNKNOWN, weight=0.0, priority=0)
-_KINDS = ("group", "Job", "JobSet", "StatefulSet", "Deployment", "ReplicaSet", "Pod")
+_KINDS = ("group", "Job", "StatefulSet", "Deployment", "ReplicaSet", "Pod")
 """Of groups of one name the first of these keeps it; the others have their kind behind it."""
-
-_OWNERS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "ReplicaSet": "replicasets", "JobSet": "jobsets"}
-_SAYING = {
-    "podgroups": "group", "kai podgroups": "group", "native podgroups": "group", "jobs": "Job",
-    **{source: kind for kind, source in _OWNERS.items()},
-}  # fmt: skip
-"""Where something is said of workloads beside their pods, of each by itself: of which kind of group."""
 
 _SAYING_OF_ALL = ("native workloads", "priorityclasses")
 """Where something is said of many workloads at once."""
@@ -92,6 +88,8 @@ class Observed:
     left_out: tuple[LeftOut, ...] = ()
     announced: tuple[eviction_log.EvictionEntry, ...] = ()
     urgent: int = 0
+    kinds: WorkloadKinds = field(default_factory=built_in_kinds)
+    shared_devices: SharedDevices | None = None
     waiting: frozenset[str] = frozenset()
 
     @property
@@ -120,7 +118,7 @@ class Observed:
     def subject(self, workload: str) -> Subject | None:
         """Give the object that events about a workload are written on; None where it has none."""
         made = self.made.get(workload)
-        return _subject(made.pods[0], made.workload.uid) if made is not None and made.pods else None
+        return _subject(made.pods[0], made.workload.uid, self.kinds) if made is not None and made.pods else None
 
 
 class Observer:
@@ -133,9 +131,9 @@ class Observer:
         self._made: dict[GroupKey, ObservedWorkload] = {}
         self._configured: tuple[Any, ...] = ()
         self._beside: tuple[Any, ...] = ()
-        self._heard: dict[str, int] = {}
         self._pasts: dict[tuple[str, str], EvictionHistory] = {}
-        self._named_so: dict[tuple[str, str, str], set[GroupKey]] = {}
+        self._declared = DeclarationReader(self._objects)
+        self._siblings = SiblingPods()
         self._queues: tuple[Queue, ...] = ()
         self._settings = settings or Settings()
         self._queue_kinds: dict[str, str] = {}
@@ -148,7 +146,6 @@ class Observer:
         self._nodes_by_name: dict[str, Node] = {}
         self._nodes_version = -1
         self._homes = 0
-        self._described: dict[tuple[str, str, str], GroupDeclaration] = {}
         self._retry = _Retries()
         self._namespaces = Namespaces((), {})
         self._standing = StandingWorkloads()
@@ -168,6 +165,7 @@ class Observer:
                 informers.pods.calm.clear()
                 informers.pods.deferred = 0
             nodes = self._nodes()
+            informers.renew_kinds()
             self._configure()
             written = self._log()
             alive = informers.pods.alive(entry.uid for entry in written)
@@ -177,6 +175,8 @@ class Observer:
             known = self._nodes_by_name
             self._stand(nodes, known)
             standing, named = self._standing, {entry.workload for entry in written}
+            for entry in filter(lambda entry: entry.to_node, written):
+                named |= self._siblings.of(entry.workload.partition("/")[0], entry.workload_uid)
             is_all = standing.are_unclear or bool(informers.usage.pods)
             found = self._named(known) if is_all else [_on_nodes(m, known) for m in standing.to_look_at(named)]
             found = [believed(made, self._queues, now) for made in informers.usage.of_workloads(found, now)]
@@ -191,6 +191,9 @@ class Observer:
         else:
             all_made, workloads = standing.with_those(found, named)
             waiting = standing.waiting(found, named)
+        devices = self._shared_devices(workloads)
+        if devices is not None:
+            workloads = without_reservations(workloads, devices, informers.options.namespace)
         cluster = Cluster(
             now=now,
             settings=self._settings,
@@ -211,8 +214,17 @@ class Observer:
             tuple(self._left_out),
             tuple(announced),
             urgent,
+            informers.kinds,
+            devices,
             waiting,
         )
+
+    def _shared_devices(self, workloads: Iterable[Workload]) -> SharedDevices | None:
+        """Give the devices of which parts are given out; None where they are only counted."""
+        if not self.informers.options.reservation_image:
+            return None
+        found = map(reservation_of, self._objects(RESERVATIONS).sorted())
+        return SharedDevices((one for one in found if one is not None), workloads)
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
         """Give the queues, with that of what belongs to none where there is such."""
@@ -368,14 +380,13 @@ class Observer:
         pods = self.informers.pods
         movable = self._settings.rescheduler.schedulers
         again: Iterable[GroupKey] = {
-            *pods.dirty, *self._spoken_of(), *self._of_other_past(pasts), *self._claims.changed()
+            *pods.dirty, *self._declared.changed(self.informers.kinds), *self._of_other_past(pasts),
+            *self._claims.changed(),
         }  # fmt: skip
-        beside = (*(self._objects(name).version for name in _SAYING_OF_ALL), movable, self._homes)
+        beside = (*(self._objects(name).version for name in _SAYING_OF_ALL), movable, self._homes, self.informers.kinds)
         if beside != self._beside:
             self._beside, again = beside, (*pods.groups, *self._made.keys())
-            listed = self._objects("native workloads").sorted()
-            found = [total(lambda: groups.native_workload(item), None, lambda _: None) for item in listed]  # noqa: B023
-            self._described = dict(pair for pair in found if pair is not None)
+            self._declared.read_native()
         classes = {name: item for (_, name), item in self._objects("priorityclasses").items.items()}
         history = _Pasts(pasts)
         for group in sorted({*again, *self._retry.due(now), *self._settling.due(now)}):
@@ -386,37 +397,25 @@ class Observer:
             self._outside.take(group, records, [r for r in seen if self._is_beyond(r)])
             if not records:
                 self._made.pop(group, None)
-                self._named_so.get(group[:3], set()).discard(group)
+                self._siblings.note(group, "")
+                self._declared.forget(group)
                 self._retry.forget(group)
                 self._settling.forget(group)
                 continue
-            self._named_so.setdefault(group[:3], set()).add(group)
+            chains = {pods.records[member].owners for member in members or ()}
             try:
-                about = self._said(group) if group[3] or records[0].scheduler in movable else None
+                counts = group[3] or records[0].scheduler in movable
+                about = self._declared.of(group, chains, self.informers.kinds, counts=counts)
                 uid = (about.uid if about else "") or records[0].owner_uid
                 settled = self._settling.is_settled(group, records, now)
                 past = history.of(f"{group[0]}/{group[2]}", uid)
                 self._made[group] = make(group, records, about, classes, past, now, movable, settled=settled)
+                self._siblings.note(group, uid if group[2] == records[0].name else "")
                 self._retry.forget(group)
             except Exception as error:  # noqa: BLE001  one group that cannot be made costs no other
                 self._made[group] = unreadable(group, records, f"cannot be read: {brief(error)}")
                 self._retry.later(group, now)
         pods.dirty.clear()
-
-    def _spoken_of(self) -> Iterator[GroupKey]:
-        """Give the groups of which something else is said now, beside their pods."""
-        for source, kind in _SAYING.items():
-            store = self._objects(source)
-            version, before = store.version, self._heard.get(source, 0)
-            if version == before:
-                continue
-            self._heard[source] = version
-            changed = store.since(before)
-            if changed is None:
-                yield from (group for group in self._made if group[1] == kind)
-            else:
-                for namespace, name in changed:
-                    yield from self._named_so.get((namespace, kind, name), ())
 
     def _of_other_past(self, pasts: dict[tuple[str, str], EvictionHistory]) -> list[GroupKey]:
         """Give the groups whose evictions in the past are others than before."""
@@ -442,24 +441,6 @@ class Observer:
     def _labelled_namespaces(self) -> tuple[Namespace, ...]:
         items = self._objects("namespaces").sorted()
         return tuple(Namespace(name=item.metadata.name, labels=item.metadata.labels or {}) for item in items)
-
-    def _said(self, group: GroupKey) -> GroupDeclaration | None:
-        namespace, kind, name, _, uid = group
-        if kind == "group":
-            for source, read in _GROUP_READERS:
-                item = self._objects(source).items.get((namespace, name))
-                if item is not None:
-                    return said(read, item)
-            return None
-        about, by = self._owner(namespace, kind, name, uid), self._described.get((namespace, kind, name))
-        return about if by is None else groups.described(about, by)
-
-    def _owner(self, namespace: str, kind: str, name: str, uid: str) -> GroupDeclaration | None:
-        source, read = ("jobs", groups.job) if kind == "Job" else (_OWNERS.get(kind, ""), groups.owner)
-        item: Any = self._objects(source).items.get((namespace, name)) if source else None
-        if item is None or (uid and item.metadata.uid != uid):
-            return None
-        return said(read, item)
 
     def _named(self, nodes: Mapping[str, Node]) -> list[ObservedWorkload]:
         """Give all workloads by name, each name once, without tasks on nodes that are not there.
@@ -584,27 +565,15 @@ class Observer:
 
 
 _NO_OBJECTS = ObjectStore()
-_GROUP_READERS = (
-    ("podgroups", groups.pod_group),
-    ("kai podgroups", groups.kai_group),
-    ("native podgroups", groups.native_group),
-)
 
 
-_VERSIONS = {
-    "Job": "batch/v1",
-    "Deployment": "apps/v1",
-    "StatefulSet": "apps/v1",
-    "ReplicaSet": "apps/v1",
-    "JobSet": "jobset.x-k8s.io/v1alpha2",
-}
-
-
-def _subject(pod: PodRecord, uid: str) -> Subject:
+def _subject(pod: PodRecord, uid: str, kinds: WorkloadKinds) -> Subject:
     """Give the object that events about a workload are written on: its group or owner, else its first pod."""
     kind, name = pod.group
-    if kind in _VERSIONS:
-        return Subject(_VERSIONS[kind], kind, pod.namespace, name, uid)
+    top = pod.owners.top
+    known = kinds.by_key.get(top.kind) if top is not None and top.kind != POD else None
+    if known is not None and top is not None and known.unit == "owner":
+        return Subject(known.api_version, known.kind, pod.namespace, top.name, top.uid)
     if kind == "group" and uid not in (pod.uid, pod.owner_uid):
         return Subject("tenure.dev/v1alpha1", "PodGroup", pod.namespace, name, uid)
     return Subject("v1", "Pod", pod.namespace, pod.name, pod.uid)

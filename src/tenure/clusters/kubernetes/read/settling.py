@@ -1,6 +1,7 @@
 """Groups by label that say nowhere how many they are: one is complete once no pod has joined it for a while.
 
 The pods of such a group are created one after the other. Deciding between two of them would start a part of the group.
+The same holds where the watch of pods is ahead of that of their owners: what an owner says is waited for as long.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ class GroupSettling:
         self._growing: dict[GroupKey, _Growth] = {}
 
     def is_settled(self, group: GroupKey, pods: Sequence[PodRecord], now: int) -> bool:
-        """Whether no more pods are waited for; of a group of which something runs none are."""
-        if group[1] != "group" or any(pod.task.phase in PLACED for pod in pods):
+        """Whether no more is waited for; of a group of which something runs nothing is."""
+        waits = group[1] == "group" or any(pod.owners.is_open for pod in pods)
+        if not waits or any(pod.task.phase in PLACED for pod in pods):
             self._growing.pop(group, None)
             return True
         uids = frozenset(pod.uid for pod in pods)

@@ -13,9 +13,11 @@ from tenure.clusters.kubernetes.cache.handlers import GroupKey
 from tenure.clusters.kubernetes.cache.pod_records import BARE, DAEMON, MIRROR, OWN, TENURE, PodRecord
 from tenure.clusters.kubernetes.client.server_clock import TOLERANCE
 from tenure.clusters.kubernetes.read.groups import NOTHING_SAID, GroupDeclaration
+from tenure.clusters.kubernetes.read.roles import in_roles, in_sub_groups
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.resources import GPU
 from tenure.model.workload import NEVER, Checkpoint, Phase, Task, TaskSpec, Workload
+from tenure.model.workload_kind import OwnerShape
 
 HELD = "tenure-held"
 """Scheduler of pods that are Tenure's and must not be touched: they hold room and belong to no queue."""
@@ -81,10 +83,10 @@ def make(
     ``settled``: of a group that says nowhere how many it is no more pods are waited for.
     """
     namespace, kind, name, is_own, _ = key
-    pods = _in_order(list(records))
     about = said or NOTHING_SAID
+    pods, tasks = in_roles(_in_order(list(records)), about.shape)
     problems = [*about.problems, *(f"pod {p.name}: {line}" for p in pods for line in p.problems)]
-    tasks = _with_order([_begun(p.task, now) for p in pods])
+    tasks = tuple(_begun(task, now) for task in tasks)
     values: dict[str, Any] = dict(about.values)
     scheduler = TENURE if is_own else pods[0].scheduler
     if any(p.kept in (MIRROR, OWN) and p.task.phase in PLACED for p in pods):
@@ -103,6 +105,8 @@ def make(
         values |= _of_others(values, pods)
     if values.get("min_member") is None and "sub_groups" not in values:
         values["min_member"] = _min_member(kind, about, pods, problems, settled=settled)
+        if about.shape is not None and values["min_member"] == about.shape.together:
+            tasks, values = _grouped(pods, tasks, about.shape, values)
     if any(_says_no(classes.get(p.priority_class)) for p in pods):
         values.setdefault("allow_preemption", False)
     if any(p.evicts_never or _evicts_never(classes.get(p.priority_class)) for p in pods):
@@ -208,6 +212,16 @@ def unreadable(key: GroupKey, pods: Sequence[PodRecord], why: str) -> ObservedWo
     return ObservedWorkload(replace(made, queue=queue, priority=first.priority), tuple(pods), (why,))
 
 
+def _grouped(
+    pods: Sequence[PodRecord], tasks: tuple[Task, ...], shape: OwnerShape, values: dict[str, Any]
+) -> tuple[tuple[Task, ...], dict[str, Any]]:
+    """Give tasks and values with subgroups for roles, where the owner's kind has such and its pods name no others."""
+    found = None if any(t.sub_group is not None for t in tasks) else in_sub_groups(pods, tasks, shape)
+    if found is None:
+        return tasks, values
+    return found[0], {**values, "min_member": None, "sub_groups": found[1]}
+
+
 def _foreign(namespace: str, name: str, uid: str, tasks: tuple[Task, ...], scheduler: str, created_at: int) -> Workload:
     """Give a workload that only holds room."""
     return Workload(
@@ -249,12 +263,6 @@ def natural(name: str) -> list[tuple[int, str]]:
     ]
 
 
-def _with_order(tasks: list[Task]) -> tuple[Task, ...]:
-    if all(t.order is None for t in tasks):
-        return tuple(tasks)
-    return tuple(t if t.order is not None else replace(t, order=0) for t in tasks)
-
-
 def charged(pods: Sequence[PodRecord]) -> str:
     """Give the queue that was charged when the first of what runs was bound; nothing where nothing runs."""
     found = (p for p in pods if p.sealed is not None and p.sealed.is_bound and p.task.phase in PLACED)
@@ -263,8 +271,11 @@ def charged(pods: Sequence[PodRecord]) -> str:
 
 
 def _queue(about: GroupDeclaration, pods: Sequence[PodRecord]) -> str:
-    own = next((about.labels[k] for k in keys.QUEUE_LABELS if about.labels.get(k)), "")
-    return own or next((p.queue for p in pods if p.queue), "") or DEFAULT_QUEUE
+    """Give the queue that pods name, else a field of their owner, else its label, else what others around say."""
+    own = next((p.queue for p in pods if p.queue), "")
+    stated = about.shape.queue if about.shape is not None else ""
+    labelled = next((about.labels[k] for k in keys.QUEUE_LABELS if about.labels.get(k)), "")
+    return own or stated or labelled or about.fallback_queue or DEFAULT_QUEUE
 
 
 def _priority(
@@ -307,10 +318,10 @@ def _min_member(
     annotated = [p.min_member for p in pods if p.min_member is not None]
     if annotated:
         return max(annotated)
-    if about.together is not None:
-        return about.together
-    if kind == "group" and not settled:
-        return len(pods) + 1  # more may come
+    if about.shape is not None:
+        return about.shape.together
+    if not settled:
+        return len(pods) + 1  # more may come, or be said
     if kind == "group":
         owned = any(p.kept != BARE for p in pods)
         going = (Phase.TERMINATING, Phase.FAILED)

@@ -20,6 +20,8 @@ from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import STRATEGIC, ApiError, Client
+from tenure.clusters.kubernetes.gpus.keeper import ReservationKeeper
+from tenure.clusters.kubernetes.gpus.reservations import DevicePlace
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.read.nominations import ReplacementNomination
 from tenure.clusters.kubernetes.read.observe import Observed
@@ -89,6 +91,7 @@ class Actor:
         self.allowed = allowed
         self.logbook = eviction_log_writer.EvictionLogWriter(client, informers, allowed)
         self.statuses = QueueStatuses(client, informers)
+        self.reservations = ReservationKeeper(client, informers)
         self._overdue = OverdueBudgets(informers)
         self._pool = ThreadPoolExecutor(in_flight, thread_name_prefix="write")
         self._bindings = BindingsUnderWay(self._pool, informers)
@@ -115,6 +118,7 @@ class Actor:
         """
         outcome = Outcome()
         plan = _with_pods(plan, observed)
+        plan, to_hold = self.reservations.held_back(plan, observed)
         workloads = observed.workloads
         self.allowed()
         self._write_statuses(plan, observed, outcome)
@@ -124,6 +128,7 @@ class Actor:
         self._bind(plan, observed, workloads)
         self._report_bindings(outcome, None if not _only_binds(plan) else observed.urgent)
         evictions = self._promise(plan, observed, outcome)
+        self._reserve(to_hold, observed, outcome)
         self._announce(plan, observed, outcome)
         if evictions:
             self._evict(self._rehearse(evictions, observed, outcome), plan, observed, workloads, outcome)
@@ -161,6 +166,7 @@ class Actor:
         assumed: dict[tuple[str, int], tuple[PodRecord, PodRecord]] = {}
         starts: dict[str, int | None] = {}
         steps = [s for s in plan.steps if s.action == "bind"]
+        names = {(s.workload, s.task_index): self.reservations.names(s, observed) for s in steps}
         for step in steps:
             pod, workload = observed.pod(step.workload, step.task_index), workloads[step.workload]
             before = None if step.workload in started else workload.started_at
@@ -175,7 +181,10 @@ class Actor:
             pod, _ = assumed[step.workload, step.task_index]
             if step.node not in nodes:
                 raise ApiError(_GONE, "NotFound", f"node {step.node} is gone")
-            self.client.create(patches.pod_path(pod, "binding"), patches.binding(pod, step, starts[step.workload]))
+            self.client.create(
+                patches.pod_path(pod, "binding"),
+                patches.binding(pod, step, starts[step.workload], names[step.workload, step.task_index]),
+            )
 
         def attempt(step: PlanStep) -> ApiError | None:
             pod, then = assumed[step.workload, step.task_index]
@@ -275,6 +284,15 @@ class Actor:
             self._patch_running(pod, patches.stale(pod, step.leaves_at or None, plan.now))
 
         self._all(mark, marks, outcome)
+
+    def _reserve(self, to_hold: set[DevicePlace], observed: Observed, outcome: Outcome) -> None:
+        """Have devices held of which parts are promised, and let go those that nobody has a part of."""
+        if observed.shared_devices is None:
+            return
+        self.allowed()
+        self.reservations.let_go(observed.shared_devices, to_hold)
+        for (node, device), error in self.reservations.hold(to_hold):
+            outcome.failures.append(Failure("reserve", "", f"device {device} of {node}", error))
 
     # -- evicting ---------------------------------------------------------------------------------------------------
 

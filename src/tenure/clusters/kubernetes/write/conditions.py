@@ -15,6 +15,7 @@ PLURALS: Final = {
     "podgroups": "PodGroup",
     "disruptionbudgets": "DisruptionBudget",
     "nodepools": "NodePool",
+    "workloadkinds": "WorkloadKind",
 }
 MOST = 25
 """Objects whose condition is written in one cycle."""

@@ -28,13 +28,18 @@ def pod_path(pod: PodRecord, subresource: str = "") -> str:
     return f"{path}/{subresource}" if subresource else path
 
 
-def binding(pod: PodRecord, step: PlanStep, started: int | None) -> dict[str, Any]:
-    """Give a binding: it counts for this pod alone, and carries when its workload started and which GPUs it has."""
+def binding(pod: PodRecord, step: PlanStep, started: int | None, names: str = "") -> dict[str, Any]:
+    """Give a binding: it counts for this pod alone, and carries when its workload started and which GPUs it has.
+
+    ``names``: of the devices of which it has parts.
+    """
     annotations = {}
     if started is not None:
         annotations[keys.STARTED] = format_time(started)
     if step.devices:
         annotations[keys.DEVICES] = ",".join(map(str, step.devices))
+    if names:
+        annotations[keys.VISIBLE_DEVICES] = names
     return {
         "apiVersion": "v1",
         "kind": "Binding",

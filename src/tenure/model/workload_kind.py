@@ -1,0 +1,405 @@
+"""Kinds of owners: what an object that creates pods says of them, as paths to where it says it.
+
+Which pods start together, in which roles and how many, in which queue and class: all of it is data. The kinds that are
+known without configuration are described in `workload_kinds.yaml` in the form of the custom resource ``WorkloadKind``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+from tenure.model.field_paths import FieldPath, FieldPathKind, Place
+from tenure.model.kinds import describe
+from tenure.model.problems import InvalidInputError
+from tenure.model.records import check_with, record_of
+from tenure.model.report import path_text
+from tenure.model.vocabulary import NameText, Ordinal
+from tenure.model.workload import SubGroup
+
+PathText = Annotated[FieldPath, FieldPathKind()]
+Unit = Literal["owner", "pod", "label", "below"]
+
+CORE_GROUPS: Final = frozenset({"", "apps", "batch"})
+"""Kubernetes' own API groups: kinds of these are called by their kind alone."""
+
+MOST_ROLES: Final = 64
+"""Roles of one owner that are told apart; pods of others come last."""
+
+SURPLUS: Final = 1_000_000
+"""Added to the order of a role's pods beyond as many as the role needs: they start after all that are needed."""
+
+MOST_REPLICAS: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodRole:
+    """The role of some of an owner's pods. A path that begins with ``$`` begins at the object, others at the item."""
+
+    name: str = ""
+    each: PathText | None = None
+    named: PathText | None = None
+    label: str = ""
+    value: str = ""
+    replicas: PathText | None = None
+    times: PathText | None = None
+    at_most: PathText | None = None
+    fewer: Ordinal = 0
+    minimum: PathText | None = None
+    minimum_when: PathText | None = None
+    later: bool = False
+    later_when: PathText | None = None
+    later_is: str = ""
+    template: tuple[PathText, ...] = ()
+
+    @property
+    def reads_spec(self) -> bool:
+        """Whether what its object says decides which pods play it, or how many of them are needed."""
+        needed = () if self.later else (self.replicas, self.times, self.at_most, self.minimum, self.minimum_when)
+        return any(path is not None for path in (self.each, self.named, self.later_when, *needed))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadKind:
+    """A kind of objects that own pods, and where such an object says what belongs together."""
+
+    group: str = ""
+    version: NameText
+    kind: NameText
+    plural: str = ""
+    unit: Unit = "owner"
+    unit_label: str = ""
+    units: PathText | None = None
+    wraps: bool = False
+    embedded: PathText | None = None
+    joined_by: tuple[str, ...] = ()
+    minimum: tuple[PathText, ...] = ()
+    roles: tuple[PodRole, ...] = ()
+    sub_groups: bool = False
+    queue: tuple[PathText, ...] = ()
+    priority_class: tuple[PathText, ...] = ()
+    suspended: PathText | None = None
+    succeeded: PathText | None = None
+
+    @property
+    def key(self) -> str:
+        """Give what it is called where kinds of all groups are told apart."""
+        return kind_key(self.group, self.kind)
+
+    @property
+    def resource(self) -> str:
+        """Give the name of its objects in the API's paths."""
+        return self.plural or f"{self.kind.lower()}s"
+
+    @property
+    def source(self) -> str:
+        """Give the name of the watch of its objects."""
+        return self.resource if self.group in CORE_GROUPS else f"{self.resource}.{self.group}"
+
+    @property
+    def api_version(self) -> str:
+        """Give group and version as an object names them."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def path(self) -> str:
+        """Give the path under which the API server lists its objects of all namespaces."""
+        return f"{api_path(self.group, self.version)}/{self.resource}"
+
+    @property
+    def reads_only_metadata(self) -> bool:
+        """Whether nothing but the metadata of an object decides about pods that are there."""
+        paths = (*self.minimum, *self.queue, *self.priority_class)
+        roles = () if self.unit in ("pod", "below") else self.roles
+        return (
+            not any(role.reads_spec for role in roles)
+            and self.succeeded is None
+            and self.embedded is None
+            and all(path.steps[0] == "metadata" for path in paths)
+        )
+
+
+@check_with(WorkloadKind)
+def _check_kind(kind: WorkloadKind) -> Iterator[tuple[str, str]]:
+    if (kind.unit == "label") != bool(kind.unit_label):
+        yield "unitLabel", "goes with unit: label, and only with it; it names the label that tells workloads apart"
+
+
+def kind_key(group: str, kind: str) -> str:
+    """Give what a kind of an API group is called: kinds of two groups may have one name."""
+    return kind if group in CORE_GROUPS else f"{kind}.{group}"
+
+
+def api_path(group: str, version: str) -> str:
+    """Give the path of a version of an API group."""
+    return f"/apis/{group}/{version}" if group else f"/api/{version}"
+
+
+class ShapeProblem(NamedTuple):
+    """A value that an owner should not have there, and what would be right."""
+
+    place: Place
+    message: str
+
+    def __str__(self) -> str:
+        """Give it as a sentence."""
+        return f"{path_text(self.place)}: {self.message}"
+
+
+class _Part(NamedTuple):
+    place: Place
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RoleShape:
+    """The shape of a role: how many pods it has and needs.
+
+    ``template`` is the template of its pods, where one was found, and ``place`` where.
+    """
+
+    name: str
+    replicas: int
+    minimum: int
+    label: str = ""
+    value: str = ""
+    template: Any = field(default=None, compare=False)
+    place: Place = field(default=(), compare=False)
+
+    def has(self, labels: Mapping[str, str]) -> bool:
+        """Whether a pod of these labels plays the role; letters count alike, large or small."""
+        return not self.label or labels.get(self.label, "").lower() == (self.value or self.name).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerShape:
+    """The shape of what an owner makes: the roles of its pods, and how many start together.
+
+    ``minimum`` is None where nothing says it. ``problems`` say what could not be read.
+    """
+
+    roles: tuple[RoleShape, ...] = ()
+    minimum: int | None = None
+    sub_groups: bool = False
+    queue: str = ""
+    priority_class: str = ""
+    suspended: bool = False
+    succeeded: int = 0
+    problems: tuple[ShapeProblem, ...] = ()
+
+    @property
+    def together(self) -> int:
+        """Give how many start together."""
+        return self.minimum if self.minimum is not None else max(1, sum(role.minimum for role in self.roles))
+
+    def role_of(self, labels: Mapping[str, str]) -> int | None:
+        """Give the number of the role that a pod of these labels plays; None where it is none of them."""
+        return next((number for number, role in enumerate(self.roles) if role.has(labels)), None)
+
+    def order_of(self, role: int, number: int) -> int:
+        """Give the order of a role's pod by its number: what is needed of each role comes before what is not."""
+        return role if number < self.roles[role].minimum else SURPLUS + role
+
+    def as_sub_groups(self) -> tuple[SubGroup, ...]:
+        """Give a subgroup for each role that has pods; none where roles are none, or one of them need not start."""
+        needed = [role for role in self.roles if role.replicas]
+        names = {role.name for role in needed}
+        if not self.sub_groups or self.minimum is not None or len(names) < len(needed):
+            return ()
+        if any(role.minimum < 1 for role in needed):
+            return ()
+        return tuple(SubGroup(name=role.name, min_member=role.minimum) for role in needed)
+
+
+def shape_of(
+    kind: WorkloadKind, item: Any, kinds: WorkloadKinds | None = None, *, with_templates: bool = False
+) -> OwnerShape:
+    """Read what an object of a kind says of its pods. Whatever stands in it, a shape comes of it.
+
+    Parameters
+    ----------
+    kind
+        Its kind.
+    item
+        The object, as plain values.
+    kinds
+        The kinds of objects that may stand inside this one.
+    with_templates
+        Whether the templates of pods are kept.
+    """
+    reader = _ShapeReader(item, with_templates=with_templates)
+    roles = tuple(shape for role in kind.roles for shape in reader.roles(role))[:MOST_ROLES]
+    if kinds is not None and kind.embedded is not None:
+        for place, found in kind.embedded.located(item):
+            roles += _embedded(place, found, kinds, with_templates=with_templates)
+    minimum = next((m for path in kind.minimum if (m := reader.count(path, reader.whole, -1)) >= 0), None)
+    return OwnerShape(
+        roles=roles,
+        minimum=max(1, minimum) if minimum is not None else 1 if not roles else None,
+        sub_groups=kind.sub_groups,
+        queue=reader.text(kind.queue),
+        priority_class=reader.text(kind.priority_class),
+        suspended=kind.suspended is not None and kind.suspended.first(item) is True,
+        succeeded=reader.sum(kind.succeeded),
+        problems=tuple(reader.problems),
+    )
+
+
+def _embedded(place: Place, item: Any, kinds: WorkloadKinds, *, with_templates: bool) -> tuple[RoleShape, ...]:
+    kind = kinds.of_object(item)
+    if kind is None or kind.embedded is not None:
+        return ()
+    roles = shape_of(kind, item, with_templates=with_templates).roles
+    return tuple(replace(role, place=(*place, *role.place)) for role in roles)
+
+
+def merged(own: OwnerShape, below: Iterable[OwnerShape]) -> OwnerShape:
+    """Give the shape of an owner that wraps others: what they say of pods, and what it says itself."""
+    shapes = list(below)
+    if own.roles or not shapes:
+        return own
+    if len(shapes) == 1:
+        (shape,) = shapes
+        roles, minimum, groups = shape.roles, shape.minimum, shape.sub_groups
+    else:
+        roles, minimum, groups = (), sum(shape.together for shape in shapes), False
+    return OwnerShape(
+        roles=roles, minimum=minimum, sub_groups=groups,
+        queue=own.queue or next((s.queue for s in shapes if s.queue), ""),
+        priority_class=own.priority_class or next((s.priority_class for s in shapes if s.priority_class), ""),
+        suspended=own.suspended, succeeded=sum(s.succeeded for s in shapes),
+        problems=(*own.problems, *(line for s in shapes for line in s.problems)),
+    )  # fmt: skip
+
+
+class _ShapeReader:
+    def __init__(self, item: Any, *, with_templates: bool) -> None:
+        self.whole = _Part((), item)
+        self.with_templates = with_templates
+        self.problems: list[ShapeProblem] = []
+
+    def roles(self, role: PodRole) -> Iterator[RoleShape]:
+        if role.each is None:
+            yield self._role(role, role.name, self.whole)
+            return
+        for place, item in role.each.located(self.whole.value):
+            part = _Part(place, item)
+            named = self._at(role.named, part).value
+            yield self._role(role, named if isinstance(named, str) else role.name or str(place[-1]), part)
+
+    def _role(self, role: PodRole, name: str, part: _Part) -> RoleShape:
+        limit, times, replicas = (
+            self.count(role.at_most, part),
+            self.count(role.times, part, 1),
+            self.count(role.replicas, part, 1),
+        )
+        replicas = min(replicas, limit or replicas)
+        total = min(max(0, replicas * times - role.fewer), MOST_REPLICAS)
+        template = self._template(role, part)
+        return RoleShape(
+            name=name, replicas=total, minimum=min(self._minimum(role, part, total, times), MOST_REPLICAS),
+            label=role.label, value=role.value, template=template.value, place=template.place,
+        )  # fmt: skip
+
+    def _minimum(self, role: PodRole, part: _Part, total: int, times: int) -> int:
+        if role.later or (role.later_when is not None and self._at(role.later_when, part).value == role.later_is):
+            return 0
+        if role.minimum_when is not None and self._at(role.minimum_when, part).value is not True:
+            return total
+        stated = self.count(role.minimum, part, -1)
+        if stated < 0:
+            return 0 if role.minimum_when is not None else total
+        return min(stated * times, total)
+
+    def _template(self, role: PodRole, part: _Part) -> _Part:
+        paths = role.template if self.with_templates else ()
+        for path in paths:
+            found = self._at(path, part)
+            if isinstance(found.value, dict):
+                return found
+        wanted = tuple(step for step in paths[0].steps if step is not None) if paths else ()
+        return _Part((*part.place, *wanted) if wanted else (), None)
+
+    def _at(self, path: FieldPath | None, part: _Part) -> _Part:
+        if path is None:
+            return _Part((), None)
+        base = self.whole if path.from_top else part
+        place, value = next(path.located(base.value), ((), None))
+        return _Part((*base.place, *place), value)
+
+    def count(self, path: FieldPath | None, part: _Part, otherwise: int = 0) -> int:
+        """Give a number of pods; another where it is not stated, or cannot be read."""
+        found = self._at(path, part)
+        if found.value is None:
+            return otherwise
+        if type(found.value) is int and 0 <= found.value <= MOST_REPLICAS:
+            return found.value
+        expected = f"a whole number from 0 to {MOST_REPLICAS}"
+        self.problems.append(ShapeProblem(found.place, f"is {describe(found.value)}, but {expected} is expected"))
+        return otherwise
+
+    def text(self, paths: Iterable[FieldPath]) -> str:
+        for path in paths:
+            found = self._at(path, self.whole)
+            if isinstance(found.value, str) and found.value:
+                return found.value
+            if found.value is not None and found.value != "":
+                self.problems.append(ShapeProblem(found.place, f"is {describe(found.value)}, but text is expected"))
+        return ""
+
+    def sum(self, path: FieldPath | None) -> int:
+        found = () if path is None else path.found(self.whole.value)
+        return min(sum(n for n in found if type(n) is int and n > 0), MOST_REPLICAS)
+
+
+class WorkloadKinds:
+    """The kinds of owners that are known: those that come with Tenure, and others beside or instead of them."""
+
+    def __init__(self, kinds: Iterable[WorkloadKind]) -> None:
+        self.by_key = {kind.key: kind for kind in kinds}
+
+    def __iter__(self) -> Iterator[WorkloadKind]:
+        """Give all kinds, in the order in which they were described."""
+        return iter(self.by_key.values())
+
+    def with_others(self, others: Iterable[WorkloadKind]) -> WorkloadKinds:
+        """Give these with others; of one group and kind, the other counts."""
+        return WorkloadKinds((*self, *others))
+
+    def of_object(self, item: Any) -> WorkloadKind | None:
+        """Give the kind of an object; None where it is not known."""
+        if not isinstance(item, dict):
+            return None
+        version, kind = item.get("apiVersion"), item.get("kind")
+        if not isinstance(version, str) or not isinstance(kind, str):
+            return None
+        found = self.by_key.get(kind_key(group_of(version), kind))
+        return found if found is not None and found.group == group_of(version) else None
+
+    @cached_property
+    def joined(self) -> tuple[tuple[str, str], ...]:
+        """Give by which labels and annotations pods name objects, each with the key of their kind."""
+        return tuple((label, kind.key) for kind in self for label in kind.joined_by)
+
+
+def group_of(api_version: str) -> str:
+    """Give the API group of an object's ``apiVersion``."""
+    return api_version.rpartition("/")[0]
+
+
+@cache
+def built_in_kinds() -> WorkloadKinds:
+    """Give the kinds that come with Tenure."""
+    from tenure.model.report import ProblemReport  # noqa: PLC0415
+    from tenure.model.source import read_documents  # noqa: PLC0415  it loads the reader of YAML
+
+    kinds = []
+    for document in read_documents(Path(__file__).parent / "workload_kinds.yaml"):
+        report = ProblemReport()
+        kinds.append(record_of(WorkloadKind).decode(document.value["spec"], (None, "spec"), report))
+        if report.problems:
+            raise InvalidInputError(document.problems(report.problems))
+    return WorkloadKinds(kinds)

@@ -1,0 +1,124 @@
+"""Objects of frameworks on a real API server, and what their operators and kubelets do there, done by the test."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from tools.controlplane.client import ApiError
+
+from tenure.model.workload_kind import CORE_GROUPS, built_in_kinds
+
+PODS = "/api/v1/namespaces/default/pods"
+GPU = "nvidia.com/gpu"
+
+
+def definition(group, version, kind, plural, scope):
+    """Give a definition for objects of others that are read where they are installed; it takes anything."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    versions = [{"name": version, "served": True, "storage": True, "schema": schema}]
+    names = {"kind": kind, "plural": plural}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{plural}.{group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
+        },
+        "spec": {"group": group, "scope": scope, "names": names, "versions": versions},
+    }
+
+
+OWNERS = [
+    definition(kind.group, kind.version, kind.kind, kind.resource, "Namespaced")
+    for kind in built_in_kinds()
+    if kind.group not in CORE_GROUPS
+]
+"""The kinds of owners that are known and are not Kubernetes' own."""
+
+
+def path_of(key):
+    """Give the path of the objects of a kind in the namespace of all tests."""
+    kind = built_in_kinds().by_key[key]
+    return kind.path.replace(f"/{kind.resource}", f"/namespaces/default/{kind.resource}")
+
+
+class Operators:
+    """What the operators of all frameworks do, one step at a time: they make pods, and what goes with them goes.
+
+    A pod is made of its ``plan``: the object it belongs to, directly or by the driver's pod, and its labels.
+    """
+
+    def __init__(self, client):
+        self.client = client
+        self.made = {}
+        self.plans = {}
+
+    def create(self, key, name, spec, queue=""):
+        """Create an object of a kind."""
+        kind = built_in_kinds().by_key[key]
+        labels = {"tenure.dev/queue": queue} if queue else {}
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "labels": labels}}
+        found = self.client.create(path_of(key), {**body, "spec": spec})
+        self.made[name] = {
+            "apiVersion": kind.api_version, "kind": kind.kind, "name": name, "uid": found["metadata"]["uid"],
+            "controller": True,
+        }  # fmt: skip
+        return self.made[name]
+
+    def wants(self, name, owner, gpus=1, *, driver=None, **labels):
+        """Let a pod be there from now on: of an owner, or of a driver's pod while that runs."""
+        self.plans[name] = owner, gpus, driver, labels
+
+    def act(self):
+        """Let kubelets and operators do what is to do; gives whether anything was."""
+        pods = {pod["metadata"]["name"]: pod for pod in self.client.get(PODS)["items"]}
+        acted = False
+        for name, pod in pods.items():
+            if pod["metadata"].get("deletionTimestamp") or self.has_lost_its_driver(pod, pods):
+                self.client.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+                acted = True
+            elif pod["spec"].get("nodeName") and pod["status"]["phase"] == "Pending":
+                status = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+                self.client.patch(f"{PODS}/{name}/status", status, "strategic")
+                acted = True
+        there = {pod["metadata"]["name"]: pod for pod in self.client.get(PODS)["items"]}
+        for name in self.plans:
+            if name not in there and (body := self.body(name, there)) is not None:
+                with suppress(ApiError):
+                    self.client.create(PODS, body)
+                    acted = True
+        return acted
+
+    def has_lost_its_driver(self, pod, pods):
+        """Whether the pod that a pod belongs to is no more."""
+        (owner,) = pod["metadata"].get("ownerReferences", [{}])
+        if owner.get("kind") != "Pod":
+            return False
+        driver = pods.get(owner["name"])
+        return driver is None or driver["metadata"]["uid"] != owner["uid"] or "nodeName" not in driver["spec"]
+
+    def body(self, name, there):
+        """Give a pod as its operator makes it; None while its driver does not run."""
+        owner, gpus, driver, labels = self.plans[name]
+        if driver is not None:
+            found = there.get(driver)
+            if found is None or found["status"]["phase"] != "Running":
+                return None
+            owner = {"apiVersion": "v1", "kind": "Pod", "name": driver, "uid": found["metadata"]["uid"],
+                     "controller": True}  # fmt: skip
+        amounts = {GPU: str(gpus)} if gpus else {}
+        resources = {"requests": {"cpu": "100m", **amounts}, "limits": amounts}
+        container = {"name": "main", "image": "none", "resources": resources}
+        return {
+            "metadata": {"name": name, "labels": labels, "ownerReferences": [owner]},
+            "spec": {"schedulerName": "tenure", "containers": [container], "terminationGracePeriodSeconds": 1},
+        }
+
+    def clear(self):
+        """Delete all objects, and forget about them."""
+        for owner in self.made.values():
+            kind = next(k for k in built_in_kinds() if (k.api_version, k.kind) == (owner["apiVersion"], owner["kind"]))
+            with suppress(ApiError):
+                self.client.delete(f"{path_of(kind.key)}/{owner['name']}")
+        self.made.clear()
+        self.plans.clear()

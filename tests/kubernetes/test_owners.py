@@ -1,0 +1,386 @@
+"""Who belongs together: the owners above pods, of kinds that are known and of kinds that were added."""
+
+from __future__ import annotations
+
+import pytest
+from tests.kubernetes.pods import NOW, node, observed, owned_by, owner, pod, thing, watching
+
+from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes.cache.owners import MOST_OWNERS
+from tenure.clusters.kubernetes.read.observe import Observer
+
+TRAINING = "training.kubeflow.org/replica-type"
+KUBEFLOW, RAY, LWS = "kubeflow.org/v1", "ray.io/v1", "leaderworkerset.x-k8s.io/v1"
+
+
+def by_name(seen):
+    return {w.name: w for w in seen.cluster.workloads}
+
+
+def core_of(workload):
+    """Give the names of the tasks without which it does not start."""
+    ordered = sorted(workload.tasks, key=lambda task: task.order or 0)
+    return {task.name for task in ordered[: workload.min_member]}
+
+
+def replicas(**counts):
+    return {role: {"replicas": count} for role, count in counts.items()}
+
+
+def pytorch(name, spec, **body):
+    return {"pytorchjobs.kubeflow.org": [owner(name, spec=spec, **body)]}
+
+
+def training(name, kind="PyTorchJob", label=TRAINING, version=KUBEFLOW, **counts):
+    """Give pods of a training job, by role."""
+    return [
+        pod(f"{name}-{role}-{n}", owner=(kind, name, version), labels={label: role})
+        for role, count in counts.items()
+        for n in range(count)
+    ]
+
+
+def test_a_training_job_starts_with_all_its_roles():
+    """Without a minimum of its own all replicas start together, the master first."""
+    spec = {"pytorchReplicaSpecs": replicas(Master=1, Worker=3)}
+    seen = by_name(observed(*training("t", worker=3, master=1), **pytorch("t", spec)))["t"]
+    assert (seen.min_member, seen.tasks[0].name, len(seen.tasks)) == (4, "t-master-0", 4)
+
+
+@pytest.mark.parametrize(
+    ("more", "together"),
+    [
+        ({"elasticPolicy": {"minReplicas": 2}}, 3),
+        ({"runPolicy": {"schedulingPolicy": {"minAvailable": 2}}}, 2),
+        ({"runPolicy": {"schedulingPolicy": {"minAvailable": 9}}}, 9),
+        ({"runPolicy": {"schedulingPolicy": {"minAvailable": "9"}}}, 4),
+        ({"elasticPolicy": []}, 4),
+    ],
+)
+def test_the_minimum_of_a_training_job_is_its_own(more, together):
+    """Elastic workers and ``minAvailable`` say how many start together; what cannot be read is told of."""
+    spec = {"pytorchReplicaSpecs": replicas(Master=1, Worker=3), **more}
+    watch = watching(*training("t", master=1, worker=3), **pytorch("t", spec))
+    seen = by_name(watch.observe(NOW))["t"]
+    assert seen.min_member == together
+    assert "t-master-0" in core_of(seen)
+    assert bool(watch.informers.findings.new) == (together == 4 and "runPolicy" in more)
+
+
+def test_queue_and_class_come_from_the_pod_then_its_owner_then_its_namespace():
+    """Of several that name a queue the nearest to the pod counts; a class of the owner lowers, and does not raise."""
+    queues = [thing(name, spec={}) for name in ("default", "of-pod", "of-field", "of-label", "of-namespace")]
+    namespaces = [thing("default", metadata={"labels": {"tenure.dev/queue": "of-namespace"}})]
+    classes = [thing("low", value=-5), thing("high", value=500)]
+
+    def queue(labels=None, spec=None, metadata=None, named=namespaces):
+        made = pod("t-0", owner=("PyTorchJob", "t", KUBEFLOW), labels=labels or {}, priority=3)
+        jobs = pytorch("t", spec or {}, metadata=metadata or {})
+        return by_name(observed(made, queues=queues, namespaces=named, priorityclasses=classes, **jobs))["t"]
+
+    field = {"runPolicy": {"schedulingPolicy": {"queue": "of-field", "priorityClass": "low"}}}
+    label = {"labels": {"tenure.dev/queue": "of-label"}}
+    assert queue({"tenure.dev/queue": "of-pod"}, field, label).queue == "of-pod"
+    assert (queue(None, field, label).queue, queue(None, field, label).priority) == ("of-field", -5)
+    assert queue(None, None, label).queue == "of-label"
+    assert queue().queue == "of-namespace"
+    assert queue(named=[]).queue == "default"
+    assert queue(None, {"runPolicy": {"schedulingPolicy": {"priorityClass": "high"}}}).priority == 3
+
+
+def test_a_namespace_that_names_another_queue_changes_its_workloads_alone():
+    queues = [thing("default", spec={}), thing("q", spec={})]
+    watch = watching(pod("a"), pod("b", namespace="other"), queues=queues)
+    before = by_name(watch.observe(NOW))
+    told = thing("default", metadata={"labels": {"tenure.dev/queue": "q"}})
+    watch.informers._objects("namespaces").put(told)
+    after = watch.observe(NOW)
+    assert {name: w.queue for name, w in by_name(after).items()} == {"a": "q", "b": "default"}
+    assert by_name(after)["b"] is before["b"]
+    assert after.cluster == Observer(watch.informers).observe(NOW).cluster
+
+
+def test_a_job_set_has_a_subgroup_for_each_of_its_jobs():
+    """Each replicated job is a subgroup that starts as a whole; another minimum makes it one group."""
+    label, version = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.x-k8s.io/v1alpha2"
+    spec = {
+        "replicatedJobs": [
+            {"name": "driver", "template": {"spec": {}}},
+            {"name": "workers", "replicas": 2, "template": {"spec": {"parallelism": 2, "completions": 2}}},
+            {"name": "none", "replicas": 0, "template": {"spec": {"parallelism": 2}}},
+        ]
+    }
+    jobs = [owner(f"s-{name}", "JobSet", "s", version) for name in ("driver-0", "workers-0", "workers-1")]
+    pods = [pod("d", owner=("Job", "s-driver-0", "batch/v1"), labels={label: "driver"})] + [
+        pod(f"w-{n}", owner=("Job", f"s-workers-{n // 2}", "batch/v1"), labels={label: "workers"}) for n in range(4)
+    ]
+    sets = {"jobsets.jobset.x-k8s.io": [owner("s", spec=spec)]}
+    seen = by_name(observed(*pods, jobs=jobs, **sets))["s"]
+    assert [(g.name, g.min_member) for g in seen.sub_groups] == [("driver", 1), ("workers", 4)]
+    assert {t.name: t.sub_group for t in seen.tasks}["w-3"] == "workers"
+    told = {
+        "jobsets.jobset.x-k8s.io": [owner("s", spec=spec, metadata={"annotations": {"tenure.dev/min-member": "3"}})]
+    }
+    other = by_name(observed(*pods, jobs=jobs, **told))["s"]
+    assert (other.sub_groups, other.min_member) == ((), 3)
+
+
+@pytest.mark.parametrize(("policy", "together"), [("AtStartup", 3), ("WaitForWorkersReady", 2)])
+def test_launcher_and_workers_of_mpi_are_one_workload(policy, together):
+    """The launcher is a Job's pod; a launcher that comes when its workers run is not waited for."""
+    spec = {"mpiReplicaSpecs": replicas(Launcher=1, Worker=2), "launcherCreationPolicy": policy}
+    launcher = pod("l", owner=("Job", "m-launcher", "batch/v1"), labels={"training.kubeflow.org/job-role": "launcher"})
+    workers = training("m", "MPIJob", "training.kubeflow.org/job-role", "kubeflow.org/v2beta1", worker=2)
+    jobs = [owner("m-launcher", "MPIJob", "m", "kubeflow.org/v2beta1", spec={})]
+    seen = by_name(observed(launcher, *workers, jobs=jobs, **{"mpijobs.kubeflow.org": [owner("m", spec=spec)]}))
+    assert set(seen) == {"m"}
+    assert seen["m"].min_member == together
+    assert ("l" in core_of(seen["m"])) == (together == 3)
+
+
+def test_each_group_of_leader_and_workers_is_a_workload():
+    """Workers belong to a set that belongs to their leader's pod, which belongs to the whole."""
+    index, worker = "leaderworkerset.sigs.k8s.io/group-index", "leaderworkerset.sigs.k8s.io/worker-index"
+    pods, sets = [], [owner("x", "LeaderWorkerSet", "x", LWS)]
+    for group in "01":
+        pods.append(pod(f"x-{group}", owner=("StatefulSet", "x", "apps/v1"), labels={index: group, worker: "0"}))
+        sets.append(owner(f"x-{group}", "Pod", f"x-{group}"))
+        pods += [
+            pod(f"x-{group}-{n}", owner=("StatefulSet", f"x-{group}", "apps/v1"), labels={index: group, worker: str(n)})
+            for n in (1, 2)
+        ]
+    whole = {"leaderworkersets.leaderworkerset.x-k8s.io": [owner("x", spec={"leaderWorkerTemplate": {"size": 3}})]}
+    for order in (pods, pods[::-1]):
+        seen = by_name(observed(*order, statefulsets=sets, **whole))
+        assert {name: (w.min_member, w.tasks[0].name) for name, w in seen.items()} == {
+            "x-0": (3, "x-0"), "x-1": (3, "x-1"),
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("has_operator", [True, False])
+def test_a_driver_starts_before_its_executors_and_goes_last(has_operator):
+    """Executors belong to the driver's pod, which belongs to an application or to nobody."""
+    application = ("SparkApplication", "s", "sparkoperator.k8s.io/v1beta2") if has_operator else None
+    executors = [pod(f"e-{n}", owner=("Pod", "driver"), labels={"spark-role": "executor"}) for n in range(2)]
+    driver = pod("driver", owner=application, labels={"spark-role": "driver"})
+    kinds = {"sparkapplications.sparkoperator.k8s.io": [owner("s", spec={"executor": {"instances": 2}})]}
+    for order in ((driver, *executors), (*executors, driver)):
+        seen = by_name(observed(*order, **kinds))
+        (found,) = seen.values()
+        assert found.name == ("s" if has_operator else "driver")
+        assert [t.name for t in found.tasks] == ["driver", "e-0", "e-1"]
+        assert core_of(found) == {"driver"}
+
+
+@pytest.mark.parametrize(("scales", "together"), [(False, 8), (True, 3)])
+def test_a_ray_cluster_starts_whole_unless_it_scales(scales, together):
+    """Groups whose workers span hosts count each host; where Ray scales, the minimum of each group starts."""
+    groups = [
+        {"groupName": "cpu", "replicas": 3, "minReplicas": 0},
+        {"groupName": "gpu", "replicas": 2, "minReplicas": 1, "numOfHosts": 2},
+    ]
+    spec = {"workerGroupSpecs": groups, "enableInTreeAutoscaling": scales}
+    pods = [pod("h", owner=("RayCluster", "r", RAY), labels={"ray.io/node-type": "head", "ray.io/group": "headgroup"})]
+    for group, count in (("cpu", 3), ("gpu", 4)):
+        labels = {"ray.io/node-type": "worker", "ray.io/group": group}
+        pods += [pod(f"{group}-{n}", owner=("RayCluster", "r", RAY), labels=labels) for n in range(count)]
+    seen = by_name(observed(*pods, **{"rayclusters.ray.io": [owner("r", spec=spec)]}))["r"]
+    assert seen.min_member == together
+    assert {"h", "gpu-0", "gpu-1"} <= core_of(seen)
+    above = {"rayjobs.ray.io": [owner("j", spec={"rayClusterSpec": spec})]}
+    submits = pod("submit", owner=("Job", "submit", "batch/v1"))
+    below = {"rayclusters.ray.io": [owner("r", "RayJob", "j", RAY, spec=spec)]}
+    jobs = [owner("submit", "RayJob", "j", RAY)]
+    of_job = by_name(observed(*pods, submits, jobs=jobs, **above, **below))
+    assert set(of_job) == {"j"}
+    assert (of_job["j"].min_member, of_job["j"].tasks[-1].name) == (together, "submit")
+
+
+def test_clusters_of_a_service_are_workloads_of_their_own_in_its_queue():
+    clusters = [owner(name, "RayService", "s", RAY, spec={}) for name in ("old", "new")]
+    pods = [pod(f"{name}-h", owner=("RayCluster", name, RAY)) for name in ("old", "new")]
+    services = [owner("s", metadata={"labels": {"tenure.dev/queue": "q"}})]
+    queues = [thing("default", spec={}), thing("q", spec={})]
+    found = by_name(observed(*pods, queues=queues, **{"rayclusters.ray.io": clusters, "rayservices.ray.io": services}))
+    assert {name: w.queue for name, w in found.items()} == {"old": "q", "new": "q"}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Workflow"])
+def test_pods_that_do_not_belong_together_are_workloads_of_their_own(kind):
+    """Each pod of a Deployment or a workflow starts and goes by itself, in the queue of its owner."""
+    metadata = {"labels": {"tenure.dev/queue": "q"}}
+    queues = [thing("default", spec={}), thing("q", spec={})]
+    if kind == "Deployment":
+        first = ("ReplicaSet", "d-5f", "apps/v1")
+        objects = {"replicasets": [owner("d-5f", "Deployment", "d", "apps/v1")],
+                   "deployments": [owner("d", metadata=metadata, spec={"replicas": 2})]}  # fmt: skip
+    else:
+        first = ("Workflow", "d", "argoproj.io/v1alpha1")
+        objects = {"workflows.argoproj.io": [owner("d", metadata=metadata)]}
+    seen = by_name(observed(pod("a", owner=first), pod("b", owner=first), queues=queues, **objects))
+    assert {name: (w.min_member, w.queue, w.uid) for name, w in seen.items()} == {
+        "a": (1, "q", "uid-d"), "b": (1, "q", "uid-d"),
+    }  # fmt: skip
+
+
+def test_what_wraps_others_is_one_workload_of_their_roles():
+    """A TrainJob has the subgroups of its JobSet; of an AppWrapper the objects inside say what belongs together."""
+    version = "jobset.x-k8s.io/v1alpha2"
+    spec = {"replicatedJobs": [{"name": "node", "template": {"spec": {"parallelism": 2}}}]}
+    pods = [
+        pod(f"p-{n}", owner=("Job", "t-node", "batch/v1"), labels={"jobset.sigs.k8s.io/replicatedjob-name": "node"})
+        for n in range(2)
+    ]
+    objects = {
+        "jobs": [owner("t-node", "JobSet", "t", version)],
+        "jobsets.jobset.x-k8s.io": [owner("t", "TrainJob", "t", "trainer.kubeflow.org/v1alpha1", spec=spec)],
+        "trainjobs.trainer.kubeflow.org": [owner("t")],
+    }
+    (train,) = observed(*pods, **objects).cluster.workloads
+    assert [(g.name, g.min_member) for g in train.sub_groups] == [("node", 2)]
+    inner = [
+        {"template": {"apiVersion": KUBEFLOW, "kind": "PyTorchJob",
+                      "spec": {"pytorchReplicaSpecs": replicas(Master=1, Worker=2)}}},
+        {"template": {"apiVersion": "batch/v1", "kind": "Job", "spec": {"parallelism": 2}}},
+    ]  # fmt: skip
+    wrapper = ("AppWrapper", "w", "workload.codeflare.dev/v1beta2")
+    wrapped = by_name(observed(
+        *training("t", master=1, worker=2), pod("j", owner=("Job", "j", "batch/v1")),
+        jobs=[owner("j", *wrapper, spec={"parallelism": 2})],
+        **{"pytorchjobs.kubeflow.org": [owner("t", *wrapper)],
+           "appwrappers.workload.codeflare.dev": [owner("w", spec={"components": inner})]},
+    ))  # fmt: skip
+    assert {name: w.min_member for name, w in wrapped.items()} == {"w": 5}
+
+
+def test_pods_of_volcano_belong_to_its_job_or_to_the_group_that_they_name():
+    """Volcano's Job says how many of all start; its groups are named by an annotation."""
+    spec = {"minAvailable": 2, "queue": "q", "tasks": [{"name": "ps", "replicas": 1}, {"name": "w", "replicas": 3}]}
+    queues = [thing("default", spec={}), thing("q", spec={})]
+    label, named = "volcano.sh/task-spec", {"scheduling.k8s.io/group-name": "podgroup-1"}
+    whose = ("Job", "v", "batch.volcano.sh/v1alpha1")
+    pods = [pod(f"w-{n}", owner=whose, labels={label: "w"}, annotations=named) for n in range(3)]
+    pods.append(pod("ps", owner=whose, labels={label: "ps"}, annotations=named))
+    alone = [pod(f"x-{n}", annotations={"scheduling.k8s.io/group-name": "g"}) for n in range(3)]
+    groups = [owner("podgroup-1", *whose, spec={"minMember": 4}), owner("g", spec={"minMember": 3, "queue": "q"})]
+    seen = by_name(observed(*pods, *alone, queues=queues, **{
+        "jobs.batch.volcano.sh": [owner("v", spec=spec)], "podgroups.scheduling.volcano.sh": groups,
+    }))  # fmt: skip
+    assert {name: (w.min_member, w.queue, w.tasks[0].name) for name, w in seen.items()} == {
+        "v": (2, "q", "ps"), "g": (3, "q", "x-0"),
+    }  # fmt: skip
+
+
+def test_gangs_of_grove_are_named_by_a_label():
+    groups = [{"name": "g-0-a", "minReplicas": 1}, {"name": "g-0-b", "minReplicas": 2}]
+    pods = [
+        pod(f"{clique}-{n}", owner=("PodClique", clique, "grove.io/v1alpha1"),
+            labels={"grove.io/podgang": "g-0", "grove.io/podclique": clique})
+        for clique, count in (("g-0-a", 2), ("g-0-b", 2)) for n in range(count)
+    ]  # fmt: skip
+    kinds = {"podgangs.scheduler.grove.io": [owner("g-0", spec={"podgroups": groups})]}
+    (found,) = observed(*pods, **kinds).cluster.workloads
+    assert [(g.name, g.min_member) for g in found.sub_groups] == [("g-0-a", 1), ("g-0-b", 2)]
+
+
+def test_a_group_of_kueue_says_how_many_pods_it_has():
+    fields = {"labels": {"kueue.x-k8s.io/pod-group-name": "g"},
+              "annotations": {"kueue.x-k8s.io/pod-group-total-count": "3"}}  # fmt: skip
+    assert by_name(observed(pod("a", **fields), pod("b", **fields)))["g"].min_member == 3
+
+
+def test_a_kind_that_is_added_says_what_belongs_together():
+    """A WorkloadKind says where an object of any kind says it; taken away, pods are on their own again."""
+    kind = thing("farms", spec={
+        "group": "example.org", "version": "v1", "kind": "Farm", "plural": "farms",
+        "roles": [{"each": ".spec.fields[*]", "named": ".crop", "label": "crop", "replicas": ".rows"}],
+        "queue": [".spec.owner['a/b']"],
+    })  # fmt: skip
+    farm = owner("f", spec={"fields": [{"crop": "rye", "rows": 2}, {"crop": "oat"}], "owner": {"a/b": "q"}})
+    whose = ("Farm", "f", "example.org/v1")
+    pods = [pod("o", owner=whose, labels={"crop": "oat"})]
+    pods += [pod(f"r-{n}", owner=whose, labels={"crop": "rye"}) for n in range(2)]
+    watch = watching(*pods, queues=[thing("default", spec={}), thing("q", spec={})], workloadkinds=[kind])
+    watch.observe(NOW)
+    watch.informers._objects("farms.example.org").put(farm)
+    (found,) = watch.observe(NOW).cluster.workloads
+    assert (found.name, found.queue, found.min_member, found.tasks[0].name) == ("f", "q", 3, "r-0")
+    watch.informers._objects("workloadkinds").drop(("", "farms"))
+    (alone,) = watch.observe(NOW).cluster.workloads
+    assert (alone.queue, alone.min_member) == ("default", 1)
+
+
+def test_a_kind_that_cannot_be_read_is_told_of():
+    watch = watching(pod("a"), workloadkinds=[thing("bad", spec={"version": "v1", "kind": "X", "queue": ["spec"]})])
+    watch.observe(NOW)
+    assert [(kind, "no path of fields" in line) for kind, _, line in watch.informers.findings.new] == [
+        ("WorkloadKind", True)
+    ]
+
+
+def chain(length, *, closed=False):
+    """Give Jobs, each owned by the next."""
+    last = ("Job", "j-0", "batch/v1") if closed else ()
+    return [owner(f"j-{n}", *(("Job", f"j-{n + 1}", "batch/v1") if n + 1 < length else last)) for n in range(length)]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "name", "says"),
+    [
+        (chain(3), "j-2", ""),
+        (chain(MOST_OWNERS), f"j-{MOST_OWNERS - 1}", ""),
+        (chain(MOST_OWNERS + 1), "j-0", "more than"),
+        (chain(3, closed=True), "j-0", "circle"),
+        (chain(1, closed=True), "j-0", "circle"),
+    ],
+)
+def test_owners_in_a_circle_and_without_end_leave_the_first_to_decide(jobs, name, says):
+    """A chain of owners that leads nowhere costs its own pods what it says, and is told of."""
+    watch = watching(pod("p", owner=("Job", "j-0", "batch/v1")), pod("other"), jobs=jobs)
+    assert set(by_name(watch.observe(NOW))) == {name, "other"}
+    told = [line for _, _, line in watch.informers.findings.new]
+    assert bool(told) == bool(says)
+    assert all(says in line for line in told)
+
+
+def test_owners_that_come_late_bring_their_pods_together():
+    """Pods wait a while for owners that are watched; in whatever order these come, the result is the same."""
+    watch = watching()
+    watch.informers.pods.owners.watched |= {"Job", "JobSet.jobset.x-k8s.io"}
+    for n in range(2):
+        watch.informers.pods.put(pod(f"p-{n}", owner=("Job", f"j-{n}", "batch/v1")))
+    early = watch.observe(NOW)
+    assert all(w.min_member > len(w.tasks) for w in early.cluster.workloads)
+    assert early.wake is not None
+    for n in range(2):
+        watch.informers._objects("jobs").put(owner(f"j-{n}", "JobSet", "s", "jobset.x-k8s.io/v1alpha2"))
+    assert {w.name: len(w.tasks) for w in watch.observe(NOW).cluster.workloads} == {"s": 2}
+    late = watch.observe(NOW + 2_000_000)
+    assert [w.min_member for w in late.cluster.workloads] == [1]
+    watch.informers._objects("jobsets.jobset.x-k8s.io").put(owner("s", spec={"replicatedJobs": [{"name": "a"}]}))
+    assert [w.min_member for w in watch.observe(NOW + 2_000_000).cluster.workloads] == [1]
+
+
+def test_an_owner_that_is_gone_keeps_its_pods_together_until_they_go():
+    """Pods of an application that was deleted stay one workload with their driver."""
+    labels = {"spark-role": "executor"}
+    executors = [pod(f"e-{n}", owner=("Pod", "d"), labels=labels, node="n") for n in range(2)]
+    watch = watching(node("n"), pod("d", labels={"spark-role": "driver"}, node="n"), *executors)
+    watch.observe(NOW)
+    watch.informers.pods.drop(("default", "d"))
+    assert {w.name: len(w.tasks) for w in watch.observe(NOW).cluster.workloads} == {"d": 2}
+    for n in range(2):
+        watch.informers.pods.drop(("default", f"e-{n}"))
+    index = watch.informers.pods.owners
+    assert (index._known, index._below, index._gone, index._chains) == ({}, {}, set(), {})
+
+
+def test_two_of_one_name_are_two():
+    """An owner that was made anew, and another kind of the same name, are workloads of their own."""
+    second = pod("b", owner=("Job", "j", "batch/v1"))
+    second.metadata.owner_references[0] = api.Owner("Job", "j", "uid-new", "batch/v1", controller=True)
+    seen = observed(
+        pod("a", owner=("Job", "j", "batch/v1")), second, pod("c", owner=("Job", "j", "batch.volcano.sh/v1"))
+    )
+    assert len(seen.cluster.workloads) == 3
+    assert owned_by("Job", "j")["uid"] == "uid-j"
