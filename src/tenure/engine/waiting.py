@@ -115,11 +115,6 @@ class WaitingLists:
         """Give all workloads that wait for a step, leaf by leaf, in order."""
         return [e[-1] for leaf in sorted(self.entries) for e in self.entries[leaf] if e[-1].entry is e]
 
-    def counts(self) -> dict[int, int]:
-        """Give the number of workloads that wait for a step, by leaf that has any."""
-        found = {leaf: sum(e[-1].entry is e for e in entries) for leaf, entries in self.entries.items() if entries}
-        return {leaf: count for leaf, count in found.items() if count}
-
     def compact(self) -> list[int]:
         """Drop stale entries where there are many, and give these leaves; within a transaction nothing is dropped."""
         if self.journal.depth:

@@ -66,7 +66,7 @@ class LiveMetrics:
         self.queues.count(cycle.session, cycle.outcome.done, cycle.observed.cluster.workloads)
         if cycle.external is not None:
             self._count_writes(cycle.external.outcome)
-        self.pending.set(sum(cycle.session.waiting.counts().values()))
+        self.pending.set(len(cycle.session.waiting.all()))
 
     def _count_writes(self, outcome: Outcome) -> None:
         for step in outcome.done:
