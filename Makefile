@@ -28,7 +28,7 @@ demo-kubernetes: install
 	@$(BIN)/python examples/demo_kubernetes.py
 
 test: install check browser controlplane postgresql prometheus
-	$(BIN)/pytest --numprocesses $(WORKERS) -rsR
+	$(BIN)/pytest --numprocesses $(WORKERS) -rsR --rerun-show-tracebacks
 
 # Format, lint, types and import layers.
 check: install

@@ -18,7 +18,7 @@ StartPlane = Callable[..., ControlPlane]
 RERUNS = 2
 """Tries that a test against real processes has after its first: clocks and other work on the machine are no defects.
 
-Each is counted in the summary, so one that needs them often is seen.
+Each is listed in the summary with what went wrong, so that its cause can be found.
 """
 
 
