@@ -37,7 +37,7 @@ tutorial:
 	$(PYTHON) tools/follow.py docs/tutorials/ten-minutes.md
 
 test: install check browser controlplane postgresql prometheus
-	$(BIN)/pytest --numprocesses $(WORKERS) -rsR
+	$(BIN)/pytest --numprocesses $(WORKERS) -rsR --rerun-show-tracebacks
 
 # Format, lint, types and import layers.
 check: install

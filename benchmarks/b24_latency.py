@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from tools.controlplane.plane import ControlPlane, Options
 
 from b12_kubernetes import PODS, Bench, usage
 from common import print_table
+from tenure.clusters.kubernetes.client.requests import ApiError
 
 HOSTILE = 500
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -40,7 +42,7 @@ LONGEST = 180.0
 
 
 class WatchedPods:
-    """The moments at which pods were seen bound, by name."""
+    """The moments at which pods were seen bound, by name. A watch that the server ends is taken up where it ended."""
 
     def __init__(self, bench: Bench) -> None:
         self.bound: dict[str, float] = {}
@@ -52,17 +54,40 @@ class WatchedPods:
         self._thread.start()
 
     def _run(self) -> None:
-        query: dict[str, str | int] = {"watch": "true", "resourceVersion": self._version}
-        for line in self._client.stream(PODS, query, LONGEST):
-            pod = msgspec.json.decode(line).get("object", {})
-            if pod.get("spec", {}).get("nodeName"):
-                self.bound.setdefault(pod["metadata"]["name"], time.monotonic())
-            if self._stopped:
-                return
+        while not self._stopped:
+            query: dict[str, str | int] = {"watch": "true", "resourceVersion": self._version}
+            with suppress(ApiError):
+                for line in self._client.stream(PODS, query, LONGEST):
+                    self._take(msgspec.json.decode(line, type=_Event).object)
+                    if self._stopped:
+                        return
+
+    def _take(self, pod: _Pod) -> None:
+        self._version = pod.metadata.resource_version
+        if pod.spec.node_name:
+            self.bound.setdefault(pod.metadata.name, time.monotonic())
 
     def stop(self) -> None:
         """Look no more."""
         self._stopped = True
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    resource_version: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+class _Event(msgspec.Struct):
+    object: _Pod
 
 
 @dataclass

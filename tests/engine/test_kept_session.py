@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders import SECOND, cluster, node, workload
+from tests.builders import SECOND, cluster, node, spec, workload
 from tests.properties.strategies import clusters
 
 from tenure.cycle import Scheduler
-from tenure.engine.kept_session import KeptSession
+from tenure.engine.kept_session import MOST_KINDS, KeptSession
 from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.snapshot import session_of
 from tenure.model.workload import Phase
@@ -61,7 +61,7 @@ def test_a_kept_session_decides_as_one_that_is_made_anew(story):
         assert plan.steps == fresh.steps
         assert plan.obstacles == fresh.obstacles
         assert plan.wake == fresh.wake
-        assert list(session.workloads) == list(session_of(seen).workloads)
+        assert session.workloads.keys() == session_of(seen).workloads.keys()
         models |= {w.key: w for w in with_bound(seen, plan, keys - no).workloads}
 
 
@@ -91,3 +91,32 @@ def test_a_session_on_which_something_was_promised_or_sent_away_is_not_kept():
         session = kept.take(found)
         kept.keep(found, session, Plan(found.now, steps=[PlanStep(action, "default/w0", "w0-0", "a", 0, 0)]))
         assert kept.take(found) is not session
+
+
+def test_few_changes_among_many_workloads_are_found():
+    """Whole stretches that are the same are passed over; what came, went and changed between them is taken in."""
+    machines = [node("a", cpu=1_000)]
+    models = {w.key: w for w in (workload(f"w{n:03}") for n in range(300))}
+    kept = KeptSession()
+    session = kept.take(cluster(machines, models.values()))
+    kept.keep(cluster(machines, models.values()), session, Plan(0))
+    for change in range(20):
+        gone, other = f"default/w{7 * change:03}", f"default/w{(11 * change + 150) % 300:03}"
+        models.pop(gone, None)
+        if other in models:
+            models[other] = replace(models[other], priority=change)
+        models[f"default/w{change:03}x"] = workload(f"w{change:03}x")
+        found = cluster(machines, [models[key] for key in sorted(models)])
+        assert kept.take(found) is session
+        assert {key: state.model for key, state in session.workloads.items()} == models
+        kept.keep(found, session, Plan(found.now))
+
+
+def test_a_session_that_has_seen_many_kinds_is_made_anew():
+    """It keeps a table of each kind of tasks; kinds that are no longer there go with it."""
+    machines, kept = [node("a", cpu=10_000)], KeptSession()
+    first = kept.take(cluster(machines, [workload("w0")]))
+    kept.keep(cluster(machines, [workload("w0")]), first, Plan(0))
+    many = cluster(machines, [workload("w0"), *(workload(f"x{n:04}", of=spec(cpu=n + 2)) for n in range(MOST_KINDS))])
+    kept.keep(many, kept.take(many), Plan(many.now))
+    assert kept.take(cluster(machines, [workload("w0")])) is not first

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import msgspec
 
 from tenure.clusters.kubernetes import api
@@ -18,9 +20,12 @@ class Nowhere:
 
 
 def pod(name, *, labels=None, annotations=None, owner=None, node=None, phase=None, namespace="default", **spec):
-    """Give a pod that asks for a core; ``owner`` is kind, name and perhaps API version of its controller."""
+    """Give a pod that asks for a core; ``owner`` is kind, name and perhaps API version of its controller.
+
+    As an API server does, it gives pods that differ in anything different versions.
+    """
     meta = {
-        "name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "7",
+        "name": name, "namespace": namespace, "uid": f"uid-{name}",
         "creationTimestamp": "2026-11-20T09:00:00Z", "labels": labels or {}, "annotations": annotations or {},
     }  # fmt: skip
     for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
@@ -33,7 +38,9 @@ def pod(name, *, labels=None, annotations=None, owner=None, node=None, phase=Non
     body = {"schedulerName": "tenure", "containers": [container], "priority": 0, **spec}
     if node:
         body["nodeName"] = node
-    return decoded({"metadata": meta, "spec": body, "status": status}, api.ApiPod)
+    plain = {"metadata": meta, "spec": body, "status": status}
+    version = str(crc32(msgspec.json.encode(plain)))
+    return decoded({**plain, "metadata": {**meta, "resourceVersion": version}}, api.ApiPod)
 
 
 def owned_by(kind, name, version="v1"):

@@ -209,6 +209,33 @@ def test_a_record_of_a_gang_that_is_to_become_stale_is_none(since, believed):
     assert by_name(seen)["p"].stale_since == (micros(since) if believed else None)
 
 
+@pytest.mark.parametrize(("at", "believed"), [("2026-11-20T09:50:00Z", True), ("9999-12-31T23:59:59Z", False)])
+def test_a_record_of_a_promise_is_of_the_past(at, believed):
+    """A promise of a time to come would hold its room for ever; such a pod is decided about as if it had none."""
+    note = {"node": "n", "at": at}
+    ours = pod("p", status={**sealed(nomination=note), "nominatedNodeName": "n"})
+    task = by_name(observed(node("n"), ours))["p"].tasks[0]
+    assert (task.nominated is not None) is believed
+
+
+@pytest.mark.parametrize(
+    ("said", "deadline"),
+    [
+        ({"at": "2026-11-20T09:55:00Z", "deadline": "2026-11-20T10:01:00Z"}, "2026-11-20T10:01:00Z"),
+        ({"at": "2026-11-20T09:55:00Z", "deadline": "9999-12-31T23:59:59Z"}, "2026-11-20T10:05:00Z"),
+        ({"at": "9999-12-31T00:00:00Z", "deadline": "9999-12-31T23:59:59Z"}, None),
+        ({"deadline": "9999-12-31T23:59:59Z"}, None),
+    ],
+)
+def test_a_record_of_a_notice_ends_when_the_longest_notice_would(said, deadline):
+    """Who may write a status could announce an eviction for a time that never comes."""
+    seen = observed(
+        node("n"), pod("p", node="n", status=sealed(PLACED, queue="default", notice={"cause": "reclaim", **said}))
+    )
+    notice = by_name(seen)["p"].tasks[0].notice
+    assert (None if notice is None else notice.deadline) == (None if deadline is None else micros(deadline))
+
+
 def test_a_group_raises_the_priority_of_its_pods_no_further_than_they_have_it():
     """A PodGroup's class cannot pass the quota that guards the pods'; it may lower it."""
     classes = [thing("high", value=1000), thing("low", value=-5)]

@@ -12,6 +12,8 @@ from tenure.clusters.kubernetes.cache import pod_records
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.read.observe import Observer
 from tenure.clusters.kubernetes.seals import NominationNote
+from tenure.engine.kept_session import KeptSession
+from tenure.engine.plan import Plan
 from tenure.model.cluster import Eviction
 
 NODES = ("n0", "n1")
@@ -245,3 +247,53 @@ def test_what_is_said_of_one_workload_makes_that_one_anew_and_no_other(store, sp
         anew = [w.name for w in after.workloads if id(w) not in set(map(id, before))]
         assert len(anew) == (1 if store != "priorityclasses" else len(after.workloads))
         before = after.workloads
+
+
+def test_a_list_that_shows_what_is_known_costs_nothing():
+    """A watch that begins anew lists all pods; those that are as they were are not made anew."""
+    watch = watching(node("n"), pod("a", node="n"), pod("b"))
+    watch.observe(NOW)
+    pods = watch.informers.pods
+    before = pods.version
+    for item in (pod("a", node="n"), pod("b")):
+        pods.put(item)
+    assert (pods.version, pods.dirty) == (before, set())
+    pods.put(pod("b", labels={"changed": "yes"}))
+    assert len(pods.dirty) == 1
+
+
+def test_a_session_is_kept_though_the_api_servers_clock_is_a_little_ahead():
+    """A pod that was bound a second from now has begun now: no session is made anew for it, again and again."""
+    placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-20T10:00:01Z"}
+    watch, kept = watching(node("n"), pod("a")), KeptSession()
+    first = watch.observe(NOW).cluster
+    session = kept.take(first)
+    kept.keep(first, session, Plan(NOW))
+    watch.informers.pods.put(pod("a", node="n", status={"conditions": [placed]}))
+    seen = watch.observe(NOW).cluster
+    assert [(w.started_at, w.tasks[0].started_at) for w in seen.workloads] == [(NOW, NOW)]
+    assert kept.take(seen) is session
+
+
+def test_what_only_runs_is_looked_at_a_little_later():
+    """A brief look leaves out that a pod which was bound runs, and nothing else; the next look that is not has it."""
+    kept = watching(node("n0"), pod("p"), pod("q", node="n0"))
+    pods = kept.informers.pods
+    kept.observe(NOW)
+    seen = pods.seen(("default", "p"))
+    pods.assume(seen, pod_records.bound(seen, "n0", (), NOW, NOW))
+    kept.observe(NOW, is_brief=True)
+    pods.put(pod("p", node="n0", phase="Pending", annotations=STARTED))
+    pods.put(pod("p", node="n0", annotations=STARTED))
+    pods.put(pod("q", node="n0", labels={"new": "label"}))
+
+    def looked(**how):
+        found = kept.observe(NOW, **how)
+        return [
+            (found.workloads[f"default/{n}"].tasks[0].phase.value, found.pods[f"default/{n}"][0].labels) for n in "pq"
+        ]
+
+    assert looked(is_brief=True) == [("Bound", {}), ("Running", {"new": "label"})]
+    assert pods.deferred == 1
+    assert looked() == [("Running", {}), ("Running", {"new": "label"})]
+    assert pods.deferred == 0

@@ -58,12 +58,10 @@ class _Requeue:
     def _ask(
         self, overdue: list[WorkloadState], contention: Contention, shares: CurrentShares
     ) -> dict[str, NominatorFindings]:
-        """Ask all nominators; they look at all workloads where the reasons for skips are read."""
+        """Ask all nominators; they look at all that may ever be due where the reasons for skips are read."""
         context, session = self.context, self.context.session
-        everyone = []
-        if context.detailed or not self.registry.due_only:
-            everyone = [w for _, w in sorted(session.workloads.items())]
-        due = everyone if context.detailed else overdue
+        everyone = [] if self.registry.due_only else [w for _, w in sorted(session.workloads.items())]
+        due = [w for _, w in sorted(session.roster.expecting.items())] if context.detailed else overdue
         return self.registry.nominate(NominationContext(session, shares, contention, due, everyone))
 
     def _transact(self, shares: CurrentShares, outcome: RequeueOutcome) -> None:

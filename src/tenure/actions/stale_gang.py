@@ -38,7 +38,7 @@ def _of_interest(context: Context) -> list[tuple[WorkloadState, bool]]:
 def _watched(context: Context) -> Iterable[WorkloadState]:
     """Gangs that came with tasks that ran already: those that are started here start whole and stay whole."""
     session, watched = context.session, context.watched
-    for workload in session.workloads.values() if watched is None else session.added:
+    for workload in session.roster.gangs.values() if watched is None else session.added:
         if workload.leaf >= 0 and len(workload.tasks) > 1 and any(t.node >= 0 for t in workload.tasks):
             watched = {} if watched is None else watched
             watched[workload.key] = workload

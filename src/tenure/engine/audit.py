@@ -13,6 +13,7 @@ import numpy as np
 from tenure.engine.lifecycle import HOLDINGS, LifeState, life_of
 from tenure.engine.nodes import NOW, THEN
 from tenure.engine.queues import Amount
+from tenure.engine.roster import Roster
 from tenure.engine.session import Session
 from tenure.engine.workloads import PENDING, TERMINATING, TaskState
 from tenure.model.resources import MILLI
@@ -25,7 +26,7 @@ def audit(session: Session) -> list[str]:
             if life_of(t) is None]  # fmt: skip
     if lost:
         return lost
-    return [*_room(session, tasks), *_queues(session), *_lists(session, tasks), *_waiting(session)]
+    return [*_room(session, tasks), *_queues(session), *_lists(session, tasks), *_waiting(session), *_roster(session)]
 
 
 def _holdings(task: TaskState) -> Iterator[tuple[int, tuple[int, ...], bool, bool]]:
@@ -116,6 +117,17 @@ def _waiting(session: Session) -> Iterator[str]:
         entry = workload.entry
         if entry is not None and (workload.step is None or entry not in session.waiting.entries[workload.leaf]):
             yield f"{workload.key} has a place in line, but asks for nothing or is not in its leaf's list"
+
+
+def _roster(session: Session) -> Iterator[str]:
+    roster, found = session.roster, Roster()
+    for workload in session.workloads.values():
+        found.add(workload)
+    for name in ("expecting", "gangs", "priorities"):
+        if getattr(roster, name) != getattr(found, name):
+            yield f"{name} are kept as {sorted(getattr(roster, name))}, found as {sorted(getattr(found, name))}"
+    if not found.unstarted.keys() <= roster.unstarted.keys():
+        yield f"unstarted are kept as {sorted(roster.unstarted)}, found as {sorted(found.unstarted)}"
 
 
 def _name(task: TaskState) -> str:

@@ -158,6 +158,11 @@ class ClassTable:
         self._by_spec: dict[TaskSpec, TaskClass] = {}
         self._by_identity: dict[int, tuple[TaskSpec, TaskClass]] = {}
 
+    @property
+    def size(self) -> int:
+        """How many specs and classes are kept."""
+        return len(self.classes) + len(self._by_identity)
+
     def of(self, spec: TaskSpec) -> TaskClass:
         """Give the class of ``spec``."""
         known = self._by_identity.get(id(spec))

@@ -15,6 +15,7 @@ from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.model.duration import format_time, parse_time
+from tenure.model.queue import Queue
 from tenure.model.settings import MINUTE
 from tenure.model.workload import Notice
 
@@ -37,8 +38,12 @@ def notice_of(session: Session, workload: WorkloadState) -> int:
         own = next((q.eviction_notice for q in queues if q.eviction_notice is not None), None)
     if own is None:
         own = session.settings.eviction_notice
-    caps = [q.max_eviction_notice for q in queues if q.max_eviction_notice is not None]
-    return min(own, *caps) if caps else min(own, LONGEST)
+    return min(own, longest_notice(queues))
+
+
+def longest_notice(queues: Sequence[Queue]) -> int:
+    """Give how long a notice may be, in µs, in a queue that is given with all above it."""
+    return min((q.max_eviction_notice for q in queues if q.max_eviction_notice is not None), default=LONGEST)
 
 
 def announce(session: Session, task: TaskState, notice: Notice) -> None:

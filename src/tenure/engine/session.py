@@ -37,6 +37,7 @@ class Session(SessionState):
             resume_moves(self, added)
         for state in added:
             self.refresh(state)
+            self.roster.add(state)
         self.added += added
         return added
 
@@ -81,6 +82,7 @@ class Session(SessionState):
     def remove_workload(self, key: str) -> None:
         """Forget a workload with all its tasks; what they held is free."""
         state = self.workloads.pop(key)
+        self.roster.remove(state)
         for task in state.tasks if self.noticed else ():
             self.forget_notice(task)
         for task in state.tasks:

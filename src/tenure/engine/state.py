@@ -14,6 +14,7 @@ from tenure.engine.fragmentation import Fragmentation
 from tenure.engine.journal import Journal
 from tenure.engine.nodes import UNLIMITED, NodeTable, resources_of
 from tenure.engine.queues import Amount, QueueTree
+from tenure.engine.roster import Roster
 from tenure.engine.score import FEW, Scorer
 from tenure.engine.steps import Steps
 from tenure.engine.terms import TermTable
@@ -37,10 +38,11 @@ class SessionState:
     """Nodes, queues, workloads and what is decided about them.
 
     ``on_node`` holds, for each node, the tasks that occupy it or will (bound, running, terminating, nominated).
-    ``waiting`` holds, for each leaf queue, those that wait, in their order. ``added`` are the workloads that came since
-    the last cycle. ``epoch`` grows whenever room may have grown anywhere. ``disruption_budgets`` are the cluster's own.
-    ``noticed`` are the tasks whose eviction was announced, ``nominated`` those that hold a promise, and ``leaving``
-    those that terminate.
+    ``workloads`` are in no order that anything may depend on, for on a live cluster they come and go; ``roster`` has
+    those that every cycle asks about. ``waiting`` holds, for each leaf queue, those that wait, in their order.
+    ``added`` are the workloads that came since the last cycle. ``epoch`` grows whenever room may have grown anywhere.
+    ``disruption_budgets`` are the cluster's own. ``noticed`` are the tasks whose eviction was announced, ``nominated``
+    those that hold a promise, and ``leaving`` those that terminate.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class SessionState:
         self.terms = TermTable(self.nodes, self.journal, namespaces)
         self.steps = Steps()
         self.workloads: dict[str, WorkloadState] = {}
+        self.roster = Roster()
         self.on_node: list[set[TaskState]] = [set() for _ in node_list]
         self.waiting = WaitingLists((q for q, leaf in enumerate(self.queues.leaf) if leaf), self.journal)
         self.nominated: set[TaskState] = set()
@@ -79,6 +82,11 @@ class SessionState:
         self._last_epoch = 0
         self._most_room: tuple[tuple[int, int], list[int]] = ((-1, 0), [])
         self._capacity: list[int] | None = None
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds of tasks, of terms and of demands there are tables of."""
+        return self.classes.size + self.terms.size + self.steps.size
 
     def leaves_at(self, task: TaskState) -> int:
         """When a terminating task should be gone: after that it is stuck."""
@@ -270,6 +278,8 @@ class SessionState:
         alone = len(tasks) == 1
         if tasks[0].node >= 0 if alone else state.root.satisfied(nominated=False):
             self.journal.set(state, "started_at", self.now)
+        elif state.leaf >= 0:
+            self.roster.unstarted[state.key] = state
 
     # -- transaction ----------------------------------------------------------------------------------------------
 

@@ -23,6 +23,11 @@ class Steps:
     def __init__(self) -> None:
         self._shapes: dict[object, Shape] = {}
 
+    @property
+    def size(self) -> int:
+        """How many shapes are kept."""
+        return len(self._shapes)
+
     def next(self, workload: WorkloadState) -> Demand | None:
         """Give the next step, None if there is nothing that could be placed."""
         root = workload.root

@@ -121,6 +121,11 @@ class TermTable:
         """Whether there is any term or port at all."""
         return bool(self.terms or self.ports)
 
+    @property
+    def size(self) -> int:
+        """How many terms, ports and distinct labels are kept."""
+        return len(self.terms) + len(self.ports) + len(self._matching)
+
     def register(self, asked: Iterable[tuple[TaskSpec, str]]) -> list[int]:
         """Make rows for all terms of specs, each with the namespace of its task.
 

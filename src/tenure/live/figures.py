@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from tenure.clusters.kubernetes.cache.handlers import ObjectStore
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
-from tenure.engine.snapshot import session_of
+from tenure.engine.session import Session
 from tenure.live.budget_figures import budget_figures
 from tenure.model.cluster import Cluster
 from tenure.model.duration import format_time
 from tenure.model.quantity import format_queue_quantity
 from tenure.model.workload import Phase, Workload
-from tenure.playthrough import queue_views
+from tenure.playthrough import QueueView, queue_views
 
 LEAST_SECONDS: Final = 5.0
 SHARE: Final = 0.01
@@ -38,17 +37,19 @@ _WAITING: Final = frozenset({Phase.PENDING, Phase.GATED})
 
 _NO_PODS: Final = {"phase": "Pending", "running": 0, "pending": 0}
 
-_NONE: Final = ObjectStore()
-
 Status = dict[str, Any]
 Key = tuple[str, str, str]
 """Plural, namespace and name of an object."""
 
 
 class FigureBasis(NamedTuple):
-    """What figures are made of; what ``version`` stands for has changed since another one."""
+    """What figures are made of; what ``version`` stands for has changed since another one.
+
+    ``views`` are the queues as they stood in the cluster, before anything was decided; None if no look was taken.
+    """
 
     cluster: Cluster
+    views: tuple[QueueView, ...] | None
     paused_until: int
     version: int
     history: str | None
@@ -63,7 +64,10 @@ class FigureBasis(NamedTuple):
 
 
 class Figures:
-    """The writer of the figures of Tenure's own objects, where they have changed."""
+    """The writer of the figures of Tenure's own objects, where they have changed.
+
+    ``look_again`` is called where a cycle is needed of which the figures are made.
+    """
 
     def __init__(
         self,
@@ -71,13 +75,17 @@ class Figures:
         informers: InformerCache,
         leader: str,
         *,
+        look_again: Callable[[], None] = lambda: None,
         failed: Callable[[BaseException], None] = lambda _: None,
     ) -> None:
         self._client = client
+        self._look_again = look_again
         self._informers = informers
         self._leader = leader
         self._failed = failed
         self._told: FigureBasis | None = None
+        self._views: tuple[QueueView, ...] | None = None
+        self._is_due = True
         self._history: str | None = None
         self._last: tuple[object, ...] = ()
         self._there = threading.Event()
@@ -94,12 +102,18 @@ class Figures:
         self._there.set()
         self._thread.join(seconds)
 
+    def look(self, session: Session) -> None:
+        """Note how queues stand in a session that holds what was observed, if figures are due."""
+        self._views = None
+        if self._is_due:
+            self._views = tuple(queue_views(session)) if self._keys("queues") else ()
+
     def tell(self, cluster: Cluster, paused_until: int, version: int) -> None:
         """Say what was observed last.
 
         ``paused_until`` is in µs since the epoch, or 0; ``version`` is another one whenever something has changed.
         """
-        self._told = FigureBasis(cluster, paused_until, version, self._history)
+        self._told = FigureBasis(cluster, self._views, paused_until, version, self._history)
         self._there.set()
 
     def tell_of_history(self, history: str) -> None:
@@ -112,15 +126,19 @@ class Figures:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
+            self._is_due = True
             self._there.wait()
             self._there.clear()
             told = self._told
             if told is None or self._last == told.key:
                 continue
-            began = time.thread_time()
+            if told.views is None:
+                self._look_again()
+                continue
+            self._is_due, began = False, time.thread_time()
             self._last = ()
             try:
-                if self.write(told):
+                if self.write(told, told.views):
                     self._last = told.key
                 else:
                     self._there.set()
@@ -130,10 +148,10 @@ class Figures:
                 self._failed(error)
             self._stopped.wait(max(LEAST_SECONDS, (time.thread_time() - began) / SHARE))
 
-    def write(self, told: FigureBasis) -> bool:
+    def write(self, told: FigureBasis, views: tuple[QueueView, ...]) -> bool:
         """Write what has changed; False if there is more of it."""
         written = 0
-        for (plural, namespace, name), wanted in self._wanted(told):
+        for (plural, namespace, name), wanted in self._wanted(told, views):
             item = self._informers.objects[plural].items.get((namespace, name))
             known = item.status if item is not None and isinstance(item.status, dict) else {}
             changed = {key: _change(known.get(key), value) for key, value in wanted.items() if known.get(key) != value}
@@ -144,25 +162,29 @@ class Figures:
                 self._patch(plural, namespace, name, changed)
         return True
 
-    def _wanted(self, told: FigureBasis) -> Iterator[tuple[Key, Status]]:
+    def _wanted(self, told: FigureBasis, views: tuple[QueueView, ...]) -> Iterator[tuple[Key, Status]]:
         cluster = told.cluster
-        if "queues" in self._informers.objects:
-            for name, status in queue_figures(cluster).items():
+        if self._keys("queues"):
+            for name, status in queue_figures(cluster, views).items():
                 yield ("queues", "", name), status
-        if "podgroups" in self._informers.objects:
-            groups = self._informers.objects["podgroups"].keys()
-            workloads = {(w.namespace, w.name): w for w in cluster.workloads} if groups else {}
+        if groups := self._keys("podgroups"):
+            workloads = {(w.namespace, w.name): w for w in cluster.workloads}
             for namespace, name in groups:
                 found = workloads.get((namespace, name))
                 yield ("podgroups", namespace, name), _NO_PODS if found is None else group_figures(found)
-        if self._informers.objects.get("disruptionbudgets", _NONE).keys():
+        if self._keys("disruptionbudgets"):
             for name, status in budget_figures(cluster).items():
                 yield ("disruptionbudgets", "", name), status
-        if "nodepools" in self._informers.objects:
+        if self._keys("nodepools"):
             paused = format_time(told.paused_until) if told.paused_until else None
             nodes = sum(not node.outside for node in cluster.nodes)
             status = {"nodes": nodes, "leader": self._leader, "pausedUntil": paused, "history": told.history}
             yield ("nodepools", "", self._informers.options.pool), status
+
+    def _keys(self, plural: str) -> list[tuple[str, str]]:
+        """Give the keys of all objects of a kind; none where it is not installed."""
+        found = self._informers.objects.get(plural)
+        return [] if found is None else found.keys()
 
     def _patch(self, plural: str, namespace: str, name: str, changed: Status) -> None:
         inside = f"namespaces/{namespace}/" if namespace else ""
@@ -180,7 +202,7 @@ def _change(known: Any, wanted: Any) -> Any:
     return wanted
 
 
-def queue_figures(cluster: Cluster) -> dict[str, Status]:
+def queue_figures(cluster: Cluster, views: Iterable[QueueView]) -> dict[str, Status]:
     """Give by queue what it holds, what it is due, and how many workloads below it run and wait."""
     parents = {queue.name: queue.parent for queue in cluster.queues}
     running, waiting = dict.fromkeys(parents, 0), dict.fromkeys(parents, 0)
@@ -199,7 +221,7 @@ def queue_figures(cluster: Cluster) -> dict[str, Status]:
             "runningWorkloads": running[view.name],
             "pendingWorkloads": waiting[view.name],
         }
-        for view in queue_views(session_of(cluster))
+        for view in views
         if view.name in parents
     }
 

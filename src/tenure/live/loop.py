@@ -87,19 +87,22 @@ class Loop:
         Whether this process may act; and the number of its term, which changes when it leads anew.
     told
         Called after each cycle.
+    looked
+        Called in each cycle with the session as it was observed, before anything is decided on it.
     beside
         What moves pods of other schedulers, if anything does.
     failed
         Called for each fault that cost no more than its own workload.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a loop is made of
         self,
         cluster: LiveCluster,
         leads: Callable[[], int],
         *,
         pace: Pace | None = None,
         paused_until: Callable[[int], int] = lambda _: 0,
+        looked: Callable[[Session], None] = lambda _: None,
         told: Callable[[CycleOutcome], None] = lambda _: None,
         wall: Callable[[], int] = lambda: time.time_ns() // 1000,
         external: ExternalPort | None = None,
@@ -109,6 +112,7 @@ class Loop:
         self.leads = leads
         self.pace = pace or Pace()
         self.paused_until = paused_until
+        self.looked = looked
         self.told = told
         self.wall = wall
         self.external = external
@@ -198,6 +202,7 @@ class Loop:
 
     def _decide(self, cluster: Cluster) -> tuple[Session, Plan]:
         session = self.kept.take(cluster)
+        self._alone("tell", "", lambda: self.looked(session))
         scheduler = Scheduler(session, self.recorded)
         scheduler.context.rescheduling = self.rescheduling
         plan = scheduler.cycle(cluster.now)

@@ -66,8 +66,7 @@ class LiveMetrics:
         self.queues.count(cycle.session, cycle.outcome.done, cycle.observed.cluster.workloads)
         if cycle.external is not None:
             self._count_writes(cycle.external.outcome)
-        waiting = (w for w in cycle.session.workloads.values() if w.leaf >= 0 and w.entry is not None)
-        self.pending.set(sum(1 for _ in waiting))
+        self.pending.set(len(cycle.session.waiting.all()))
 
     def _count_writes(self, outcome: Outcome) -> None:
         for step in outcome.done:

@@ -75,10 +75,9 @@ class QueueMetrics:
                     key = label, resource
                     held[key] = held.get(key, 0) + amount / UNITS.get(resource, 1)
                     due[key] = due.get(key, 0) + queue.guaranteed.get(resource, 0) / UNITS.get(resource, 1)
-        for workload in session.workloads.values():
-            if workload.leaf >= 0 and workload.entry is not None:
-                label = self.label(queues.queues[workload.leaf].name)
-                waiting[label] = waiting.get(label, 0) + 1
+        for workload in session.waiting.all():
+            label = self.label(queues.queues[workload.leaf].name)
+            waiting[label] = waiting.get(label, 0) + 1
         self._set("tenure_queue_allocated", held)
         self._set("tenure_queue_guaranteed", due)
         self._set("tenure_queue_pending_workloads", {(label,): float(number) for label, number in waiting.items()})

@@ -86,6 +86,7 @@ class Service:
             self.cluster.client,
             self.cluster.informers,
             identity,
+            look_again=self.cluster.news.look_again,
             failed=lambda error: log.failed("figures could not be made", error),
         )
         self.metrics = LiveMetrics(queues)
@@ -97,6 +98,7 @@ class Service:
             lambda: self.election.terms if self.election.leads else 0,
             pace=pace,
             paused_until=self.cluster.paused_until,
+            looked=self.figures.look,
             told=self._told,
             wall=client.clock.now,
             external=ExternalRescheduler(self.cluster.actor, self.reservation_controller),

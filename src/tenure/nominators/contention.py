@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.shields.min_runtime import clock, resolve
@@ -15,7 +17,7 @@ class Contention:
 
     def __init__(self, session: Session, waiting: dict[int, int] | None = None) -> None:
         self.session = session
-        self.waiting = _counted(session) if waiting is None else waiting
+        self.waiting = Counter(w.leaf for w in session.waiting.all()) if waiting is None else waiting
         self._below: dict[int, dict[int, int]] | None = None
         self._least: dict[tuple[int, bool], int] = {}
         settings, queues = session.settings, session.queues.queues
@@ -75,8 +77,3 @@ class Contention:
                 for queue in queues.path[leaf]:
                     self._below.setdefault(queues.parent[queue], {}).setdefault(queue, leaf)
         return self._below
-
-
-def _counted(session: Session) -> dict[int, int]:
-    counts = {leaf: sum(e[-1].entry is e for e in entries) for leaf, entries in session.waiting.entries.items()}
-    return {leaf: count for leaf, count in counts.items() if count}

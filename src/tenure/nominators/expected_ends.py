@@ -19,8 +19,8 @@ class ExpectedEnds:
         self.session = session
         self._ends: list[tuple[int, str]] = []
         self._overdue: dict[str, int] = {}
-        for workload in session.workloads.values():
-            end = workload.end_at() if workload.expected else None
+        for workload in session.roster.expecting.values():
+            end = workload.end_at()
             if end is not None and workload.occupied():
                 self._ends.append((end, workload.key))
         heapify(self._ends)

@@ -78,7 +78,7 @@ class UnitCandidates:
         self._by_cost = session.settings.victims == "cost"
         self._left_out: dict[tuple[TaskState, ...], Refusal] = {}
         self._by_leaf: dict[int, list[WorkloadState]] = {}
-        for workload in session.workloads.values():
+        for _, workload in sorted(session.workloads.items()):
             if workload.leaf >= 0:
                 self._by_leaf.setdefault(workload.leaf, []).append(workload)
 

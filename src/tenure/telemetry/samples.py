@@ -81,7 +81,7 @@ def plugin(name: str) -> str:
 
 def unknown_starts(session: Session) -> list[str]:
     """Name the running workloads with an unknown start."""
-    return sorted(key for key, w in session.workloads.items() if w.leaf >= 0 and w.started_at is None and w.occupied())
+    return sorted(key for key, w in session.roster.unstarted.items() if w.started_at is None and w.occupied())
 
 
 def exhausted(plan: Plan) -> dict[str, str]:

@@ -33,7 +33,7 @@ class PriorityRange:
     def differ(self, session: Session) -> bool:
         """Whether there have been several."""
         if self.seen is None:
-            self.seen = {w.priority for w in session.workloads.values()}
+            self.seen = set(session.roster.priorities)
             return True
         if len(self.seen) < 2:  # noqa: PLR2004
             self.seen |= {w.priority for w in session.added}

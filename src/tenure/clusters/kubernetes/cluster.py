@@ -98,8 +98,7 @@ class KubernetesCluster:
         """Give the cluster as it is known now."""
         self.informers.discover_at_times()
         self.informers.pods.overdue()
-        self.news.begin()
-        return self.observer.observe(now)
+        return self.observer.observe(now, is_brief=self.news.begin())
 
     def stands(self, plan: Plan) -> bool:
         """Whether what a plan counts on was not refused meanwhile."""
@@ -131,14 +130,12 @@ class KubernetesCluster:
         if len(self._explained) > _MOST_REMEMBERED:
             self._explained.clear()
         due, new = [], 0
-        for workload in view.cluster.workloads:
-            if workload.scheduler_name != "tenure" or not any(t.phase is Phase.PENDING for t in workload.tasks):
-                continue
-            at = self._explained.get(workload.key, -EXPLAIN_AGAIN)
-            silent = any(p.task.phase is Phase.PENDING and not p.waits[0] for p in view.pods[workload.key])
+        for key in view.waiting:
+            at = self._explained.get(key, -EXPLAIN_AGAIN)
+            silent = any(p.task.phase is Phase.PENDING and not p.waits[0] for p in view.pods[key])
             if silent or now - at >= EXPLAIN_AGAIN:
-                due.append((at, workload.key))
-                new += silent and workload.key not in self._explained
+                due.append((at, key))
+                new += silent and key not in self._explained
         chosen = [key for _, key in sorted(due)[:most]]
         self._explained.update(dict.fromkeys(chosen, now))
         self.has_more_to_explain = new > most

@@ -26,13 +26,16 @@ class ClusterNews:
         self._informers = informers
         self._has_answers = has_answers
         self._urgent = -1
-        self._at = 0.0
+        self._at = self._looked = 0.0
         self._is_over = self._looks_again = False
 
-    def begin(self) -> None:
-        """The cluster is observed now: what comes from here on is news."""
+    def begin(self) -> bool:
+        """The cluster is observed now: what comes from here on is news; gives whether a brief look will do."""
         self._urgent, self._at = self._informers.urgent(), time.monotonic()
-        self.version = self._informers.version()
+        is_brief = self._at - self._looked < LATER_SECONDS
+        self._looked = self._looked if is_brief else self._at
+        self.version = self._informers.version() - (self._informers.pods.deferred if is_brief else 0)
+        return is_brief
 
     def wait(self, seconds: float) -> bool:
         """Wait until something changed that may call for a decision, or so many seconds; gives whether anything did.

@@ -173,6 +173,10 @@ class NodeStore:
 class PodStore:
     """Records of pods, the groups that they form, and which of those changed since they were last asked for.
 
+    ``dirty`` are groups that changed, ``calm`` those in which nothing changed but what may be looked at a little later:
+    a pod that was bound is shown to be so, its record is written, it runs. ``deferred`` is by how much ``version`` grew
+    for those.
+
     ``version`` grows with what decides anything: not with what kubelets say of containers, nor with why a pod waits.
 
     What this process wrote and the watch has not shown yet is *assumed*: a record is seen as it will be. ``unsealed``
@@ -184,8 +188,11 @@ class PodStore:
     def __init__(self, reader: PodReader, clock: Callable[[], float] = time.monotonic) -> None:
         self.lock = threading.RLock()
         self.records: dict[Key, PodRecord] = {}
+        self._keys: dict[str, Key] = {}
         self.groups: dict[GroupKey, set[Key]] = {}
         self.dirty: set[GroupKey] = set()
+        self.calm: set[GroupKey] = set()
+        self.deferred = 0
         self.assumed = AssumedPods(self.lock, clock)
         self.seals: dict[str, Seal] = {}
         self.unsealed: dict[Key, None] = {}
@@ -196,26 +203,34 @@ class PodStore:
         reader.owners_of = self.owners.chain
 
     def put(self, item: api.ApiPod) -> None:
-        """Take a pod as it is now."""
-        key = item.metadata.namespace, item.metadata.name
+        """Take a pod as it is now; what a new list shows once more is passed over."""
+        meta = item.metadata
+        key = meta.namespace, meta.name
         with self.lock:
-            record = self._reader.read(item, self.seals.get(item.metadata.uid))
             before = self.records.get(key)
+            if before is not None and (before.uid, before.version) == (meta.uid, meta.resource_version):
+                return
+            record = self._reader.read(item, self.seals.get(meta.uid))
             if record is None:
-                self._remove(key)
+                self.drop(key)
                 return
             seen = None if before is None else self.seen(key)
             self.assumed.settle(record)
             if before is not None and (old := group_key(before)) != group_key(record):
                 self._leave(old, key)
-            self.records[key] = record
+            if before is not None and before.uid != record.uid:
+                self._keys.pop(before.uid, None)
+            self.records[key], self._keys[record.uid] = record, key
             self._note_seal(key, record, shown=seal_of(item.status.conditions))
             group = group_key(record)
             self.groups.setdefault(group, set()).add(key)
-            self.dirty.add(group)
+            is_urgent = seen is None or not _is_known(_begun(seen, record), record, own=True)
+            is_calm = not is_urgent and record.task.node is not None
+            (self.calm if is_calm else self.dirty).add(group)
             if seen is None or not _is_known(seen, record, own=seen is not before):
                 self.version += 1
-                self.urgent += seen is None or not _is_known(_begun(seen, record), record, own=True)
+                self.urgent += is_urgent
+                self.deferred += is_calm
             if self.owners.is_owner(key):
                 self._regroup(self.owners.put("Pod", key, record.uid, record.link))
 
@@ -282,7 +297,16 @@ class PodStore:
     def drop(self, key: Key) -> None:
         """A pod is gone."""
         with self.lock:
-            self._remove(key)
+            before = self.records.pop(key, None)
+            self.assumed.drop(key)
+            self.unsealed.pop(key, None)
+            self.owners.forget(key)
+            if before is not None:
+                self._keys.pop(before.uid, None)
+                self.seals.pop(before.uid, None)
+                self._leave(group_key(before), key)
+                self.version += 1
+                self.urgent += 1
 
     def keys(self) -> list[Key]:
         """Give the keys of all pods that are kept."""
@@ -318,6 +342,11 @@ class PodStore:
         then = self.assumed.get(key)
         return self.records[key] if then is None else then
 
+    def alive(self, uids: Iterable[str]) -> set[str]:
+        """Give those of some uids whose pods are there and are not on their way out."""
+        with self.lock:
+            return {uid for uid in uids if (key := self._keys.get(uid)) is not None and not self.seen(key).is_going}
+
     def overdue(self) -> list[PodRecord]:
         """Give what was assumed for too long and is believed no more."""
         with self.lock:
@@ -327,17 +356,6 @@ class PodStore:
                 self.assumed.drop(key)
                 self._touch(key)
             return found
-
-    def _remove(self, key: Key) -> None:
-        before = self.records.pop(key, None)
-        self.assumed.drop(key)
-        self.unsealed.pop(key, None)
-        self.owners.forget(key)
-        if before is not None:
-            self.seals.pop(before.uid, None)
-            self._leave(group_key(before), key)
-            self.version += 1
-            self.urgent += 1
 
     def _leave(self, group: GroupKey, key: Key) -> None:
         members = self.groups[group]

@@ -6,14 +6,13 @@ for it that has no pod, so that nobody takes its place; once the replacement is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.cache.pod_records import BARE, TENURE, PodRecord
 from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
 from tenure.clusters.kubernetes.read.workloads import ACTIVE, ObservedWorkload
-from tenure.model.node import Node
 from tenure.model.workload import Nomination, Notice, Phase, Task
 
 RETURN_WITHIN = 60_000_000
@@ -43,7 +42,7 @@ def with_promises(
     found: Sequence[ObservedWorkload],
     log: Iterable[EvictionEntry],
     announced: Iterable[EvictionEntry],
-    nodes: Sequence[Node],
+    nodes: Collection[str],
     now: int,
     timeout: int,
 ) -> tuple[list[ObservedWorkload], NominationUpdates]:
@@ -63,17 +62,16 @@ def with_promises(
     announced
         What stands in the log although its pod is still there.
     nodes
-        All nodes.
+        The names of all nodes.
     now, timeout
         The time, and for how long a promise holds, in µs.
     """
     promises = NominationUpdates()
-    there = {node.name for node in nodes}
-    moves = [e for e in log if e.to_node in there and now <= (micros(e.at) or 0) + timeout + DEFAULT_GRACE]
+    moves = [e for e in log if e.to_node in nodes and now <= (micros(e.at) or 0) + timeout + DEFAULT_GRACE]
     made = _all_landed(found, moves, now, promises) if moves else list(found)
     due = {entry.uid: entry for entry in announced if now <= (micros(entry.at) or 0) + timeout}
     if due:
-        made = [_under_notice(m, due, there) if _is_own(m) and any(p.uid in due for p in m.pods) else m for m in made]
+        made = [_under_notice(m, due, nodes) if _is_own(m) and any(p.uid in due for p in m.pods) else m for m in made]
     return _kept(made, promises, due), promises
 
 
@@ -81,7 +79,7 @@ def _is_own(made: ObservedWorkload) -> bool:
     return made.workload.scheduler_name == TENURE
 
 
-def _under_notice(made: ObservedWorkload, due: Mapping[str, EvictionEntry], nodes: set[str]) -> ObservedWorkload:
+def _under_notice(made: ObservedWorkload, due: Mapping[str, EvictionEntry], nodes: Collection[str]) -> ObservedWorkload:
     tasks = list(made.workload.tasks)
     for number, pod in enumerate(made.pods):
         entry = due.get(pod.uid)

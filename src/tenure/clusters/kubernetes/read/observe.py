@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from tenure.clusters.kubernetes.read.namespaces import Namespaces
 from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_promises
 from tenure.clusters.kubernetes.read.outside import Outside
 from tenure.clusters.kubernetes.read.queues import config_map, kai_queue_of, queue_of, sound, stored_status
+from tenure.clusters.kubernetes.read.sealed_times import believed
 from tenure.clusters.kubernetes.read.settling import GroupSettling
 from tenure.clusters.kubernetes.read.standing import StandingWorkloads
 from tenure.clusters.kubernetes.read.workloads import (
@@ -74,7 +75,8 @@ class Observed:
     """A cluster, and what writing to it needs: its workloads by key, with the pods behind their tasks in their order.
 
     ``wake`` is when it will look otherwise although nothing has changed, in µs since the epoch. ``urgent`` is how much
-    the informers had heard that may call for a decision at once.
+    the informers had heard that may call for a decision at once. ``waiting`` are Tenure's workloads of which a task
+    waits.
     """
 
     cluster: Cluster
@@ -88,6 +90,7 @@ class Observed:
     urgent: int = 0
     kinds: WorkloadKinds = field(default_factory=built_in_kinds)
     shared_devices: SharedDevices | None = None
+    waiting: frozenset[str] = frozenset()
 
     @property
     def identities(self) -> dict[tuple[str, int], str]:
@@ -140,6 +143,7 @@ class Observer:
         self._claims = ClaimReader(self._objects)
         self._pools: dict[str, str] = {}
         self._own_nodes: tuple[Node, ...] = ()
+        self._nodes_by_name: dict[str, Node] = {}
         self._nodes_version = -1
         self._homes = 0
         self._retry = _Retries()
@@ -147,36 +151,47 @@ class Observer:
         self._standing = StandingWorkloads()
         self._renewed: set[GroupKey] = set()
         self._rules: tuple[Any, ...] = ()
+        self._resources: set[str] = set()
 
-    def observe(self, now: int) -> Observed:
-        """Give the cluster as it is known at ``now`` (µs since the epoch)."""
+    def observe(self, now: int, *, is_brief: bool = False) -> Observed:
+        """Give the cluster as it is known at ``now`` (µs since the epoch).
+
+        ``is_brief``: what may be looked at a little later is left for a later look.
+        """
         informers, urgent = self.informers, self.informers.urgent()
         with informers.pods.lock:
+            if not is_brief:
+                informers.pods.dirty |= informers.pods.calm
+                informers.pods.calm.clear()
+                informers.pods.deferred = 0
             nodes = self._nodes()
             informers.renew_kinds()
             self._configure()
             written = self._log()
-            alive = alive_pods(informers) if written else set()
+            alive = informers.pods.alive(entry.uid for entry in written)
             log = eviction_log.happened(written, alive)
             announced = [entry for entry in written if entry.uid in alive]
             self._renew(eviction_log.pasts(log), now)
-            known = {node.name: node for node in nodes}
+            known = self._nodes_by_name
             self._stand(nodes, known)
             standing, named = self._standing, {entry.workload for entry in written}
             for entry in filter(lambda entry: entry.to_node, written):
                 named |= self._siblings.of(entry.workload.partition("/")[0], entry.workload_uid)
             is_all = standing.are_unclear or bool(informers.usage.pods) or bool(informers.gpu_usage.pods)
             found = self._named(known) if is_all else [_on_nodes(m, known) for m in standing.to_look_at(named)]
-            found = informers.usage.of_workloads(found, now, informers.gpu_usage)
+            used = informers.usage.of_workloads(found, now, informers.gpu_usage)
+            found = [believed(made, self._queues, now) for made in used]
             nodes = informers.usage.of_nodes(nodes, now)
             beyond = self._outside.nodes(informers.nodes.nodes.copy(), known)
         found = self._sound(found, nodes)
-        found, promises = with_promises(found, log, announced, nodes, now, self._settings.nomination_timeout)
+        found, promises = with_promises(found, log, announced, known, now, self._settings.nomination_timeout)
         queues = self._with_unknown([made.workload for made in found])
         if is_all:
             all_made, workloads = {made.workload.key: made for made in found}, [made.workload for made in found]
+            waiting = frozenset(made.workload.key for made in found if made.waits)
         else:
             all_made, workloads = standing.with_those(found, named)
+            waiting = standing.waiting(found, named)
         devices = self._shared_devices(workloads)
         if devices is not None:
             workloads = without_reservations(workloads, devices, informers.options.namespace)
@@ -203,6 +218,7 @@ class Observer:
             urgent,
             informers.kinds,
             devices,
+            waiting,
         )
 
     def _joining(self, known: Mapping[str, Node], now: int) -> JoiningNodes:
@@ -233,21 +249,19 @@ class Observer:
         if rules != self._rules:
             self._rules, self._standing, changed = rules, StandingWorkloads(), self._made.keys()
             self._namespaces = Namespaces(self._queues, self._objects("namespaces").items)
-        resources = frozenset() if not changed else self._known_resources(nodes)
-        self._standing.renew(self._made, changed, lambda fresh: self._are_plain(fresh, known, resources), known)
+            self._resources = self._known_resources(nodes)
+        self._standing.renew(self._made, changed, lambda fresh: self._are_plain(fresh, known), known)
         self._renewed.clear()
 
-    def _are_plain(
-        self, found: list[ObservedWorkload], nodes: Mapping[str, Node], resources: Collection[str]
-    ) -> list[bool]:
+    def _are_plain(self, found: list[ObservedWorkload], nodes: Mapping[str, Node]) -> list[bool]:
         """Say of each whether nothing about it is left to be found out."""
         if not found:
             return []
         there = {name for made in found for task in made.workload.tasks if (name := task.node) in nodes}
         wrong = self._wrong(found, tuple(nodes[name] for name in sorted(filter(None, there))))
-        return [n not in wrong and self._is_plain(made, nodes, resources) for n, made in enumerate(found)]
+        return [n not in wrong and self._is_plain(made, nodes) for n, made in enumerate(found)]
 
-    def _is_plain(self, made: ObservedWorkload, nodes: Mapping[str, Node], resources: Collection[str]) -> bool:
+    def _is_plain(self, made: ObservedWorkload, nodes: Mapping[str, Node]) -> bool:
         own, tasks = made.workload, made.workload.tasks
         return (
             not made.problems
@@ -255,7 +269,7 @@ class Observer:
             and _on_nodes(made, nodes) is made
             and all(task.nominated is None and task.notice is None for task in tasks)
             and all(pod.gpu_usage is None and pod.task.nominated is None for pod in made.pods)
-            and all(name in resources for task in tasks for name, _ in task.spec.requests)
+            and all(name in self._resources for task in tasks for name, _ in task.spec.requests)
             and any(task.phase is not Phase.FAILED for task in tasks)
             and (own.scheduler_name != TENURE or self._namespaces.may_use(own.queue, own.namespace))
         )
@@ -375,6 +389,7 @@ class Observer:
                 self._pools, self._homes = pools, self._homes + 1
             own = self.informers.options.pool
             self._own_nodes = tuple(node for name, node in nodes if pools[name] == own)
+            self._nodes_by_name = {node.name: node for node in self._own_nodes}
         return self._own_nodes
 
     def _renew(self, pasts: dict[tuple[str, str], EvictionHistory], now: int) -> None:
@@ -564,14 +579,6 @@ class Observer:
 
     def _objects(self, name: str) -> ObjectStore:
         return self.informers.objects.get(name) or _NO_OBJECTS
-
-
-def alive_pods(informers: InformerCache) -> set[str]:
-    """Give the uids of all pods that are there and are not on their way out."""
-    pods = informers.pods
-    with pods.lock:
-        seen = (pods.seen(key) for key in pods.records)
-        return {record.uid for record in seen if not record.is_going}
 
 
 _NO_OBJECTS = ObjectStore()

@@ -32,6 +32,7 @@ class StandingWorkloads:
         self._groups: dict[GroupKey, tuple[ObservedWorkload, bool]] = {}
         self._sharing: dict[str, set[GroupKey]] = {}
         self._shared: set[str] = set()
+        self._waiting: set[str] = set()
         self._overlaps = False
         self._made: dict[str, ObservedWorkload] = {}
         self._order = OrderedWorkloads()
@@ -74,6 +75,7 @@ class StandingWorkloads:
         """Let one of the groups that have a name stand for it, if there is any."""
         for kept in (self.plain, self.others, self.holders, self._made):
             kept.pop(name, None)
+        self._waiting.discard(name)
         sharing = self._sharing[name]
         if not sharing:
             del self._sharing[name]
@@ -82,6 +84,8 @@ class StandingWorkloads:
         (self._shared.add if len(sharing) > 1 else self._shared.discard)(name)
         one, plain = self._groups[min(sharing)]
         self._made[name] = (self.plain if plain else self.others)[name] = one
+        if one.waits:
+            self._waiting.add(name)
         if plain and any(task.devices for task in one.workload.tasks):
             self.holders[name] = one
 
@@ -101,6 +105,11 @@ class StandingWorkloads:
         for name in left_out:
             del made[name]
         return made, self._order.with_those(found, left_out)
+
+    def waiting(self, looked_at: Iterable[ObservedWorkload], named: Iterable[str]) -> frozenset[str]:
+        """Give the names of those that wait: of the plain ones, and of the others as they were found to be."""
+        plain = self._waiting - self.others.keys() - set(named)
+        return frozenset(plain.union(one.workload.key for one in looked_at if one.waits))
 
 
 class OrderedWorkloads:

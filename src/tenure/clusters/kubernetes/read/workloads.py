@@ -11,6 +11,7 @@ from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.bounded import ObjectText
 from tenure.clusters.kubernetes.cache.handlers import GroupKey
 from tenure.clusters.kubernetes.cache.pod_records import BARE, DAEMON, MIRROR, OWN, TENURE, PodRecord
+from tenure.clusters.kubernetes.client.server_clock import TOLERANCE
 from tenure.clusters.kubernetes.read.groups import NOTHING_SAID, GroupDeclaration
 from tenure.clusters.kubernetes.read.roles import in_roles, in_sub_groups
 from tenure.model.cluster import DEFAULT_QUEUE
@@ -59,6 +60,12 @@ class ObservedWorkload:
     pods: tuple[PodRecord, ...]
     problems: tuple[str, ...] = ()
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is Tenure's to schedule, and a task of it waits for a place."""
+        own = self.workload
+        return own.scheduler_name == TENURE and any(task.phase is Phase.PENDING for task in own.tasks)
+
 
 def make(
     key: GroupKey,
@@ -80,6 +87,7 @@ def make(
     about = said or NOTHING_SAID
     pods, tasks = in_roles(_in_order(list(records)), about.shape)
     problems = [*about.problems, *(f"pod {p.name}: {line}" for p in pods for line in p.problems)]
+    tasks = tuple(_begun(task, now) for task in tasks)
     values: dict[str, Any] = dict(about.values)
     scheduler = TENURE if is_own else pods[0].scheduler
     if any(p.kept in (MIRROR, OWN) and p.task.phase in PLACED for p in pods):
@@ -114,7 +122,7 @@ def make(
         uid=about.uid or pods[0].owner_uid or pods[0].uid,
         tasks=tasks,
         created_at=about.created_at or min(p.created_at for p in pods),
-        started_at=_least(p.started for p in pods if p.task.phase in ACTIVE),
+        started_at=_by_now(_least(p.started for p in pods if p.task.phase in ACTIVE), now),
         stale_since=_least(p.stale_since for p in pods if p.task.phase in ACTIVE and (p.stale_since or 0) <= now),
         last_evicted_at=past.last_evicted_at,
         requeue_not_before=past.not_before,
@@ -123,6 +131,15 @@ def make(
         annotations={k: v for k, v in annotations.items() if "/" in k and k not in keys.WRITTEN},
     )
     return ObservedWorkload(_with_succeeded(made, about), tuple(pods), tuple(problems))
+
+
+def _begun(task: Task, now: int) -> Task:
+    """Give a task that has not begun a moment after now, by the clock of an API server that is ahead by that much."""
+    return task if (at := _by_now(task.started_at, now)) == task.started_at else replace(task, started_at=at)
+
+
+def _by_now(at: int | None, now: int) -> int | None:
+    return now if at is not None and now < at <= now + TOLERANCE else at
 
 
 def without_resources(made: ObservedWorkload, names: Collection[str]) -> ObservedWorkload:

@@ -12,7 +12,7 @@ from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.read import eviction_log
-from tenure.clusters.kubernetes.read.observe import Observed, alive_pods
+from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.model.cluster import Cluster
 
 HOUR = 3_600_000_000
@@ -82,8 +82,8 @@ class EvictionLogWriter:
 
     def forget(self, tasks: Container[tuple[str, str]]) -> None:
         """Take out what was announced of these tasks (by workload and name) and is withdrawn."""
-        alive = alive_pods(self.informers)
-        self._keep(lambda e: e.uid not in alive or (e.workload, e.task) not in tasks)
+        alive = self.informers.pods.alive
+        self._keep(lambda e: (e.workload, e.task) not in tasks or not alive((e.uid,)))
 
     def _keep(self, wanted: Callable[[eviction_log.EvictionEntry], bool]) -> None:
         """Leave out of each page what is not wanted there; a page that cannot be written stays as it is.
@@ -126,7 +126,7 @@ class EvictionLogWriter:
         """
         clock = time.monotonic()
         self._unsure = {uid: until for uid, until in self._unsure.items() if until > clock}
-        alive, since = alive_pods(self.informers), now - UNSURE
+        alive, since = self.informers.pods.alive(e.uid for e in known), now - UNSURE
         return [e for e in known if e.uid not in alive or e.uid in self._unsure or (api.micros(e.at) or 0) > since]
 
     def _pages(self) -> list[api.ApiObject]:
