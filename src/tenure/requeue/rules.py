@@ -55,7 +55,7 @@ class RequeueRules:
             return refusal
         if victim.leaf != self.contender.leaf:
             return fence(queues, self.contender.leaf, victim.leaf)
-        return self._in_one_leaf(victim)
+        return _less_urgent(self.session, self.contender, victim)
 
     def _cooling(self, victim: WorkloadState) -> Refusal | None:
         """Refuse what was requeued lately."""
@@ -68,13 +68,6 @@ class RequeueRules:
     def _asks(self, victim: WorkloadState) -> Amount:
         """Give what a candidate of the set asks for once it is gone."""
         return self.asks[victim]
-
-    def _in_one_leaf(self, victim: WorkloadState) -> Refusal | None:
-        mine, theirs = self.contender.priority, victim.priority
-        equals = self.session.settings.requeue.contenders == "any"
-        if mine > theirs or (equals and mine == theirs):
-            return None
-        return Refusal(DESERVING, f"{self.contender.key} has priority {mine}, {victim.key} in the same queue {theirs}")
 
     def may_take(
         self, victim: WorkloadState, held: Amount, *, core: bool, owed: list[Owed] | None = None
@@ -118,6 +111,15 @@ class RequeueRules:
             )
         mine, theirs = self.floor.meeting(victim.leaf)
         return f"without it, queue {queues[mine].name} is ahead of queue {queues[theirs].name}"
+
+
+def _less_urgent(session: Session, contender: WorkloadState, victim: WorkloadState) -> Refusal | None:
+    """Refuse a contender of the victim's own leaf that has no higher priority, or, where equals take turns, a lower."""
+    mine, theirs = contender.priority, victim.priority
+    equals = session.settings.requeue.contenders == "any"
+    if mine > theirs or (equals and mine == theirs):
+        return None
+    return Refusal(DESERVING, f"{contender.key} has priority {mine}, {victim.key} in the same queue {theirs}")
 
 
 def asks_again(piece: Piece) -> Amount:
