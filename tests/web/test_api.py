@@ -75,6 +75,11 @@ def test_one_node_is_told_device_by_device(client):
     get(client, "nodes/gpu-9", 404)
 
 
+def test_a_task_on_a_node_asks_for_its_part_of_a_gpu_as_well(client):
+    [one] = get(client, "nodes/gpu-2")["tasksHere"]
+    assert (one["requests"]["cpu"], one["requests"]["milliGpu"]) == (1000, 500)
+
+
 def test_emptying_a_node_moves_what_is_on_it_to_where_there_is_room(client):
     made = small()
     with shown(replace(made, nodes=(*made.nodes, node("gpu-3", cpu=2, gpu=1)))) as wider:

@@ -20,7 +20,19 @@ from tenure.report.plan_json import amounts
 from tenure.report.plan_rows import all_moves
 from tenure.web.console import Console
 from tenure.web.kept_order import SortKey
-from tenure.web.picture import ENDED, FOREIGN, NOT_READY, STATES, WAITING, Held, NodeLine, Picture, Placed, WorkloadLine
+from tenure.web.picture import (
+    ENDED,
+    FOREIGN,
+    NOT_READY,
+    STATES,
+    WAITING,
+    Held,
+    NodeLine,
+    Picture,
+    Placed,
+    WorkloadLine,
+    asked_by,
+)
 from tenure.web.player import FailedError
 from tenure.web.source import EvictionLine, EvictionPage, EvictionQuery, WaitLine
 from tenure.web.viewer import Viewer
@@ -421,7 +433,7 @@ def node(look: Looked, name: str) -> Plain | None:
     return {
         **moment(look), **_node(line), "labels": dict(sorted(model.labels.items())),
         "devices": [[_part_of(one, share, look.viewer) for one, share in parts] for parts in devices],
-        "tasksHere": [_task_here(one, look.viewer) for one in placed[:MOST_PER_PAGE]],
+        "tasksHere": [_task_here(one, look.viewer, model.gpu_memory) for one in placed[:MOST_PER_PAGE]],
     }  # fmt: skip
 
 
@@ -449,13 +461,13 @@ def _part_of(one: Placed, share: int, viewer: Viewer) -> Plain:
             "queue": one.workload.queue or "default" if sees else None, "milliGpu": share}  # fmt: skip
 
 
-def _task_here(one: Placed, viewer: Viewer) -> Plain:
+def _task_here(one: Placed, viewer: Viewer, gpu_memory: int | None) -> Plain:
     sees = viewer.sees(one.workload.key)
-    asked = dict(one.task.spec.requests)
+    asked = asked_by(one.task.spec, gpu_memory)
     return {
         "workload": viewer.named(one.workload.key), "task": one.task.name if sees else None,
         "queue": (one.workload.queue or "default") if sees else None, "phase": str(one.task.phase),
-        "requests": {name: asked[name] for name in (GPU, CPU, MEMORY) if name in asked},
+        "requests": amounts({name: asked[name] for name in (GPU, CPU, MEMORY) if name in asked}),
     }  # fmt: skip
 
 
