@@ -22,7 +22,8 @@ class PlanStep(NamedTuple):
     the task lands), ``wave``, ``leaves_at`` (when it should be gone, µs since the epoch), ``lost`` (µs of its time)
     and ``protected_until`` (end of its minimum runtime, -1 if it had none). ``deadline`` (µs since the epoch) is when
     the eviction that a notice announces takes place at the latest, and ``notice_at`` when it was announced first (-1:
-    it was not).
+    it was not). ``volumes`` are the claims that are not bound yet, by namespace/name, with the volumes that they will
+    be bound to; where there is none, it is made for the node.
     """
 
     action: str
@@ -44,6 +45,7 @@ class PlanStep(NamedTuple):
     protected_until: int = -1
     deadline: int = -1
     notice_at: int = -1
+    volumes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,6 +222,11 @@ class SessionState:
             where = node if node >= 0 else task.node if task.node >= 0 else task.nominated
             self.terms.count(task.terms, where, now=now, then=then, sign=sign)
 
+    def volumes_of(self, task: TaskState) -> tuple[tuple[str, str], ...]:
+        """Give the claims of a placed task that are not bound yet, each with the volume that was chosen for it."""
+        terms = task.terms
+        return () if terms is None or terms.mounts is None else self.terms.volumes.chosen(terms.mounts)
+
     def count_foreign(self, node: int, amount: Amount, sign: int) -> None:
         """Count what a pod of another scheduler holds; on a node that is not ready it takes nothing from other pods."""
         if self.nodes.ready[node]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ from tenure.model.records import record_of
 from tenure.model.report import BAD, Path, ProblemReport, Trail, trail_of, unroll
 from tenure.model.settings import Settings
 from tenure.model.source import read_document
+from tenure.model.storage import with_mounts
+from tenure.model.volumes import Storage
 
 if TYPE_CHECKING:
     from tenure.model.yunikorn.convert import YuniKornQueues
@@ -166,7 +168,10 @@ def _read_cluster(value: Any, report: ProblemReport, replacing: YuniKornQueues |
         disruption_budgets=tuple(DisruptionBudget(**read.values) for read in budgets),
         evictions=values.get("evictions", ()),
         namespaces=values.get("namespaces", ()),
+        storage=Storage(**{field.name: values[field.name] for field in fields(Storage) if field.name in values}),
+        attachments=values.get("attachments", ()),
     )
+    cluster = with_mounts(cluster)
     if replacing is not None:
         settings = replace(cluster.settings, quota_preemption=replacing.settings(cluster.settings.quota_preemption))
         cluster = replace(cluster, queues=replacing.replacing(cluster.queues), settings=settings)

@@ -10,6 +10,7 @@ from typing import Any
 
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.check import check_cluster
+from tenure.model.claim_manifests import CLAIM, read_claim
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.containers import ListKind, MapKind
 from tenure.model.document import Document, problems_of
@@ -22,7 +23,9 @@ from tenure.model.problems import InputProblem, InvalidInputError, shorten
 from tenure.model.records import RecordField, kind_of
 from tenure.model.report import BAD, ProblemReport, Trail, trail_of, unroll
 from tenure.model.source import read_documents
+from tenure.model.storage import mounting, resolver_of
 from tenure.model.vocabulary import Count
+from tenure.model.volumes import VolumeClaim
 from tenure.model.workload import ContenderPolicy, Phase, Task, Workload
 
 POD_GROUP = "tenure.dev/pod-group"
@@ -35,7 +38,7 @@ PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
 _LISTS = (
     ("v1", "List"), ("v1", "PodList"), ("batch/v1", "JobList"), ("scheduling.k8s.io/v1", "PriorityClassList"),
 )  # fmt: skip
-_KINDS = (("v1", "Pod"), ("batch/v1", "Job"), PRIORITY_CLASS, *_LISTS)
+_KINDS = (("v1", "Pod"), ("batch/v1", "Job"), PRIORITY_CLASS, CLAIM, *_LISTS)
 
 
 def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ...]:
@@ -45,6 +48,7 @@ def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ..
     A Job becomes a workload of as many tasks as it runs in parallel, a Pod one of one task, unless the label
     ``tenure.dev/pod-group`` joins it with others. PriorityClasses beside them say what the classes that pods name stand
     for; the annotation by which a class asks to be spared holds for its pods, unless they have their own.
+    PersistentVolumeClaims are there as if the cluster had them.
 
     Raises
     ------
@@ -70,7 +74,8 @@ def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ..
         raise InvalidInputError(
             [InputProblem(str(path), 0, "", "adds nothing; it holds neither workloads nor Pods nor Jobs")]
         )
-    return tuple(entry.workload for entry in added)
+    claims = [claim for reader in readers for claim in reader.claims]
+    return mounting((entry.workload for entry in added), resolver_of(cluster.storage, claims))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,7 @@ class _Reader:
     expander: Expander = field(init=False)
     added: list[_Added] = field(default_factory=list)
     pods: list[_Pod] = field(default_factory=list)
+    claims: list[VolumeClaim] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.expander = Expander(self.report, self.now, self.made)
@@ -152,11 +158,14 @@ class _Reader:
             what = f"{shorten(kind)} of {shorten(version)}"
             self.report.add(
                 (at, "kind"),
-                f"{what} cannot be added; Pod and List of v1, Job of batch/v1, PriorityClass of scheduling.k8s.io/v1, "
-                "or workloads can",
+                f"{what} cannot be added; Pod, PersistentVolumeClaim and List of v1, Job of batch/v1, PriorityClass "
+                "of scheduling.k8s.io/v1, or workloads can",
             )
         elif (version, kind) == PRIORITY_CLASS:
             return  # read before
+        elif (version, kind) == CLAIM:
+            claim = read_claim(value, at, self.report)
+            self.claims += [] if claim is None else [claim]
         elif kind.endswith("List"):
             self._read_list(value.get("items") or [], (at, "items"))
         elif kind == "Job":

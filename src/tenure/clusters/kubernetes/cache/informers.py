@@ -16,10 +16,12 @@ from tenure.clusters.kubernetes.cache.handlers import (
     NodeStore,
     ObjectStore,
     PodStore,
+    of_capacity,
     of_claim,
     of_job,
     of_meta,
     of_spec,
+    of_storage_class,
     of_volume,
 )
 from tenure.clusters.kubernetes.cache.pod_records import PodReader
@@ -41,6 +43,10 @@ _OF_VOLUMES: dict[str, tuple[str, Any]] = {
     "claims": ("/api/v1/persistentvolumeclaims", api.ApiClaim),
     "volumes": ("/api/v1/persistentvolumes", api.ApiVolume),
     "csinodes": ("/apis/storage.k8s.io/v1/csinodes", api.ApiObject),
+    "storageclasses": ("/apis/storage.k8s.io/v1/storageclasses", api.ApiStorageClass),
+    "csidrivers": ("/apis/storage.k8s.io/v1/csidrivers", api.ApiObject),
+    "storagecapacities": ("/apis/storage.k8s.io/v1/csistoragecapacities", api.ApiStorageCapacity),
+    "attachments": ("/apis/storage.k8s.io/v1/volumeattachments", api.ApiObject),
 }
 _WHERE_INSTALLED = {
     "queues": ("/apis/tenure.dev/v1alpha1", "queues"),
@@ -58,6 +64,10 @@ _KINDS = {
     "claims": "PersistentVolumeClaim",
     "volumes": "PersistentVolume",
     "csinodes": "CSINode",
+    "storageclasses": "StorageClass",
+    "csidrivers": "CSIDriver",
+    "storagecapacities": "CSIStorageCapacity",
+    "attachments": "VolumeAttachment",
     "nodes": "Node",
     "priorityclasses": "PriorityClass",
     "poddisruptionbudgets": "PodDisruptionBudget",
@@ -88,7 +98,10 @@ _KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool"})
 """Kinds that say of themselves whether they could be read."""
 
 
-_DECIDES: dict[str, Callable[[Any], object]] = {"jobs": of_job, "claims": of_claim, "volumes": of_volume}
+_DECIDES: dict[str, Callable[[Any], object]] = {
+    "jobs": of_job, "claims": of_claim, "volumes": of_volume, "storageclasses": of_storage_class,
+    "storagecapacities": of_capacity,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from tenure.clusters.kubernetes.read.outside import Outside
 from tenure.clusters.kubernetes.read.queues import config_map, kai_queue_of, queue_of, sound, stored_status
 from tenure.clusters.kubernetes.read.settling import GroupSettling
 from tenure.clusters.kubernetes.read.standing import StandingWorkloads
+from tenure.clusters.kubernetes.read.storage import node_drivers_of
 from tenure.clusters.kubernetes.read.workloads import (
     EvictionHistory,
     ObservedWorkload,
@@ -44,6 +45,7 @@ from tenure.model.node import Node
 from tenure.model.queue import Queue, QueueStatus
 from tenure.model.resources import GPU
 from tenure.model.settings import Settings
+from tenure.model.volumes import Storage
 from tenure.model.workload import Nomination, Phase, Workload
 
 DEFAULT_POOL = "default"
@@ -142,7 +144,7 @@ class Observer:
         self._claims = ClaimReader(self._objects)
         self._pools: dict[str, str] = {}
         self._own_nodes: tuple[Node, ...] = ()
-        self._nodes_version = -1
+        self._nodes_version = (-1, -1)
         self._homes = 0
         self._described: dict[tuple[str, str, str], GroupDeclaration] = {}
         self._retry = _Retries()
@@ -186,6 +188,7 @@ class Observer:
             namespaces=self._labelled_namespaces(),
             disruption_budgets=self._budgets(),
             evictions=tuple(sorted(map(eviction_log.eviction_of, log), key=lambda e: (e.at, e.workload, e.task))),
+            attachments=self._claims.attachments(nodes),
         )
         return Observed(
             cluster,
@@ -198,6 +201,11 @@ class Observer:
             tuple(announced),
             urgent,
         )
+
+    def storage(self) -> Storage:
+        """Give the cluster's storage: what becomes of claims that pods may still mount."""
+        with self.informers.pods.lock:
+            return self._claims.storage()
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
         """Give the queues, with that of what belongs to none where there is such."""
@@ -339,9 +347,12 @@ class Observer:
     def _nodes(self) -> tuple[Node, ...]:
         """Give the nodes of the pool by name; to which pool each node belongs is noted as it is then."""
         store = self.informers.nodes
-        if store.version != self._nodes_version:
-            self._nodes_version = store.version  # before what is read: what changes meanwhile is read once more
-            nodes = sorted(store.nodes.copy().items())
+        csi = self._objects("csinodes")
+        if (version := (store.version, csi.version)) != self._nodes_version:
+            self._nodes_version = version  # before what is read: what changes meanwhile is read once more
+            nodes = [
+                (name, _with_drivers(n, csi.items.get(("", name)))) for name, n in sorted(store.nodes.copy().items())
+            ]
             pools = {name: node.labels.get(keys.POOL, DEFAULT_POOL) for name, node in nodes}
             if pools != self._pools:
                 self._pools, self._homes = pools, self._homes + 1
@@ -686,3 +697,9 @@ def _can_be(nominated_tasks: Nomination | None, nodes: Mapping[str, Node]) -> bo
         return True
     node = nodes.get(nominated_tasks.node)
     return node is not None and all(0 <= d < node.allocatable.get(GPU, 0) for d in nominated_tasks.devices)
+
+
+def _with_drivers(node: Node, item: Any) -> Node:
+    """Give a node with the CSI drivers that its CSINode has."""
+    drivers = node_drivers_of(item)
+    return replace(node, drivers=drivers) if drivers else node
