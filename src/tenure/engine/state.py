@@ -13,6 +13,7 @@ from tenure.engine.classes import ClassTable
 from tenure.engine.fragmentation import Fragmentation
 from tenure.engine.journal import Journal
 from tenure.engine.nodes import UNLIMITED, NodeTable, resources_of
+from tenure.engine.plan import ClaimedVolume
 from tenure.engine.queues import Amount, QueueTree
 from tenure.engine.score import FEW, Scorer
 from tenure.engine.steps import Steps
@@ -222,8 +223,8 @@ class SessionState:
             where = node if node >= 0 else task.node if task.node >= 0 else task.nominated
             self.terms.count(task.terms, where, now=now, then=then, sign=sign)
 
-    def volumes_of(self, task: TaskState) -> tuple[tuple[str, str], ...]:
-        """Give the claims of a placed task that are not bound yet, each with the volume that was chosen for it."""
+    def volumes_of(self, task: TaskState) -> tuple[ClaimedVolume, ...]:
+        """Give what the claims of a placed task that are not bound yet will be bound to."""
         terms = task.terms
         return () if terms is None or terms.mounts is None else self.terms.volumes.chosen(terms.mounts)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tenure.engine.journal import Journal
 from tenure.engine.labels import reached
 from tenure.engine.nodes import NOW, THEN, NodeTable
+from tenure.engine.plan import ClaimedVolume
 from tenure.model.mounts import AvailableVolume, Mount, OpenClaim
 from tenure.model.volumes import VolumeAttachment
 
@@ -241,10 +242,11 @@ class VolumeTable:
                 return name
         return None
 
-    def chosen(self, terms: MountTerms) -> tuple[tuple[str, str], ...]:
-        """Give the open claims of a placed task, each with the volume that is there for it, or nothing."""
+    def chosen(self, terms: MountTerms) -> tuple[ClaimedVolume, ...]:
+        """Give what the open claims of a placed task will be bound to."""
         found = ((term.claim, self._choice[term.row]) for term in terms.open)
-        return tuple((claim, choice.volume or "") for claim, choice in found if choice is not None)
+        names = self.nodes.names
+        return tuple(ClaimedVolume(c, choice.volume or "", names[choice.node]) for c, choice in found if choice)
 
     # -- where it fits ----------------------------------------------------------------------------------------------
 

@@ -267,7 +267,8 @@ class InformerCache:
         """
         known = self.objects.get(name)
         if known is not None:
-            known.written(msgspec.json.decode(answer, type=api.ApiObject), is_new=is_new)
+            kind = _OF_VOLUMES[name][1] if name in _OF_VOLUMES else api.ApiObject
+            known.written(msgspec.json.decode(answer, type=kind), is_new=is_new)
 
     def _objects(self, name: str) -> ObjectStore:
         decides = _DECIDES.get(name, of_meta if name in _OPTIONAL else of_spec)
