@@ -189,4 +189,4 @@ def look(where: ClusterAddress) -> Cluster:
             place = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
             click.echo(f"warning: {kind} {place}: {message}", err=True)
         refused = refused_evictions(found.informers.client, found.observed)
-        return replace(found.cluster, refused_evictions=refused, storage=found.observer.storage())
+        return replace(found.cluster, refused_evictions=refused, storage=found.observer.claims.storage())

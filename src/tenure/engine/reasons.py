@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tenure.engine.labels import reached
 from tenure.engine.nodes import FREE_DEVICES, THEN, UNLIMITED, NodeTable
 from tenure.engine.plan import Reason
 from tenure.engine.session import Session
+from tenure.engine.volume_reasons import tied_by_volumes
 from tenure.engine.workloads import GATED, PENDING, Demand, TaskState, WorkloadState
 from tenure.model.readable import amount_with_unit, bare_quantity
 from tenure.model.resources import GPU
@@ -121,7 +123,7 @@ def _node_reasons(session: Session, workload: WorkloadState, step: Demand) -> li
         if room < count and (room or 0 < _capacity_when_empty(task.cls, session.nodes) < count):
             found.append(_too_few(session, workload, task.cls, count, room, failures))
         elif not room:
-            found.append(_no_node(session, task.cls, failures))
+            found.append(_with_volumes(session, task, _no_node(session, task.cls, failures)))
     return found or _together(session, workload, step)
 
 
@@ -181,6 +183,12 @@ def _beside_others(session: Session, task: TaskState) -> Iterator[tuple[str, Mas
         if task.terms.mounts is not None:
             yield from session.terms.volumes.failing(task.terms.mounts, THEN)
         yield "affinity to other tasks, spread or host ports", session.terms.masks(task.terms)[1]
+
+
+def _with_volumes(session: Session, task: TaskState, reason: Reason) -> Reason:
+    """Give a reason with what the volumes of a task have to do with it."""
+    tied = tied_by_volumes(session, task)
+    return replace(reason, message=f"{reason.message}; {tied}") if tied else reason
 
 
 def _no_node(session: Session, cls: TaskClass, failures: dict[str, int]) -> Reason:

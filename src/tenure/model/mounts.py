@@ -169,8 +169,9 @@ class MountResolver:
     def _available(self, key: str, claim: VolumeClaim) -> tuple[AvailableVolume, ...]:
         if self._of_class is None:
             self._of_class = {}
-            for volume in self._volumes.values():
-                self._of_class.setdefault(volume.storage_class, []).append(volume)
+            for name in self._volumes:
+                if (volume := self._volumes.get(name)) is not None:
+                    self._of_class.setdefault(volume.storage_class, []).append(volume)
         listed = self._of_class.get(claim.storage_class, ())
         kept = [v for v in listed if v.claim == key and v.claim_uid in ("", claim.uid) and _would_do(v, claim)]
         if kept:

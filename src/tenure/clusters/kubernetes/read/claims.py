@@ -51,11 +51,11 @@ class ClaimReader:
     def storage(self) -> Storage:
         """Give all that decides about what is mounted."""
         return Storage(
-            volumes=tuple(self._volumes.values()),
-            claims=tuple(self._claims.values()),
-            storage_classes=tuple(self._classes.values()),
-            drivers=tuple(self._drivers.values()),
-            capacities=tuple(self._capacities.values()),
+            volumes=self._volumes.listed(),
+            claims=self._claims.listed(),
+            storage_classes=self._classes.listed(),
+            drivers=self._drivers.listed(),
+            capacities=self._capacities.listed(),
         )
 
     def attachments(self, nodes: Iterable[Node]) -> tuple[VolumeAttachment, ...]:
@@ -102,7 +102,7 @@ class ClaimReader:
         return is_other
 
     def _make_resolver(self) -> MountResolver:
-        capacities = self._capacities.values()
+        capacities = self._capacities.listed()
         return MountResolver(self._claims, self._volumes, self._classes, self._drivers, capacities)
 
     def mounting(self, group: GroupKey, records: Iterable[PodRecord]) -> list[PodRecord]:

@@ -45,7 +45,6 @@ from tenure.model.node import Node
 from tenure.model.queue import Queue, QueueStatus
 from tenure.model.resources import GPU
 from tenure.model.settings import Settings
-from tenure.model.volumes import Storage
 from tenure.model.workload import Nomination, Phase, Workload
 
 DEFAULT_POOL = "default"
@@ -141,7 +140,7 @@ class Observer:
         self._left_out: list[LeftOut] = []
         self._outside = Outside()
         self._settling = GroupSettling()
-        self._claims = ClaimReader(self._objects)
+        self.claims = ClaimReader(self._objects)
         self._pools: dict[str, str] = {}
         self._own_nodes: tuple[Node, ...] = ()
         self._nodes_version = (-1, -1)
@@ -188,7 +187,7 @@ class Observer:
             namespaces=self._labelled_namespaces(),
             disruption_budgets=self._budgets(),
             evictions=tuple(sorted(map(eviction_log.eviction_of, log), key=lambda e: (e.at, e.workload, e.task))),
-            attachments=self._claims.attachments(nodes),
+            attachments=self.claims.attachments(nodes),
         )
         return Observed(
             cluster,
@@ -201,11 +200,6 @@ class Observer:
             tuple(announced),
             urgent,
         )
-
-    def storage(self) -> Storage:
-        """Give the cluster's storage: what becomes of claims that pods may still mount."""
-        with self.informers.pods.lock:
-            return self._claims.storage()
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
         """Give the queues, with that of what belongs to none where there is such."""
@@ -365,7 +359,7 @@ class Observer:
         pods = self.informers.pods
         movable = self._settings.rescheduler.schedulers
         again: Iterable[GroupKey] = {
-            *pods.dirty, *self._spoken_of(), *self._of_other_past(pasts), *self._claims.changed()
+            *pods.dirty, *self._spoken_of(), *self._of_other_past(pasts), *self.claims.changed()
         }  # fmt: skip
         beside = (*(self._objects(name).version for name in _SAYING_OF_ALL), movable, self._homes)
         if beside != self._beside:
@@ -378,7 +372,7 @@ class Observer:
         for group in sorted({*again, *self._retry.due(now), *self._settling.due(now)}):
             self._renewed.add(group)
             members = pods.groups.get(group)
-            seen = self._claims.mounting(group, [pods.seen(member) for member in sorted(members or ())])
+            seen = self.claims.mounting(group, [pods.seen(member) for member in sorted(members or ())])
             records = [r for r in seen if self._is_ours(r)]
             self._outside.take(group, records, [r for r in seen if self._is_beyond(r)])
             if not records:

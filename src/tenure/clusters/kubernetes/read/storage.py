@@ -58,6 +58,10 @@ class ConvertedObjects(Mapping[str, T], Generic[T]):
         """Count the objects."""
         return len(self._store().items)
 
+    def listed(self) -> tuple[T, ...]:
+        """Give all objects in the order of their keys; one that goes meanwhile is left out."""
+        return tuple(found for key in self if (found := self.get(key)) is not None)
+
 
 def claim_of(item: api.ApiClaim) -> VolumeClaim:
     """Give a claim."""
