@@ -148,6 +148,11 @@ class Referee:
         list(self.pool.map(self._add_node, nodes))
         claims = [item for state in states for item in state.claims]
         list(self.pool.map(self._add_claim, claims))
+        for is_claim in (False, True):
+            listed = [
+                item for state in states for item in state.storage if item[0].endswith("volumeclaims") is is_claim
+            ]
+            list(self.pool.map(self._add_storage, listed))
         standing = [item for state in states for item in state.standing]
         list(self.pool.map(self._add_standing, standing))
         last = {"metadata": {"name": "last", "labels": {STATE: "last", HOST: "last"}}}
@@ -179,6 +184,13 @@ class Referee:
             self.client.create("/api/v1/persistentvolumes", volume)
         if item["goes"]:
             self.client.delete(one)
+
+    def _add_storage(self, item):
+        """Create an object of storage, in the phase that a controller would give it."""
+        path, body, phase = item
+        self.client.create(path, body)
+        if phase is not None:
+            self.client.patch(f"{path}/{body['metadata']['name']}/status", {"status": {"phase": phase}}, STRATEGIC)
 
     def _add_pod(self, pod):
         self.client.create(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)
@@ -293,6 +305,7 @@ def describe(difference):
         "only Tenure": sorted(ours - theirs),
         "nodes": state.nodes,
         "waiting": state.waiting,
+        "storage": state.storage,
         "standing": state.standing,
     }
     return json.dumps(said)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+from tests.kubernetes.referee_storage import store
+
 STATE = "referee/state"
 HOST = "kubernetes.io/hostname"
 NAMESPACES = {"ref-a": {"team": "blue"}, "ref-b": {"team": "red", "tier": "prod"}, "ref-c": {}}
@@ -33,6 +35,8 @@ class RefereeState:
     nodes: list[dict] = field(default_factory=list)
     standing: list[dict] = field(default_factory=list)
     claims: list[dict] = field(default_factory=list)
+    storage: list[tuple[str, dict, str | None]] = field(default_factory=list)
+    driver: str = ""
     waiting: dict = field(default_factory=dict)
 
     @property
@@ -50,6 +54,7 @@ def make_state(seed: int, number: int) -> RefereeState:
         state.standing.append(_standing(dice, state, i))
     state.waiting = _waiting(dice, state)
     _mount(random.Random(f"volumes-{seed}-{number}"), state)
+    store(random.Random(f"storage-{seed}-{number}"), state)
     return state
 
 

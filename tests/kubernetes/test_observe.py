@@ -17,6 +17,7 @@ from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Eviction
 from tenure.model.dump import dump_cluster
 from tenure.model.load import load_cluster
+from tenure.model.volumes import NodeDriver, VolumeAttachment
 from tenure.model.workload import Phase
 
 ENTRY = eviction_log.entry_of(
@@ -363,30 +364,30 @@ def spec_of(seen, name="p"):
 UNREADABLE = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": 7}]}]}}
 HUGE = in_zones(*map(str, range(2000)))
 CLAIMS = {
-    "is not there": ([], [], {"awaits": ("claim data, which is not there",)}),
-    "is not bound": ([claim("data")], [], {"awaits": ("claim data, which is not bound to a volume",)}),
+    "is not there": ([], [], {"awaits": "claim data, which is not there"}),
+    "is not bound": ([claim("data")], [], {"awaits": "claim data, which is not bound to a volume"}),
     "is half bound": (
         [claim("data", volume="v", bound=False)], [volume("v")],
-        {"awaits": ("claim data, which is not bound to a volume",)},
+        {"awaits": "claim data, which is not bound to a volume: it names v"},
     ),
     "is lost": (
-        [claim("data", volume="v", phase="Lost")], [], {"awaits": ("claim data, which has lost its volume",)},
+        [claim("data", volume="v", phase="Lost")], [], {"awaits": "claim data, which has lost its volume"},
     ),
     "goes": (
         [claim("data", volume="v", deletionTimestamp="2026-11-20T09:59:00Z")], [volume("v")],
-        {"awaits": ("claim data, which is being deleted",)},
+        {"awaits": "claim data, which is being deleted"},
     ),
     "has no volume": (
-        [claim("data", volume="v")], [], {"awaits": ("volume v of claim data, which is not there",)},
+        [claim("data", volume="v")], [], {"awaits": "volume v of claim data, which is not there"},
     ),
     "is reached everywhere": ([claim("data", volume="v")], [volume("v", nfs={})], {}),
     "has an affinity that says nothing": (
         [claim("data", volume="v")], [volume("v", nodeAffinity=UNREADABLE)],
-        {"unsupported": ("claim data (a node affinity that cannot be read)",)},
+        {"unsupported": "claim data (a node affinity that cannot be read)"},
     ),
     "has an affinity without end": (
         [claim("data", volume="v")], [volume("v", nodeAffinity=HUGE)],
-        {"unsupported": ("claim data (a node affinity that cannot be read)",)},
+        {"unsupported": "claim data (a node affinity that cannot be read)"},
     ),
 }  # fmt: skip
 
@@ -395,8 +396,8 @@ CLAIMS = {
 def test_a_pod_waits_for_a_claim_that(state):
     """Each state of a claim has its reason, and one that is bound to what all nodes reach has none."""
     claims, volumes, expected = CLAIMS[state]
-    spec = spec_of(observed(mounting("data"), node("n"), claims=claims, volumes=volumes))
-    assert {k: getattr(spec, k) for k in ("awaits", "unsupported", "volume_nodes") if getattr(spec, k)} == expected
+    (mount,) = spec_of(observed(mounting("data"), node("n"), claims=claims, volumes=volumes)).mounts
+    assert {k: getattr(mount, k) for k in ("awaits", "unsupported", "nodes") if getattr(mount, k)} == expected
 
 
 def test_a_pod_goes_where_all_its_volumes_can_be_reached():
@@ -410,7 +411,7 @@ def test_a_pod_goes_where_all_its_volumes_can_be_reached():
             volume("w", labels={"topology.kubernetes.io/zone": "b__c"}),
         ],
     )
-    first, second = spec_of(seen).volume_nodes
+    first, second = (nodes for mount in spec_of(seen).mounts for nodes in mount.nodes)
     assert [r.values for t in first.terms for r in t.match_expressions] == [("a", "b")]
     assert [(r.key, r.operator, r.values) for r in second.terms[0].match_expressions] == [
         ("topology.kubernetes.io/zone", "In", ("b", "c"))
@@ -418,22 +419,24 @@ def test_a_pod_goes_where_all_its_volumes_can_be_reached():
     assert {r.operator for r in second.terms[1].match_expressions} == {"DoesNotExist"}
 
 
-def test_a_claim_of_one_pod_and_a_driver_with_limits_are_not_evaluated():
-    """What kube-scheduler would count, and Tenure does not, is not placed."""
+def test_a_claim_of_one_pod_and_a_driver_with_limits_are_counted():
+    """A claim says that one pod uses it at a time, a node how many volumes of a driver it attaches, and has."""
     limits = thing("n", spec={"drivers": [{"name": "limited", "allocatable": {"count": 3}}, {"name": "free"}]})
-    for driver, told in (("limited", 1), ("free", 0)):
-        seen = observed(
-            mounting("data"),
-            claims=[claim("data", volume="v")],
-            volumes=[volume("v", csi={"driver": driver})],
-            csinodes=[limits],
-        )
-        assert len(spec_of(seen).unsupported) == told
     single = claim("data", volume="v")
     single.spec.access_modes = ["ReadWriteOncePod"]
-    assert spec_of(observed(mounting("data"), claims=[single], volumes=[volume("v")])).unsupported == (
-        "claim data (ReadWriteOncePod)",
+    attached = thing("a", spec={"attacher": "limited", "nodeName": "n", "source": {"persistentVolumeName": "v"}})
+    seen = observed(
+        mounting("data"),
+        node("n"),
+        claims=[single],
+        volumes=[volume("v", csi={"driver": "limited", "volumeHandle": "h"})],
+        csinodes=[limits],
+        attachments=[attached],
     )
+    (mount,) = spec_of(seen).mounts
+    assert (mount.is_exclusive, mount.driver, mount.handle) == (True, "limited", "h")
+    assert seen.cluster.nodes[0].drivers == (NodeDriver(name="free"), NodeDriver(name="limited", limit=3))
+    assert seen.cluster.attachments == (VolumeAttachment(driver="limited", handle="h", node="n"),)
 
 
 def test_an_ephemeral_volume_is_a_claim_of_the_pods_own():
@@ -442,26 +445,33 @@ def test_an_ephemeral_volume_is_a_claim_of_the_pods_own():
     volumes = [volume("v")]
     for whose, awaits in (("uid-p", ()), ("uid-q", ("claim p-scratch, which was not made for this pod",))):
         seen = observed(own, claims=[claim("p-scratch", volume="v", owner=whose)], volumes=volumes)
-        assert spec_of(seen).awaits == awaits
+        assert awaited(spec_of(seen)) == awaits
 
 
 def test_a_claim_that_changes_makes_the_pods_that_mount_it_anew_and_no_others():
-    """It is bound, its volume comes, a driver gets a limit: each time its pods are seen as they are then."""
+    """It is bound, its volume comes, one zone reaches that: each time its pods are seen as they are then."""
     observer = watching(mounting("data"), mounting("other", name="q"), node("n"))
-    put = {name: observer.informers._objects(name).put for name in ("claims", "volumes", "csinodes")}
+    put = {name: observer.informers._objects(name).put for name in ("claims", "volumes")}
     before = by_name(observer.observe(NOW))
-    assert before["p"].tasks[0].spec.awaits == ("claim data, which is not there",)
+    assert awaited(before["p"].tasks[0].spec) == ("claim data, which is not there",)
     put["claims"](claim("data", volume="v"))
-    assert spec_of(observer.observe(NOW)).awaits == ("volume v of claim data, which is not there",)
+    assert awaited(spec_of(observer.observe(NOW))) == ("volume v of claim data, which is not there",)
     put["volumes"](volume("v", csi={"driver": "d"}))
     assert spec_of(observer.observe(NOW)).is_placeable
-    put["csinodes"](thing("n", spec={"drivers": [{"name": "d", "allocatable": {"count": 3}}]}))
+    put["volumes"](volume("w", csi={"driver": "d"}))
+    assert by_name(observer.observe(NOW))["q"] is before["q"]
+    put["volumes"](volume("v", nodeAffinity=in_zones("a")))
     after = by_name(observer.observe(NOW))
-    assert after["p"].tasks[0].spec.unsupported
+    assert after["p"].tasks[0].spec.mounts[0].nodes
     assert after["q"] is before["q"]
     observer.informers.pods.drop(("default", "p"))
     observer.observe(NOW)
-    assert list(observer._claims._mounted) == [("default", "other")]
+    assert list(observer.claims._mounted) == [("default", "other")]
+
+
+def awaited(spec):
+    """Give what a task waits for."""
+    return tuple(mount.awaits for mount in spec.mounts if mount.awaits)
 
 
 def test_more_claims_than_a_pod_has_are_not_read():

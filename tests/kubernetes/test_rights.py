@@ -88,6 +88,29 @@ THEIRS = (
 """With KAI's queues; of two pages of the log one is full, and nothing in the other matters any more."""
 
 FARMS = own("WorkloadKind", "farms", {"group": "example.org", "version": "v1", "kind": "Farm"})
+STORAGE = (
+    {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "there"},
+     "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"},
+    {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "made"},
+     "provisioner": "csi.example.org", "volumeBindingMode": "WaitForFirstConsumer"},
+    {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "there"},
+     "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "there",
+              "persistentVolumeReclaimPolicy": "Retain", "nfs": {"server": "s", "path": "/"}}},
+    *({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "team"},
+       "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": name,
+                "resources": {"requests": {"storage": "1Gi"}}}} for name in ("there", "made")),
+)  # fmt: skip
+"""A volume that is there for one claim, and a claim for which one would be made; nobody makes it here."""
+
+
+def reading():
+    """Give a pod that mounts both claims."""
+    named = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("there", "made")]
+    spec = {"schedulerName": "tenure", "containers": [{"name": "c", "image": "x"}], "volumes": named}
+    metadata = {"name": "reads", "namespace": "team", "labels": {"tenure.dev/queue": "theirs"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
 OURS = (
     FARMS,
     own("Queue", "lender", {"guaranteed": {GPU: 8}}),
@@ -160,12 +183,14 @@ def cluster(start_plane):
 def test_a_scheduler_uses_all_of_its_rights_and_asks_for_no_other(cluster, tmp_path):
     """While it places, reclaims and reports, no request is refused, and each right of the table is used."""
     cluster.install_tenure(Installation(image="tenure:test", role=Role.SCHEDULER, config=HOT))
-    cluster.apply(*THEIRS, job("their-own", "theirs", 4))
+    cluster.apply(*THEIRS, *STORAGE, reading(), job("their-own", "theirs", 4))
     scheduler = Scheduler(cluster, tmp_path)
     client = cluster.client()
     wait_for(lambda: running(client, "their-own"), "the pod in KAI's queue to run", 60)
     wait_for(lambda: ("", "configmaps", "patch") in {call[:3] for call in calls(cluster)}, "that queue's usage", 60)
-    cluster.kubectl("delete", "-n", "team", "job", "their-own")
+    bound = {("", "persistentvolumes", "patch"), ("", "persistentvolumeclaims", "patch")}
+    wait_for(lambda: bound <= {call[:3] for call in calls(cluster)}, "claims to be written", 60)
+    cluster.kubectl("delete", "-n", "team", "job/their-own", "pod/reads")
     cluster.apply(*OURS)
     for name in BORROWERS:
         wait_for(lambda name=name: running(client, name), f"{name} to run", 60)

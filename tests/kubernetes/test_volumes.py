@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.kubernetes.running import JOBS, TENURE, bound, clear, job, pods_of, queue, running
+from tests.kubernetes.running import JOBS, TENURE, bound, clear, job, pods_of, queue, running, tenure
 from tests.kubernetes.stage import wait_until
+
+from tenure.model.load import load_cluster
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
+CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 
 
 @pytest.fixture
@@ -21,6 +24,8 @@ def client(plane):
         for item in made.get(path)["items"]:
             made.patch(f"{path}/{item['metadata']['name']}", {"metadata": {"finalizers": None}})
             made.delete(f"{path}/{item['metadata']['name']}")
+    for item in made.get(CLASSES)["items"]:
+        made.delete(f"{CLASSES}/{item['metadata']['name']}")
     clear(plane.client())
 
 
@@ -45,6 +50,44 @@ def volume(name, node):
             "persistentVolumeReclaimPolicy": "Retain", "claimRef": {"namespace": "default", "name": name},
             "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}}  # fmt: skip
     return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
+
+
+def late(name, provisioner="kubernetes.io/no-provisioner"):
+    """Give a class whose claims are bound where their pod is placed."""
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
+            "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}  # fmt: skip
+
+
+def open_claim(name, of_class, size="1Gi", mode="ReadWriteMany"):
+    """Give a claim of a class, for whatever volume there will be."""
+    made = claim(name)
+    made["spec"] = {"accessModes": [mode], "storageClassName": of_class, "resources": {"requests": {"storage": size}}}
+    return made
+
+
+class Provisioner:
+    """Makes volumes for claims that name a node, as the driver of a storage system would; once it refuses."""
+
+    def __init__(self, client):
+        self.client = client
+        self.refused = []
+
+    def turn(self):
+        """Look at all claims once."""
+        for item in self.client.get(CLAIMS)["items"]:
+            name, said = item["metadata"]["name"], item["metadata"].get("annotations", {})
+            node = said.get("volume.kubernetes.io/selected-node")
+            if not node or item["spec"].get("volumeName"):
+                continue
+            if not self.refused:
+                self.refused.append(node)
+                self.client.patch(f"{CLAIMS}/{name}", {"metadata": {"annotations": {
+                    "volume.kubernetes.io/selected-node": None}}})  # fmt: skip
+            elif not self.client.exists(f"{VOLUMES}/made-{name}"):
+                made = volume(f"made-{name}", node)
+                made["spec"]["storageClassName"] = item["spec"]["storageClassName"]
+                made["spec"]["claimRef"] = {"namespace": "default", "name": name, "uid": item["metadata"]["uid"]}
+                self.client.create(VOLUMES, made)
 
 
 def said(client, name):
@@ -74,3 +117,61 @@ def test_pods_wait_for_their_claim_and_go_where_its_volume_is(plane, client, tok
         client.create(VOLUMES, volume("data", "node-2"))
         wait_until(lambda: bound(client, "train") == 2, lambda: f"it does not start: {said(client, 'train')}", 60)
         assert {p["spec"]["nodeName"] for p in pods_of(client, "train")} == {"node-2"}
+
+
+def test_a_claim_is_bound_to_the_smallest_volume_and_its_pod_goes_there(plane, client, token, tmp_path):
+    """Two pods of one core share the claim; a snapshot of it all plans the same."""
+    client.create(CLASSES, late("local"))
+    for name, size, node in (("large", "9Gi", "node-0"), ("small", "2Gi", "node-1")):
+        made = volume(name, node)
+        made["spec"] |= {"capacity": {"storage": size}, "storageClassName": "local", "claimRef": None}
+        client.create(VOLUMES, made)
+    client.create(CLAIMS, open_claim("data", "local"))
+    kubeconfig = plane.kubeconfig_for(token, "tenure")
+    with running(kubeconfig, tmp_path):
+        client.create(JOBS, mounting("train", {"persistentVolumeClaim": {"claimName": "data"}}))
+        wait_until(lambda: bound(client, "train") == 2, lambda: f"it does not start: {said(client, 'train')}", 60)
+    assert {p["spec"]["nodeName"] for p in pods_of(client, "train")} == {"node-1"}
+    assert client.get(f"{CLAIMS}/data")["spec"]["volumeName"] == "small"
+    taken = tmp_path / "snapshot.yaml"
+    made = tenure("snapshot", "--output", str(taken), kubeconfig=kubeconfig)
+    assert made.returncode == 0, made.stderr
+    found = load_cluster(taken).cluster
+    assert [c.volume for c in found.storage.claims] == ["small"]
+    assert {t.spec.claims for w in found.workloads for t in w.tasks} == {("data",)}
+    assert all(t.spec.mounts[0].nodes for w in found.workloads for t in w.tasks)
+
+
+def test_what_a_provisioner_refuses_is_made_for_another_node(plane, client, token, tmp_path):
+    """The pod says what it waits for, and is bound when its claim is; a claim of one pod keeps a second one out."""
+    client.create(CLASSES, late("made", "csi.example.org"))
+    client.create(CLAIMS, open_claim("own", "made", mode="ReadWriteOncePod"))
+    provisioner = Provisioner(client)
+    with running(plane.kubeconfig_for(token, "tenure"), tmp_path):
+        own = mounting("first", {"persistentVolumeClaim": {"claimName": "own"}})
+        own["spec"] |= {"parallelism": 1, "completions": 1}
+        client.create(JOBS, own)
+        wait_until(
+            lambda: any("claim own, which gets its volume for node" in m for _, m in said(client, "first")),
+            lambda: f"it does not say what it waits for: {said(client, 'first')}",
+            60,
+        )
+
+        def is_bound():
+            provisioner.turn()
+            return bound(client, "first") == 1
+
+        wait_until(is_bound, lambda: f"it does not start: {said(client, 'first')}", 60)
+        (pod,) = pods_of(client, "first")
+        assert provisioner.refused
+        assert pod["spec"]["nodeName"] not in provisioner.refused
+        second = mounting("second", {"persistentVolumeClaim": {"claimName": "own"}})
+        second["spec"] |= {"parallelism": 1, "completions": 1}
+        client.create(JOBS, second)
+        wait_until(
+            lambda: any("claim in use by another task" in m for _, m in said(client, "second")),
+            lambda: f"it does not say why it waits: {said(client, 'second')}",
+            60,
+        )
+        client.delete(f"{JOBS}/first", {"propagationPolicy": "Background"})
+        wait_until(lambda: bound(client, "second") == 1, lambda: f"it does not start: {said(client, 'second')}", 60)

@@ -233,10 +233,10 @@ def test_constraints_that_are_not_evaluated_are_named(add):
     )
     spec = workload.tasks[0].spec
     assert spec.unsupported == (
-        "volume data (persistentVolumeClaim)",
         "volume disk (rbd)",
         "resource claim gpu",
     )
+    assert spec.claims == ("c",)
 
 
 def test_terms_choose_namespaces_by_label_and_tasks_by_labels_of_ones_own(add):

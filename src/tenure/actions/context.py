@@ -92,6 +92,7 @@ class Context:
                 node,
                 devices,
                 self.cycle,
+                volumes=self.session.volumes_of(task),
             )
         )
 

@@ -15,7 +15,7 @@ import click
 if TYPE_CHECKING:
     from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
     from tenure.clusters.kubernetes.client.requests import Client
-    from tenure.clusters.kubernetes.read.observe import Observed
+    from tenure.clusters.kubernetes.read.observe import Observed, Observer
     from tenure.model.cluster import Cluster
     from tenure.model.settings import Settings
 
@@ -157,6 +157,7 @@ class LiveObservation(NamedTuple):
 
     observed: Observed
     informers: InformerCache
+    observer: Observer
 
     @property
     def cluster(self) -> Cluster:
@@ -180,7 +181,7 @@ def looking(where: ClusterAddress) -> Iterator[Callable[[], LiveObservation]]:
                 "; ".join(informers.troubles) or f"not everything was listed within {SYNC_SECONDS:.0f}s"
             )
         observer = Observer(informers, settings)
-        yield lambda: LiveObservation(observer.observe(client.clock.now()), informers)
+        yield lambda: LiveObservation(observer.observe(client.clock.now()), informers, observer)
     finally:
         informers.stop()
 
@@ -198,4 +199,4 @@ def look(where: ClusterAddress) -> Cluster:
             place = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
             click.echo(f"warning: {kind} {place}: {message}", err=True)
         refused = refused_evictions(found.informers.client, found.observed)
-        return replace(found.cluster, refused_evictions=refused)
+        return replace(found.cluster, refused_evictions=refused, storage=found.observer.claims.storage())

@@ -168,7 +168,7 @@ class ClassTable:
         known = self._by_identity.get(id(spec))
         if known is not None:
             return known[1]
-        bare = replace(spec, labels=()) if spec.labels else spec
+        bare = _bare(spec)
         found = self._by_spec.get(bare)
         if found is None:
             found = self._by_spec[bare] = TaskClass(len(self.classes), bare, self.nodes)
@@ -176,3 +176,20 @@ class ClassTable:
         if bare is spec:  # specs that differ in labels only would pile up here
             self._by_identity[id(spec)] = (spec, found)
         return found
+
+
+def _bare(spec: TaskSpec) -> TaskSpec:
+    """Give a spec with what decides about the class alone: of what it mounts, which nodes reach that."""
+    if spec.mounts or spec.claims:
+        mounts = spec.mounts
+        nodes = (nodes for mount in mounts for nodes in mount.nodes)
+        return replace(
+            spec,
+            labels=(),
+            claims=(),
+            mounts=(),
+            volume_nodes=tuple(dict.fromkeys((*spec.volume_nodes, *nodes))),
+            awaits=(*spec.awaits, *(m.awaits for m in mounts if m.awaits)),
+            unsupported=(*spec.unsupported, *(m.unsupported for m in mounts if m.unsupported)),
+        )
+    return replace(spec, labels=()) if spec.labels else spec

@@ -41,8 +41,8 @@ class Journal:
         if self.depth:
             self._entries.append((_RECORD, owner, None, [getattr(owner, name) for name in owner.saved]))
 
-    def put(self, sequence: Any, index: int, value: object) -> None:
-        """Set an item of a list."""
+    def put(self, sequence: Any, index: int | str, value: object) -> None:
+        """Set an item of a list, or one that a mapping has already."""
         if self.depth:
             self._entries.append((_ITEM, sequence, index, sequence[index]))
         sequence[index] = value

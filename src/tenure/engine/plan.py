@@ -14,6 +14,14 @@ EVICTING = ("evict", "notice")
 """Actions of steps that take something from a workload, at once or announced."""
 
 
+class ClaimedVolume(NamedTuple):
+    """What a claim (namespace/name) will be bound to: a volume; where that is empty, one that is made for a node."""
+
+    claim: str
+    volume: str
+    node: str
+
+
 class PlanStep(NamedTuple):
     """A step of a plan: ``bind``, ``nominate``, ``evict``, ``notice`` or ``withdraw`` (a notice) of one task.
 
@@ -22,7 +30,7 @@ class PlanStep(NamedTuple):
     the task lands), ``wave``, ``leaves_at`` (when it should be gone, µs since the epoch), ``lost`` (µs of its time)
     and ``protected_until`` (end of its minimum runtime, -1 if it had none). ``deadline`` (µs since the epoch) is when
     the eviction that a notice announces takes place at the latest, and ``notice_at`` when it was announced first (-1:
-    it was not).
+    it was not). ``volumes`` are what its claims that are not bound yet will be bound to.
     """
 
     action: str
@@ -44,6 +52,7 @@ class PlanStep(NamedTuple):
     protected_until: int = -1
     deadline: int = -1
     notice_at: int = -1
+    volumes: tuple[ClaimedVolume, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

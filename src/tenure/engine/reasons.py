@@ -7,20 +7,24 @@ Codes: ``Gated``, ``NotEnoughTasks``, ``Unsupported``, ``OverMax``, ``BeyondGuar
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tenure.engine.classes import TaskClass
 from tenure.engine.labels import reached
-from tenure.engine.nodes import FREE_DEVICES, UNLIMITED, NodeTable
+from tenure.engine.nodes import FREE_DEVICES, THEN, UNLIMITED, NodeTable
 from tenure.engine.plan import Reason
 from tenure.engine.session import Session
+from tenure.engine.volume_reasons import tied_by_volumes
 from tenure.engine.workloads import GATED, PENDING, Demand, TaskState, WorkloadState
 from tenure.model.readable import amount_with_unit, bare_quantity
 from tenure.model.resources import GPU
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def why_pending(session: Session, workload: WorkloadState) -> tuple[Reason, ...]:
@@ -119,7 +123,7 @@ def _node_reasons(session: Session, workload: WorkloadState, step: Demand) -> li
         if room < count and (room or 0 < _capacity_when_empty(task.cls, session.nodes) < count):
             found.append(_too_few(session, workload, task.cls, count, room, failures))
         elif not room:
-            found.append(_no_node(session, task.cls, failures))
+            found.append(_with_volumes(session, task, _no_node(session, task.cls, failures)))
     return found or _together(session, workload, step)
 
 
@@ -137,13 +141,13 @@ def _together(session: Session, workload: WorkloadState, step: Demand) -> list[R
     return [Reason("NoRoomTogether", text, {"tasks": len(step.tasks)})]
 
 
-def _failures(session: Session, task: TaskState) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], dict[str, int]]:
+def _failures(session: Session, task: TaskState) -> tuple[Mask, dict[str, int]]:
     """Which nodes take the task once what terminates has left, and for the others how many fail on what first."""
     nodes, cls = session.nodes, task.cls
     left = np.ones(len(nodes), bool)
     failures: dict[str, int] = {}
 
-    def fail(name: str, passes: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+    def fail(name: str, passes: Mask) -> None:
         nonlocal left
         count = int((left & ~passes).sum())
         if count:
@@ -168,9 +172,23 @@ def _failures(session: Session, task: TaskState) -> tuple[np.ndarray[Any, np.dty
     if cls.milli is not None or (cls.whole and not nodes.has_devices):
         fail(f"insufficient {GPU}", session.scorer.fits(cls, slice(None))[1])
     fail("topology of what is placed", cls.static)
-    if task.terms is not None:
-        fail("affinity to other tasks, spread or host ports", session.terms.masks(task.terms)[1])
+    for name, passes in _beside_others(session, task):
+        fail(name, passes)
     return left, failures
+
+
+def _beside_others(session: Session, task: TaskState) -> Iterator[tuple[str, Mask]]:
+    """Which nodes take the task, given what else is placed: what it mounts first, then everything."""
+    if task.terms is not None:
+        if task.terms.mounts is not None:
+            yield from session.terms.volumes.failing(task.terms.mounts, THEN)
+        yield "affinity to other tasks, spread or host ports", session.terms.masks(task.terms)[1]
+
+
+def _with_volumes(session: Session, task: TaskState, reason: Reason) -> Reason:
+    """Give a reason with what the volumes of a task have to do with it."""
+    tied = tied_by_volumes(session, task)
+    return replace(reason, message=f"{reason.message}; {tied}") if tied else reason
 
 
 def _no_node(session: Session, cls: TaskClass, failures: dict[str, int]) -> Reason:
@@ -194,7 +212,7 @@ def _no_node(session: Session, cls: TaskClass, failures: dict[str, int]) -> Reas
     return Reason("NoNodeFits", f"0 of {there} nodes fit: {counts}", numbers)
 
 
-def _ever(cls: TaskClass, nodes: NodeTable) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _ever(cls: TaskClass, nodes: NodeTable) -> Mask:
     """Nodes whose whole capacity would do for one task."""
     return np.asarray((nodes.capacity >= cls.ask[:, None]).all(axis=0))
 

@@ -53,9 +53,10 @@ class Session(SessionState):
         namespace = model.namespace
         for index, task in enumerate(model.tasks):
             state.tasks.append(TaskState(task, index, state, classes.of(task.spec)))
-        if terms.used:
-            for task_state in state.tasks:
-                task_state.terms = terms.of(task_state.model.spec, namespace)
+        for task_state in state.tasks:
+            spec = task_state.model.spec
+            if terms.used or spec.mounts:
+                task_state.terms = terms.of(spec, namespace)
         state.group_tasks()
         state.expected, state.unclear, _ = expectation.expected_runtime(model, self.above(state.leaf), self.settings)
         state.not_before = expectation.not_before(model).value

@@ -13,6 +13,7 @@ from tenure.engine.classes import ClassTable
 from tenure.engine.fragmentation import Fragmentation
 from tenure.engine.journal import Journal
 from tenure.engine.nodes import UNLIMITED, NodeTable, resources_of
+from tenure.engine.plan import ClaimedVolume
 from tenure.engine.queues import Amount, QueueTree
 from tenure.engine.roster import Roster
 from tenure.engine.score import FEW, Scorer
@@ -229,6 +230,11 @@ class SessionState:
         if task.terms is not None and (now or then):
             where = node if node >= 0 else task.node if task.node >= 0 else task.nominated
             self.terms.count(task.terms, where, now=now, then=then, sign=sign)
+
+    def volumes_of(self, task: TaskState) -> tuple[ClaimedVolume, ...]:
+        """Give what the claims of a placed task that are not bound yet will be bound to."""
+        terms = task.terms
+        return () if terms is None or terms.mounts is None else self.terms.volumes.chosen(terms.mounts)
 
     def count_foreign(self, node: int, amount: Amount, sign: int) -> None:
         """Count what a pod of another scheduler holds; on a node that is not ready it takes nothing from other pods."""

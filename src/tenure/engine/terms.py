@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tenure.engine.journal import Journal
 from tenure.engine.labels import selects
 from tenure.engine.nodes import NOW, THEN, Ints, NodeTable
+from tenure.engine.volumes import MountTerms, VolumeTable
 from tenure.model.resources import Labels, Pairs
 from tenure.model.selectors import (
     HostPort,
@@ -81,11 +82,12 @@ class TaskTerms:
     preferred: tuple[tuple[float, int], ...] = ()
     ports: tuple[int, ...] = ()
     holds: tuple[int, ...] = field(default=())
+    mounts: MountTerms | None = None
 
     @property
     def constrained(self) -> bool:
         """Whether anything of it restricts or ranks nodes, its own labels apart."""
-        return bool(self.affinity or self.anti or self.spread or self.preferred or self.ports)
+        return bool(self.affinity or self.anti or self.spread or self.preferred or self.ports or self.mounts)
 
 
 class TermTable:
@@ -100,6 +102,7 @@ class TermTable:
         self.nodes = nodes
         self.journal = journal
         self.namespaces = namespaces or {}
+        self.volumes = VolumeTable(nodes, journal)
         self.terms: list[Term] = []
         self.ports: list[HostPort] = []
         self._row: dict[Term, int] = {}
@@ -145,10 +148,12 @@ class TermTable:
 
     def of(self, spec: TaskSpec, namespace: str) -> TaskTerms | None:
         """Resolve the terms of a task; None if no constraint of this kind touches it."""
-        if not self.used:
+        mounts = self.volumes.of(spec.mounts) if spec.mounts else None
+        if not self.used and mounts is None:
             return None
         terms = self._resolve(spec, namespace) if _has_terms(spec) else TaskTerms()
         terms.matches = self._rows_for(spec.labels, namespace)
+        terms.mounts = mounts
         return terms if terms.matches or terms.constrained else None
 
     def _rows_for(self, pairs: Pairs, namespace: str) -> tuple[int, ...]:
@@ -292,6 +297,8 @@ class TermTable:
                 for row in rows:
                     array[NOW, row, node] += sign * now
                     array[THEN, row, node] += sign * then
+        if terms.mounts is not None:
+            self.volumes.count(terms.mounts, node, now=now, then=then, sign=sign)
 
     def count_leaving(self, terms: TaskTerms, node: int, *, now: bool, then: bool, sign: int) -> None:
         """Count a task that terminates on a node in or out, in one or both views."""
@@ -327,6 +334,8 @@ class TermTable:
         for (constraint, row), eligible in zip(terms.spread, terms.eligible, strict=True):
             if constraint.when_unsatisfiable == "DoNotSchedule":
                 mask &= self._evenly(terms, constraint, row, eligible, view)
+        if terms.mounts is not None:
+            mask &= self.volumes.mask(terms.mounts, view)
         return mask
 
     def _present(self, counts: Ints, key: str) -> Mask:

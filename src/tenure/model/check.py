@@ -5,6 +5,7 @@ from __future__ import annotations
 from tenure.model.check_disruption import check_disruption
 from tenure.model.check_placement import check_nodes, check_placement
 from tenure.model.check_queues import check_queues
+from tenure.model.check_storage import check_storage
 from tenure.model.check_workloads import check_budgets, check_workloads
 from tenure.model.cluster import Cluster
 from tenure.model.findings import Findings
@@ -21,3 +22,4 @@ def check_cluster(cluster: Cluster) -> Findings:
     yield from check_placement(cluster.nodes, cluster.workloads)
     yield from check_budgets(cluster.disruption_budgets)
     yield from check_disruption(cluster)
+    yield from check_storage(cluster)

@@ -12,6 +12,7 @@ from tenure.model.resources import Labels
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import Settings
 from tenure.model.vocabulary import Duration, FieldKey, NameText, Time
+from tenure.model.volumes import Storage, VolumeAttachment
 from tenure.model.workload import Workload
 
 DEFAULT_QUEUE = "default"
@@ -92,3 +93,5 @@ class Cluster:
     evictions: tuple[Eviction, ...] = ()
     refused_evictions: tuple[RefusedEviction, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
+    storage: Storage = field(default_factory=Storage)
+    attachments: tuple[VolumeAttachment, ...] = ()

@@ -10,9 +10,10 @@ from tenure.model.cluster import Cluster
 from tenure.model.entries import API_VERSION, CLUSTER_KIND, SETTINGS_KIND
 from tenure.model.kinds import TimeKind
 from tenure.model.quantity import format_quantity, format_queue_quantity
-from tenure.model.records import NOT_WRITTEN, RecordField, fields_of, record_of, write_field
+from tenure.model.records import NOT_WRITTEN, RecordField, RecordKind, fields_of, record_of, write_field
 from tenure.model.resources import GPU, MEMORY, Pairs
 from tenure.model.settings import Settings
+from tenure.model.volumes import Storage, StorageCapacity, StorageClass, StorageDriver, Volume, VolumeClaim
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 
 Format = Literal["yaml", "json"]
@@ -55,7 +56,21 @@ def cluster_to_plain(cluster: Cluster) -> dict[str, Any]:
     plain["workloads"] = [workload_to_plain(workload, cluster.now) for workload in cluster.workloads]
     for key in ("disruptionBudgets", "evictions", "namespaces"):
         plain[key] = whole[key].kind.encode(getattr(cluster, whole[key].attribute))
+    plain |= storage_to_plain(cluster.storage)
+    plain["attachments"] = whole["attachments"].kind.encode(cluster.attachments)
     return {key: value for key, value in plain.items() if value not in ({}, [])}
+
+
+def storage_to_plain(storage: Storage) -> dict[str, Any]:
+    """Give the sections of a cluster's storage."""
+    sections: dict[str, tuple[RecordKind, tuple[Any, ...]]] = {
+        "volumes": (record_of(Volume), storage.volumes),
+        "claims": (record_of(VolumeClaim), storage.claims),
+        "storageClasses": (record_of(StorageClass), storage.storage_classes),
+        "csiDrivers": (record_of(StorageDriver), storage.drivers),
+        "storageCapacities": (record_of(StorageCapacity), storage.capacities),
+    }
+    return {key: [kind.encode(item) for item in items] for key, (kind, items) in sections.items()}
 
 
 def workload_to_plain(workload: Workload, now: int) -> dict[str, Any]:
@@ -112,7 +127,7 @@ def _spec_to_plain(spec: TaskSpec) -> dict[str, Any]:
 @cache
 def _own_fields(cls: type) -> tuple[RecordField, ...]:
     """Give the fields that are written as they are; the others have a form of their own in files."""
-    left_out = {Workload: ("tasks",), Task: ("spec",), TaskSpec: ("gpu_share", "labels")}
+    left_out = {Workload: ("tasks",), Task: ("spec",), TaskSpec: ("gpu_share", "labels", "mounts")}
     return tuple(fields_of(cls, skip=left_out[cls]))
 
 

@@ -20,6 +20,7 @@ from tenure.model.resources import GPU
 from tenure.model.selectors import HostPort
 from tenure.model.settings import Settings
 from tenure.model.vocabulary import Bytes, Count, Ordinal
+from tenure.model.volumes import StorageCapacity, StorageClass, StorageDriver, Volume, VolumeAttachment, VolumeClaim
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 
 API_VERSION = "tenure.dev/v1alpha1"
@@ -28,7 +29,8 @@ SETTINGS_KIND = "SchedulerConfig"
 
 MOST = {
     "nodes": 100_000, "queues": 100_000, "workloads": 500_000, "disruptionBudgets": 10_000, "evictions": 500_000,
-    "namespaces": 100_000,
+    "namespaces": 100_000, "volumes": 500_000, "claims": 500_000, "storageClasses": 10_000, "csiDrivers": 10_000,
+    "storageCapacities": 100_000, "attachments": 500_000,
 }  # fmt: skip
 """Entries of each section that are read; a few bytes each could otherwise fill the memory."""
 
@@ -109,6 +111,12 @@ def file_entry() -> EntryKind:
         "disruptionBudgets": ("disruption_budgets", EntryKind(DisruptionBudget)),
         "evictions": ("evictions", record_of(Eviction)),
         "namespaces": ("namespaces", record_of(Namespace)),
+        "volumes": ("volumes", record_of(Volume)),
+        "claims": ("claims", record_of(VolumeClaim)),
+        "storageClasses": ("storage_classes", record_of(StorageClass)),
+        "csiDrivers": ("drivers", record_of(StorageDriver)),
+        "storageCapacities": ("capacities", record_of(StorageCapacity)),
+        "attachments": ("attachments", record_of(VolumeAttachment)),
     }
     fields = [
         RecordField("apiVersion", "api_version", ChoiceKind((API_VERSION,))),
@@ -132,7 +140,7 @@ def settings_entry() -> EntryKind:
 
 
 def _spec_fields() -> Iterator[RecordField]:
-    for field in fields_of(TaskSpec, skip=("gpu_share",)):
+    for field in fields_of(TaskSpec, skip=("gpu_share", "mounts")):
         if field.attribute == "host_ports":
             yield RecordField(field.key, field.attribute, ListKind(PortKind()), field.default)
         else:

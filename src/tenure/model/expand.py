@@ -17,7 +17,10 @@ MAX_NODES = 100_000
 MAX_TASKS = 500_000
 """So many nodes and tasks may come out of one file: a slip of the finger must not exhaust memory."""
 
-_SPEC_ATTRIBUTES = frozenset({entry.name for entry in fields(TaskSpec)} | set(SHARE_ATTRIBUTES)) - {"gpu_share"}
+_SPEC_ATTRIBUTES = frozenset({entry.name for entry in fields(TaskSpec)} | set(SHARE_ATTRIBUTES)) - {
+    "gpu_share",
+    "mounts",
+}
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ from tenure.model.records import record_of
 from tenure.model.report import BAD, Path, ProblemReport, Trail, trail_of, unroll
 from tenure.model.settings import Settings
 from tenure.model.source import read_document
+from tenure.model.storage import with_mounts
+from tenure.model.volumes import Storage
 
 if TYPE_CHECKING:
     from tenure.model.yunikorn.convert import YuniKornQueues
@@ -178,7 +180,10 @@ def _read_cluster(value: Any, report: ProblemReport, policy: Policy | None = Non
         disruption_budgets=tuple(DisruptionBudget(**read.values) for read in budgets),
         evictions=values.get("evictions", ()),
         namespaces=values.get("namespaces", ()),
+        storage=Storage(**{field.name: values[field.name] for field in fields(Storage) if field.name in values}),
+        attachments=values.get("attachments", ()),
     )
+    cluster = with_mounts(cluster)
     if policy is not None:
         cluster = policy.over(cluster)
     trails = {

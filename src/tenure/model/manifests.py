@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.check import check_cluster
+from tenure.model.claim_manifests import CLAIM, read_claim
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.containers import ListKind
 from tenure.model.document import Document, problems_of
@@ -22,6 +23,8 @@ from tenure.model.problems import InputProblem, InvalidInputError, shorten
 from tenure.model.records import RecordField, record_of
 from tenure.model.report import BAD, ProblemReport, Trail, trail_of, unroll
 from tenure.model.source import read_documents
+from tenure.model.storage import mounting, resolver_of
+from tenure.model.volumes import VolumeClaim
 from tenure.model.workload import ContenderPolicy, Phase, Task, Workload
 from tenure.model.workload_kind import OwnerShape, WorkloadKind, WorkloadKinds, built_in_kinds, shape_of
 
@@ -36,7 +39,7 @@ _LISTS = (
     ("v1", "List"), ("v1", "PodList"), ("batch/v1", "JobList"), ("scheduling.k8s.io/v1", "PriorityClassList"),
 )  # fmt: skip
 WORKLOAD_KIND = (API_VERSION, "WorkloadKind")
-_KINDS = (("v1", "Pod"), PRIORITY_CLASS, WORKLOAD_KIND, *_LISTS)
+_KINDS = (("v1", "Pod"), PRIORITY_CLASS, WORKLOAD_KIND, CLAIM, *_LISTS)
 _INSTEAD = "add what it makes: Pods, Jobs or workloads"
 
 
@@ -48,6 +51,7 @@ def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ..
     of as many tasks as it runs in parallel, a Pod one of one task, unless the label ``tenure.dev/pod-group`` joins it
     with others. PriorityClasses beside them say what the classes that pods name stand
     for; the annotation by which a class asks to be spared holds for its pods, unless they have their own.
+    PersistentVolumeClaims are there as if the cluster had them.
 
     Raises
     ------
@@ -77,7 +81,8 @@ def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ..
         raise InvalidInputError(
             [InputProblem(str(path), 0, "", "adds nothing; it holds neither workloads nor Pods nor Jobs")]
         )
-    return tuple(entry.workload for entry in added)
+    claims = [claim for reader in readers for claim in reader.claims]
+    return mounting((entry.workload for entry in added), resolver_of(cluster.storage, claims))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,7 @@ class _Reader:
     expander: Expander = field(init=False)
     added: list[_Added] = field(default_factory=list)
     pods: list[_Pod] = field(default_factory=list)
+    claims: list[VolumeClaim] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.expander = Expander(self.report, self.now, self.made)
@@ -170,11 +176,14 @@ class _Reader:
             what = f"{shorten(kind)} of {shorten(version)}"
             self.report.add(
                 (at, "kind"),
-                f"{what} cannot be added; Pod and List of v1, Job of batch/v1, PriorityClass of scheduling.k8s.io/v1, "
-                "workloads, or a kind that a WorkloadKind beside it describes can",
+                f"{what} cannot be added; Pod, PersistentVolumeClaim and List of v1, Job of batch/v1, PriorityClass "
+                "of scheduling.k8s.io/v1, workloads, or a kind that a WorkloadKind beside it describes can",
             )
         elif (version, kind) in (PRIORITY_CLASS, WORKLOAD_KIND):
             return  # read before
+        elif (version, kind) == CLAIM:
+            claim = read_claim(value, at, self.report)
+            self.claims += [] if claim is None else [claim]
         elif kind.endswith("List"):
             self._read_list(value.get("items") or [], (at, "items"))
         elif owner is not None:

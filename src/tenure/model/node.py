@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from tenure.model.resources import Labels
 from tenure.model.selectors import Taint
-from tenure.model.vocabulary import Bytes, Duration, MilliAmounts, NameText, Time, WholeAmounts
+from tenure.model.vocabulary import Bytes, Duration, FieldKey, MilliAmounts, NameText, Time, WholeAmounts
+from tenure.model.volumes import NodeDriver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +20,7 @@ class Node:
     milli-GPU. ``allocatable`` without
     ``pods`` means that the number of pods is not limited. ``outside``: it belongs to another node pool; nothing is
     placed there, and what stands there counts for constraints that look at other tasks. ``features`` are those that
-    its kubelet declares.
+    its kubelet declares, ``drivers`` the CSI drivers that are there.
     """
 
     name: NameText
@@ -34,3 +36,4 @@ class Node:
     drain: bool = False
     outside: bool = False
     features: tuple[str, ...] = ()
+    drivers: Annotated[tuple[NodeDriver, ...], FieldKey("csiDrivers")] = ()

@@ -207,6 +207,7 @@ def read_pod(read: EntryValues, metadata: Mapping[str, Any], report: ProblemRepo
         "host_ports": tuple(_host_ports(spec)),
         "unsupported": tuple(_unsupported(spec)),
         "features": tuple(_features(spec)),
+        "claims": tuple(_claims(spec)),
     }
     if spec.get("nodeName"):
         report.add((at, "nodeName"), "binds the pod past any scheduler; leave it out")
@@ -246,10 +247,16 @@ def _features(spec: Mapping[str, Any]) -> Iterable[str]:
         yield "VolumeBindMountOptions"
 
 
+def _claims(spec: Mapping[str, Any]) -> Iterable[str]:
+    """Give the claims that a pod mounts, each once."""
+    named = (volume.get("persistentVolumeClaim") for volume in spec.get("volumes", ()))
+    return dict.fromkeys(str(claim.get("claimName", "")) for claim in named if isinstance(claim, dict))
+
+
 def _unsupported(spec: Mapping[str, Any]) -> Iterable[str]:
     for volume in spec.get("volumes", ()):
         for source in volume:
-            if source != "name" and source not in UNBOUND_VOLUMES:
+            if source not in ("name", "persistentVolumeClaim") and source not in UNBOUND_VOLUMES:
                 yield f"volume {volume.get('name', '')} ({source})"
     for claim in spec.get("resourceClaims", ()):
         yield f"resource claim {claim.get('name', '')}"

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from tenure.model.containers import AmountsKind, PairsKind
 from tenure.model.kinds import ConstantKind
+from tenure.model.mounts import Mount
 from tenure.model.resources import Amounts, Labels, Pairs
 from tenure.model.selectors import Affinity, HostPort, NodeSelector, SpreadConstraint, Toleration, Topology
 from tenure.model.vocabulary import (
@@ -84,6 +85,8 @@ class TaskSpec:
     constraints that are not evaluated (some volumes, resource claims): such a task is never placed. ``awaits`` names
     what it mounts and is not there yet: until it is, the task is not placed. ``features`` are what the kubelet of its
     node has to declare. ``volume_nodes`` are, for each of its volumes that not all nodes reach, those that do.
+    ``claims`` are the claims that it mounts, by name in its namespace, and ``mounts`` what the cluster's storage makes
+    of them.
     """
 
     requests: Annotated[Amounts, AmountsKind(pairs=True)] = ()
@@ -98,11 +101,13 @@ class TaskSpec:
     features: tuple[str, ...] = ()
     volume_nodes: tuple[NodeSelector, ...] = ()
     awaits: tuple[str, ...] = ()
+    claims: tuple[NameText, ...] = ()
+    mounts: tuple[Mount, ...] = ()
 
     @property
     def is_placeable(self) -> bool:
         """Whether nothing but room and its constraints decides whether it is placed."""
-        return not self.unsupported and not self.awaits
+        return not self.unsupported and not self.awaits and all(m.is_ready for m in self.mounts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,6 +74,10 @@ def _step(step: PlanStep) -> dict[str, Any]:
             found["wave"] = step.wave
     else:
         found["devices"] = list(step.devices)
+        if step.volumes:
+            found["volumes"] = {
+                v.claim: {"volume": v.volume} if v.volume else {"madeFor": v.node} for v in step.volumes
+            }
     return found
 
 

@@ -169,6 +169,10 @@ class ClaimSpec(_Narrow, omit_defaults=True):
     volume_name: str = ""
     access_modes: list[str] | None = None
     storage_class_name: str | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+    selector: dict[str, Any] | None = None
+    resources: dict[str, Any] | None = None
 
 
 class ClaimStatus(_Narrow):
@@ -186,17 +190,27 @@ class ApiClaim(_Narrow):
 
 
 class CsiSource(_Narrow):
-    """The driver of a volume."""
+    """The driver of a volume, and what that calls it."""
 
     driver: str = ""
+    volume_handle: str = ""
 
 
-class VolumeSpec(_Narrow, rename={"node_affinity": "nodeAffinity", "gce_disk": "gcePersistentDisk",
+class VolumeSpec(_Narrow, rename={"node_affinity": "nodeAffinity", "access_modes": "accessModes",
+                                  "storage_class": "storageClassName", "volume_mode": "volumeMode",
+                                  "attributes_class": "volumeAttributesClassName", "claim_ref": "claimRef",
+                                  "gce_disk": "gcePersistentDisk",
                                   "aws_disk": "awsElasticBlockStore", "azure_disk": "azureDisk",
                                   "vsphere": "vsphereVolume"}):  # fmt: skip
     """What of a volume's spec decides about the placement of the pods that mount it."""
 
     node_affinity: dict[str, Any] | None = None
+    capacity: dict[str, Any] | None = None
+    access_modes: list[str] | None = None
+    storage_class: str = ""
+    volume_mode: str | None = None
+    attributes_class: str | None = None
+    claim_ref: dict[str, Any] | None = None
     csi: CsiSource | None = None
     gce_disk: dict[str, Any] | None = None
     aws_disk: dict[str, Any] | None = None
@@ -210,6 +224,30 @@ class ApiVolume(_Narrow):
 
     metadata: Meta
     spec: VolumeSpec = msgspec.field(default_factory=VolumeSpec)
+    status: ClaimStatus = msgspec.field(default_factory=ClaimStatus)
+
+
+class ApiStorageClass(_Narrow):
+    """A StorageClass."""
+
+    metadata: Meta
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: list[dict[str, Any]] | None = None
+    spec: Any = None
+    status: Any = None
+
+
+class ApiStorageCapacity(_Narrow):
+    """A CSIStorageCapacity."""
+
+    metadata: Meta
+    storage_class_name: str = ""
+    capacity: Any = None
+    maximum_volume_size: Any = None
+    node_topology: dict[str, Any] | None = None
+    spec: Any = None
+    status: Any = None
 
 
 class ListMeta(_Narrow):

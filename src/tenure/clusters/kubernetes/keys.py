@@ -71,6 +71,9 @@ MIRROR: Final = "kubernetes.io/config.mirror"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 """Annotation of a claim that is bound to its volume for good."""
 
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+"""Annotation of a claim for which a volume is to be made where the node that it names reaches it."""
+
 HOLE_TAINT: Final = "tenure.dev/hole"
 """Key of the taint on nodes that are kept free; its value is the record's id."""
 

@@ -123,13 +123,25 @@ def of_meta(item: Any) -> object:
 
 def of_claim(item: api.ApiClaim) -> object:
     """Give what a claim decides."""
-    bound = (item.metadata.annotations or {}).get(keys.BIND_COMPLETED)
-    return item.metadata.uid, item.metadata.deletion_timestamp, bound, item.spec, item.status.phase
+    said = item.metadata.annotations or {}
+    marks = said.get(keys.BIND_COMPLETED), said.get(keys.SELECTED_NODE)
+    return item.metadata.uid, item.metadata.deletion_timestamp, marks, item.spec, item.status.phase
 
 
 def of_volume(item: api.ApiVolume) -> object:
     """Give what a volume decides."""
-    return item.metadata.uid, item.metadata.labels, item.spec
+    meta = item.metadata
+    return meta.uid, meta.labels, meta.deletion_timestamp, item.spec, item.status.phase
+
+
+def of_storage_class(item: api.ApiStorageClass) -> object:
+    """Give what a StorageClass decides."""
+    return item.metadata.uid, item.provisioner, item.volume_binding_mode, item.allowed_topologies
+
+
+def of_capacity(item: api.ApiStorageCapacity) -> object:
+    """Give what a CSIStorageCapacity decides."""
+    return item.storage_class_name, item.capacity, item.maximum_volume_size, item.node_topology
 
 
 def of_spec(item: api.ApiObject) -> object:

@@ -16,9 +16,11 @@ from tenure.clusters.kubernetes.cache.handlers import (
     NodeStore,
     ObjectStore,
     PodStore,
+    of_capacity,
     of_claim,
     of_meta,
     of_spec,
+    of_storage_class,
     of_volume,
 )
 from tenure.clusters.kubernetes.cache.owner_store import OwnerStore
@@ -52,6 +54,10 @@ _OF_VOLUMES: dict[str, tuple[str, Any]] = {
     "claims": ("/api/v1/persistentvolumeclaims", api.ApiClaim),
     "volumes": ("/api/v1/persistentvolumes", api.ApiVolume),
     "csinodes": ("/apis/storage.k8s.io/v1/csinodes", api.ApiObject),
+    "storageclasses": ("/apis/storage.k8s.io/v1/storageclasses", api.ApiStorageClass),
+    "csidrivers": ("/apis/storage.k8s.io/v1/csidrivers", api.ApiObject),
+    "storagecapacities": ("/apis/storage.k8s.io/v1/csistoragecapacities", api.ApiStorageCapacity),
+    "attachments": ("/apis/storage.k8s.io/v1/volumeattachments", api.ApiObject),
 }
 _WHERE_INSTALLED = {
     "queues": ("/apis/tenure.dev/v1alpha1", "queues"),
@@ -70,6 +76,10 @@ _KINDS = {
     "claims": "PersistentVolumeClaim",
     "volumes": "PersistentVolume",
     "csinodes": "CSINode",
+    "storageclasses": "StorageClass",
+    "csidrivers": "CSIDriver",
+    "storagecapacities": "CSIStorageCapacity",
+    "attachments": "VolumeAttachment",
     "nodes": "Node",
     "priorityclasses": "PriorityClass",
     "poddisruptionbudgets": "PodDisruptionBudget",
@@ -102,7 +112,8 @@ _KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool", "WorkloadKind"})
 
 
 _DECIDES: dict[str, Callable[[Any], object]] = {
-    "claims": of_claim, "volumes": of_volume, NODE_CLAIMS: lambda item: item.metadata.resource_version,
+    "claims": of_claim, "volumes": of_volume, "storageclasses": of_storage_class, "storagecapacities": of_capacity,
+    NODE_CLAIMS: lambda item: item.metadata.resource_version,
 }  # fmt: skip
 
 
@@ -326,7 +337,8 @@ class InformerCache:
         """
         known = self.objects.get(name)
         if known is not None:
-            known.written(msgspec.json.decode(answer, type=api.ApiObject), is_new=is_new)
+            kind = _OF_VOLUMES[name][1] if name in _OF_VOLUMES else api.ApiObject
+            known.written(msgspec.json.decode(answer, type=kind), is_new=is_new)
 
     def _objects(self, name: str) -> ObjectStore:
         kind = next((kind for kind in self.kinds if kind.source == name), None)

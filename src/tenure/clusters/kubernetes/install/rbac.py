@@ -67,7 +67,18 @@ CLUSTER_RIGHTS: Final = (
     Right(
         "", ("persistentvolumeclaims", "persistentvolumes"), _OBSERVE, "from which nodes volumes of pods are reached"
     ),
-    Right("storage.k8s.io", ("csinodes",), _OBSERVE, "whether nodes limit how many volumes they attach"),
+    Right(
+        "storage.k8s.io",
+        ("csinodes", "volumeattachments"),
+        _OBSERVE,
+        "how many volumes nodes attach, and which they have",
+    ),
+    Right(
+        "storage.k8s.io",
+        ("storageclasses", "csidrivers", "csistoragecapacities"),
+        _OBSERVE,
+        "where a claim that is not bound yet gets its volume",
+    ),
     Right(GROUP, _OWN, _OBSERVE, "queues, groups, budgets and settings"),
     *_owner_rights(),
     Right("karpenter.sh", ("nodeclaims",), _OBSERVE, "nodes that are on their way"),
@@ -78,6 +89,8 @@ CLUSTER_RIGHTS: Final = (
     Right("authentication.k8s.io", ("tokenreviews",), ("create",), "identity of clients that ask for its metrics"),
     Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",), "whether these clients may have them"),
     Right("", ("pods/binding",), ("create",), "starting pods", ACTING),
+    Right("", ("persistentvolumeclaims",), ("patch",), "for which node a claim's volume is to be made", ACTING),
+    Right("", ("persistentvolumes",), ("patch",), "binding a volume that is there to a claim", ACTING),
     Right("", ("pods/eviction",), ("create",), "evicting pods, within PodDisruptionBudgets", ACTING),
     Right("", ("pods",), ("delete",), "pods that budgets have kept for longer than maxOptOut", ACTING),
     Right("", ("pods/status",), ("patch",), "conditions, nominatedNodeName, and the annotations beside them", ACTING),

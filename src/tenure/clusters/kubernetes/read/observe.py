@@ -26,6 +26,7 @@ from tenure.clusters.kubernetes.read.queues import config_map, kai_queue_of, que
 from tenure.clusters.kubernetes.read.sealed_times import believed
 from tenure.clusters.kubernetes.read.settling import GroupSettling
 from tenure.clusters.kubernetes.read.standing import StandingWorkloads
+from tenure.clusters.kubernetes.read.storage import node_drivers_of
 from tenure.clusters.kubernetes.read.workloads import (
     EvictionHistory,
     ObservedWorkload,
@@ -140,11 +141,11 @@ class Observer:
         self._left_out: list[LeftOut] = []
         self._outside = Outside()
         self._settling = GroupSettling()
-        self._claims = ClaimReader(self._objects)
+        self.claims = ClaimReader(self._objects)
         self._pools: dict[str, str] = {}
         self._own_nodes: tuple[Node, ...] = ()
         self._nodes_by_name: dict[str, Node] = {}
-        self._nodes_version = -1
+        self._nodes_version = (-1, -1)
         self._homes = 0
         self._retry = _Retries()
         self._namespaces = Namespaces((), {})
@@ -205,6 +206,7 @@ class Observer:
             namespaces=self._labelled_namespaces(),
             disruption_budgets=self._budgets(),
             evictions=tuple(sorted(map(eviction_log.eviction_of, log), key=lambda e: (e.at, e.workload, e.task))),
+            attachments=self.claims.attachments(nodes),
         )
         return Observed(
             cluster,
@@ -381,9 +383,12 @@ class Observer:
     def _nodes(self) -> tuple[Node, ...]:
         """Give the nodes of the pool by name; to which pool each node belongs is noted as it is then."""
         store = self.informers.nodes
-        if store.version != self._nodes_version:
-            self._nodes_version = store.version  # before what is read: what changes meanwhile is read once more
-            nodes = sorted(store.nodes.copy().items())
+        csi = self._objects("csinodes")
+        if (version := (store.version, csi.version)) != self._nodes_version:
+            self._nodes_version = version  # before what is read: what changes meanwhile is read once more
+            nodes = [
+                (name, _with_drivers(n, csi.items.get(("", name)))) for name, n in sorted(store.nodes.copy().items())
+            ]
             pools = {name: node.labels.get(keys.POOL, DEFAULT_POOL) for name, node in nodes}
             if pools != self._pools:
                 self._pools, self._homes = pools, self._homes + 1
@@ -398,7 +403,7 @@ class Observer:
         movable = self._settings.rescheduler.schedulers
         again: Iterable[GroupKey] = {
             *pods.dirty, *self._declared.changed(self.informers.kinds), *self._of_other_past(pasts),
-            *self._claims.changed(),
+            *self.claims.changed(),
         }  # fmt: skip
         beside = (*(self._objects(name).version for name in _SAYING_OF_ALL), movable, self._homes, self.informers.kinds)
         if beside != self._beside:
@@ -409,7 +414,7 @@ class Observer:
         for group in sorted({*again, *self._retry.due(now), *self._settling.due(now)}):
             self._renewed.add(group)
             members = pods.groups.get(group)
-            seen = self._claims.mounting(group, [pods.seen(member) for member in sorted(members or ())])
+            seen = self.claims.mounting(group, [pods.seen(member) for member in sorted(members or ())])
             records = [r for r in seen if self._is_ours(r)]
             self._outside.take(group, records, [r for r in seen if self._is_beyond(r)])
             if not records:
@@ -678,3 +683,9 @@ def _can_be(nominated_tasks: Nomination | None, nodes: Mapping[str, Node]) -> bo
         return True
     node = nodes.get(nominated_tasks.node)
     return node is not None and all(0 <= d < node.allocatable.get(GPU, 0) for d in nominated_tasks.devices)
+
+
+def _with_drivers(node: Node, item: Any) -> Node:
+    """Give a node with the CSI drivers that its CSINode has."""
+    drivers = node_drivers_of(item)
+    return replace(node, drivers=drivers) if drivers else node

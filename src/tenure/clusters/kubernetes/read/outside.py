@@ -87,7 +87,9 @@ def _keep(groups: set[GroupKey], group: GroupKey, *, holds: bool) -> None:
 
 
 def _looks_far(spec: TaskSpec) -> bool:
-    """Whether anything that a task asks for looks at more than one node."""
+    """Whether anything that a task asks for looks at more than one node: terms, a claim that it uses alone."""
+    if any(mount.is_exclusive for mount in spec.mounts):
+        return True
     if any(constraint.topology_key != _HOST for constraint in spec.spread):
         return True
     affinity = spec.affinity
@@ -97,13 +99,14 @@ def _looks_far(spec: TaskSpec) -> bool:
 
 
 def _task(record: PodRecord) -> Task:
-    """Give the task with what others can see of it: its labels, and whom it keeps away."""
+    """Give the task with what others can see of it: its labels, whom it keeps away, and what it uses alone."""
     task, affinity = record.task, None
     anti = task.spec.affinity.pod_anti if task.spec.affinity is not None else None
     far = tuple(term for term in anti.required if term.topology_key != _HOST) if anti is not None else ()
     if far:
         affinity = Affinity(pod_anti=PodAffinity(required=far))
-    spec = TaskSpec(labels=task.spec.labels, affinity=affinity)
+    alone = tuple(mount for mount in task.spec.mounts if mount.is_exclusive)
+    spec = TaskSpec(labels=task.spec.labels, affinity=affinity, mounts=alone)
     return Task(
         name=task.name,
         spec=spec,

@@ -29,6 +29,7 @@ from tenure.clusters.kubernetes.read.workloads import ACTIVE
 from tenure.clusters.kubernetes.seals import Seal
 from tenure.clusters.kubernetes.write import eviction_log_writer, patches
 from tenure.clusters.kubernetes.write.bindings import BindingsUnderWay
+from tenure.clusters.kubernetes.write.claims import ClaimWriter
 from tenure.clusters.kubernetes.write.overdue import REFUSED_BY_BUDGET, OverdueBudgets
 from tenure.clusters.kubernetes.write.queue_status import QueueStatuses
 from tenure.clusters.record import BROKEN, logged
@@ -63,13 +64,15 @@ class Failure:
 class Outcome:
     """The outcome of a plan: the steps that were carried out, and those that were not.
 
-    ``evicted``: entries of the log of those evictions that the API server granted.
+    ``evicted``: entries of the log of those evictions that the API server granted. ``preparing``: by workload, what
+    its pods wait for before they are bound.
     """
 
     done: list[PlanStep] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     skipped: list[PlanStep] = field(default_factory=list)
     evicted: list[eviction_log.EvictionEntry] = field(default_factory=list)
+    preparing: dict[str, str] = field(default_factory=dict)
 
 
 class Actor:
@@ -92,6 +95,7 @@ class Actor:
         self.logbook = eviction_log_writer.EvictionLogWriter(client, informers, allowed)
         self.statuses = QueueStatuses(client, informers)
         self.reservations = ReservationKeeper(client, informers)
+        self._claims = ClaimWriter(client, informers)
         self._overdue = OverdueBudgets(informers)
         self._pool = ThreadPoolExecutor(in_flight, thread_name_prefix="write")
         self._bindings = BindingsUnderWay(self._pool, informers)
@@ -125,7 +129,7 @@ class Actor:
         self._keep_promises(plan, observed, outcome)
         self._expire(plan, observed, outcome)
         self._mark_stale(plan, observed, outcome)
-        self._bind(plan, observed, workloads)
+        self._bind(self._prepare(plan, outcome), plan, observed, workloads)
         self._report_bindings(outcome, None if not _only_binds(plan) else observed.urgent)
         evictions = self._promise(plan, observed, outcome)
         self._reserve(to_hold, observed, outcome)
@@ -159,13 +163,34 @@ class Actor:
 
     # -- placing ----------------------------------------------------------------------------------------------------
 
-    def _bind(self, plan: Plan, observed: Observed, workloads: Mapping[str, Workload]) -> None:
-        """Begin the bindings of a plan."""
+    def _prepare(self, plan: Plan, outcome: Outcome) -> list[PlanStep]:
+        """Write what claims that are not bound need; gives the bindings of workloads that have none of these.
+
+        Pods are bound once all claims of those that are placed with them are: a core lands whole, or not yet.
+        """
+        steps = [s for s in plan.steps if s.action == "bind"]
+        due = [s for s in steps if s.volumes]
+        if not due:
+            return steps
+        told: set[str] = set()
+        once = []
+        for step in due:
+            once.append(step._replace(volumes=tuple(v for v in step.volumes if v.claim not in told)))
+            told.update(v.claim for v in step.volumes)
+        self._all(self._claims.prepare, once, outcome, note=False)
+        for step in due:
+            outcome.preparing.setdefault(step.workload, _awaited(step))
+        outcome.skipped += [s for s in steps if s.workload in outcome.preparing]
+        return [s for s in steps if s.workload not in outcome.preparing]
+
+    def _bind(
+        self, steps: Sequence[PlanStep], plan: Plan, observed: Observed, workloads: Mapping[str, Workload]
+    ) -> None:
+        """Begin bindings of a plan."""
         started, pods = set(plan.started), self.informers.pods
         nodes = self.informers.nodes.nodes
         assumed: dict[tuple[str, int], tuple[PodRecord, PodRecord]] = {}
         starts: dict[str, int | None] = {}
-        steps = [s for s in plan.steps if s.action == "bind"]
         names = {(s.workload, s.task_index): self.reservations.names(s, observed) for s in steps}
         for step in steps:
             pod, workload = observed.pod(step.workload, step.task_index), workloads[step.workload]
@@ -528,6 +553,15 @@ def sealed_at_bind(pod: PodRecord, workload: Workload, devices: tuple[int, ...],
         kept=kept,
         first=start is None,
     )
+
+
+def _awaited(step: PlanStep) -> str:
+    """Say what a pod waits for that has a place."""
+    key, volume, node = step.volumes[0]
+    name = key.partition("/")[2]
+    more = f", and for {len(step.volumes) - 1} more" if len(step.volumes) > 1 else ""
+    what = f"is being bound to volume {volume}" if volume else f"gets its volume for node {node}"
+    return f"it waits for claim {name}, which {what}{more}"
 
 
 def _saved(pod: PodRecord, step: PlanStep, settings: Settings, workload: Workload, now: int) -> dict[str, int]:
