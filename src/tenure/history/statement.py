@@ -146,7 +146,7 @@ class _Maker:
         names = [r for r in capacity if capacity[r] or total.get(r)] + [r for r in total if r not in capacity]
         used = {r: total.get(r, 0) - lost.get(r, 0) for r in names}
         idle = {r: capacity.get(r, 0) - total.get(r, 0) for r in names}
-        losing = self._losing()
+        losing = _losing(self.cost_of, self.gain_of)
         told = [row for row in self.rows.values() if row.says_something]
         rows = sorted(told, key=lambda r: (r.key not in losing, -r.cost, r.key))
         return Statement(
@@ -250,10 +250,6 @@ class _Maker:
                 paid.update(mine)
         return paid
 
-    def _losing(self) -> list[str]:
-        losing = [cause for cause in self.cost_of if self.cost_of[cause] > self.gain_of[cause]]
-        return sorted(losing, key=lambda cause: (self.gain_of[cause] - self.cost_of[cause], cause))
-
     # -- what was held, and who waited --------------------------------------------------------------------------------
 
     def _used(self, held: Mapping[str, tuple[Sums, Sums]]) -> None:
@@ -290,6 +286,12 @@ class _Maker:
             own.waits.append(row.value)
             if '"entitled":true' in payload:
                 own.entitled.append(row.value)
+
+
+def _losing(cost: Counter[str], gain: Counter[str]) -> list[str]:
+    """Name the causes that lost more than they gained, the worst first."""
+    losing = [cause for cause in cost if cost[cause] > gain[cause]]
+    return sorted(losing, key=lambda cause: (gain[cause] - cost[cause], cause))
 
 
 def gaps_between(connection: Connection, since: int, until: int) -> list[tuple[int, int]]:
