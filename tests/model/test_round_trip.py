@@ -12,6 +12,7 @@ from tests.model.strategies import clusters, settings
 
 from tenure.model.dump import cluster_to_plain, dump_cluster, dump_settings
 from tenure.model.load import load_cluster, load_settings
+from tenure.model.storage import with_mounts
 
 slow = hypothesis_settings(
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -25,7 +26,7 @@ def test_loading_what_was_written_gives_the_same_cluster(tmp_path, cluster, form
     dump_cluster(cluster, stream, format=form)
     path = tmp_path / f"cluster.{form}"
     path.write_text(stream.getvalue(), encoding="utf-8", newline="")
-    assert load_cluster(path).cluster == cluster
+    assert load_cluster(path).cluster == with_mounts(cluster)
 
 
 @slow

@@ -17,7 +17,7 @@ from tenure.engine.journal import Journal
 from tenure.engine.labels import reached
 from tenure.engine.nodes import NOW, THEN, NodeTable
 from tenure.engine.plan import ClaimedVolume
-from tenure.model.mounts import AvailableVolume, Mount, OpenClaim
+from tenure.model.mounts import AvailableVolume, ClaimMount, OpenClaim
 from tenure.model.volumes import VolumeAttachment
 
 Mask = NDArray[np.bool_]
@@ -100,7 +100,7 @@ class VolumeTable:
 
     # -- what a task mounts -----------------------------------------------------------------------------------------
 
-    def of(self, mounts: Iterable[Mount]) -> MountTerms | None:
+    def of(self, mounts: Iterable[ClaimMount]) -> MountTerms | None:
         """Resolve what a task mounts; None where nothing of it depends on what else is placed."""
         exclusive, opened = [], []
         attached: dict[int, list[int]] = {}
@@ -191,7 +191,7 @@ class VolumeTable:
             self.used[THEN, self._driver_of[volume], node] += is_then - then
 
     def _counts(self, volume: int, node: int) -> tuple[bool, bool]:
-        """Whether a volume counts on a node now, and then: one that nobody there uses goes with its last user."""
+        """Whether a volume counts on a node now, and then: one that no pod there uses goes with its last user."""
         now, then = self._users[volume].get(node, _NOBODY)
         lone = (volume, node) in self._attached
         return now > 0 or lone, then > 0 or (lone and not now)

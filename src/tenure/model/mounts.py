@@ -48,7 +48,7 @@ class OpenClaim:
     """A claim that gets its volume where its first pod is placed.
 
     ``available`` are the volumes that would do, the smallest first; ``provisioner`` makes one on ``nodes`` where none
-    of them does (empty: nobody does). ``selected`` is the node for which one is being made, ``refused`` are those for
+    of them does (empty: none does). ``selected`` is the node for which one is being made, ``refused`` are those for
     which that failed.
     """
 
@@ -61,7 +61,7 @@ class OpenClaim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mount:
+class ClaimMount:
     """A mount of a claim: what it makes of the placement of its task.
 
     ``nodes`` are those that reach its volume (all of them have to match), ``awaits`` is why it has to be waited for,
@@ -104,33 +104,33 @@ class MountResolver:
         self._of_class: dict[str, list[Volume]] | None = None
         self._found: dict[object, tuple[AvailableVolume, ...]] = {}
 
-    def of(self, key: str, refused: tuple[str, ...] = ()) -> Mount:
+    def of(self, key: str, refused: tuple[str, ...] = ()) -> ClaimMount:
         """Give what the claim of that namespace and name makes of placement; ``refused`` as in `OpenClaim`."""
         claim = self._claims.get(key)
         name = key.partition("/")[2]
         if claim is None:
-            return Mount(claim=key, awaits=f"claim {name}, which is not there")
+            return ClaimMount(claim=key, awaits=f"claim {name}, which is not there")
         if claim.is_going:
-            return Mount(claim=key, awaits=f"claim {name}, which is being deleted")
+            return ClaimMount(claim=key, awaits=f"claim {name}, which is being deleted")
         if claim.is_lost:
-            return Mount(claim=key, awaits=f"claim {name}, which has lost its volume")
+            return ClaimMount(claim=key, awaits=f"claim {name}, which has lost its volume")
         if claim.volume and claim.is_bound:
             return self._bound(key, claim)
         storage_class = self._classes.get(claim.storage_class)
         if claim.volume or storage_class is None or storage_class.binding_mode == "Immediate":
-            return Mount(
+            return ClaimMount(
                 claim=key, awaits=f"claim {name}, which is not bound to a volume{_whose(claim, storage_class)}"
             )
         return self._open(key, claim, storage_class, refused)
 
-    def _bound(self, key: str, claim: VolumeClaim) -> Mount:
+    def _bound(self, key: str, claim: VolumeClaim) -> ClaimMount:
         volume = self._volumes.get(claim.volume)
         if volume is None:
-            return Mount(claim=key, awaits=f"volume {claim.volume} of claim {claim.name}, which is not there")
+            return ClaimMount(claim=key, awaits=f"volume {claim.volume} of claim {claim.name}, which is not there")
         nodes = reach(volume)
         if nodes is None:
-            return Mount(claim=key, unsupported=f"claim {claim.name} (a node affinity that cannot be read)")
-        return Mount(
+            return ClaimMount(claim=key, unsupported=f"claim {claim.name} (a node affinity that cannot be read)")
+        return ClaimMount(
             claim=key,
             nodes=nodes,
             is_exclusive=ONE_POD in claim.access_modes,
@@ -139,7 +139,7 @@ class MountResolver:
             is_needed=self._is_needed(volume.driver),
         )
 
-    def _open(self, key: str, claim: VolumeClaim, storage_class: StorageClass, refused: tuple[str, ...]) -> Mount:
+    def _open(self, key: str, claim: VolumeClaim, storage_class: StorageClass, refused: tuple[str, ...]) -> ClaimMount:
         provisioner = "" if storage_class.provisioner == NO_PROVISIONER else storage_class.provisioner
         nodes: tuple[NodeSelector, ...] = ()
         if storage_class.allowed_topologies is not None:
@@ -151,7 +151,7 @@ class MountResolver:
             size=claim.requests, available=() if claim.selected_node else self._available(key, claim),
             provisioner=provisioner, nodes=nodes, selected=claim.selected_node, refused=refused,
         )  # fmt: skip
-        return Mount(claim=key, open=waiting, is_exclusive=ONE_POD in claim.access_modes, driver=provisioner,
+        return ClaimMount(claim=key, open=waiting, is_exclusive=ONE_POD in claim.access_modes, driver=provisioner,
                      handle=f"claim {key}" if provisioner else "", is_needed=self._is_needed(provisioner))  # fmt: skip
 
     def _is_needed(self, driver: str) -> bool:

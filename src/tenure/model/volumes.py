@@ -17,7 +17,7 @@ ONE_POD: Final = "ReadWriteOncePod"
 """Access mode of a claim that no two pods use at a time."""
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-"""Provisioner of a class whose volumes somebody else makes."""
+"""Provisioner of a class whose volumes are made by hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Volume:
     """A PersistentVolume. ``capacity`` in bytes; ``claim`` is namespace/name of the claim that it is kept for.
 
     ``node_affinity`` are the nodes that reach it; where it is None, all do. ``driver`` and ``handle`` are those of its
-    CSI driver. ``is_available``: nobody has bound it, and it can be bound. ``claim_uid`` empty: a claim of that name
+    CSI driver. ``is_available``: it is not bound, and it can be. ``claim_uid`` empty: a claim of that name
     has it, whichever.
     """
 

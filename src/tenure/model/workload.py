@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from tenure.model.containers import AmountsKind, PairsKind
 from tenure.model.kinds import ConstantKind
-from tenure.model.mounts import Mount
+from tenure.model.mounts import ClaimMount
 from tenure.model.resources import Amounts, Labels, Pairs
 from tenure.model.selectors import Affinity, HostPort, NodeSelector, SpreadConstraint, Toleration, Topology
 from tenure.model.vocabulary import (
@@ -102,7 +102,7 @@ class TaskSpec:
     volume_nodes: tuple[NodeSelector, ...] = ()
     awaits: tuple[str, ...] = ()
     claims: tuple[NameText, ...] = ()
-    mounts: tuple[Mount, ...] = ()
+    mounts: tuple[ClaimMount, ...] = ()
 
     @property
     def is_placeable(self) -> bool:

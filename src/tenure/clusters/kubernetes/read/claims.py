@@ -12,7 +12,7 @@ from tenure.clusters.kubernetes.cache.owners import Key
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.read import storage
 from tenure.clusters.kubernetes.read.storage import ConvertedObjects
-from tenure.model.mounts import Mount, MountResolver
+from tenure.model.mounts import ClaimMount, MountResolver
 from tenure.model.node import Node
 from tenure.model.volumes import Storage, VolumeAttachment
 
@@ -41,7 +41,7 @@ class ClaimReader:
         self._capacities = ConvertedObjects(lambda: store("storagecapacities"), storage.capacity_of)
         self._mounted: dict[Key, set[GroupKey]] = {}
         self._of_group: dict[GroupKey, frozenset[Key]] = {}
-        self._mounts: dict[Key, Mount] = {}
+        self._mounts: dict[Key, ClaimMount] = {}
         self._selected: dict[Key, tuple[str, str]] = {}
         self._refused: dict[Key, tuple[str, ...]] = {}
         self._seen: tuple[int, ...] = ()
@@ -84,7 +84,7 @@ class ClaimReader:
                     self._mounts[key] = found
                     yield from groups
 
-    def _concerned(self, before: tuple[int, ...]) -> Callable[[Key, Mount], bool]:
+    def _concerned(self, before: tuple[int, ...]) -> Callable[[Key, ClaimMount], bool]:
         """Give what says of a claim whether anything that was changed since may concern it."""
         if not before or before[2:] != self._seen[2:]:
             return lambda _, __: True
@@ -93,7 +93,7 @@ class ClaimReader:
             return lambda _, __: True
         names = {name for _, name in volumes}
 
-        def is_other(key: Key, known: Mount) -> bool:
+        def is_other(key: Key, known: ClaimMount) -> bool:
             if key in claims or (names and (known.open is not None or known.awaits)):
                 return True
             claim = self._claims.get("/".join(key)) if names else None
@@ -136,24 +136,24 @@ class ClaimReader:
             spec = replace(spec, claims=tuple(name for _, name in claims), mounts=mounts)
         return replace(record, task=replace(record.task, spec=spec))
 
-    def _mount(self, key: Key, record: PodRecord) -> Mount:
+    def _mount(self, key: Key, record: PodRecord) -> ClaimMount:
         name = key[1]
         if name in record.own_claims:
             item = self._store("claims").items.get(key)
             if item is not None and all(o.uid != record.uid for o in item.metadata.owner_references or ()):
-                return Mount(claim="/".join(key), awaits=f"claim {name}, which was not made for this pod")
+                return ClaimMount(claim="/".join(key), awaits=f"claim {name}, which was not made for this pod")
         known = self._mounts.get(key)
         if known is None:
             known = self._mounts[key] = self._read(key)
         return known
 
-    def _read(self, key: Key) -> Mount:
+    def _read(self, key: Key) -> ClaimMount:
         text = "/".join(key)
         try:
             self._note_refusal(key, text)
             return self._resolver.of(text, self._refused.get(key, ()))
         except Exception as error:  # noqa: BLE001  whatever a stranger wrote costs the pods that mount it alone
-            return Mount(claim=text, unsupported=f"claim {key[1]} (cannot be read: {brief(error)})")
+            return ClaimMount(claim=text, unsupported=f"claim {key[1]} (cannot be read: {brief(error)})")
 
     def _note_refusal(self, key: Key, text: str) -> None:
         """Keep in mind for which nodes the provisioner refused: it takes the node off the claim, which is not bound."""
