@@ -39,6 +39,10 @@ BROKEN_ONCE = {
     20752: "the plan after the next made a difference for a victim, and did not say so",
     21316: "quota evicted a task that a later eviction of the same plan gave its place again",
     30980: "the same, by what requeue gives away in the end",
+    2075: "a finished plan was believed to give what it left over to victims of its own",
+    2489: "what was under notice was believed to stay, so that its beneficiary did not grow",
+    2691: "of two sets that cost nothing only the first was looked at",
+    7263: "quota evicted a task for no other reason than that nothing would follow then",
     398: "requeue took what asked to be spared for a surplus task",
     22070: "a task that stays at home beside a reservation was promised its place twice, and the cycle broke",
 }

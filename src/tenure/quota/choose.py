@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tenure.engine.queues import QueueTree
+from tenure.engine.workloads import TaskState
 from tenure.quota.amounts import EnforceableAmounts, Holdings, distribute, holdings
 from tenure.quota.branch_and_bound import BranchAndBound
 from tenure.quota.exact_selection import ExactSelection, Solve
@@ -102,14 +103,25 @@ def _best(
     chosen, proved = first, first_proved
     for _ in range(MOST_CUTS if follow is not None else 0):
         assert follow is not None
-        further = [c for c in follow([t for take in chosen for t in take.tasks]) if c not in cuts]
+        needless = _needless(problem, chosen)
+        if needless:  # it was taken for no other reason than that nothing would follow then
+            further = [cut for cut in (cut.without(needless) for cut in cuts) if cut not in cuts]
+        else:
+            further = [c for c in follow([t for take in chosen for t in take.tasks]) if c not in cuts]
         if not further:
-            return chosen, proved
+            return (first, False) if needless else (chosen, proved)
         cuts += further
         chosen, proved = _search(problem, takes, known, solve, cuts)
         if problem.worth(chosen)[0] > problem.worth(first)[0]:
             return first, first_proved and proved
     return (chosen, proved) if follow is None else (first, False)
+
+
+def _needless(problem: QuotaProblem, chosen: Sequence[EvictionUnit]) -> frozenset[TaskState]:
+    """Give the tasks of a set that it might leave: as little would stay over max without them, one by one."""
+    left = problem.worth(chosen)[0]
+    spare = (take for take in chosen if problem.worth([t for t in chosen if t is not take])[0] <= left)
+    return frozenset(t for take in spare for t in take.tasks)
 
 
 def _search(

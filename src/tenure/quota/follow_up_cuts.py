@@ -6,8 +6,8 @@ be evicted, unless it holds one of those tasks as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.quota.units import EvictionUnit
@@ -30,6 +30,10 @@ class FollowUpCut:
     def prevented_by(self, take: EvictionUnit) -> bool:
         """Whether with this take what would be evicted next is gone already."""
         return not self.evicts.isdisjoint(take.tasks)
+
+    def without(self, tasks: Collection[TaskState]) -> FollowUpCut:
+        """Give the cut that some tasks do not prevent: what is taken has to be needed."""
+        return replace(self, evicts=self.evicts.difference(tasks))
 
 
 def respects(takes: Iterable[EvictionUnit], cuts: Sequence[FollowUpCut]) -> bool:
