@@ -11,6 +11,9 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 SHARING = ("tests/kubernetes/", "tests/history/", "tests/browser/")
 """Folders whose tests share with their file what takes long to start. They wait more than they compute."""
 
+TOGETHER = ("tests/cli/test_plain_install.py", "tests/cli/test_bulky.py", "tests/web/")
+"""Files elsewhere whose tests share what takes the processor long to make: it is made once, by one worker."""
+
 LONGEST = (
     "tests/kubernetes/foreign/test_ends.py", "tests/kubernetes/foreign/test_moves.py",
     "tests/kubernetes/test_scheduler.py", "tests/kubernetes/test_moves.py", "tests/kubernetes/test_outages.py",
@@ -27,7 +30,7 @@ LONG = ("tests/simulator/test_easy_traces.py", "tests/docs/test_commands.py", "t
 
 def piece_of(nodeid: str) -> str:
     """Name the piece of work that a test belongs to."""
-    return nodeid.partition("::")[0] if nodeid.startswith(SHARING) else nodeid
+    return nodeid.partition("::")[0] if nodeid.startswith((*SHARING, *TOGETHER)) else nodeid
 
 
 def rank(nodeid: str) -> tuple[int, int]:

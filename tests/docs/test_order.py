@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from tests.order import LONG, LONGEST, SHARING, piece_of, rank
+from tests.order import LONG, LONGEST, SHARING, TOGETHER, piece_of, rank
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_what_is_named_is_there():
-    assert [name for name in (*SHARING, *LONGEST, *LONG) if not (ROOT / name).exists()] == []
+    assert [name for name in (*SHARING, *TOGETHER, *LONGEST, *LONG) if not (ROOT / name).exists()] == []
 
 
 def test_what_waits_comes_first_and_what_shares_stays_together():
@@ -21,3 +21,4 @@ def test_what_waits_comes_first_and_what_shares_stays_together():
     assert [names.index(name) for name in ordered] == [4, 5, 1, 3, 0, 2]
     assert [piece_of(name) for name in ordered[:3]] == [LONGEST[0], LONGEST[0], "tests/kubernetes/test_access.py"]
     assert piece_of(names[0]) == names[0]
+    assert piece_of(f"{TOGETHER[0]}::test_g") == piece_of(f"{TOGETHER[0]}::test_h[y]") == TOGETHER[0]

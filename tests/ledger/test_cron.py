@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenure.model.cron import parse_cron, window_at
@@ -97,3 +97,26 @@ def _skipped(at, length, area):
     """Whether the clock was changed in the time looked at."""
     offsets = {(at - timedelta(minutes=m)).astimezone(area).utcoffset() for m in range(-1500, length + 1500, 30)}
     return len(offsets) > 1
+
+
+@settings(max_examples=50)
+@given(
+    line=st.sampled_from(["* * * * *", "*/7 * * * *", "10,50 1-3 * * *", "59 23 * * *", "0 0,2,12 * * *"]),
+    zone=st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]),
+    day=st.sampled_from(
+        ["2026-03-08", "2026-03-29", "2026-04-05", "2026-07-01", "2026-10-04", "2026-10-25", "2026-11-01"]
+    ),
+    minute=st.integers(-60, 30 * 60),
+)
+def test_of_many_begins_the_latest_counts_on_days_when_clocks_change_as_on_others(line, zone, day, minute):
+    """Brute force: each begin of the days around is made on the local clock, and the latest that has come is taken."""
+    now = parse_time(f"{day}T00:00:00Z") + minute * MINUTE
+    cron, first = parse_cron(line), datetime.fromtimestamp(now / 1_000_000, UTC).date()
+    begins = [
+        int(datetime(d.year, d.month, d.day, hour, at, tzinfo=ZoneInfo(zone)).timestamp()) * 1_000_000
+        for d in (first + timedelta(days=n) for n in range(-2, 2)) if cron.on(d)
+        for hour in cron.hours for at in cron.minutes
+    ]  # fmt: skip
+    found = window_at(line, MINUTE, zone, now)
+    latest = max(b for b in begins if b <= now)
+    assert (found and found[0]) == (latest if now - latest < MINUTE else None)

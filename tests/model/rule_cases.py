@@ -121,7 +121,7 @@ WORKLOADS = {
     "so many replicas that memory would end": (
         "workloads: [{name: w, replicas: 2000000000}]",
         "workloads[0].replicas",
-        "more than 500,000 tasks",
+        "more than 300,000 tasks",
     ),
     "1e30 CPUs": ("workloads: [{name: w, requests: {cpu: 1e30}}]", "workloads[0].requests.cpu", "is too large"),
     "a part of more than one GPU": (

@@ -14,6 +14,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 SECOND = 1_000_000
+MINUTE = 60 * SECOND
 DAY = 86_400 * SECOND
 MOST_LINKS = 400
 """Windows that follow each other without a break are joined up to this number."""
@@ -150,17 +151,35 @@ def _latest(line: str, zone: str, until: int, after: int) -> int | None:
     """Give the latest begin in (after, until], in µs since the epoch."""
     cron, area = parse_cron(line), parse_zone(zone)
     day = _local(until, area).date() + timedelta(days=1)  # a clock that was put forward may be a day ahead
-    best: int | None = None
     while _midnight(day, area) + 2 * DAY > after:
         if cron.on(day):
-            begins = (_instant(day, hour, minute, area) for hour in cron.hours for minute in cron.minutes)
-            best = max((b for b in begins if after < b <= until), default=None)
-            if best is not None:
+            best = _latest_of(cron, day, area, until)
+            if best is not None and best > after:
                 return best
         if day == date.min:
             break
         day -= timedelta(days=1)
-    return best
+    return None
+
+
+def _latest_of(cron: Cron, day: date, zone: ZoneInfo, until: int) -> int | None:
+    """Give the latest begin of a day that is not after ``until``."""
+    midnight = _midnight(day, zone)
+    if _changes(day, zone):  # then begins need not come in the order of their local times
+        begins = (_instant(day, hour, minute, zone) for hour in cron.hours for minute in cron.minutes)
+        return max((b for b in begins if b <= until), default=None)
+    last = (until - midnight) // MINUTE
+    for hour in reversed(cron.hours):
+        minute = max((m for m in cron.minutes if 60 * hour + m <= last), default=None)
+        if minute is not None:
+            return midnight + (60 * hour + minute) * MINUTE
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _changes(day: date, zone: ZoneInfo) -> bool:
+    """Whether clocks are put forward or back on a day."""
+    return _instant(day, 23, 59, zone) - _midnight(day, zone) != DAY - MINUTE
 
 
 def _local(instant: int, zone: ZoneInfo) -> datetime:

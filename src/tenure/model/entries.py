@@ -28,11 +28,11 @@ CLUSTER_KIND = "Cluster"
 SETTINGS_KIND = "SchedulerConfig"
 
 MOST = {
-    "nodes": 100_000, "queues": 100_000, "workloads": 500_000, "disruptionBudgets": 10_000, "evictions": 500_000,
-    "namespaces": 100_000, "volumes": 500_000, "claims": 500_000, "storageClasses": 10_000, "csiDrivers": 10_000,
-    "storageCapacities": 100_000, "attachments": 500_000,
+    "nodes": 100_000, "queues": 100_000, "workloads": 300_000, "tasks": 300_000, "disruptionBudgets": 10_000,
+    "evictions": 500_000, "namespaces": 100_000, "volumes": 500_000, "claims": 500_000, "storageClasses": 10_000,
+    "csiDrivers": 10_000, "storageCapacities": 100_000, "attachments": 500_000,
 }  # fmt: skip
-"""Entries of each section that are read; a few bytes each could otherwise fill the memory."""
+"""Entries of each section, and of the tasks of a workload, that are read; a few bytes each could fill the memory."""
 
 SHARE_ATTRIBUTES = ("gpu_fraction", "gpu_memory", "gpu_devices")
 """What files write instead of ``TaskSpec.gpu_share``."""
@@ -94,7 +94,7 @@ def workload_entry() -> EntryKind:
     own = tuple(fields_of(Workload, skip=("tasks",)))
     taken = {field.key for field in own}
     extra = (
-        RecordField("tasks", "tasks", ListKind(task_entry())),
+        RecordField("tasks", "tasks", ListKind(task_entry(), most=MOST["tasks"])),
         RecordField("replicas", "replicas", kind_of(Ordinal)),
         RecordField("phase", "phase", ChoiceKind((Phase.PENDING, Phase.GATED), Phase)),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -14,8 +14,11 @@ from tenure.model.resources import GPU, MILLI
 from tenure.model.workload import GpuShare, Phase, Task, TaskSpec, Workload
 
 MAX_NODES = 100_000
-MAX_TASKS = 500_000
-"""So many nodes and tasks may come out of one file: a slip of the finger must not exhaust memory."""
+MAX_TASKS = 300_000
+"""So many nodes and tasks may come out of one file: a slip of the finger must not exhaust memory.
+
+Kubernetes itself is made for 5,000 nodes and 150,000 pods.
+"""
 
 _SPEC_ATTRIBUTES = frozenset({entry.name for entry in fields(TaskSpec)} | set(SHARE_ATTRIBUTES)) - {
     "gpu_share",
@@ -95,9 +98,11 @@ class Expander:
         ordered, rows = _in_order(tasks)
         return Workload(**values, tasks=tuple(ordered)), rows
 
-    def _tasks(self, entries: Iterable[EntryValues], asked: dict[str, Any], at: Trail, phase: Phase) -> list[Task]:
-        tasks = []
+    def _tasks(self, entries: Sequence[EntryValues], asked: dict[str, Any], at: Trail, phase: Phase) -> list[Task]:
+        tasks: list[Task] = []
         base = frozenset(asked.items())
+        if not self.takes(len(entries), (at, "tasks")):
+            return tasks
         for task_at, values in entries:
             own = {name: values.pop(name) for name in _SPEC_ATTRIBUTES & values.keys()}
             key = (base, frozenset(own.items()))
@@ -110,7 +115,6 @@ class Expander:
             if "phase" not in values:
                 values["phase"] = Phase.RUNNING if values.get("node") else phase
             tasks.append(Task(**values, spec=spec))
-        self._made.tasks += len(tasks)
         return tasks
 
     def _replicas(

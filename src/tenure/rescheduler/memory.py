@@ -60,10 +60,10 @@ class MoveMemory:
     def solver(self) -> ProcessSolver:
         """The solver; its process starts when it is first asked."""
         if self._solver is None:
-            from tenure.rescheduler.milp.solver import ProcessSolver  # noqa: PLC0415  most cycles need none
+            from tenure.rescheduler.milp.solver import leave, take_up  # noqa: PLC0415  most cycles need none
 
-            self._solver = ProcessSolver()
-            weakref.finalize(self, self._solver.close)
+            self._solver = take_up()
+            weakref.finalize(self, leave, self._solver)
         return self._solver
 
     def rests(self, trigger: str, now: int) -> bool:

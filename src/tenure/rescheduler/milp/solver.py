@@ -101,6 +101,9 @@ class ProcessSolver:
         except (OSError, ValueError, EOFError) as error:
             self.close()
             return _nothing(f"the solver failed: {error}")
+        except BaseException:
+            self.close()  # what is still to come of the answer would be taken for that of the next program
+            raise
         return _solution(answer)
 
     def _exchange(self, data: bytes, deadline: float) -> dict[str, Any]:
@@ -122,6 +125,27 @@ class ProcessSolver:
             if length > _LONGEST:
                 raise ValueError("what it said is no answer")
             return parse(_read(process.stdout.fileno(), length, waiting, deadline))
+
+
+_left: list[tuple[int, ProcessSolver]] = []
+"""The solver that nobody uses now, with the process that left it: to start one takes as long as ten small plans."""
+
+
+def take_up() -> ProcessSolver:
+    """Give the solver that was left, or one whose process has yet to start."""
+    try:
+        owner, solver = _left.pop()
+    except IndexError:
+        return ProcessSolver()
+    return solver if owner == os.getpid() else ProcessSolver()  # a fork would share the pipes of its parent
+
+
+def leave(solver: ProcessSolver) -> None:
+    """Leave a solver to whoever needs one next; a second one is ended."""
+    if _left:
+        solver.close()
+    else:
+        _left.append((os.getpid(), solver))
 
 
 def _wait(waiting: selectors.BaseSelector, deadline: float) -> None:
