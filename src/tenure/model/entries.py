@@ -29,8 +29,8 @@ SETTINGS_KIND = "SchedulerConfig"
 
 MOST = {
     "nodes": 100_000, "queues": 100_000, "workloads": 300_000, "tasks": 300_000, "disruptionBudgets": 10_000,
-    "evictions": 500_000, "namespaces": 100_000, "volumes": 500_000, "claims": 500_000, "storageClasses": 10_000,
-    "csiDrivers": 10_000, "storageCapacities": 100_000, "attachments": 500_000,
+    "evictions": 500_000, "namespaces": 100_000, "volumes": 300_000, "claims": 300_000, "storageClasses": 10_000,
+    "csiDrivers": 10_000, "storageCapacities": 100_000, "attachments": 300_000,
 }  # fmt: skip
 """Entries of each section, and of the tasks of a workload, that are read; a few bytes each could fill the memory."""
 
