@@ -224,16 +224,17 @@ def _change(dice, session, tasks):
 
 def _counted(session):
     table = session.terms.volumes
-    users = [{n: c for n, c in found.items() if c != (0, 0)} for found in table._users]
-    return (table.used.tolist(), users, list(table._alone), list(table._waiting), list(table._choice),
-            {name: taker for name, taker in table._taker.items() if taker})  # fmt: skip
+    users = [{n: c for n, c in found.items() if c != (0, 0)} for found in table.attached._users]
+    takers = {name: taker for name, taker in table.open._taker.items() if taker}
+    opened = list(table.open._waiting), list(table.open._choice)
+    return (table.attached.used.tolist(), users, list(table._alone), *opened, takers)
 
 
 def _expected(session, tasks):
     """Count all from the tasks; which volume was chosen for a claim is taken as it is."""
     table = session.terms.volumes
-    users = [{} for _ in table._users]
-    alone, waiting = [[0, 0] for _ in table._alone], [0 for _ in table._waiting]
+    users = [{} for _ in table.attached._users]
+    alone, waiting = [[0, 0] for _ in table._alone], [0 for _ in table.open._waiting]
     for task in tasks:
         mounts = task.terms.mounts if task.terms else None
         if mounts is None:
@@ -255,12 +256,12 @@ def _expected(session, tasks):
     for row, found in enumerate(users):
         for at in range(len(session.nodes)):
             now, then = found.get(at, (0, 0))
-            lone = (row, at) in table._attached
+            lone = (row, at) in table.attached._attached
             used[NOW][0][at] += now > 0 or lone
             used[THEN][0][at] += then > 0 or (lone and not now)
-    takers = {c.volume: name for name, row in table._open.items() if (c := table._choice[row]) and c.volume}
-    assert [c is not None for c in table._choice] == [count > 0 for count in waiting]
-    return used, users, [tuple(pair) for pair in alone], waiting, list(table._choice), takers
+    takers = {c.volume: name for name, row in table.open._rows.items() if (c := table.open._choice[row]) and c.volume}
+    assert [c is not None for c in table.open._choice] == [count > 0 for count in waiting]
+    return used, users, [tuple(pair) for pair in alone], waiting, list(table.open._choice), takers
 
 
 def test_what_is_mounted_makes_no_class_of_its_own():

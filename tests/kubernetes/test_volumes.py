@@ -122,7 +122,7 @@ def test_pods_wait_for_their_claim_and_go_where_its_volume_is(plane, client, tok
 def test_a_claim_is_bound_to_the_smallest_volume_and_its_pod_goes_there(plane, client, token, tmp_path):
     """Two pods of one core share the claim; a snapshot of it all plans the same."""
     client.create(CLASSES, late("local"))
-    for name, size, node in (("large", "9Gi", "node-0"), ("small", "2Gi", "node-1")):
+    for name, size, node in (("large", "9Gi", "node-1"), ("small", "2Gi", "node-1")):
         made = volume(name, node)
         made["spec"] |= {"capacity": {"storage": size}, "storageClassName": "local", "claimRef": None}
         client.create(VOLUMES, made)

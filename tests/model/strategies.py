@@ -14,6 +14,7 @@ from tenure.model.records import RecordKind, check_value, fields_of
 from tenure.model.report import ProblemReport
 from tenure.model.selectors import HostPort
 from tenure.model.settings import Settings
+from tenure.model.volumes import Storage, StorageCapacity, StorageClass, StorageDriver, Volume, VolumeClaim
 from tenure.model.workload import GpuShare, Phase, SubGroup, Task, TaskSpec, Workload
 
 GPU = "nvidia.com/gpu"
@@ -126,6 +127,23 @@ def clusters(draw):
         workloads=tuple(draw(workloads(key, leaves, nodes)) for key in keys),
         disruption_budgets=tuple(_one_bound(budget) for budget in draw(budgets)),
         evictions=tuple(draw(st.lists(objects(Eviction), max_size=2))),
+        storage=draw(stores()),
+    )
+
+
+@st.composite
+def stores(draw):
+    """Draw the storage of a cluster."""
+
+    def some(kind, key):
+        return tuple(draw(st.lists(objects(kind), max_size=2, unique_by=key)))
+
+    return Storage(
+        volumes=some(Volume, lambda v: v.name),
+        claims=some(VolumeClaim, lambda c: c.key),
+        storage_classes=some(StorageClass, lambda c: c.name),
+        drivers=some(StorageDriver, lambda d: d.name),
+        capacities=some(StorageCapacity, str),
     )
 
 

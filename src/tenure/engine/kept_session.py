@@ -149,7 +149,7 @@ def _exchange(session: Session, cluster: Cluster, gone: Iterable[str], come: Ite
     session.now = cluster.now
     session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
     session.refused_evictions = cluster.refused_evictions
-    session.terms.volumes.attach(cluster.attachments)
+    session.terms.volumes.attached.attach(cluster.attachments)
     session.waiting.watchers.clear()
     for key in gone:
         session.remove_workload(key)

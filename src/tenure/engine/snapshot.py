@@ -15,7 +15,7 @@ def session_of(cluster: Cluster) -> Session:
     session.now = cluster.now
     session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
     session.refused_evictions = cluster.refused_evictions
-    session.terms.volumes.attach(cluster.attachments)
+    session.terms.volumes.attached.attach(cluster.attachments)
     with collector_paused():
         session.add_workloads(cluster.workloads)
     return session

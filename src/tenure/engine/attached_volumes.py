@@ -1,0 +1,96 @@
+"""How many volumes of each driver nodes have attached, and how many they may have."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenure.engine.journal import Journal
+from tenure.engine.nodes import NOW, THEN, NodeTable
+from tenure.model.volumes import VolumeAttachment
+
+Mask = NDArray[np.bool_]
+
+_UNLIMITED: Final = 1 << 40
+_UNUSED: Final = (0, 0)
+
+
+class AttachedVolumes:
+    """The volumes that nodes have attached, for drivers of which any node limits how many.
+
+    ``used`` is ``int64[2, drivers, nodes]``: the volumes of each driver that count against the limit of a node.
+    """
+
+    def __init__(self, nodes: NodeTable, journal: Journal) -> None:
+        self.nodes = nodes
+        self.journal = journal
+        named = {driver.name for node in nodes.nodes for driver in node.drivers if driver.limit is not None}
+        self.driver = {name: row for row, name in enumerate(sorted(named))}
+        self.limit = np.full((len(named), len(nodes)), _UNLIMITED, np.int64)
+        for index, node in enumerate(nodes.nodes):
+            for driver in node.drivers:
+                if driver.limit is not None:
+                    self.limit[self.driver[driver.name], index] = driver.limit
+        self.used = np.zeros((2, len(named), len(nodes)), np.int64)
+        self._volume: dict[tuple[str, str], int] = {}
+        self._users: list[dict[int, tuple[int, int]]] = []
+        self._driver_of: list[int] = []
+        self._attached: frozenset[tuple[int, int]] = frozenset()
+        self._attachments: tuple[VolumeAttachment, ...] = ()
+
+    def row_of(self, driver: int, name: str, handle: str) -> int:
+        """Give the row of a volume of a driver."""
+        row = self._volume.setdefault((name, handle), len(self._users))
+        if row == len(self._users):
+            self._users.append({})
+            self._driver_of.append(driver)
+        return row
+
+    def attach(self, attachments: tuple[VolumeAttachment, ...]) -> None:
+        """Take the volumes that are attached to nodes, whether or not a task there uses them; none before counts."""
+        if attachments == self._attachments:
+            return
+        self._attachments = attachments
+        found = frozenset(
+            (self.row_of(driver, a.driver, a.handle), self.nodes.index[a.node])
+            for a in attachments
+            if (driver := self.driver.get(a.driver)) is not None and a.node in self.nodes.index
+        )
+        changed = found ^ self._attached
+        before = {pair: self._counts(*pair) for pair in changed}
+        self._attached = found
+        for (volume, node), (now, then) in before.items():
+            is_now, is_then = self._counts(volume, node)
+            self.used[NOW, self._driver_of[volume], node] += is_now - now
+            self.used[THEN, self._driver_of[volume], node] += is_then - then
+
+    def _counts(self, volume: int, node: int) -> tuple[bool, bool]:
+        """Whether a volume counts on a node now, and then: one that is attached and unused goes with its last user."""
+        now, then = self._users[volume].get(node, _UNUSED)
+        lone = (volume, node) in self._attached
+        return now > 0 or lone, then > 0 or (lone and not now)
+
+    def count(self, driver: int, volumes: tuple[int, ...], node: int, *, now: int, then: int) -> None:
+        """Count a task that mounts volumes of a driver in or out on a node."""
+        self.journal.keep(self.used, (slice(None), driver, node))
+        for volume in volumes:
+            self._count_volume(volume, driver, node, now=now, then=then)
+
+    def _count_volume(self, volume: int, driver: int, node: int, *, now: int, then: int) -> None:
+        users = self._users[volume]
+        before, held = users.setdefault(node, _UNUSED), self._counts(volume, node)
+        self.journal.put(users, node, (before[NOW] + now, before[THEN] + then))
+        held_now = self._counts(volume, node)
+        self.used[NOW, driver, node] += held_now[NOW] - held[NOW]
+        self.used[THEN, driver, node] += held_now[THEN] - held[THEN]
+
+    def attachable(self, driver: int, volumes: tuple[int, ...], view: int) -> Mask:
+        """Which nodes can attach volumes of a driver, in one view."""
+        more = np.full(len(self.nodes), len(volumes), np.int64)
+        for volume in volumes:
+            for node, users in self._users[volume].items():
+                more[node] -= users[view] > 0
+        mask: Mask = (more == 0) | (self.used[view, driver] + more <= self.limit[driver])
+        return mask
