@@ -165,8 +165,7 @@ class Figures:
             yield ("nodepools", "", self._informers.options.pool), status
 
     def _patch(self, plural: str, namespace: str, name: str, changed: Status) -> None:
-        inside = f"namespaces/{namespace}/" if namespace else ""
-        path = f"/apis/tenure.dev/v1alpha1/{inside}{plural}/{name}/status"
+        path = self._informers.status_path(plural, namespace, name)
         try:
             self._client.patch(path, {"status": changed})
         except ApiError:

@@ -22,7 +22,10 @@ from tenure.model.settings import Settings
 from tenure.model.vocabulary import Bytes, Count, Ordinal
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 
-API_VERSION = "tenure.dev/v1alpha1"
+API_VERSION = "tenure.dev/v1beta1"
+API_VERSIONS = (API_VERSION, "tenure.dev/v1alpha1")
+"""The versions that are read: the one that is written first. A document of any of them says the same in all."""
+
 CLUSTER_KIND = "Cluster"
 SETTINGS_KIND = "SchedulerConfig"
 
@@ -111,7 +114,7 @@ def file_entry() -> EntryKind:
         "namespaces": ("namespaces", record_of(Namespace)),
     }
     fields = [
-        RecordField("apiVersion", "api_version", ChoiceKind((API_VERSION,))),
+        RecordField("apiVersion", "api_version", ChoiceKind(API_VERSIONS)),
         RecordField("kind", "kind", ChoiceKind((CLUSTER_KIND,))),
         RecordField("now", "now", next(fields_of(Cluster)).kind),
         RecordField("scheduler", "settings", record_of(Settings)),
@@ -124,7 +127,7 @@ def file_entry() -> EntryKind:
 def settings_entry() -> EntryKind:
     """Give the scheduler's own file."""
     fields = (
-        RecordField("apiVersion", "api_version", ChoiceKind((API_VERSION,))),
+        RecordField("apiVersion", "api_version", ChoiceKind(API_VERSIONS)),
         RecordField("kind", "kind", ChoiceKind((SETTINGS_KIND,))),
         RecordField("scheduler", "settings", record_of(Settings)),
     )

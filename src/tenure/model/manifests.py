@@ -13,7 +13,7 @@ from tenure.model.check import check_cluster
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.containers import ListKind
 from tenure.model.document import Document, problems_of
-from tenure.model.entries import API_VERSION, CLUSTER_KIND, EntryKind, EntryValues, workload_entry
+from tenure.model.entries import API_VERSIONS, CLUSTER_KIND, EntryKind, EntryValues, workload_entry
 from tenure.model.expand import Expander, TaskCount
 from tenure.model.kinds import ChoiceKind, describe
 from tenure.model.pods import PodFields, metadata_entry, pod_entry, read_annotations, read_pod
@@ -369,7 +369,7 @@ class _OwnedWorkload:
 @cache
 def _additions_entry() -> EntryKind:
     fields = (
-        RecordField("apiVersion", "api_version", ChoiceKind((API_VERSION,))),
+        RecordField("apiVersion", "api_version", ChoiceKind(API_VERSIONS)),
         RecordField("kind", "kind", ChoiceKind((CLUSTER_KIND,))),
         RecordField("workloads", "workloads", ListKind(workload_entry())),
     )

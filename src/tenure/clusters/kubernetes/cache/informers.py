@@ -51,15 +51,15 @@ _OF_VOLUMES: dict[str, tuple[str, Any]] = {
     "csinodes": ("/apis/storage.k8s.io/v1/csinodes", api.ApiObject),
 }
 _WHERE_INSTALLED = {
-    "queues": ("/apis/tenure.dev/v1alpha1", "queues"),
-    "podgroups": ("/apis/tenure.dev/v1alpha1", "podgroups"),
-    "disruptionbudgets": ("/apis/tenure.dev/v1alpha1", "disruptionbudgets"),
-    "nodepools": ("/apis/tenure.dev/v1alpha1", "nodepools"),
-    WORKLOAD_KINDS: ("/apis/tenure.dev/v1alpha1", WORKLOAD_KINDS),
-    "kai queues": ("/apis/scheduling.run.ai/v2", "queues"),
-    "kai podgroups": ("/apis/scheduling.run.ai/v2alpha2", "podgroups"),
-    "native podgroups": ("/apis/scheduling.k8s.io/v1beta1", "podgroups"),
-    "native workloads": ("/apis/scheduling.k8s.io/v1beta1", "workloads"),
+    "queues": (api.GROUP_PATHS, "queues"),
+    "podgroups": (api.GROUP_PATHS, "podgroups"),
+    "disruptionbudgets": (api.GROUP_PATHS, "disruptionbudgets"),
+    "nodepools": (api.GROUP_PATHS, "nodepools"),
+    WORKLOAD_KINDS: (api.GROUP_PATHS, WORKLOAD_KINDS),
+    "kai queues": (("/apis/scheduling.run.ai/v2",), "queues"),
+    "kai podgroups": (("/apis/scheduling.run.ai/v2alpha2",), "podgroups"),
+    "native podgroups": (("/apis/scheduling.k8s.io/v1beta1",), "podgroups"),
+    "native workloads": (("/apis/scheduling.k8s.io/v1beta1",), "workloads"),
 }
 _KINDS = {
     "namespaces": "Namespace",
@@ -170,6 +170,7 @@ class InformerCache:
         self.kinds = built_in_kinds()
         self._kinds_version = 0
         self._discovered = -1e9
+        self._groups: dict[str, str] = {}
         self.pods.know(self.kinds)
 
     def start(self) -> None:
@@ -199,13 +200,16 @@ class InformerCache:
         """Begin to watch kinds that were installed since this was last looked at."""
         self._discovered = time.monotonic()
         served: dict[str, set[str]] = {}
-        for name, (group, resource) in _WHERE_INSTALLED.items():
+        for name, (groups, resource) in _WHERE_INSTALLED.items():
             if name in self.reflectors:
                 continue
-            if group not in served:
-                served[group] = self._served(group)
-            if resource in served[group]:
-                self._watch(name, f"{group}/{resource}", api.ApiObject, self._objects(name))
+            for group in groups:
+                if group not in served:
+                    served[group] = self._served(group)
+                if resource in served[group]:
+                    self._groups[name] = group
+                    self._watch(name, f"{group}/{resource}", api.ApiObject, self._objects(name))
+                    break
         for kind in self.kinds:
             if kind.source in self.reflectors or kind.key == POD:
                 continue
@@ -297,6 +301,11 @@ class InformerCache:
         known = self.objects.get(name)
         if known is not None:
             known.written(msgspec.json.decode(answer, type=api.ApiObject), is_new=is_new)
+
+    def status_path(self, plural: str, namespace: str, name: str) -> str:
+        """Give where the status of one of Tenure's own objects is written: in the version that is watched."""
+        inside = f"namespaces/{namespace}/" if namespace else ""
+        return f"{self._groups[plural]}/{inside}{plural}/{name}/status"
 
     def _objects(self, name: str) -> ObjectStore:
         kind = next((kind for kind in self.kinds if kind.source == name), None)
