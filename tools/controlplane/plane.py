@@ -24,7 +24,8 @@ from typing import Any, Final, Self
 import yaml
 
 from tenure.clusters.kubernetes.install.crds import GROUP, RESOURCES
-from tenure.clusters.kubernetes.install.manifests import Installation, objects, write
+from tenure.clusters.kubernetes.install.installation import Installation
+from tenure.clusters.kubernetes.install.manifests import objects, write
 from tools.controlplane import build
 from tools.controlplane.client import ApiError, Client
 from tools.controlplane.credentials import make_credentials, write_kubeconfig

@@ -284,7 +284,9 @@ class Aftermath:
         rival, rules = asked
         for _ in range(MOST_STEPS):
             found = self._best_set(Asked(rival, rules))
-            if any(p.workload is contender for p in found.pieces or ()) or self._as_good(rival, rules, found, contender):
+            if any(p.workload is contender for p in found.pieces or ()) or self._as_good(
+                rival, rules, found, contender
+            ):
                 return True
             waiting = sum(t.phase is PENDING and t.nominated < 0 for t in rival.tasks)
             assert rival.step is not None
