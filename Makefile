@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Two workers a processor, at most eight: half of the tests' time is waiting for a control plane.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 4 ? 2 * n : 8 )))
 
-.PHONY: install demo demo-kubernetes test check bench browser controlplane postgresql prometheus clean
+.PHONY: install demo demo-kubernetes test check bench browser controlplane helm deploy postgresql prometheus clean
 
 install: $(STAMP)
 
@@ -27,7 +27,7 @@ demo-kubernetes: install
 	@$(BIN)/python tools/controlplane/build.py >/dev/null
 	@$(BIN)/python examples/demo_kubernetes.py
 
-test: install check browser controlplane postgresql prometheus
+test: install check browser controlplane helm postgresql prometheus
 	$(BIN)/pytest --numprocesses $(WORKERS) -rsR
 
 # Format, lint, types and import layers.
@@ -60,6 +60,14 @@ prometheus:
 # tests that need it are skipped, visibly.
 controlplane: install
 	@$(BIN)/python tools/controlplane/build.py --if-go
+
+# Helm, for the tests of the chart; a minute on two cores.
+helm: install
+	@$(BIN)/python tools/controlplane/build.py --if-go --helm
+
+# Writes the Helm chart and the kustomize base anew, of what `tenure install` is made of.
+deploy: install
+	$(BIN)/python -m tools.deploy
 
 bench: install
 	$(BIN)/python benchmarks/run.py
