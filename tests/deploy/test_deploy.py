@@ -25,7 +25,8 @@ MEASURES = {"rescheduler": {"hotNodes": {"enabled": True}}, "reclaimMinRuntime":
 TOLERATED = [{"key": "a", "operator": "Exists"}]
 VARIABLES = [{"name": "TZ", "value": "Europe/Berlin"}]
 POD = PodOptions(
-    resources={"requests": {"cpu": "2", "memory": "1Gi"}, "limits": {"memory": "4Gi"}}, annotations={"a": "b"}, labels={"team": "infra"}, node_selector={"c": "d"},
+    resources={"requests": {"cpu": "2", "memory": "1Gi"}, "limits": {"memory": "4Gi"}},
+    annotations={"a": "b"}, labels={"team": "infra"}, node_selector={"c": "d"},
     tolerations=TOLERATED, pull_secrets=[{"name": "registry"}], pull_policy="Always", env=VARIABLES,
     arguments=["--log-format=text"],
 )  # fmt: skip

@@ -89,7 +89,7 @@ VALUES: Final = (
     _switch("namespace.create", "Install the namespace, held to restricted pods; else it has to be there.", on=False),
     _switch("priorityClass.create", "Install a PriorityClass for Tenure's own pods.", on=True),
     ChartValue("priorityClass.name", "system-cluster-critical", _NAME, "The one to use where none is installed."),
-    _switch("networkPolicy.enabled", "Restrict who reaches the scheduler, and whom it reaches.", on=True),
+    _switch("networkPolicy.enabled", "Restrict connections to the scheduler and from it.", on=True),
     _switch("serviceMonitor.enabled", "A Service and a ServiceMonitor for the Prometheus operator.", on=False),
     ChartValue("history.secret.name", "", _OPTIONAL_NAME, "A Secret with the address of a PostgreSQL history."),
     ChartValue("history.secret.key", "url", {"type": "string", "minLength": 1}, "The key of it."),

@@ -62,7 +62,10 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
 @click.option("--history-volume", metavar="SIZE", help="Keep a history on a volume of this size; takes --replicas 1.")
 @click.option("--priority-class", metavar="NAME", help="Use this PriorityClass instead of installing one.")
 @click.option(
-    "--network-policy/--no-network-policy", default=True, show_default=True, help="Restrict who reaches it, and whom."
+    "--network-policy/--no-network-policy",
+    default=True,
+    show_default=True,
+    help="Restrict connections to it and from it.",
 )
 @click.option("--service-monitor", is_flag=True, help="Add a Service and a ServiceMonitor for the Prometheus operator.")
 def install(
