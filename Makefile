@@ -6,7 +6,12 @@ STAMP := $(VENV)/.installed
 # Two workers a processor, at most eight: half of the tests' time is waiting for a control plane.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 4 ? 2 * n : 8 )))
 
-.PHONY: install demo demo-kubernetes docs tutorial test check bench browser controlplane postgresql prometheus clean
+# The tests of the matrix: what asks most of Kubernetes, and what asks most of Python.
+EARLIER_TESTS := $(addprefix tests/kubernetes/test_,crds.py install.py rights.py scheduler.py plugin.py observe.py)
+PYTHON_TESTS := tests/model tests/engine tests/fairness tests/cases tests/ledger tests/nominators tests/docs/test_import_circles.py
+
+.PHONY: install demo demo-kubernetes docs tutorial test test-release test-matrix check bench browser controlplane helm \
+  deploy image krew crun postgresql prometheus clean
 
 install: $(STAMP)
 
@@ -36,7 +41,7 @@ docs: install
 tutorial:
 	$(PYTHON) tools/follow.py docs/tutorials/ten-minutes.md
 
-test: install check browser controlplane postgresql prometheus
+test: install check browser controlplane helm postgresql prometheus
 	$(BIN)/pytest --numprocesses $(WORKERS) -rsR --rerun-show-tracebacks
 
 # Format, lint, types and import layers.
@@ -69,6 +74,37 @@ prometheus:
 # tests that need it are skipped, visibly.
 controlplane: install
 	@$(BIN)/python tools/controlplane/build.py --if-go
+
+# Helm, for the tests of the chart; a minute on two cores.
+helm: install
+	@$(BIN)/python tools/controlplane/build.py --if-go --helm
+
+# Writes the Helm chart and the kustomize base anew, of what `tenure install` is made of.
+deploy: install
+	$(BIN)/python -m tools.deploy
+
+# The image as an OCI layout under dist/image, and what krew installs the plugin from. They need Debian and root.
+image: install
+	$(BIN)/python -m tools.image build dist/image
+
+krew: install
+	$(BIN)/python -m tools.deploy.krew dist/krew --url $(or $(URL),https://example.org/v0.1.0/kubectl-tenure.tar.gz)
+
+# Debian's crun, which runs the image as a container; without it that is skipped, visibly.
+crun:
+	@command -v crun >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends crun >/dev/null; } || \
+	  echo "no crun here, and none could be installed: the image will not be run"
+
+# What is tried before a release: the image, the chart on a real control plane, the upgrade from the version before.
+test-release: install controlplane helm crun
+	TENURE_RELEASE=yes $(BIN)/pytest tests/release -rsR
+
+# The tests of what meets Kubernetes on one two minors back, and those of the rest on each Python that is to be had.
+test-matrix: install
+	$(BIN)/python tools/controlplane/build.py --if-go --earlier
+	TENURE_KUBERNETES=earlier $(BIN)/pytest -rsR $(EARLIER_TESTS)
+	$(BIN)/python tools/pythons.py $(PYTHON_TESTS)
 
 bench: install
 	$(BIN)/python benchmarks/run.py

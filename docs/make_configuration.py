@@ -253,7 +253,8 @@ _PARTS = {"PodGroup": {"subGroups": "A subgroup"}, "WorkloadKind": {"roles": "A 
 
 def _resources() -> Iterator[str]:
     yield "## Custom resources\n"
-    yield "Group `tenure.dev`, version `v1alpha1`. `kubectl explain queues.tenure.dev.spec` says the same.\n"
+    yield "Group `tenure.dev`, version `v1beta1`; `v1alpha1` is served as well and has the same fields."
+    yield "`kubectl explain queues.tenure.dev.spec` says the same.\n"
     for resource in RESOURCES:
         scope = "namespaced" if resource.namespaced else "cluster-scoped"
         yield f"### {resource.kind}\n"

@@ -229,7 +229,7 @@ def _runs(*workloads: str) -> Callable[[Pods], bool]:
 
 
 def _object(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": "tenure.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+    return {"apiVersion": "tenure.dev/v1beta1", "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def _queue(name: str, **spec: Any) -> dict[str, Any]:

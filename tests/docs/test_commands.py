@@ -51,6 +51,10 @@ ELSEWHERE = (
               "tests/docs/test_commands.py::test_benchmarks_that_are_named_take_what_is_said"),
     Elsewhere(r"^tenure console --history postgresql://…", "names the reader's own database",
               "tests/history/test_commands.py"),
+    Elsewhere(r"^helm install", "needs a cluster",
+              "tests/release/test_helm.py::test_a_release_is_installed_upgraded_rolled_back_and_uninstalled"),
+    Elsewhere(r"^kubectl tenure", "needs a cluster",
+              "tests/kubernetes/test_plugin.py::test_tables_and_reasons_are_of_the_cluster_that_kubectl_has"),
     Elsewhere(r"^tenure console --live", "needs a cluster",
               "tests/kubernetes/test_console.py::test_on_loopback_it_shows_what_its_own_credentials_see"),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from tenure.model.schema import json_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "tenure"
-NO_KEYS = {"tenure.dev/v1alpha1", "tenure.dev/scheduler"}
+NO_KEYS = {"tenure.dev/v1beta1", "tenure.dev/v1alpha1", "tenure.dev/scheduler"}
 
 
 def load():

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 
 from tests.kubernetes.stage import wait_until
 
-from tenure.clusters.kubernetes.install.manifests import Installation
+from tenure.clusters.kubernetes.install.installation import Installation
 from tenure.clusters.kubernetes.read import eviction_log
 
 COMMAND = [sys.executable, "-c", "from tenure.cli.main import main; main()"]

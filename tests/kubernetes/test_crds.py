@@ -26,11 +26,11 @@ from tenure.model.workload import Workload
 from tenure.model.workload_kind import WorkloadKind, built_in_kinds
 
 PATHS = {
-    "Queue": "/apis/tenure.dev/v1alpha1/queues",
-    "PodGroup": "/apis/tenure.dev/v1alpha1/namespaces/default/podgroups",
-    "DisruptionBudget": "/apis/tenure.dev/v1alpha1/disruptionbudgets",
-    "NodePool": "/apis/tenure.dev/v1alpha1/nodepools",
-    "WorkloadKind": "/apis/tenure.dev/v1alpha1/workloadkinds",
+    "Queue": "/apis/tenure.dev/v1beta1/queues",
+    "PodGroup": "/apis/tenure.dev/v1beta1/namespaces/default/podgroups",
+    "DisruptionBudget": "/apis/tenure.dev/v1beta1/disruptionbudgets",
+    "NodePool": "/apis/tenure.dev/v1beta1/nodepools",
+    "WorkloadKind": "/apis/tenure.dev/v1beta1/workloadkinds",
 }
 GROUPED = built_in_kinds().by_key["LeaderWorkerSet.leaderworkerset.x-k8s.io"]
 NAMES = (f"fuzz-{number}" for number in count())
@@ -48,7 +48,7 @@ def client(plane):
 
 
 def made(kind, spec, name="x"):
-    return {"apiVersion": "tenure.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+    return {"apiVersion": "tenure.dev/v1beta1", "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def verdict(client, kind, spec):
@@ -212,6 +212,32 @@ def test_good_object_comes_back_as_it_was(plane, client, kind):
     assert client.get(f"{PATHS[kind]}/good")["spec"] == GOOD[kind]
     assert "unchanged" in plane.kubectl("apply", "-f", "-", given=text)
     plane.kubectl("delete", kind.lower(), "good")
+
+
+@pytest.mark.parametrize("kind", GOOD)
+@pytest.mark.parametrize(("written", "read_as"), [("v1beta1", "v1alpha1"), ("v1alpha1", "v1beta1")])
+def test_what_is_written_in_one_version_reads_the_same_in_the_other(client, kind, written, read_as):
+    """Both versions are served, and an object of one is that of the other under another name, status included."""
+    path = {version: PATHS[kind].replace("v1beta1", version) for version in (written, read_as)}
+    body = {**made(kind, GOOD[kind], "both"), "apiVersion": f"tenure.dev/{written}"}
+    client.create(f"{path[written]}?fieldValidation=Strict", body)
+    status = {"status": {"observedGeneration": 1}}
+    client.patch(f"{path[read_as]}/both/status", status)
+    one, other = (client.get(f"{at}/both") for at in path.values())
+    client.delete(f"{path[read_as]}/both")
+    assert other == {**one, "apiVersion": f"tenure.dev/{read_as}"}
+    assert (one["apiVersion"], one["spec"]) == (f"tenure.dev/{written}", GOOD[kind])
+    assert one["status"]["observedGeneration"] == 1
+
+
+def test_versions_differ_in_their_name_alone():
+    """Each definition serves two versions of one schema and one set of columns, and stores the first."""
+    for definition in custom_resource_definitions():
+        first, second = definition["spec"]["versions"]
+        assert (first["name"], first["storage"], second["name"], second["storage"]) == (
+            "v1beta1", True, "v1alpha1", False,
+        )  # fmt: skip
+        assert {**second, "name": "v1beta1", "storage": True} == first
 
 
 def test_status_is_a_subresource_and_conditions_are_keyed_by_type(client):

@@ -13,7 +13,7 @@ import pytest
 from tests.kubernetes.frameworks import OWNERS, definition
 from tools.controlplane.process import wait_for
 
-from tenure.clusters.kubernetes.install.manifests import Installation
+from tenure.clusters.kubernetes.install.installation import Installation
 from tenure.clusters.kubernetes.install.rbac import Role, granted
 from tenure.clusters.kubernetes.read import eviction_log
 

@@ -191,7 +191,7 @@ def test_now_is_needed_where_there_are_workloads_and_only_there(tmp_path):
 
 def test_a_file_that_does_not_say_what_it_is_gets_a_warning(tmp_path):
     (warning,) = load(tmp_path, "nodes: []\n").warnings
-    assert "'apiVersion: tenure.dev/v1alpha1' and 'kind: Cluster' are missing" in warning.message
+    assert "'apiVersion: tenure.dev/v1beta1' and 'kind: Cluster' are missing" in warning.message
     (warning,) = load(tmp_path, "nodes: []\n", "kind: Cluster\n" + HEAD).warnings
-    assert "'apiVersion: tenure.dev/v1alpha1' is missing" in warning.message
+    assert "'apiVersion: tenure.dev/v1beta1' is missing" in warning.message
     assert load(tmp_path, "nodes: []\n", NAMED).warnings == ()

@@ -5,6 +5,7 @@ two cores and downloads 400 MB of modules through Go's module proxy; it says how
 
     python tools/controlplane/build.py          # builds what is missing and prints the folder
     python tools/controlplane/build.py --if-go  # the same; where there is no Go it says so and is content
+    python tools/controlplane/build.py --earlier --helm     # also the earlier Kubernetes, and Helm
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -35,34 +37,73 @@ PROGRAMS: Final = {
 }
 """The programs by name and their packages; the quick ones first."""
 
+EARLIER_KUBERNETES: Final = "v1.35.4"
+_OF_KUBERNETES: Final = ("kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler")
+HELM_VERSION: Final = "v4.3.1"
 _STAGES: Final = ("node/fast/node-initialize.yaml", "pod/fast/pod-ready.yaml")
 """What of KWOK's own stages is used, by its path in the module."""
 
 _ENVIRONMENT: Final = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
 
 
+@dataclass(frozen=True)
+class GoPrograms:
+    """Programs that are built of one go.mod. ``stamps`` are variables that the linker sets, by their names."""
+
+    source: Path
+    packages: dict[str, str]
+    stamps: dict[str, str]
+    stages: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """The folder where they are, built or not."""
+        digest = hashlib.sha256()
+        for name in ("go.mod", "go.sum"):
+            digest.update((self.source / name).read_bytes())
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return cache / "tenure" / "controlplane" / digest.hexdigest()[:16]
+
+    @property
+    def is_built(self) -> bool:
+        """Whether everything is there."""
+        here = self.folder
+        made = [here / name for name in self.packages]
+        made += [here / "stages" / Path(path).name for path in (_STAGES if self.stages else ())]
+        return all(path.exists() for path in made)
+
+
+def _kubernetes(version: str) -> dict[str, str]:
+    """Say which Kubernetes this is: clients parse the server's version."""
+    major, minor, _ = version.removeprefix("v").split(".")
+    stamps = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
+    return {f"k8s.io/component-base/version.{key}": text for key, text in stamps.items()}
+
+
+NEWEST: Final = GoPrograms(HERE, PROGRAMS, _kubernetes(KUBERNETES), stages=True)
+EARLIER: Final = GoPrograms(
+    HERE / "earlier", {name: PROGRAMS[name] for name in _OF_KUBERNETES}, _kubernetes(EARLIER_KUBERNETES)
+)
+"""Kubernetes two minors back; etcd and KWOK are those of the newest."""
+
+HELM: Final = GoPrograms(
+    HERE.parent / "deploy",
+    {"helm": "helm.sh/helm/v4/cmd/helm"},
+    {"helm.sh/helm/v4/internal/version.version": HELM_VERSION},
+)
+
+
 class NoGoError(RuntimeError):
     """The programs are not there, and there is no Go to build them with."""
 
 
-def folder() -> Path:
-    """Give the folder where the programs of this go.mod are, built or not."""
-    digest = hashlib.sha256()
-    for name in ("go.mod", "go.sum"):
-        digest.update((HERE / name).read_bytes())
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "tenure" / "controlplane" / digest.hexdigest()[:16]
-
-
 def is_built() -> bool:
-    """Tell whether everything is there."""
-    here = folder()
-    made = [here / name for name in PROGRAMS] + [here / "stages" / Path(path).name for path in _STAGES]
-    return all(path.exists() for path in made)
+    """Tell whether the newest control plane is there."""
+    return NEWEST.is_built
 
 
-def build() -> Path:
-    """Build what is missing and give the folder with the programs and ``stages/``.
+def build(wanted: GoPrograms = NEWEST) -> Path:
+    """Build what is missing and give the folder with the programs, the newest's with ``stages/``.
 
     Several processes may call this at once: one builds, the others wait.
 
@@ -73,20 +114,21 @@ def build() -> Path:
     subprocess.CalledProcessError
         If Go fails; it has said why on standard error.
     """
-    target = folder()
-    if is_built():
+    target = wanted.folder
+    if wanted.is_built:
         return target
     if shutil.which("go") is None:
         raise NoGoError("the control plane's programs are not built, and there is no 'go' on the PATH to build them")
     target.mkdir(parents=True, exist_ok=True)
     with (target / "lock").open("w") as lock:
         _wait_for(lock)
-        if not is_built():
-            for number, (name, package) in enumerate(PROGRAMS.items(), 1):
+        if not wanted.is_built:
+            for number, (name, package) in enumerate(wanted.packages.items(), 1):
                 if not (target / name).exists():
-                    with LongStep(f"building {name} ({number} of {len(PROGRAMS)})"):
-                        _compile(target / name, package)
-            _copy_stages(target / "stages")
+                    with LongStep(f"building {name} ({number} of {len(wanted.packages)})"):
+                        _compile(target / name, package, wanted)
+            if wanted.stages:
+                _copy_stages(target / "stages")
     return target
 
 
@@ -99,17 +141,11 @@ def _wait_for(lock: TextIO) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX)
 
 
-def _compile(program: Path, package: str) -> None:
+def _compile(program: Path, package: str, wanted: GoPrograms) -> None:
     made = program.with_suffix(".new")
-    _go("build", "-trimpath", "-ldflags", _link_flags(), "-o", str(made), package)
+    flags = ["-s", "-w", *(f"-X {name}={text}" for name, text in wanted.stamps.items())]
+    _go("build", "-trimpath", "-ldflags", " ".join(flags), "-o", str(made), package, source=wanted.source)
     made.rename(program)
-
-
-def _link_flags() -> str:
-    """Leave out symbols, and say which Kubernetes this is: clients parse the server's version."""
-    major, minor, _ = KUBERNETES.removeprefix("v").split(".")
-    stamps = {"gitVersion": KUBERNETES, "gitMajor": major, "gitMinor": minor}
-    return " ".join(["-s", "-w", *(f"-X k8s.io/component-base/version.{key}={text}" for key, text in stamps.items())])
 
 
 def _copy_stages(target: Path) -> None:
@@ -120,9 +156,9 @@ def _copy_stages(target: Path) -> None:
         shutil.copyfile(module / "kustomize" / "stage" / path, target / Path(path).name)
 
 
-def _go(*arguments: str) -> str:
+def _go(*arguments: str, source: Path = HERE) -> str:
     run = subprocess.run(
-        ["go", *arguments], cwd=HERE, env=os.environ | _ENVIRONMENT, stdout=subprocess.PIPE, text=True, check=True
+        ["go", *arguments], cwd=source, env=os.environ | _ENVIRONMENT, stdout=subprocess.PIPE, text=True, check=True
     )
     return run.stdout
 
@@ -130,7 +166,8 @@ def _go(*arguments: str) -> str:
 def main(arguments: list[str]) -> int:
     """Build, and print where the programs are."""
     try:
-        print(build())
+        for wanted in (NEWEST, *(EARLIER,) * ("--earlier" in arguments), *(HELM,) * ("--helm" in arguments)):
+            print(build(wanted))
     except NoGoError as missing:
         print(f"{missing}: the tests on Kubernetes will be skipped", file=sys.stderr)
         return 0 if "--if-go" in arguments else 1

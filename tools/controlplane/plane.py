@@ -12,6 +12,7 @@ start), ``.../exit-code``, and ``.../stop-seconds`` (how long it takes to go).
 from __future__ import annotations
 
 import json
+import os
 import random
 import socket
 import subprocess
@@ -24,7 +25,8 @@ from typing import Any, Final, Self
 import yaml
 
 from tenure.clusters.kubernetes.install.crds import GROUP, RESOURCES
-from tenure.clusters.kubernetes.install.manifests import Installation, objects, write
+from tenure.clusters.kubernetes.install.installation import Installation
+from tenure.clusters.kubernetes.install.manifests import objects, write
 from tools.controlplane import build
 from tools.controlplane.client import ApiError, Client
 from tools.controlplane.credentials import make_credentials, write_kubeconfig
@@ -38,12 +40,16 @@ _PORTS: Final = range(20_000, 32_000)
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What runs, and how. ``gates`` are feature gates, ``apis`` what ``--runtime-config`` switches on."""
+    """What runs, and how. ``earlier``: Kubernetes two minors back instead of the newest.
+
+    ``gates`` are feature gates, ``apis`` what ``--runtime-config`` switches on.
+    """
 
     controllers: bool = True
     nodes: bool = True
     scheduler: bool = False
     audit: bool = False
+    earlier: bool = os.environ.get("TENURE_KUBERNETES") == "earlier"
     gates: tuple[str, ...] = ()
     apis: tuple[str, ...] = ()
 
@@ -56,6 +62,7 @@ class ControlPlane:
         self.options = options or Options()
         folder.mkdir(parents=True, exist_ok=True)
         self.programs = build.build()
+        self.release = build.build(build.EARLIER) if self.options.earlier else self.programs
         self.credentials = make_credentials(folder)
         etcd, peer, api, kwok = _free_ports(4)
         self.server = f"https://{HOST}:{api}"
@@ -153,7 +160,7 @@ class ControlPlane:
         KubectlError
             If it fails, with what it says.
         """
-        command = [str(self.programs / "kubectl"), f"--kubeconfig={kubeconfig or self.kubeconfig}", *arguments]
+        command = [str(self.release / "kubectl"), f"--kubeconfig={kubeconfig or self.kubeconfig}", *arguments]
         run = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
         if run.returncode:
             raise KubectlError(run.stderr.strip() or run.stdout.strip())
@@ -229,7 +236,10 @@ class ControlPlane:
         return [process for is_wanted, process in wanted if is_wanted]
 
     def _process(self, name: str, *flags: str) -> Process:
-        return Process(name, [self.programs / name, *flags], self.folder / f"{name}.log")
+        program = self.release / name
+        return Process(
+            name, [program if program.exists() else self.programs / name, *flags], self.folder / f"{name}.log"
+        )
 
     def _etcd_flags(self, port: int, peer: int) -> list[str]:
         client, peers = f"http://{HOST}:{port}", f"http://{HOST}:{peer}"

@@ -10,14 +10,23 @@ import click
 
 from tenure.cli.live_cluster import server_address
 from tenure.clusters.kubernetes.install.console import console_objects
-from tenure.clusters.kubernetes.install.manifests import DEFAULT_POOL, Installation, objects, write
+from tenure.clusters.kubernetes.install.installation import (
+    DEFAULT_POOL,
+    HistorySecret,
+    HistoryVolume,
+    Installation,
+)
+from tenure.clusters.kubernetes.install.manifests import objects, write
 from tenure.clusters.kubernetes.install.rbac import Role
 from tenure.model.kinds import NameKind
 from tenure.model.load import load_file
 from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.quantity import parse_quantity
 from tenure.model.records import record_of
 from tenure.model.settings import Settings
 
+_MAP_FORM: Final = "NAMESPACE/NAME, such as yunikorn/yunikorn-configs"
+_KEY_FORM: Final = "NAME/KEY, such as tenure-history/url"
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
 
 
@@ -53,6 +62,15 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
 @click.option("--kueue-queues", is_flag=True, help="Read Kueue's queues, where there are no others.")
 @click.option("--prometheus", default="", metavar="URL",
               help="A Prometheus that scrapes DCGM's exporter, to be asked what pods use of their GPUs.")  # fmt: skip
+@click.option("--history-secret", metavar="NAME/KEY", help="Keep a history in PostgreSQL; the Secret has its address.")
+@click.option("--history-volume", metavar="SIZE", help="Keep a history on a volume of this size; takes --replicas 1.")
+@click.option("--priority-class", metavar="NAME", help="Use this PriorityClass instead of installing one.")
+@click.option(
+    "--network-policy/--no-network-policy",
+    default=True,
+    show_default=True,
+    help="Restrict connections to it and from it.",
+)
 @click.option("--service-monitor", is_flag=True, help="Add a Service and a ServiceMonitor for the Prometheus operator.")
 def install(
     namespace: str,
@@ -73,6 +91,8 @@ def install(
         if not _LABEL.fullmatch(name):
             message = "small letters, digits and '-' are, 50 at most"
             raise click.UsageError(f"{option} is {name!r}, which is no name that Kubernetes takes; {message}")
+    if others["priority_class"] == "":
+        raise click.UsageError("--priority-class is empty; name a PriorityClass, or leave the option out")
     if image == "":
         raise click.UsageError("--image is empty; name an image, or leave the option out")
     if image is not None and not image.isprintable():
@@ -84,7 +104,8 @@ def install(
         pool=pool,
         role=Role.READ_ONLY if read_only else Role.SCHEDULER,
         config=_settings(config) if config else None,
-        yunikorn=_pair(yunikorn_config) if yunikorn_config else None,
+        yunikorn=_pair("--yunikorn-config", yunikorn_config, _MAP_FORM) if yunikorn_config else None,
+        history=_history(others.pop("history_secret"), others.pop("history_volume"), others["replicas"]),
         **others,
     )
     if hosts and not console:
@@ -101,13 +122,31 @@ def _settings(path: str) -> dict[str, Any]:
     return record_of(Settings).encode(loaded)
 
 
-def _pair(text: str) -> tuple[str, str]:
-    namespace, slash, name = text.partition("/")
+def _history(secret: str | None, volume: str | None, replicas: int) -> HistorySecret | HistoryVolume | None:
+    """Give where the history is kept: a server that several replicas reach, or a volume that one mounts."""
+    if secret and volume:
+        raise click.UsageError("--history-secret and --history-volume are two places for one history; keep one of them")
+    if secret:
+        name, key = _pair("--history-secret", secret, _KEY_FORM)
+        return HistorySecret(name=name, key=key)
+    if volume is None:
+        return None
+    if replicas > 1:
+        raise click.UsageError("--history-volume is mounted by one replica; add --replicas 1, or use --history-secret")
     try:
-        if slash:
-            return NameKind().parse(namespace), NameKind().parse(name)
+        if parse_quantity(volume, "memory") > 0:
+            return HistoryVolume(size=volume)
     except ValueError:
         pass
-    raise click.UsageError(
-        f"--yunikorn-config is {text!r}, but NAMESPACE/NAME is expected, such as yunikorn/yunikorn-configs"
-    )
+    raise click.UsageError(f"--history-volume is {volume!r}, which is no size; write one such as 10Gi")
+
+
+def _pair(option: str, text: str, example: str) -> tuple[str, str]:
+    first, slash, second = text.partition("/")
+    try:
+        if slash:
+            return NameKind().parse(first), NameKind().parse(second)
+    except ValueError:
+        pass
+    form = example.partition(",")[0]
+    raise click.UsageError(f"{option} is {text!r}, but {form} is expected{example.removeprefix(form)}")

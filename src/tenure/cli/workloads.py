@@ -17,13 +17,18 @@ if TYPE_CHECKING:
               help="Form of the output.")  # fmt: skip
 @click.option("--watch", "-w", is_flag=True, help="Keep running, and print the table again whenever it changes.")
 @click.option("--queue", "only", help="Only the workloads of this queue.")
+@click.option("--in", "inside", metavar="NAMESPACE", help="Only the workloads of this namespace.")
 @cluster_options()
-def workloads(form: str, watch: bool, only: str | None, where: ClusterAddress) -> int:
+def workloads(form: str, watch: bool, only: str | None, inside: str | None, where: ClusterAddress) -> int:
     """List the workloads of a live cluster: their state, how long they have run, and why they wait."""
     from tenure.cli.live_tables import show  # noqa: PLC0415  loaded when it runs
 
     def rows(cluster: Cluster) -> list[dict[str, Any]]:
-        return [row for row in _rows(cluster) if only is None or row["queue"] == only]
+        return [
+            row
+            for row in _rows(cluster)
+            if only in (None, row["queue"]) and inside in (None, row["workload"].partition("/")[0])
+        ]
 
     return show(where, rows, form=form, watch=watch)
 

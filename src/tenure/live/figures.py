@@ -187,8 +187,7 @@ class Figures:
         return [] if found is None else found.keys()
 
     def _patch(self, plural: str, namespace: str, name: str, changed: Status) -> None:
-        inside = f"namespaces/{namespace}/" if namespace else ""
-        path = f"/apis/tenure.dev/v1alpha1/{inside}{plural}/{name}/status"
+        path = self._informers.status_path(plural, namespace, name)
         try:
             self._client.patch(path, {"status": changed})
         except ApiError:

@@ -23,7 +23,10 @@ from tenure.model.vocabulary import Bytes, Count, Ordinal
 from tenure.model.volumes import StorageCapacity, StorageClass, StorageDriver, Volume, VolumeAttachment, VolumeClaim
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 
-API_VERSION = "tenure.dev/v1alpha1"
+API_VERSION = "tenure.dev/v1beta1"
+API_VERSIONS = (API_VERSION, "tenure.dev/v1alpha1")
+"""The versions that are read: the one that is written first. A document of any of them says the same in all."""
+
 CLUSTER_KIND = "Cluster"
 SETTINGS_KIND = "SchedulerConfig"
 
@@ -119,7 +122,7 @@ def file_entry() -> EntryKind:
         "attachments": ("attachments", record_of(VolumeAttachment)),
     }
     fields = [
-        RecordField("apiVersion", "api_version", ChoiceKind((API_VERSION,))),
+        RecordField("apiVersion", "api_version", ChoiceKind(API_VERSIONS)),
         RecordField("kind", "kind", ChoiceKind((CLUSTER_KIND,))),
         RecordField("now", "now", next(fields_of(Cluster)).kind),
         RecordField("scheduler", "settings", record_of(Settings)),
@@ -132,7 +135,7 @@ def file_entry() -> EntryKind:
 def settings_entry() -> EntryKind:
     """Give the scheduler's own file."""
     fields = (
-        RecordField("apiVersion", "api_version", ChoiceKind((API_VERSION,))),
+        RecordField("apiVersion", "api_version", ChoiceKind(API_VERSIONS)),
         RecordField("kind", "kind", ChoiceKind((SETTINGS_KIND,))),
         RecordField("scheduler", "settings", record_of(Settings)),
     )

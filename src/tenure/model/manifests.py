@@ -14,7 +14,7 @@ from tenure.model.claim_manifests import CLAIM, read_claim
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.containers import ListKind
 from tenure.model.document import Document, problems_of
-from tenure.model.entries import API_VERSION, CLUSTER_KIND, EntryKind, EntryValues, workload_entry
+from tenure.model.entries import API_VERSIONS, CLUSTER_KIND, EntryKind, EntryValues, workload_entry
 from tenure.model.expand import Expander, TaskCount
 from tenure.model.kinds import ChoiceKind, describe
 from tenure.model.pods import PodFields, metadata_entry, pod_entry, read_annotations, read_pod
@@ -38,8 +38,8 @@ PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
 _LISTS = (
     ("v1", "List"), ("v1", "PodList"), ("batch/v1", "JobList"), ("scheduling.k8s.io/v1", "PriorityClassList"),
 )  # fmt: skip
-WORKLOAD_KIND = (API_VERSION, "WorkloadKind")
-_KINDS = (("v1", "Pod"), PRIORITY_CLASS, WORKLOAD_KIND, CLAIM, *_LISTS)
+WORKLOAD_KINDS = tuple((version, "WorkloadKind") for version in API_VERSIONS)
+_KINDS = (("v1", "Pod"), PRIORITY_CLASS, *WORKLOAD_KINDS, CLAIM, *_LISTS)
 _INSTEAD = "add what it makes: Pods, Jobs or workloads"
 
 
@@ -151,7 +151,7 @@ class _Reader:
     def read_kinds(self) -> Iterator[WorkloadKind]:
         """Read the kind of owners that a document describes, if it does."""
         value = self.document.value
-        if isinstance(value, dict) and (value.get("apiVersion"), value.get("kind")) == WORKLOAD_KIND:
+        if isinstance(value, dict) and (value.get("apiVersion"), value.get("kind")) in WORKLOAD_KINDS:
             made = record_of(WorkloadKind).decode(value.get("spec"), (None, "spec"), self.report)
             if made is not BAD:
                 yield made
@@ -179,7 +179,7 @@ class _Reader:
                 f"{what} cannot be added; Pod, PersistentVolumeClaim and List of v1, Job of batch/v1, PriorityClass "
                 "of scheduling.k8s.io/v1, workloads, or a kind that a WorkloadKind beside it describes can",
             )
-        elif (version, kind) in (PRIORITY_CLASS, WORKLOAD_KIND):
+        elif (version, kind) in (PRIORITY_CLASS, *WORKLOAD_KINDS):
             return  # read before
         elif (version, kind) == CLAIM:
             claim = read_claim(value, at, self.report)
@@ -378,7 +378,7 @@ class _OwnedWorkload:
 @cache
 def _additions_entry() -> EntryKind:
     fields = (
-        RecordField("apiVersion", "api_version", ChoiceKind((API_VERSION,))),
+        RecordField("apiVersion", "api_version", ChoiceKind(API_VERSIONS)),
         RecordField("kind", "kind", ChoiceKind((CLUSTER_KIND,))),
         RecordField("workloads", "workloads", ListKind(workload_entry())),
     )

@@ -63,7 +63,7 @@ def read_documents(path: str | FilePath) -> tuple[Document, ...]:
     text = _decode(name, _read_bytes(name))
     documents = _parse(name, text)
     if not documents or all(document.value == {} for document in documents):
-        raise _fault(name, "is empty; a file begins with 'apiVersion: tenure.dev/v1alpha1'")
+        raise _fault(name, "is empty; a file begins with 'apiVersion: tenure.dev/v1beta1'")
     return documents
 
 

@@ -9,7 +9,7 @@ from tests.kubernetes.stage import wait_until
 from tools.controlplane.plane import ControlPlane, Options
 
 from tenure.clusters.kubernetes.external import reservations
-from tenure.clusters.kubernetes.install.manifests import Installation
+from tenure.clusters.kubernetes.install.installation import Installation
 
 ACCOUNT = "system:serviceaccount:tenure-system:tenure"
 MAPS = "/api/v1/namespaces/tenure-system/configmaps"

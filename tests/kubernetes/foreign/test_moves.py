@@ -32,7 +32,8 @@ from tests.kubernetes.running import SETS, bound, pods_of, running
 from tests.kubernetes.stage import wait_until
 
 from tenure.clusters.kubernetes.external import admission, reservations
-from tenure.clusters.kubernetes.install.manifests import Installation, objects
+from tenure.clusters.kubernetes.install.installation import Installation
+from tenure.clusters.kubernetes.install.manifests import objects
 from tenure.clusters.kubernetes.install.rbac import Role, granted
 
 

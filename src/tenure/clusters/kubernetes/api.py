@@ -8,10 +8,13 @@ import msgspec
 from msgspec import Struct
 
 from tenure.model.duration import parse_time
+from tenure.model.entries import API_VERSION, API_VERSIONS
 
 POD_GROUP_LABEL = "tenure.dev/pod-group"
 POOL_LABEL = "tenure.dev/node-pool"
-GROUP_VERSION = "tenure.dev/v1alpha1"
+GROUP_VERSION = API_VERSION
+GROUP_PATHS = tuple(f"/apis/{version}" for version in API_VERSIONS)
+"""Where Tenure's own kinds are served, the first that is there being asked: a cluster may have older definitions."""
 
 
 class _Narrow(Struct, rename="camel", gc=False):

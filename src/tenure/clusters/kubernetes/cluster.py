@@ -203,5 +203,5 @@ _VERSIONS = {
 
 
 def _subject(kind: str, meta: api.Meta) -> Subject:
-    version = _VERSIONS.get(kind, "tenure.dev/v1alpha1")
+    version = _VERSIONS.get(kind, api.GROUP_VERSION)
     return Subject(version, kind.removeprefix("KAI ").removeprefix("native "), meta.namespace, meta.name, meta.uid)

@@ -60,17 +60,23 @@ _OF_VOLUMES: dict[str, tuple[str, Any]] = {
     "attachments": ("/apis/storage.k8s.io/v1/volumeattachments", api.ApiObject),
 }
 _WHERE_INSTALLED = {
-    "queues": ("/apis/tenure.dev/v1alpha1", "queues"),
-    "podgroups": ("/apis/tenure.dev/v1alpha1", "podgroups"),
-    "disruptionbudgets": ("/apis/tenure.dev/v1alpha1", "disruptionbudgets"),
-    "nodepools": ("/apis/tenure.dev/v1alpha1", "nodepools"),
-    WORKLOAD_KINDS: ("/apis/tenure.dev/v1alpha1", WORKLOAD_KINDS),
-    "kai queues": ("/apis/scheduling.run.ai/v2", "queues"),
-    "kai podgroups": ("/apis/scheduling.run.ai/v2alpha2", "podgroups"),
-    NODE_CLAIMS: ("/apis/karpenter.sh/v1", NODE_CLAIMS),
-    "native podgroups": ("/apis/scheduling.k8s.io/v1beta1", "podgroups"),
-    "native workloads": ("/apis/scheduling.k8s.io/v1beta1", "workloads"),
+    "queues": (api.GROUP_PATHS, "queues"),
+    "podgroups": (api.GROUP_PATHS, "podgroups"),
+    "disruptionbudgets": (api.GROUP_PATHS, "disruptionbudgets"),
+    "nodepools": (api.GROUP_PATHS, "nodepools"),
+    WORKLOAD_KINDS: (api.GROUP_PATHS, WORKLOAD_KINDS),
+    "kai queues": (("/apis/scheduling.run.ai/v2",), "queues"),
+    "kai podgroups": (("/apis/scheduling.run.ai/v2alpha2",), "podgroups"),
+    NODE_CLAIMS: (("/apis/karpenter.sh/v1",), NODE_CLAIMS),
+    "native podgroups": (("/apis/scheduling.k8s.io/v1beta1",), "podgroups"),
+    "native workloads": (("/apis/scheduling.k8s.io/v1beta1",), "workloads"),
 }
+_KUEUE = {
+    name: (tuple(api_path("kueue.x-k8s.io", version) for version in kueue.VERSIONS), name)
+    for name in (kueue.CLUSTER_QUEUES, kueue.COHORTS, kueue.LOCAL_QUEUES)
+}
+"""Kueue's queues, where they are read: in the first of their versions that is served."""
+
 _KINDS = {
     "namespaces": "Namespace",
     "claims": "PersistentVolumeClaim",
@@ -195,6 +201,7 @@ class InformerCache:
         self.kinds = built_in_kinds()
         self._kinds_version = 0
         self._discovered = -1e9
+        self._groups: dict[str, str] = {}
         self.pods.know(self.kinds)
 
     def start(self) -> None:
@@ -225,37 +232,28 @@ class InformerCache:
         """Begin to watch kinds that were installed since this was last looked at."""
         self._discovered = time.monotonic()
         served: dict[str, set[str]] = {}
-        for name, (group, resource) in _WHERE_INSTALLED.items():
-            if name in self.reflectors:
-                continue
-            if group not in served:
-                served[group] = self._served(group)
-            if resource in served[group]:
+        installed = _WHERE_INSTALLED | (_KUEUE if self.options.kueue else {})
+        for name, (groups, resource) in installed.items():
+            group = None if name in self.reflectors else self._first_with(resource, groups, served)
+            if group is not None:
+                self._groups[name] = group
                 self._watch(name, f"{group}/{resource}", api.ApiObject, self._objects(name))
-        if self.options.kueue:
-            self._discover_kueue(served)
         for kind in self.kinds:
             if kind.source in self.reflectors or kind.key == POD:
                 continue
-            group = api_path(kind.group, kind.version)
-            if group not in served:
-                served[group] = self._served(group)
-            if kind.resource in served[group]:
+            if self._first_with(kind.resource, (api_path(kind.group, kind.version),), served) is not None:
                 self._watch(kind.source, kind.path, api.ApiObject, self._objects(kind.source),
                             only_metadata=kind.reads_only_metadata)  # fmt: skip
                 self.pods.owners.watch(kind.key)
 
-    def _discover_kueue(self, served: dict[str, set[str]]) -> None:
-        """Begin to watch Kueue's queues, in the first of their versions that is served."""
-        for version in kueue.VERSIONS:
-            group = api_path("kueue.x-k8s.io", version)
-            for name in (kueue.CLUSTER_QUEUES, kueue.COHORTS, kueue.LOCAL_QUEUES):
-                if name in self.reflectors:
-                    continue
-                if group not in served:
-                    served[group] = self._served(group)
-                if name in served[group]:
-                    self._watch(name, f"{group}/{name}", api.ApiObject, self._objects(name))
+    def _first_with(self, resource: str, groups: Sequence[str], served: dict[str, set[str]]) -> str | None:
+        """Give the first of some groups that serves a resource; what they serve is asked for once."""
+        for group in groups:
+            if group not in served:
+                served[group] = self._served(group)
+            if resource in served[group]:
+                return group
+        return None
 
     def renew_kinds(self) -> None:
         """Take the kinds of owners as they are described now; objects of a kind that changed are read anew."""
@@ -339,6 +337,11 @@ class InformerCache:
         if known is not None:
             kind = _OF_VOLUMES[name][1] if name in _OF_VOLUMES else api.ApiObject
             known.written(msgspec.json.decode(answer, type=kind), is_new=is_new)
+
+    def status_path(self, plural: str, namespace: str, name: str) -> str:
+        """Give where the status of one of Tenure's own objects is written: in the version that is watched."""
+        inside = f"namespaces/{namespace}/" if namespace else ""
+        return f"{self._groups[plural]}/{inside}{plural}/{name}/status"
 
     def _objects(self, name: str) -> ObjectStore:
         kind = next((kind for kind in self.kinds if kind.source == name), None)

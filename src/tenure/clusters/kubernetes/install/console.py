@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tenure.clusters.kubernetes.install.manifests import DEFAULT_POOL, PORT, Installation
+from tenure.clusters.kubernetes.install import history
+from tenure.clusters.kubernetes.install.installation import HistorySecret, Installation
+from tenure.clusters.kubernetes.install.manifests import PORT
 from tenure.clusters.kubernetes.install.rbac import API as RBAC
 from tenure.clusters.kubernetes.install.rbac import (
     CLUSTER_RIGHTS,
@@ -83,29 +85,30 @@ def _yunikorn(asked: Installation, namespace: str, name: str) -> list[Object]:
 
 def _deployment(asked: Installation, hosts: tuple[str, ...]) -> Object:
     given = ["console", "--live", "--host=0.0.0.0", f"--port={PORT}", *(f"--allow-host={name}" for name in hosts)]
-    if asked.pool != DEFAULT_POOL:
-        given.append(f"--pool={asked.pool}")
+    given.append(f"--pool={asked.pool}")
     if asked.yunikorn is not None:
         given.append(f"--yunikorn-config={'/'.join(asked.yunikorn)}")
     given += [f"--scheduler-name={name}" for name in asked.schedulers]
+    past = asked.history if isinstance(asked.history, HistorySecret) else None  # a volume is the scheduler's alone
+    if past is not None:
+        given.append(f"--history=$({history.VARIABLE})")
     container = {
-        "name": "console", "image": asked.image, "args": given,
-        "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
+        "name": "console", **asked.console_pod.image(asked.image), "args": [*given, *asked.console_pod.arguments],
+        "env": [
+            {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+            *history.variable(past),
+            *asked.console_pod.env,
+        ],
         "ports": [{"name": "http", "containerPort": PORT}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 10, "failureThreshold": 6},
         "readinessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 5},
-        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
-        },
+        "resources": asked.console_pod.resources,
+        "securityContext": asked.console_pod.container_security,
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108  a volume of the pod's own
     }  # fmt: skip
     pod = {
         "serviceAccountName": NAME,
-        "securityContext": {
-            "runAsNonRoot": True, "runAsUser": 65_532, "runAsGroup": 65_532,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": asked.console_pod.pod_security,
         "containers": [container],
         "volumes": [{"name": "tmp", "emptyDir": {}}],
     }  # fmt: skip
@@ -113,7 +116,7 @@ def _deployment(asked: Installation, hosts: tuple[str, ...]) -> Object:
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": _metadata(asked),
         "spec": {
             "replicas": 1, "selector": {"matchLabels": dict(_LABELS)},
-            "template": {"metadata": {"labels": dict(_LABELS)}, "spec": pod},
+            "template": asked.console_pod.template(dict(_LABELS), pod),
         },
     }  # fmt: skip
 

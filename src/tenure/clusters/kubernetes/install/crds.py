@@ -14,7 +14,7 @@ from tenure.clusters.kubernetes.install import crd_rules
 from tenure.clusters.kubernetes.install.crd_status import STATUS
 from tenure.clusters.kubernetes.install.structural import Structural, rule
 from tenure.model.descriptions import add_descriptions
-from tenure.model.entries import API_VERSION
+from tenure.model.entries import API_VERSION, API_VERSIONS
 from tenure.model.kinds import Definitions, Schema
 from tenure.model.queue import Queue
 from tenure.model.records import RecordField, RecordKind, fields_of, kind_of, record_of
@@ -24,6 +24,8 @@ from tenure.model.workload_kind import WorkloadKind
 
 GROUP: Final = API_VERSION.partition("/")[0]
 VERSION: Final = API_VERSION.partition("/")[2]
+VERSIONS: Final = tuple(version.partition("/")[2] for version in API_VERSIONS)
+"""The versions that are served, the stored one first. They have one schema: to convert is to change the name."""
 
 _OWN_TO_FILES: Final = (
     "name", "namespace", "uid", "tasks", "priority", "created_at", "started_at", "last_evicted_at", "stale_since",
@@ -188,15 +190,17 @@ def _definition(resource: Resource) -> dict[str, Any]:
                 "shortNames": list(resource.short),
                 "categories": ["tenure"],
             },
+            "conversion": {"strategy": "None"},
             "versions": [
                 {
-                    "name": VERSION,
+                    "name": version,
                     "served": True,
-                    "storage": True,
+                    "storage": version == VERSION,
                     "subresources": {"status": {}},
                     "additionalPrinterColumns": list(_columns(resource.columns)),
                     "schema": {"openAPIV3Schema": _schema(resource)},
                 }
+                for version in VERSIONS
             ],
         },
     }

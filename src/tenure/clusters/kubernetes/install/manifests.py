@@ -3,42 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import yaml
 
 from tenure.clusters.kubernetes.external import admission
 from tenure.clusters.kubernetes.gpus import environment
-from tenure.clusters.kubernetes.install import tenant_policies
+from tenure.clusters.kubernetes.install import history, tenant_policies
 from tenure.clusters.kubernetes.install.crds import GROUP, custom_resource_definitions
+from tenure.clusters.kubernetes.install.installation import Installation
 from tenure.clusters.kubernetes.install.rbac import API as RBAC
-from tenure.clusters.kubernetes.install.rbac import (
-    CLUSTER_RIGHTS,
-    GUIDING_RIGHTS,
-    KUEUE_RIGHTS,
-    MEASURING_RIGHTS,
-    NAME,
-    Right,
-    Role,
-    own_namespace_rights,
-    rules,
-)
+from tenure.clusters.kubernetes.install.rbac import NAME, Role, own_namespace_rights, rules
 from tenure.model.entries import API_VERSION, SETTINGS_KIND
 from tenure.model.settings import CAUSES
 
 PORT: Final = 8080
 CONFIG_FILE: Final = "config.yaml"
 CONFIG_FOLDER: Final = "/etc/tenure"
-DEFAULT_POOL: Final = "default"
 METRICS_READERS: Final = "tenure.dev/reads-metrics"
 """Label of the namespaces from which metrics may be read: ``"true"``."""
 
 API_PORTS: Final = (443, 6443, 8443)
 """Ports on which API servers listen; a NetworkPolicy cannot name the server itself."""
 
-_USER: Final = 65_532
 _LABELS: Final = {"app.kubernetes.io/name": NAME}
 _PRIORITY: Final = 1_000_000_000
 """The highest that is not reserved for the system: what schedules everybody else has to run."""
@@ -46,79 +33,15 @@ _PRIORITY: Final = 1_000_000_000
 Object = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installation:
-    """The choices of an installation. ``config`` is what stands under ``scheduler:``, as plain values.
-
-    ``yunikorn`` is namespace and name of the ConfigMap that YuniKorn's queues are read from; ``schedulers`` are names
-    of schedulers whose pods count as Tenure's. ``share_gpus``: devices of which parts are given out are held by pods.
-    ``kueue_queues``: Kueue's queues are read where there are no others. ``prometheus`` is the address at which it asks
-    what pods use of their GPUs.
-    """
-
-    image: str
-    namespace: str = "tenure-system"
-    pool: str = DEFAULT_POOL
-    replicas: int = 2
-    role: Role = Role.SCHEDULER
-    config: Object | None = None
-    yunikorn: tuple[str, str] | None = None
-    schedulers: tuple[str, ...] = ()
-    service_monitor: bool = False
-    share_gpus: bool = False
-    prometheus: str = ""
-    kueue_queues: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name of what there is of each pool; what all pools share is called `NAME`."""
-        return NAME if self.pool == DEFAULT_POOL else f"{NAME}-{self.pool}"
-
-    @property
-    def guides(self) -> bool:
-        """Whether it moves pods of other schedulers, which takes further rights and an admission policy."""
-        moved = (self.config or {}).get("rescheduler", {}).get("schedulers")
-        return bool(moved) and self.role is not Role.READ_ONLY
-
-    @property
-    def holds_gpus(self) -> bool:
-        """Whether it holds the devices of which it gives out parts, which takes rights in its own namespace."""
-        return self.share_gpus and self.role is not Role.READ_ONLY
-
-    @property
-    def ports(self) -> tuple[int, ...]:
-        """The ports beside the API server's that it has to reach."""
-        if not self.prometheus:
-            return ()
-        address = urlsplit(self.prometheus)
-        return (address.port or (443 if address.scheme == "https" else 80),)
-
-    @property
-    def measures(self) -> bool:
-        """Whether it asks what nodes and pods really use, which takes a further right."""
-        hot = (self.config or {}).get("rescheduler", {}).get("hotNodes", {})
-        return bool(hot.get("enabled"))
-
-    @property
-    def rights(self) -> tuple[Right, ...]:
-        """The rights that it needs all over the cluster."""
-        return (
-            *CLUSTER_RIGHTS,
-            *(GUIDING_RIGHTS if self.guides else ()),
-            *(MEASURING_RIGHTS if self.measures else ()),
-            *(KUEUE_RIGHTS if self.kueue_queues else ()),
-        )
-
-    @property
-    def pods(self) -> dict[str, str]:
-        """The labels of this pool's replicas."""
-        return {**_LABELS, "app.kubernetes.io/instance": self.pool}
-
-
 def objects(installation: Installation) -> list[Object]:
     """Give all objects in an order in which they can be created one after the other."""
-    asked = installation
-    made = [_namespace(asked), *custom_resource_definitions(), _priority_class(), _service_account(asked)]
+    namespace, *others = own_objects(installation)
+    return [namespace, *custom_resource_definitions(), *others]
+
+
+def own_objects(asked: Installation) -> list[Object]:
+    """Give all objects but the definitions of custom resources, which are the same in every installation."""
+    made = [_namespace(asked), *([] if asked.priority_class else [_priority_class()]), _service_account(asked)]
     made += [*_cluster_rights(asked), *_namespace_rights(asked), *_tenants_rights()]
     if asked.guides:
         made += [
@@ -131,7 +54,8 @@ def objects(installation: Installation) -> list[Object]:
     if asked.role is not Role.READ_ONLY:
         for policy in tenant_policies.policies(asked.namespace, (NAME, *asked.schedulers)):
             made += policy.objects(_metadata)
-    made += [_config(asked), _network_policy(asked), _deployment(asked)]
+    made += [_config(asked), *([_network_policy(asked)] if asked.network_policy else [])]
+    made += [*history.claims(asked.history, _of_pool(asked)), _deployment(asked)]
     if asked.replicas > 1:
         made.append(_own_budget(asked))
     if asked.service_monitor:
@@ -264,7 +188,7 @@ def _deployment(asked: Installation) -> Object:
             "replicas": asked.replicas,
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
             "selector": {"matchLabels": asked.pods},
-            "template": {"metadata": {"labels": asked.pods}, "spec": _pod(asked)},
+            "template": asked.pod.template(asked.pods, _pod(asked)),
         },
     }
 
@@ -272,15 +196,9 @@ def _deployment(asked: Installation) -> Object:
 def _pod(asked: Installation) -> Object:
     return {
         "serviceAccountName": NAME,
-        "priorityClassName": NAME,
+        "priorityClassName": asked.priority_class or NAME,
         "terminationGracePeriodSeconds": 30,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
-            "fsGroup": _USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": asked.pod.pod_security,
         "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_apart(asked)]}},
         "topologySpreadConstraints": [
             {
@@ -291,7 +209,11 @@ def _pod(asked: Installation) -> Object:
             }
         ],
         "containers": [_container(asked)],
-        "volumes": [{"name": "config", "configMap": {"name": asked.name}}, {"name": "tmp", "emptyDir": {}}],
+        "volumes": [
+            {"name": "config", "configMap": {"name": asked.name}},
+            {"name": "tmp", "emptyDir": {}},
+            *history.volumes(asked.history, asked.name),
+        ],
     }
 
 
@@ -313,7 +235,11 @@ def _network_policy(asked: Installation) -> Object:
             "podSelector": {"matchLabels": asked.pods},
             "policyTypes": ["Ingress", "Egress"],
             "ingress": [{"from": [readers], "ports": [{"protocol": "TCP", "port": PORT}]}],
-            "egress": [{"ports": names}, {"ports": [{"protocol": "TCP", "port": port} for port in ports]}],
+            "egress": [
+                {"ports": names},
+                {"ports": [{"protocol": "TCP", "port": port} for port in ports]},
+                *history.egress(asked.history),
+            ],
         },
     }
 
@@ -321,24 +247,23 @@ def _network_policy(asked: Installation) -> Object:
 def _container(asked: Installation) -> Object:
     return {
         "name": "scheduler",
-        "image": asked.image,
+        **asked.pod.image(asked.image),
         "args": arguments(asked),
         "env": [
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+            *history.variable(asked.history),
+            *asked.pod.env,
         ],
         "ports": [{"name": "http", "containerPort": PORT}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 10, "failureThreshold": 6},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, "periodSeconds": 5},
-        "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "2Gi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "resources": asked.pod.resources,
+        "securityContext": asked.pod.container_security,
         "volumeMounts": [
             {"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True},
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108  a volume of the pod's own
+            *history.mounts(asked.history),
         ],
     }
 
@@ -346,8 +271,7 @@ def _container(asked: Installation) -> Object:
 def arguments(asked: Installation) -> list[str]:
     """Give the arguments of ``tenure`` in the container."""
     given = ["scheduler", f"--config={CONFIG_FOLDER}/{CONFIG_FILE}", f"--listen=:{PORT}", "--metrics-access=authorized"]
-    if asked.pool != DEFAULT_POOL:
-        given.append(f"--pool={asked.pool}")
+    given.append(f"--pool={asked.pool}")
     if asked.role is Role.READ_ONLY:
         given.append("--read-only")
     if asked.yunikorn is not None:
@@ -359,7 +283,7 @@ def arguments(asked: Installation) -> list[str]:
         given.append("--kueue-queues")
     if asked.prometheus:
         given.append(f"--prometheus={asked.prometheus}")
-    return given
+    return [*given, *asked.pod.arguments]
 
 
 def _own_budget(asked: Installation) -> Object:

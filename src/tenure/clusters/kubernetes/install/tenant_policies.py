@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tenure.clusters.kubernetes import keys
+from tenure.clusters.kubernetes.install.crds import VERSION
+from tenure.model.entries import API_VERSION
 from tenure.model.pods import KAI_SHARE
 
 GROUP: Final = "admissionregistration.k8s.io"
@@ -154,7 +156,7 @@ def _priorities(tenants: str) -> TenantPolicy:
     named = "{0} != null && has({0}.spec.priorityClassName) ? {0}.spec.priorityClassName : ''"
     return TenantPolicy(
         name="tenure-priorities",
-        rules=[_rule("tenure.dev", "podgroups", "CREATE", "UPDATE", version="v1alpha1")],
+        rules=[_rule("tenure.dev", "podgroups", "CREATE", "UPDATE", version=VERSION)],
         conditions={"tenants": tenants},
         variables={"new": named.format("object"), "old": named.format("oldObject")},
         holds={
@@ -209,7 +211,7 @@ def _queues(tenants: str) -> TenantPolicy:
         name="tenure-queues",
         rules=[
             _rule("", "pods", "CREATE", "UPDATE"),
-            _rule("tenure.dev", "podgroups", "CREATE", "UPDATE", version="v1alpha1"),
+            _rule("tenure.dev", "podgroups", "CREATE", "UPDATE", version=VERSION),
         ],
         conditions={"tenants": tenants, "lives": "!has(object.metadata.deletionTimestamp)"},
         variables={
@@ -222,7 +224,7 @@ def _queues(tenants: str) -> TenantPolicy:
                 "this namespace may not use that queue: the queue's namespaceSelector does not admit it"
             )
         },
-        params={"apiVersion": "tenure.dev/v1alpha1", "kind": "Queue"},
+        params={"apiVersion": API_VERSION, "kind": "Queue"},
     )
 
 

@@ -597,7 +597,7 @@ def _subject(pod: PodRecord, uid: str, kinds: WorkloadKinds) -> Subject:
     if known is not None and top is not None and known.unit == "owner":
         return Subject(known.api_version, known.kind, pod.namespace, top.name, top.uid)
     if kind == "group" and uid not in (pod.uid, pod.owner_uid):
-        return Subject("tenure.dev/v1alpha1", "PodGroup", pod.namespace, name, uid)
+        return Subject(api.GROUP_VERSION, "PodGroup", pod.namespace, name, uid)
     return Subject("v1", "Pod", pod.namespace, pod.name, pod.uid)
 
 

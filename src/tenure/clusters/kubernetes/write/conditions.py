@@ -66,11 +66,9 @@ class Conditions:
         else:
             since = known.get("lastTransitionTime")
         conditions = [*(c for c in others if c.get("type") != "Accepted"), {**wanted, "lastTransitionTime": since}]
-        inside = f"namespaces/{meta.namespace}/" if meta.namespace else ""
+        path = self.informers.status_path(plural, meta.namespace, meta.name)
         try:
-            self.client.patch(
-                f"/apis/tenure.dev/v1alpha1/{inside}{plural}/{meta.name}/status", {"status": {"conditions": conditions}}
-            )
+            self.client.patch(path, {"status": {"conditions": conditions}})
         except ApiError:
             return 1  # the next state of the object is another occasion
         return 1

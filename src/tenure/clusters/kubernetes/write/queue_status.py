@@ -47,7 +47,7 @@ class QueueStatuses:
             plain = _plain(status)
             if observed.queue_kinds.get(name) == "queues":
                 try:
-                    answer = self.client.patch(f"/apis/tenure.dev/v1alpha1/queues/{name}/status", {"status": plain})
+                    answer = self.client.patch(self.informers.status_path("queues", "", name), {"status": plain})
                     self.informers.wrote("queues", answer)
                 except ApiError as error:
                     if error.status not in (_GONE, _CONFLICT):

@@ -1,0 +1,36 @@
+{{/* The name of what there is of each node pool. */}}
+{{- define "tenure.name" -}}
+{{- if eq .Values.pool "default" }}tenure{{ else }}tenure-{{ .Values.pool }}{{ end }}
+{{- end }}
+
+{{/* The image with its tag or digest. */}}
+{{- define "tenure.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end }}
+{{- end }}
+
+{{/* Whether pods of other schedulers are moved, which takes further rights and an admission policy. */}}
+{{- define "tenure.moves" -}}
+{{- if not .Values.readOnly }}{{ dig "rescheduler" "schedulers" list .Values.scheduler | join "" }}{{ end }}
+{{- end }}
+
+{{/* Whether what is really in use is asked, which takes a further right. */}}
+{{- define "tenure.measures" -}}
+{{- if dig "rescheduler" "hotNodes" "enabled" false .Values.scheduler }}true{{ end }}
+{{- end }}
+
+{{/* The settings; read-only, every cause is in shadow whatever they say. */}}
+{{- define "tenure.config" -}}
+{{- $settings := deepCopy .Values.scheduler }}
+{{- if .Values.readOnly }}
+{{- $modes := dict }}
+{{- range list "stale-gang" "quota" "reclaim" "preempt" "requeue" "consolidate" "reschedule" }}{{ $_ := set $modes . "shadow" }}{{ end }}
+{{- $_ := set $settings "modes" $modes }}
+{{- end -}}
+apiVersion: tenure.dev/v1beta1
+kind: SchedulerConfig
+scheduler: {{- if $settings }}{{ toYaml $settings | nindent 2 }}{{ else }} {}{{ end }}
+{{- end }}

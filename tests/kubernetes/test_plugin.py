@@ -1,0 +1,97 @@
+"""``kubectl tenure``: the real kubectl finds the plugin, runs it on a real control plane, and completes its words."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.kubernetes.running import TENURE, queue
+
+from tenure.cli.plugin import SUMMARIES
+
+BIN = Path(sys.executable).parent
+QUEUES = f"{TENURE}/queues"
+
+
+@pytest.fixture(scope="module")
+def plane(control_plane):
+    """Give the control plane with Tenure's kinds, a queue and two pods that wait in it."""
+    control_plane.install_tenure()
+    client = control_plane.client()
+    control_plane.add_namespace("plugin-team")
+    client.create(QUEUES, queue("plugin-queue", max={"cpu": 1}))
+    for name in ("one", "two"):
+        spec = {"schedulerName": "tenure", "containers": [{"name": "c", "image": "x"}]}
+        labels = {"tenure.dev/queue": "plugin-queue"}
+        spec["containers"][0]["resources"] = {"requests": {"cpu": "4"}}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
+        client.create("/api/v1/namespaces/plugin-team/pods", body)
+    yield control_plane
+    for name in ("one", "two"):
+        client.delete(f"/api/v1/namespaces/plugin-team/pods/{name}", {"gracePeriodSeconds": 0})
+    client.delete(f"{QUEUES}/plugin-queue")
+
+
+@pytest.fixture(scope="module")
+def kubectl(plane, tmp_path_factory):
+    """Give a function that runs kubectl with the plugin on its PATH and no other."""
+    folder = tmp_path_factory.mktemp("plugin")
+    for name in ("kubectl-tenure", "kubectl_complete-tenure"):
+        (folder / name).symlink_to(BIN / name)
+    environment = {**os.environ, "PATH": f"{folder}:/usr/bin:/bin", "KUBECONFIG": str(plane.kubeconfig)}
+
+    def run(*arguments, code=0):
+        command = [str(plane.release / "kubectl"), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert done.returncode == code, done.stderr
+        return done.stdout if code == 0 else done.stderr
+
+    return run
+
+
+def test_kubectl_lists_it(kubectl):
+    assert "kubectl-tenure" in kubectl("plugin", "list")
+
+
+def test_tables_and_reasons_are_of_the_cluster_that_kubectl_has(kubectl):
+    """Queues, workloads, one namespace's alone, an explanation by ``-n`` and by its full name, and a plan."""
+    assert "plugin-queue" in {row["queue"] for row in json.loads(kubectl("tenure", "queues", "--format=json"))}
+    rows = json.loads(kubectl("tenure", "workloads", "-n", "plugin-team", "--format=json"))
+    assert {row["workload"] for row in rows} == {"plugin-team/one", "plugin-team/two"}
+    assert json.loads(kubectl("tenure", "workloads", "-n", "nowhere", "--format=json")) == []
+    told = kubectl("tenure", "explain", "one", "-n", "plugin-team")
+    assert "plugin-queue" in told
+    again = kubectl("tenure", "explain", "plugin-team/one")
+    assert told.splitlines()[0].rpartition(" for ")[0] == again.splitlines()[0].rpartition(" for ")[0]
+    assert "plugin-team/one" in kubectl("tenure", "plan", "--format=json")
+
+
+def test_pausing_goes_through(kubectl):
+    assert "no evictions in pool default until" in kubectl("tenure", "pause", "--for", "1h", "--reason", "test")
+    assert "go on" in kubectl("tenure", "pause", "--end")
+
+
+def test_history_is_read_by_report_and_story(kubectl, tmp_path, run_command):
+    """What a history holds is told; its address is given as to ``tenure``."""
+    at = tmp_path / "history.db"
+    code, _, said = run_command("plan", "examples/cluster.yaml", "--history", at)
+    assert code == 0, said
+    assert "GPU" in kubectl("tenure", "report", "--history", str(at)).upper()
+    assert "submitted to vision" in kubectl("tenure", "story", "train-large", "--history", str(at), "-n", "default")
+
+
+def test_usage_is_told_in_the_plugin_s_name(kubectl):
+    assert "kubectl tenure explain: -n a and b/c both name a namespace" in kubectl(
+        "tenure", "explain", "-n", "a", "b/c", code=2
+    )
+    assert "kubectl tenure: there is no command 'expain'" in kubectl("tenure", "expain", code=2)
+
+
+def test_kubectl_completes_commands_and_options(kubectl):
+    """Commands with what they do, and options, as ``kubectl`` asks a plugin for them; file names are not offered."""
+    *lines, directive = kubectl("__complete", "tenure", "").splitlines()
+    assert dict(line.split("\t") for line in lines) == SUMMARIES
+    assert directive == ":4"
+    assert "--namespace\tThe namespace of what is asked about." in kubectl("__complete", "tenure", "explain", "--n")
