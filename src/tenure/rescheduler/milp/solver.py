@@ -128,7 +128,7 @@ class ProcessSolver:
 
 
 _left: list[tuple[int, ProcessSolver]] = []
-"""The solver that nobody uses now, with the process that left it: to start one takes as long as ten small plans."""
+"""The solver that is not in use now, with the process that left it: to start one takes as long as ten small plans."""
 
 
 def take_up() -> ProcessSolver:
@@ -141,7 +141,7 @@ def take_up() -> ProcessSolver:
 
 
 def leave(solver: ProcessSolver) -> None:
-    """Leave a solver to whoever needs one next; a second one is ended."""
+    """Leave a solver for the next plans; a second one is ended."""
     if _left:
         solver.close()
     else:
