@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenure.rescheduler.check.plan import check
+from tenure.rescheduler.memory import MoveMemory
 from tenure.rescheduler.milp.solver import ProcessSolver
 from tenure.rescheduler.planner import PlannerLimits, make_room
 from tenure.rescheduler.problem.definition import Certificate, MoveAnswer, MoveBound, TaskMove
@@ -276,3 +277,46 @@ def test_a_large_plan_passes_the_checker_and_its_bound_is_the_cost(solver, seed,
     waves = sequence(asked, answer.moves, "evict-first")
     assert len(waves) > 1 or left > 70
     assert not check(asked, answer, waves)
+
+
+def test_cycles_that_know_nothing_of_each_other_share_a_process():
+    """What the memory of one cycle leaves is taken up by that of the next; two at once have one each."""
+    first = MoveMemory()
+    assert make_room(hard(), first.solver).certificate.method == "exact"
+    process = first.solver._process
+    del first
+    second, third = MoveMemory(), MoveMemory()
+    assert make_room(hard(), second.solver).certificate.method == "exact"
+    assert second.solver._process is process
+    assert third.solver is not second.solver
+    kept = second.solver
+    del second, third
+    assert kept._process is process
+
+
+def test_a_search_that_was_interrupted_leaves_no_answer_for_the_next_program(monkeypatch):
+    """The process ends with it: its answer would be read as that of another program."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with ProcessSolver() as solver:
+        with monkeypatch.context() as patch:
+            patch.setattr("tenure.rescheduler.milp.solver._read", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                make_room(hard(), solver)
+        assert solver._process is None
+        assert make_room(hard(), solver).certificate.method == "exact"
+
+
+def test_a_fork_takes_up_no_solver_of_its_parent():
+    """Two processes that read from one pipe would take each other's answers."""
+    memory = MoveMemory()
+    memory.solver._launch()
+    process = memory.solver._process
+    del memory
+    child = os.fork()
+    if not child:
+        os._exit(0 if MoveMemory().solver._process is None else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert MoveMemory().solver._process is process
