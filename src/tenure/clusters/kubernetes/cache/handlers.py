@@ -125,7 +125,13 @@ def of_claim(item: api.ApiClaim) -> object:
     """Give what a claim decides."""
     said = item.metadata.annotations or {}
     marks = said.get(keys.BIND_COMPLETED), said.get(keys.SELECTED_NODE)
-    return item.metadata.uid, item.metadata.deletion_timestamp, marks, item.spec, item.status.phase
+    meta = item.metadata
+    return meta.uid, meta.deletion_timestamp, marks, item.spec, item.status.phase, owners_of(item)
+
+
+def owners_of(item: api.ApiClaim) -> frozenset[str]:
+    """Give the uids of a claim's owners: one of them is the pod that it was made for."""
+    return frozenset(owner.uid for owner in item.metadata.owner_references or ())
 
 
 def of_volume(item: api.ApiVolume) -> object:
