@@ -154,7 +154,7 @@ class ClaimReader:
     def _owners_of(self, key: Key) -> frozenset[str]:
         """Give the uids of who owns a claim; nothing for one that is not there."""
         item = self._store("claims").items.get(key)
-        return frozenset() if item is None else owners_of(item) or _NOBODY
+        return frozenset() if item is None else owners_of(item.metadata) or _NOBODY
 
     def _read(self, key: Key) -> ClaimMount:
         text = "/".join(key)
