@@ -25,6 +25,7 @@ from tests.kubernetes.running import (
 from tests.kubernetes.stage import wait_until
 
 from tenure.clusters.kubernetes.read.usage import METRICS
+from tenure.clusters.kubernetes.write.events import CONTROLLER
 
 ACCOUNT = "system:serviceaccount:tenure-system:tenure"
 CORES = 8
@@ -161,8 +162,9 @@ LOOKED_AT = (
 
 
 def versions(client):
-    """Give the resource version of everything that Tenure may write to."""
+    """Give the resource version of everything that Tenure may write to; what others say in events is none of it."""
     items = [item for path in LOOKED_AT for item in client.get(path)["items"]]
+    items = [item for item in items if item.get("reportingController", CONTROLLER) == CONTROLLER]
     return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
 
 

@@ -448,6 +448,16 @@ def test_an_ephemeral_volume_is_a_claim_of_the_pods_own():
         assert awaited(spec_of(seen)) == awaits
 
 
+def test_a_claim_that_is_given_to_somebody_else_is_seen_so():
+    """Nothing but its owner changes, to and fro: each time its pod is made anew."""
+    own = pod("p", volumes=[{"name": "scratch", "ephemeral": {}}])
+    observer = watching(own, claims=[claim("p-scratch", volume="v", owner="uid-p")], volumes=[volume("v")])
+    assert spec_of(observer.observe(NOW)).is_placeable
+    for whose, awaits in (("uid-q", ("claim p-scratch, which was not made for this pod",)), ("uid-p", ())):
+        observer.informers._objects("claims").put(claim("p-scratch", volume="v", owner=whose))
+        assert awaited(spec_of(observer.observe(NOW))) == awaits
+
+
 def test_a_claim_that_changes_makes_the_pods_that_mount_it_anew_and_no_others():
     """It is bound, its volume comes, one zone reaches that: each time its pods are seen as they are then."""
     observer = watching(mounting("data"), mounting("other", name="q"), node("n"))

@@ -125,7 +125,13 @@ def of_claim(item: api.ApiClaim) -> object:
     """Give what a claim decides."""
     said = item.metadata.annotations or {}
     marks = said.get(keys.BIND_COMPLETED), said.get(keys.SELECTED_NODE)
-    return item.metadata.uid, item.metadata.deletion_timestamp, marks, item.spec, item.status.phase
+    meta = item.metadata
+    return meta.uid, meta.deletion_timestamp, marks, item.spec, item.status.phase, owners_of(meta)
+
+
+def owners_of(meta: api.Meta) -> frozenset[str]:
+    """Give the uids of an object's owners; one of a claim's is the pod that it was made for."""
+    return frozenset(owner.uid for owner in meta.owner_references or ())
 
 
 def of_volume(item: api.ApiVolume) -> object:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from tenure.clusters.kubernetes.bounded import brief
-from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
+from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore, owners_of
 from tenure.clusters.kubernetes.cache.owners import Key
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.read import storage
@@ -21,6 +21,9 @@ MOST_CLAIMS: Final = 32
 
 MOST_REFUSED: Final = 64
 """Nodes for which the provisioner of a claim has refused that are kept in mind."""
+
+_NOBODY: Final = frozenset({""})
+"""Owner of a claim that has none."""
 
 _STORES: Final = ("claims", "volumes", "storageclasses", "csidrivers", "storagecapacities")
 
@@ -42,6 +45,7 @@ class ClaimReader:
         self._mounted: dict[Key, set[GroupKey]] = {}
         self._of_group: dict[GroupKey, frozenset[Key]] = {}
         self._mounts: dict[Key, ClaimMount] = {}
+        self._owners: dict[Key, frozenset[str]] = {}
         self._selected: dict[Key, tuple[str, str]] = {}
         self._refused: dict[Key, tuple[str, ...]] = {}
         self._seen: tuple[int, ...] = ()
@@ -79,8 +83,8 @@ class ClaimReader:
         for key, groups in self._mounted.items():
             known = self._mounts.get(key)
             if known is None or is_other(key, known):
-                found = self._read(key)
-                if known != found:
+                found, owners = self._read(key), self._owners.get(key)
+                if known != found or (owners is not None and owners != self._owners_of(key)):
                     self._mounts[key] = found
                     yield from groups
 
@@ -119,7 +123,7 @@ class ClaimReader:
             groups.discard(group)
             if not groups:
                 del self._mounted[key]
-                for known in (self._mounts, self._selected, self._refused):
+                for known in (self._mounts, self._owners, self._selected, self._refused):
                     known.pop(key, None)
         for key in claims - before:
             self._mounted.setdefault(key, set()).add(group)
@@ -139,13 +143,18 @@ class ClaimReader:
     def _mount(self, key: Key, record: PodRecord) -> ClaimMount:
         name = key[1]
         if name in record.own_claims:
-            item = self._store("claims").items.get(key)
-            if item is not None and all(o.uid != record.uid for o in item.metadata.owner_references or ()):
+            owners = self._owners[key] = self._owners_of(key)
+            if owners and record.uid not in owners:
                 return ClaimMount(claim="/".join(key), awaits=f"claim {name}, which was not made for this pod")
         known = self._mounts.get(key)
         if known is None:
             known = self._mounts[key] = self._read(key)
         return known
+
+    def _owners_of(self, key: Key) -> frozenset[str]:
+        """Give the uids of who owns a claim; nothing for one that is not there."""
+        item = self._store("claims").items.get(key)
+        return frozenset() if item is None else owners_of(item.metadata) or _NOBODY
 
     def _read(self, key: Key) -> ClaimMount:
         text = "/".join(key)
