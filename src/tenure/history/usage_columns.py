@@ -83,7 +83,7 @@ class UsageColumns:
         due = self.due.get(queue)
         levels, units = _counted([*told, self.nothing if due is None else due[0]])
         levels, limit = levels[:-1], levels[-1:]
-        starts = _starts(moments, levels, end)
+        starts = _starts(moments, end)
         edges = np.union1d(starts, moments[moments < end])
         spans = np.diff(edges, append=end).astype(levels.dtype)[:, None]
         held = levels[np.searchsorted(moments, edges, side="right") - 1]
@@ -158,21 +158,19 @@ def _amounts(named: Sequence[_Unit], amounts: Sequence[int]) -> str:
     return ",".join([f"{name}{amount * unit}" for (name, unit), amount in zip(named, amounts) if amount])  # noqa: B905  of one length
 
 
-def _starts(moments: Times, levels: Amounts, end: int) -> Times:
-    """Give when records begin: with each minute in which something changed, and at midnights where something is held.
+def _starts(moments: Times, end: int) -> Times:
+    """Give when records begin: with each minute in which something changed, and at midnights.
 
-    ``moments`` begins with the begin of all, ``levels`` are those from each of them on.
+    ``moments`` begins with the begin of all.
     """
     begin = moments[:1]
     minutes = np.unique(moments - moments % MINUTE)
     starts = np.concatenate((begin, minutes[(minutes > begin) & (minutes < end)]))
     until = np.append(starts[1:], end)
     crosses = np.flatnonzero(starts // DAY < (until - 1) // DAY)
-    level = levels[np.searchsorted(moments, starts[crosses] + (MINUTE - 1), side="right") - 1]
-    holding = crosses[(level != 0).any(axis=1)]
     cuts = [
         np.arange(since - since % DAY + DAY, stop, DAY)
-        for since, stop in zip(starts[holding], until[holding], strict=True)
+        for since, stop in zip(starts[crosses], until[crosses], strict=True)
     ]
     return np.sort(np.concatenate((starts, *cuts)))
 
