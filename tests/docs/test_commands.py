@@ -55,6 +55,8 @@ ELSEWHERE = (
               "tests/release/test_helm.py::test_a_release_is_installed_upgraded_rolled_back_and_uninstalled"),
     Elsewhere(r"^kubectl tenure", "needs a cluster",
               "tests/kubernetes/test_plugin.py::test_tables_and_reasons_are_of_the_cluster_that_kubectl_has"),
+    Elsewhere(r"^kubectl (replace -f -|patch crd \$kind)", "needs a cluster",
+              "tests/release/test_upgrade.py::test_upgraded_by_the_chart_and_rolled_back_nothing_is_evicted"),
     Elsewhere(r"^tenure console --live", "needs a cluster",
               "tests/kubernetes/test_console.py::test_on_loopback_it_shows_what_its_own_credentials_see"),
 )  # fmt: skip
