@@ -44,6 +44,10 @@ def is_manifest(value: Any) -> bool:
     return "apiVersion" in value or value["kind"] in _OWN
 
 
+MOST_WRONG: Final = 20
+"""Problems of a file after which documents in it that are no manifests are not read: each costs a look through it."""
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyObject:
     """An object of a manifest that takes part in checks over all of them: what was made of it, and where it stands."""
@@ -77,13 +81,19 @@ class PolicyManifests:
         """Read the documents of a file; problems are kept until `finish`."""
         self.kinds[file], self.passed_over[file] = Counter(), Counter()
         self.reports[file], self.problems[file], self.warnings[file] = [], [], []
+        unread = 0
         for document in documents:
             if is_manifest(document.value):
                 reader = _ManifestReader(self, document)
                 reader.read(document.value, None)
                 self.reports[file].append((document, reader.report))
-            else:
+            elif len(self.problems[file]) < MOST_WRONG:
                 self._read_other(file, document)
+            else:
+                unread += 1
+        if unread:
+            text = f"{unread} further documents are not read; only manifests may stand in one file by the hundred"
+            self.problems[file].append(InputProblem(file, 0, "", text))
 
     def finish(self) -> None:
         """Check what goes over several objects: the tree of queues, names, and the queues of budgets."""
