@@ -54,9 +54,12 @@ def test_all_problems_of_all_documents_have_line_and_path(validate):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (QUEUE.replace("v1alpha1", "v9"), "1: apiVersion: is tenure.dev/v9; write tenure.dev/v1alpha1"),
+        (
+            QUEUE.replace("v1alpha1", "v9"),
+            "1: apiVersion: is tenure.dev/v9; write tenure.dev/v1beta1 or tenure.dev/v1alpha1",
+        ),
         (QUEUE.replace("Queue", "Quue"), "2: kind: tenure.dev has no kind Quue; did you mean Queue?"),
-        (QUEUE.replace(HEAD, ""), "1: apiVersion: is missing; write tenure.dev/v1alpha1"),
+        (QUEUE.replace(HEAD, ""), "1: apiVersion: is missing; write tenure.dev/v1beta1 or tenure.dev/v1alpha1"),
         (QUEUE.replace("{name: research}", "{}"), "3: metadata.name: is missing; it is required"),
         (QUEUE.replace("research", "a b"), "3: metadata.name: is 'a b', but a name has at least one character"),
         (QUEUE.replace("spec", "sepc"), "4: sepc: unknown key; did you mean spec?"),
