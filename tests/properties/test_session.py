@@ -92,13 +92,18 @@ def begun(cluster):
     return session
 
 
+def unsound(session):
+    """What does not add up; a start is noted by what places a whole workload, and not by these single changes."""
+    return [found for found in audit(session) if not found.startswith("unstarted ")]
+
+
 def nested(operations, depth):
     """Open a checkpoint, do something, perhaps within further ones, and roll back or commit."""
     session = operations.session
     before = state_of(session)
     mark = session.checkpoint()
     operations.some(4)
-    assert audit(session) == []
+    assert unsound(session) == []
     if depth and operations.choose((True, True, False)):
         nested(operations, depth - 1)
         operations.some(3)
@@ -173,7 +178,7 @@ def test_what_was_undone_can_be_done_again(cluster, data):
     assert state_of(session) == before
     session.repeat(undone)
     assert {**state_of(session), "open": 1} == after
-    assert audit(session) == []
+    assert unsound(session) == []
     nested(operations, 1)
     for cls in session.classes.classes:
         session.scorer.best(cls)
