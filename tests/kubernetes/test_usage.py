@@ -45,7 +45,7 @@ def test_what_is_in_use_is_read_where_the_metrics_api_is_served_and_a_setting_ne
     try:
         wait_until(lambda: informers.synced, "nothing is listed")
         assert all(n.usage is None for n in observer.observe(now).cluster.nodes)
-        assert not informers.usage._wanted.is_set()
+        assert not informers.usage._reads._wanted.is_set()
         pool = {"scheduler": {"rescheduler": {"hotNodes": {"enabled": True, "hot": "50%", "for": "1m"}}}}
         body = {"apiVersion": "tenure.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "default"}, "spec": pool}
         client.create(f"{TENURE}/nodepools", body)

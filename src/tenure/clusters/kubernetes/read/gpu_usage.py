@@ -7,7 +7,6 @@ time was measured is not known. An annotation of the pod that says its usage com
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
@@ -17,15 +16,10 @@ import urllib3
 
 from tenure.clusters.kubernetes.bounded import brief
 from tenure.clusters.kubernetes.client.requests import Client
+from tenure.clusters.kubernetes.read.periodic import FRESH, PeriodicReads
 
 GPU_METRIC: Final = "DCGM_FI_DEV_GPU_UTIL"
 """Use of a device in percent, with the pod that has it in the labels."""
-
-EVERY: Final = 30.0
-"""Seconds between two looks."""
-
-FRESH: Final = 150_000_000
-"""µs after which a reading says nothing any more."""
 
 MOST_BYTES: Final = 64 << 20
 """Bytes of an answer that are read: about 200,000 pods."""
@@ -84,41 +78,28 @@ class GpuUsageCollector:
         self._client = client
         self._changed = changed
         self._window: int | None = None
-        self._wanted = threading.Event()
-        self._stopped = threading.Event()
         self._pool = urllib3.PoolManager(timeout=_TIMEOUT, retries=False)
-        self._thread = threading.Thread(target=self._run, name="gpu usage", daemon=True)
+        self._reads = PeriodicReads("gpu usage", self.read)
 
     def start(self) -> None:
         """Begin, as soon as a setting needs it."""
         if self.server:
-            self._thread.start()
+            self._reads.start()
 
     def stop(self) -> None:
         """End."""
-        self._stopped.set()
-        self._wanted.set()
+        self._reads.stop()
 
     def want(self, window: int | None) -> None:
         """Say over which time (µs) it has to be known; None where no setting needs it."""
         self._window = window
+        self._reads.want(wanted=window is not None)
         if window is None:
-            self._wanted.clear()
             self.pods, self.trouble = {}, ""
-        else:
-            self._wanted.set()
 
     def of(self, key: PodKey, now: int) -> GpuReading | None:
         """Give what is known of a pod; None where that is nothing, or too old."""
         return self.pods.get(key) if now - self._at <= FRESH else None
-
-    def _run(self) -> None:
-        while True:
-            self._wanted.wait()
-            if self._stopped.is_set():
-                return
-            self.read()
-            self._stopped.wait(EVERY)
 
     def read(self) -> None:
         """Ask once. What cannot be read leaves nothing known but what is not too old."""

@@ -7,7 +7,6 @@ over begins anew, and acts later.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -17,18 +16,13 @@ import msgspec
 from tenure.clusters.kubernetes.api import Meta
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.read.gpu_usage import GpuUsageCollector
+from tenure.clusters.kubernetes.read.periodic import FRESH, PeriodicReads
 from tenure.clusters.kubernetes.read.workloads import ObservedWorkload
 from tenure.model.node import Node
 from tenure.model.quantity import parse_quantity
 from tenure.model.resources import CPU, GPU, MEMORY
 
 METRICS: Final = "/apis/metrics.k8s.io/v1beta1"
-EVERY: Final = 30.0
-"""Seconds between two looks; metrics servers measure about as often."""
-
-FRESH: Final = 150_000_000
-"""µs after which a reading says nothing any more."""
-
 _Key = tuple[str, str]
 
 
@@ -78,35 +72,22 @@ class UsageCollector:
         self._changed = changed
         self._wall = wall
         self._share: float | None = None
-        self._wanted = threading.Event()
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
+        self._reads = PeriodicReads("usage", self.read)
 
     def start(self) -> None:
         """Begin, as soon as a setting needs it."""
-        self._thread.start()
+        self._reads.start()
 
     def stop(self) -> None:
         """End."""
-        self._stopped.set()
-        self._wanted.set()
+        self._reads.stop()
 
     def want(self, share: float | None) -> None:
         """Say from which share of its CPU on a node is hot; None where no setting needs it."""
         self._share = share
+        self._reads.want(wanted=share is not None)
         if share is None:
-            self._wanted.clear()
             self.nodes, self.pods, self.trouble = {}, {}, ""
-        else:
-            self._wanted.set()
-
-    def _run(self) -> None:
-        while True:
-            self._wanted.wait()
-            if self._stopped.is_set():
-                return
-            self.read()
-            self._stopped.wait(EVERY)
 
     def read(self) -> None:
         """Ask the metrics API once."""
