@@ -86,7 +86,7 @@ def test_restarts_lose_nothing(start_plane):
 
 def test_by_hand_it_prints_its_kubeconfig_and_ends_with_its_process(programs):
     """The script prints the path of a kubeconfig that works; killed without warning it leaves no process behind."""
-    assert programs == build.folder()
+    assert programs == build.NEWEST.folder
     command = [sys.executable, "tools/controlplane/start.py", "--nodes", "1"]
     script = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
@@ -105,7 +105,7 @@ def test_by_hand_it_prints_its_kubeconfig_and_ends_with_its_process(programs):
 
 def test_ended_by_a_signal_it_leaves_nothing(programs, tmp_path):
     """Told to end, the script ends everything and removes what it wrote, unless it was given a folder to write to."""
-    assert programs == build.folder()
+    assert programs == build.NEWEST.folder
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     command = [sys.executable, "tools/controlplane/start.py"]
     script = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
