@@ -85,7 +85,7 @@ class Provisioner:
                     "volume.kubernetes.io/selected-node": None}}})  # fmt: skip
             elif not self.client.exists(f"{VOLUMES}/made-{name}"):
                 made = volume(f"made-{name}", node)
-                made["spec"]["storageClassName"] = item["spec"]["storageClassName"]
+                made["spec"] |= {field: item["spec"][field] for field in ("storageClassName", "accessModes")}
                 made["spec"]["claimRef"] = {"namespace": "default", "name": name, "uid": item["metadata"]["uid"]}
                 self.client.create(VOLUMES, made)
 
