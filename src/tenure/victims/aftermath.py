@@ -44,6 +44,9 @@ MOST_HELPED = 16
 MOST_ASKED = 4
 """Of all of them, those for which a search is made."""
 
+MOST_AS_GOOD = 16
+"""Sets that cost nothing and are left out one after the other, to see whether another holds something else."""
+
 MOST_STEPS = 4
 """Steps of one such workload that are looked at, one after the other."""
 
@@ -308,9 +311,11 @@ class Aftermath:
         Between two such sets it decides what would follow from them, which is not looked at here.
         """
         stays: frozenset[TaskState] = frozenset()
-        while found.pieces and not any(p.cost for p in found.pieces):
+        for _ in range(MOST_AS_GOOD):
+            if not found.pieces or any(p.cost for p in found.pieces):
+                return False
             stays |= {t for p in found.pieces for t in p.tasks}
-            search = PreemptionPass(replace(self._thought(), paid=stays), rules.cause, self.causes[rules.cause])
+            search = PreemptionPass(replace(self._thought(), kept=stays), rules.cause, self.causes[rules.cause])
             found = search.best_set(rival, rules, SearchBudget(STEPS))
             if _holds(found, contender):
                 return not any(p.cost for p in found.pieces or ())
