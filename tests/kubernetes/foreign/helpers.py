@@ -12,6 +12,7 @@ from tenure.clusters.kubernetes.external import reservations
 from tenure.clusters.kubernetes.install.installation import Installation
 
 ACCOUNT = "system:serviceaccount:tenure-system:tenure"
+OWN_PODS = "/api/v1/namespaces/tenure-system/pods"
 MAPS = "/api/v1/namespaces/tenure-system/configmaps"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 BUDGET_RULES = f"{TENURE}/disruptionbudgets"
@@ -34,12 +35,14 @@ def started(programs, folder):
 def filled(plane):
     """Give a client, on two nodes of 10 cores, 4 of each in use: there is no room for 9, and it can be made.
 
-    Tenure's own replicas are simulated there too, and take a quarter of a core each.
+    Tenure's own replicas are simulated there too, and take a quarter of a core each. They are more urgent than all
+    others, so they land first: later they would push others out.
     """
     made = plane.client()
     for name in ("node-0", "node-1"):
         plane.add_node(name, {"cpu": "10", "memory": "32Gi"})
     wait_until(lambda: all(is_ready(n) for n in made.get("/api/v1/nodes")["items"]), "the nodes are not ready", 30)
+    wait_until(lambda: len(landed(made, OWN_PODS)) == 2, "Tenure's replicas do not land", 30)
     for name in ("small-a", "small-b"):
         made.create(SETS, replicas(name, 2, 2, terminationGracePeriodSeconds=1))
         wait_until(lambda name=name: sorted(nodes_of(made, name)) == ["node-0", "node-1"], f"{name} is not spread", 30)
@@ -68,6 +71,11 @@ def settle(client, **settings):
     body = {"scheduler": {"rescheduler": RESCHEDULER, **settings}}
     item = {"apiVersion": "tenure.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "default"}, "spec": body}
     client.create(f"{TENURE}/nodepools", item)
+
+
+def landed(client, pods):
+    """Give the nodes of the pods of a namespace that are on one."""
+    return [p["spec"]["nodeName"] for p in client.get(pods)["items"] if p["spec"].get("nodeName")]
 
 
 def nodes_of(client, name):
