@@ -253,7 +253,8 @@ def test_a_clock_that_steps_back_loses_nothing_and_tells_nothing_twice(stage, to
     monkeypatch.setattr(commands, "COMMAND", [sys.executable, "-c", STEPPING.format(offset=str(offset))])
     with scene(stage, token, tmp_path, address) as made:
         for seconds in (0, -600, 600, -900):
-            offset.write_text(str(seconds))
+            (tmp_path / "new").write_text(str(seconds))
+            (tmp_path / "new").replace(offset)  # never empty: the scheduler reads it all the time
             made.round()
         made.scheduler.stop()
         made.scheduler.start()
