@@ -289,7 +289,12 @@ def _tenants(account: str) -> str:
 
 
 def _rule(group: str, resource: str, *operations: str, versions: Sequence[str] = ("v1",)) -> Object:
-    return {"apiGroups": [group], "apiVersions": list(versions), "operations": list(operations), "resources": [resource]}
+    return {
+        "apiGroups": [group],
+        "apiVersions": list(versions),
+        "operations": list(operations),
+        "resources": [resource],
+    }
 
 
 def _listed(words: Sequence[str]) -> str:
