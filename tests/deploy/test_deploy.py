@@ -44,6 +44,10 @@ CASES = {
         {"scheduler": MEASURES, "readOnly": True}, replace(PLAIN, config=MEASURES, role=Role.READ_ONLY),
     ),
     "parts of GPUs": ({"shareGpus": True}, replace(PLAIN, share_gpus=True)),
+    "queues of Kueue": ({"kueueQueues": True}, replace(PLAIN, kueue_queues=True)),
+    "asks Prometheus": (
+        {"prometheus": "http://prometheus.monitoring:9090"}, replace(PLAIN, prometheus="http://prometheus.monitoring:9090"),
+    ),
     "queues of YuniKorn": (
         {"yunikorn": {"namespace": "yk", "configMap": "yk-configs"}, "schedulerNames": ["yunikorn"]},
         replace(PLAIN, yunikorn=("yk", "yk-configs"), schedulers=("yunikorn",)),

@@ -1,16 +1,23 @@
 """The image, built without an engine, and run as a container: no root, nothing to write to, the real API server."""
 
+import hashlib
 import json
+import os
+import re
 import shutil
 import subprocess
 import tarfile
 import time
+import urllib.request
 from contextlib import contextmanager
+from io import BytesIO
 
 import pytest
 from tests.kubernetes.stage import wait_until
+from tests.release.conftest import ROOT
 from tools.image import base, config
 from tools.image.build import build
+from tools.image.oci import pack
 
 ARCHITECTURE = "amd64"
 
@@ -27,19 +34,29 @@ def read(layout, described):
     return json.loads((layout / "blobs/sha256" / described["digest"].removeprefix("sha256:")).read_text())
 
 
+def manifest_of(layout, architecture):
+    """Give the manifest of the image for an architecture."""
+    (named,) = json.loads((layout / "index.json").read_text())["manifests"]
+    (entry,) = [m for m in read(layout, named)["manifests"] if m["platform"]["architecture"] == architecture]
+    return read(layout, entry)
+
+
+def layers_of(folder, architecture):
+    """Give the files of the layers, the lower one first."""
+    layout = folder / "image" / "layout"
+    found = manifest_of(layout, architecture)["layers"]
+    return [layout / "blobs/sha256" / layer["digest"].removeprefix("sha256:") for layer in found]
+
+
 @pytest.fixture(scope="module")
 def bundle(built):
     """Give a folder with the root file system as the layers have it, and how the image says that it is run."""
     folder, _ = built
+    for layer in layers_of(folder, ARCHITECTURE):
+        with tarfile.open(layer) as tar:
+            tar.extractall(folder / "bundle/rootfs", filter="fully_trusted")
     layout = folder / "image" / "layout"
-    (named,) = json.loads((layout / "index.json").read_text())["manifests"]
-    (entry,) = [m for m in read(layout, named)["manifests"] if m["platform"]["architecture"] == ARCHITECTURE]
-    manifest = read(layout, entry)
-    root = folder / "bundle" / "rootfs"
-    for layer in manifest["layers"]:
-        with tarfile.open(layout / "blobs/sha256" / layer["digest"].removeprefix("sha256:")) as tar:
-            tar.extractall(root, filter="fully_trusted")
-    return folder / "bundle", read(layout, manifest["config"])["config"]
+    return folder / "bundle", read(layout, manifest_of(layout, ARCHITECTURE)["config"])["config"]
 
 
 @contextmanager
@@ -89,6 +106,34 @@ def test_built_twice_it_has_the_same_layers(built):
     assert {"pkg:pypi/tenure", "pkg:pypi/numpy", "pkg:deb/debian/libc6"} <= purls
 
 
+def test_the_steps_of_the_containerfile_make_the_same_files(bundle, tmp_path):
+    """What its first stage copies and runs, in a folder instead of a container; it needs nothing else."""
+    source, builder, image = (tmp_path / name for name in ("src", "builder", "image"))
+    source.mkdir()
+    first = (ROOT / "Containerfile").read_text().partition("FROM scratch")[0]
+    for line in first.splitlines():
+        word, _, rest = line.partition(" ")
+        if word == "COPY":
+            *names, to = rest.split()
+            for name in names:
+                target = source / to / ("" if (ROOT / name).is_dir() else name)
+                (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, target)
+        elif word == "RUN" and not rest.startswith("apt-get"):
+            for old, new in (("/builder", str(builder)), ("/image", str(image))):
+                rest = re.sub(rf"(?<![\w.]){old}\b", new, rest)
+            run = subprocess.run(rest, shell=True, cwd=source, env={**os.environ, "TARGETARCH": ARCHITECTURE},
+                                 capture_output=True, text=True, check=False)  # fmt: skip
+            assert run.returncode == 0, run.stderr
+    assert packed(image) == packed(bundle[0] / "rootfs")
+
+
+def packed(folder):
+    """Give what a layer has of a folder."""
+    with tarfile.open(fileobj=BytesIO(pack(folder))) as tar:
+        return {m.name: (m.type, m.mode, m.linkname, hashlib.sha256(tar.extractfile(m).read()).hexdigest() if m.isreg()
+                         else "") for m in tar}  # fmt: skip
+
+
 def test_there_is_no_shell_in_it_and_nothing_that_the_user_may_write(bundle):
     """Of programs there is Python alone; every file belongs to root, and none is for others to write or sets a user."""
     folder, said = bundle
@@ -112,6 +157,21 @@ def test_both_architectures_have_the_same_python_files(built):
     assert names[0] == names[1]
 
 
+@pytest.mark.parametrize(("architecture", "machine"), [("amd64", 62), ("arm64", 183)])
+def test_its_programs_and_libraries_are_for_its_processor(built, architecture, machine):
+    """Each file of machine code says so itself: Python, what it links to, and what packages were compiled to."""
+    found = {}
+    for layer in layers_of(built[0], architecture):
+        with tarfile.open(layer) as tar:
+            for member in tar:
+                head = tar.extractfile(member).read(20) if member.isreg() else b""
+                if head[:4] == b"\x7fELF":
+                    found[member.name] = int.from_bytes(head[18:20], "little")
+    assert "usr/bin/python3.11" in found
+    assert any("numpy" in name for name in found)
+    assert set(found.values()) == {machine}
+
+
 def test_it_serves_its_probes_on_a_real_control_plane(bundle, plane, helm):
     """As a container with the rights of the chart it leads, says that it is healthy, and ends when it is told to."""
     helm.chart("install", "--create-namespace", "--set", "replicas=1")
@@ -128,13 +188,29 @@ def test_it_serves_its_probes_on_a_real_control_plane(bundle, plane, helm):
         wait_until(lambda: b"scheduler starts" in log.read_bytes() or process.poll() is not None, "it does not start")
         assert process.poll() is None, log.read_text()
         ports = [json.loads(line)["port"] for line in log.read_text().splitlines() if "scheduler starts" in line]
-        health = f"http://127.0.0.1:{ports[0]}/healthz"
-        wait_until(lambda: subprocess.run(["curl", "-sf", health], capture_output=True, check=False).returncode == 0,
-                   "it does not serve /healthz")  # fmt: skip
+        wait_until(lambda: page(ports[0], "/readyz") == "leads", "it does not lead")
+        assert page(ports[0], "/healthz") == "ok"
+    assert process.returncode == 0
+    assert "scheduler ends" in log.read_text().splitlines()[-1]
+
+
+def page(port, path):
+    """Give what it serves under a path; empty where it does not."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.read().decode().strip()
+    except OSError:
+        return ""
 
 
 def test_it_runs_the_command_line_as_well(bundle):
-    """Without a cluster: the version, and a plan of a file that is mounted."""
+    """Without a cluster: the version, and a plan of a file that is mounted; it can write to /tmp and nowhere else."""
     with container(bundle, "--version") as (process, log):
         assert process.wait(60) == 0, log.read_text()
         assert log.read_text().splitlines()[-1].startswith("tenure ")
+    (bundle[0] / "rootfs/mnt").mkdir(exist_ok=True)
+    examples = [(ROOT / "examples", "/mnt")]
+    for target, code, said in (("/tmp/out.yaml", 0, "14 bindings"), ("/usr/out.yaml", 3, "Read-only file system")):
+        with container(bundle, "plan", "/mnt/cluster.yaml", "--output", target, binds=examples) as (process, log):
+            assert process.wait(60) == code, log.read_text()
+            assert said.lower() in log.read_text().lower()

@@ -87,11 +87,34 @@ def test_upgraded_by_the_chart_and_rolled_back_nothing_is_evicted(plane, helm, s
     assert len(pods_of(client, "second")) == 4
 
 
+def test_a_newer_image_with_older_rights_leaves_the_lease_to_the_version_before(plane, scheduling, landed):
+    """It says which rights it lacks, in readiness and log, so that a rollout stops; the version before goes on."""
+    client = plane.client()
+    plane.kubectl("apply", "-f", "-", given=manifests(landed))
+    with scheduling("newer") as newer:
+        wait_until(lambda: "volumeattachments" in newer.page("/readyz")[1], "it does not say what it may not read")
+        status, said = newer.page("/readyz")
+        assert status == 503
+        assert "apply the manifests of this version: /apis/storage.k8s.io/v1/csidrivers, " in said
+        with scheduling("before", landed) as before:
+            wait_until(before.leads, "the version before does not lead")
+            client.create(SETS, gang("fits", "default", 1))
+            wait_until(lambda: bound(client, "fits") == 1, "its pod is not bound")
+        wait_until(lambda: _lacking(newer), "its log does not say what it may not read", 60)
+        assert "/apis/storage.k8s.io/v1/volumeattachments" in _lacking(newer)[0]["paths"]
+        assert "tenure_leader 0.0" in newer.page("/metrics")[1]
+
+        plane.kubectl("apply", "-f", "-", "--server-side", "--force-conflicts", given=manifests(ROOT))
+        wait_until(newer.leads, "with the rights of its own version it does not lead", 120)
+
+
 def test_a_scheduler_reads_the_queues_of_older_definitions(plane, scheduling, landed):
-    """Where only the image is new, it reads the kinds in the version that is there, and so keeps to their queues."""
+    """Where only the definitions are old, it reads the kinds in the version that is there, and keeps to the queues."""
     client = plane.client()
     plane.kubectl("apply", "-f", "-", given=manifests(landed))
     plane.kubectl("wait", "--for=condition=Established", "crd/queues.tenure.dev", "crd/nodepools.tenure.dev")
+    plane.kubectl("apply", "-f", "-", "-l", "app.kubernetes.io/name=tenure", "--server-side", "--force-conflicts",
+                  given=manifests(ROOT))  # fmt: skip
     body = {"apiVersion": "tenure.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "small"}}
     client.create("/apis/tenure.dev/v1alpha1/queues", {**body, "spec": {"max": {"nvidia.com/gpu": 1}}})
     with scheduling("newer") as scheduler:
@@ -101,6 +124,11 @@ def test_a_scheduler_reads_the_queues_of_older_definitions(plane, scheduling, la
         wait_until(lambda: bound(client, "fits") == 1, "the gang that fits is not bound")
         wait_until(lambda: _accepted(client), "the condition is not written")
     assert bound(client, "large") == 0
+
+
+def _lacking(scheduler):
+    """Give the lines of the log about rights that are not there."""
+    return [line for line in scheduler.lines() if "may not list and watch" in line.get("message", "")]
 
 
 def _accepted(client):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, combinations
 from typing import Any, Final
 
 from tenure.clusters.kubernetes.install.console import console_objects
@@ -21,6 +21,8 @@ CHOICES: Final = {
     "moves": '(include "tenure.moves" .)',
     "measures": '(include "tenure.measures" .)',
     "gpus": ".Values.shareGpus",
+    "kueue": ".Values.kueueQueues",
+    "prometheus": ".Values.prometheus",
     "yunikorn": ".Values.yunikorn.configMap",
     "console": ".Values.console.enabled",
     "monitor": ".Values.serviceMonitor.enabled",
@@ -37,6 +39,7 @@ _PLACES: Final = {
     "zznamespacezz": "{{ .Release.Namespace }}",
     "tenure-zzpoolzz": '{{ include "tenure.name" . }}',
     "zzpoolzz": "{{ .Values.pool }}",
+    "http://zzprometheuszz:54327": "{{ .Values.prometheus }}",
     "zzimagezz": '{{ include "tenure.image" . }}',
     "zzpullzz": "{{ .Values.image.pullPolicy }}",
     "zzyunikornspacezz": "{{ .Values.yunikorn.namespace }}",
@@ -47,8 +50,13 @@ _PLACES: Final = {
     "zzsizezz": "{{ .Values.history.volume.size }}",
     "zzstoragezz": "{{ .Values.history.volume.storageClass }}",
 }
+_TOGETHER: Final = 3
 _REPLICAS: Final = 987_654
-_NUMBERS: Final = {_REPLICAS: "{{ int .Values.replicas }}", 54_329: "{{ int .Values.history.secret.port }}"}
+_NUMBERS: Final = {
+    _REPLICAS: "{{ int .Values.replicas }}",
+    54_329: "{{ int .Values.history.secret.port }}",
+    54_327: '{{ include "tenure.prometheusPort" . }}',
+}
 _EACH: Final = {"zzschedulerzz": ".Values.schedulerNames", "zzhostzz": ".Values.console.hosts"}
 """What stands for each of several values, in an item of a list of its own or behind a comma in a text."""
 
@@ -84,9 +92,8 @@ def expression(value: object) -> Expression | None:
 
 
 def settings() -> Iterator[Setting]:
-    """Give all combinations of choices that there are."""
-    for made in product((False, True), repeat=len(CHOICES)):
-        chosen = frozenset(name for name, is_made in zip(CHOICES, made, strict=True) if is_made)
+    """Give all combinations of as many choices as ever decide one thing together."""
+    for chosen in map(frozenset, chain.from_iterable(combinations(CHOICES, count) for count in range(_TOGETHER + 1))):
         on_volume = "history on a volume" in chosen
         if on_volume and {"several", "history on a server"} & chosen:
             continue  # a volume is mounted by one replica, and a history is in one place
@@ -108,6 +115,8 @@ def manifests(chosen: Setting) -> list[Object]:
         schedulers=("zzschedulerzz",),
         service_monitor="monitor" in chosen,
         share_gpus="gpus" in chosen,
+        kueue_queues="kueue" in chosen,
+        prometheus="http://zzprometheuszz:54327" if "prometheus" in chosen else "",
         network_policy="restricted network" in chosen,
         priority_class=None if "own priority class" in chosen else "zzpriorityzz",
         history=_history(chosen),

@@ -83,6 +83,11 @@ VALUES: Final = (
     ChartValue("scheduler", {}, {"$ref": "#/$defs/Settings"}, "Settings, as under scheduler: of a SchedulerConfig."),
     ChartValue("schedulerNames", [], _NAMES, "Names of schedulers whose pods count as Tenure's as well."),
     _switch("shareGpus", "Hold GPUs of which parts are given out, so that containers are told theirs.", on=False),
+    _switch("kueueQueues", "Read Kueue's queues, where there are no others.", on=False),
+    ChartValue(
+        "prometheus", "", {"type": "string", "pattern": "^(https?://[^/]+.*)?$"},
+        "The address of a Prometheus that scrapes DCGM's exporter, to be asked what pods use of their GPUs.",
+    ),
     ChartValue("yunikorn.namespace", "yunikorn", _NAME, "Namespace of YuniKorn's ConfigMap."),
     ChartValue("yunikorn.configMap", "", _OPTIONAL_NAME, "YuniKorn's ConfigMap from which queues are read."),
     _switch("crds.install", "Install and upgrade the definitions of the custom resources.", on=True),

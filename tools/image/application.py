@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import compileall
-import contextlib
-import io
-import py_compile
 import shutil
 import subprocess
 import sys
@@ -51,10 +47,11 @@ def install(root: Path, architecture: str, scratch: Path) -> None:
 def compile_all(folder: Path, shown: str) -> None:
     """Compile all modules below a folder; compiled files say nothing of when or where that was.
 
-    ``shown``: the folder's path in the image, which tracebacks name.
+    A process of its own does so, in which sets of texts have one order and nothing else holds the constants: both show
+    in compiled files. ``shown``: the folder's path in the image, which tracebacks name.
     """
-    with contextlib.redirect_stdout(io.StringIO()):
-        compileall.compile_dir(
-            folder, quiet=2, stripdir=str(folder), prependdir=shown, force=True, workers=1,
-            invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
-        )  # fmt: skip
+    command = [
+        sys.executable, "-S", "-m", "compileall", "-qq", "-f", "-s", str(folder), "-p", shown,
+        "--invalidation-mode", "unchecked-hash", str(folder),
+    ]  # fmt: skip
+    subprocess.run(command, check=False, env={"PYTHONHASHSEED": "0"})  # what packages have as templates is no Python

@@ -14,6 +14,9 @@ _APT_FOLDERS: Final = ("state/lists/partial", "cache/archives/partial", "debs")
 _LEFT_OUT: Final = ("usr/share/man", "usr/share/locale", "usr/share/lintian", "usr/share/bug", "usr/share/info",
                     "usr/share/pixmaps", "usr/share/applications", "usr/share/binfmts", "usr/sbin", "etc/cron.daily",
                     "etc/update-motd.d", "etc/apt", "var/lib/dpkg/info")  # fmt: skip
+_NOT_KEPT: Final = 0o6002
+"""Bits of a mode: others may write, and a program sets its user or group."""
+
 _EMPTY: Final = ("tmp", "run", "proc", "sys", "dev", "etc", "var/lib/dpkg/status.d")
 
 
@@ -56,6 +59,9 @@ def unpack(packages: list[Path], root: Path) -> None:
             path.unlink()
     _certificates(root)
     _people(root)
+    for path in root.rglob("*"):
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode & ~_NOT_KEPT)
     (root / "tmp").chmod(0o1777)
 
 

@@ -87,6 +87,8 @@ class Loop:
         Whether this process may act; and the number of its term, which changes when it leads anew.
     told
         Called after each cycle.
+    waits
+        Called now and then while nothing is decided, because another replica leads or not everything was listed.
     looked
         Called in each cycle with the session as it was observed, before anything is decided on it.
     beside
@@ -104,6 +106,7 @@ class Loop:
         paused_until: Callable[[int], int] = lambda _: 0,
         looked: Callable[[Session], None] = lambda _: None,
         told: Callable[[CycleOutcome], None] = lambda _: None,
+        waits: Callable[[], None] = lambda: None,
         wall: Callable[[], int] = lambda: time.time_ns() // 1000,
         external: ExternalPort | None = None,
         failed: Callable[[Fault], None] = lambda _: None,
@@ -114,6 +117,7 @@ class Loop:
         self.paused_until = paused_until
         self.looked = looked
         self.told = told
+        self.waits = waits
         self.wall = wall
         self.external = external
         self.health = Health()
@@ -147,6 +151,7 @@ class Loop:
                 self._term = 0 if not term else self._term
                 pause = 0.2
                 self.health.due = time.monotonic()
+                self.waits()
                 continue
             if term != self._term:
                 self._term, self.confirmation = term, Confirmation()

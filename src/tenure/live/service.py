@@ -38,6 +38,8 @@ STALLED_SECONDS = 120.0
 
 FAILED_PAUSE = 1.0
 
+_WITHOUT_RIGHTS = "the service account may not list and watch what decisions need; apply the manifests of this version"
+
 DROPS_SECONDS = 60.0
 """So often at most the log says that events were not written."""
 
@@ -71,7 +73,13 @@ class Service:
         )  # fmt: skip
         self._forget = threading.Event()
         self._term = 0
-        self.election = Election(client, options.namespace, lease_name(options.pool), identity)
+        self.election = Election(
+            client,
+            options.namespace,
+            lease_name(options.pool),
+            identity,
+            stands=lambda: self.cluster.ready(),  # noqa: PLW0108  the cluster is made below, of the election
+        )
         self.cluster = (ReadOnlyCluster if read_only else KubernetesCluster)(
             client,
             options,
@@ -100,6 +108,7 @@ class Service:
             paused_until=self.cluster.paused_until,
             looked=self.figures.look,
             told=self._told,
+            waits=self._tell_of_watches,
             wall=client.clock.now,
             external=ExternalRescheduler(self.cluster.actor, self.reservation_controller),
             failed=self._fault,
@@ -268,6 +277,8 @@ class Service:
         if broken != self._broken:
             for line in broken:
                 self.log.error("a watch is broken; what it last said may be out of date", watch=line)
+            if self.cluster.informers.forbidden:
+                self.log.error(_WITHOUT_RIGHTS, paths=self.cluster.informers.forbidden)
             if not broken:
                 self.log.info("all watches work again")
         self._broken = broken
@@ -279,6 +290,8 @@ class Service:
 
     def _ready(self) -> Answer:
         informers = self.cluster.informers
+        if informers.forbidden:
+            return plain(f"{_WITHOUT_RIGHTS}: {', '.join(informers.forbidden)}", ok=False)
         if not informers.synced:
             return plain("not everything was listed yet: " + ("; ".join(informers.troubles) or "wait"), ok=False)
         if informers.broken:

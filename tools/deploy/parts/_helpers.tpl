@@ -22,6 +22,12 @@
 {{- if dig "rescheduler" "hotNodes" "enabled" false .Values.scheduler }}true{{ end }}
 {{- end }}
 
+{{/* The port of the Prometheus that is asked, for the network policy. */}}
+{{- define "tenure.prometheusPort" -}}
+{{- $address := urlParse .Values.prometheus }}
+{{- if contains ":" $address.host }}{{ splitList ":" $address.host | last }}{{ else if eq $address.scheme "https" }}443{{ else }}80{{ end }}
+{{- end }}
+
 {{/* The settings; read-only, every cause is in shadow whatever they say. */}}
 {{- define "tenure.config" -}}
 {{- $settings := deepCopy .Values.scheduler }}

@@ -195,7 +195,6 @@ class InformerCache:
         self.nodes = NodeStore(lambda meta, message: self.findings.tell("Node", meta, message))
         self.objects: dict[str, ObjectStore] = {}
         self.reflectors: dict[str, Reflector[Any]] = {}
-        self.missing: dict[str, str] = {}
         self.usage = UsageCollector(client, self.nodes.nodes, self.changed.set)
         self.gpu_usage = GpuUsageCollector(client, options.prometheus, self.changed.set)
         self.kinds = built_in_kinds()
@@ -313,6 +312,11 @@ class InformerCache:
         """Say which watches have not worked for too long, and why."""
         found = sorted(self.reflectors.items())
         return [f"{name}: {r.error}" for name, r in found if r.broken_for >= BROKEN_SECONDS]
+
+    @property
+    def forbidden(self) -> list[str]:
+        """Give the paths of what has to be read and may not be."""
+        return sorted(r.path for r in list(self.reflectors.values()) if r.is_forbidden)
 
     @property
     def troubles(self) -> list[str]:

@@ -17,6 +17,9 @@ DURATION = 15.0
 """Seconds after which a Lease that was not renewed may be taken."""
 
 RENEW_EVERY = 3.0
+STAND_AGAIN = 0.1
+"""Seconds after which a process that could not act yet looks whether it can."""
+
 SURE_FOR = 10.0
 """Seconds after its last renewal for which a leader acts: less than `DURATION`, so that two never act at once."""
 
@@ -37,6 +40,8 @@ class Election:
     ----------
     client, namespace, name, identity
         Where the Lease is, and who this is.
+    stands
+        Whether this process could act if it led; one that could not leaves the Lease to others.
     monotonic, wall
         Clocks: seconds of a clock that never jumps, and µs since the epoch for what is written.
     """
@@ -48,6 +53,7 @@ class Election:
         name: str,
         identity: str,
         *,
+        stands: Callable[[], bool] = lambda: True,
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], int] = lambda: time.time_ns() // 1000,
     ) -> None:
@@ -57,6 +63,7 @@ class Election:
         self.path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self.holder = ""
         self.terms = 0
+        self._stands = stands
         self._monotonic = monotonic
         self._wall = wall
         self._sure_until = 0.0
@@ -96,6 +103,9 @@ class Election:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
+            if not (self.leads or self._stands()):
+                self._stopped.wait(STAND_AGAIN)
+                continue
             with suppress(ApiError):  # whoever leads stops acting by itself once it is no longer sure
                 self.attempt()
             self._stopped.wait(RENEW_EVERY)

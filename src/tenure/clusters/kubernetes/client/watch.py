@@ -39,8 +39,9 @@ SILENCE_SECONDS = 90.0
 REFUSED_SECONDS = 60.0
 """After so long it is asked again for what may not be read, or is not there."""
 
+_FORBIDDEN = 403
 _GONE = 410
-_REFUSED = frozenset({403, 404})
+_REFUSED = frozenset({_FORBIDDEN, 404})
 _EXPIRED = frozenset({"Expired", "Gone", "ResourceExpired"})
 
 
@@ -68,8 +69,9 @@ class Reflector(Generic[T]):
     """The thread that keeps an event handler in step with the objects under a path of the API.
 
     ``synced`` is set once the sink has been told of a complete list; ``lag`` says for how many seconds nothing was
-    heard. ``changed`` is called after each change. What is ``optional`` counts as none where it may not be read.
-    ``accept`` says in what form objects are asked for, with a place where lists are told from single ones.
+    heard; ``error`` says why it does not work, and ``is_forbidden`` whether that is for want of a right. ``changed`` is
+    called after each change. What is ``optional`` counts as none where it may not be read. ``accept`` says in what form
+    objects are asked for, with a place where lists are told from single ones.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Reflector(Generic[T]):
         self.version = ""
         self.lists = 0
         self.error = ""
+        self.is_forbidden = False
         self.heard = time.monotonic()
         self._stopped = threading.Event()
         self._failing_since: float | None = None
@@ -125,10 +128,10 @@ class Reflector(Generic[T]):
         return 0.0 if since is None else time.monotonic() - since
 
     def _works(self) -> None:
-        self.error, self._failing_since = "", None
+        self.error, self.is_forbidden, self._failing_since = "", False, None
 
-    def _fails(self, error: str) -> None:
-        self.error = error
+    def _fails(self, error: str, *, is_forbidden: bool = False) -> None:
+        self.error, self.is_forbidden = error, is_forbidden
         if self._failing_since is None:
             self._failing_since = time.monotonic()
 
@@ -145,7 +148,7 @@ class Reflector(Generic[T]):
                 self.version = ""
             except ApiError as error:
                 if not (self.optional and error.status in _REFUSED):
-                    self._fails(str(error))
+                    self._fails(str(error), is_forbidden=error.status == _FORBIDDEN)
                 if error.status == _GONE:
                     self.version = ""
                 if self.optional and error.status in _REFUSED and not self.synced.is_set():

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tenure.clusters.kubernetes import keys
-from tenure.clusters.kubernetes.install.crds import VERSION
-from tenure.model.entries import API_VERSION
+from tenure.clusters.kubernetes.install.crds import VERSIONS
+from tenure.model.entries import API_VERSIONS
 from tenure.model.pods import KAI_SHARE
 
 GROUP: Final = "admissionregistration.k8s.io"
@@ -31,6 +31,9 @@ FIXED_ANNOTATIONS: Final = (
     "tenure.dev/gpu-fraction", "tenure.dev/gpu-memory", "tenure.dev/gpu-devices", *KAI_SHARE,
 )  # fmt: skip
 """What decides where a pod is charged, and what spares it: it stays as it was when the pod was bound."""
+
+_FIRST_VERSION: Final = API_VERSIONS[-1]
+"""The version in which queues are read: that of older definitions too, since a kind that is not served refuses pods."""
 
 _OWN_MAPS: Final = ("tenure-evictions-", "tenure-queues-", "tenure-moves-")
 _OWN_CONDITIONS: Final = ("PodScheduled", "DisruptionTarget", keys.SEAL)
@@ -156,7 +159,7 @@ def _priorities(tenants: str) -> TenantPolicy:
     named = "{0} != null && has({0}.spec.priorityClassName) ? {0}.spec.priorityClassName : ''"
     return TenantPolicy(
         name="tenure-priorities",
-        rules=[_rule("tenure.dev", "podgroups", "CREATE", "UPDATE", version=VERSION)],
+        rules=[_rule("tenure.dev", "podgroups", "CREATE", "UPDATE", versions=VERSIONS)],
         conditions={"tenants": tenants},
         variables={"new": named.format("object"), "old": named.format("oldObject")},
         holds={
@@ -211,7 +214,7 @@ def _queues(tenants: str) -> TenantPolicy:
         name="tenure-queues",
         rules=[
             _rule("", "pods", "CREATE", "UPDATE"),
-            _rule("tenure.dev", "podgroups", "CREATE", "UPDATE", version=VERSION),
+            _rule("tenure.dev", "podgroups", "CREATE", "UPDATE", versions=VERSIONS),
         ],
         conditions={"tenants": tenants, "lives": "!has(object.metadata.deletionTimestamp)"},
         variables={
@@ -224,7 +227,7 @@ def _queues(tenants: str) -> TenantPolicy:
                 "this namespace may not use that queue: the queue's namespaceSelector does not admit it"
             )
         },
-        params={"apiVersion": API_VERSION, "kind": "Queue"},
+        params={"apiVersion": _FIRST_VERSION, "kind": "Queue"},
     )
 
 
@@ -285,8 +288,13 @@ def _tenants(account: str) -> str:
     )
 
 
-def _rule(group: str, resource: str, *operations: str, version: str = "v1") -> Object:
-    return {"apiGroups": [group], "apiVersions": [version], "operations": list(operations), "resources": [resource]}
+def _rule(group: str, resource: str, *operations: str, versions: Sequence[str] = ("v1",)) -> Object:
+    return {
+        "apiGroups": [group],
+        "apiVersions": list(versions),
+        "operations": list(operations),
+        "resources": [resource],
+    }
 
 
 def _listed(words: Sequence[str]) -> str:
