@@ -76,7 +76,7 @@ class VictimMemory:
 class EvictionState:
     """The evictions of one cycle, with what the actions that evict share.
 
-    ``paid``: tasks that held a nomination when the cycle began; ``kept``: tasks that are left out of a search in thought.
+    ``paid``: tasks that held a nomination when the cycle began; ``kept``: tasks that a search in thought leaves out.
 
     ``evicted`` are the workloads that lost something in this cycle, ``moved`` those of them that were moved.
     ``memories`` are the last passes of each cause that helped no contender; they outlive the cycle. ``before`` has the
