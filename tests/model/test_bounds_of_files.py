@@ -4,7 +4,8 @@ import gzip
 
 import pytest
 
-from tenure.model import entries, json_source, yaml_source
+from tenure.model import entries, json_source, manifests, yaml_source
+from tenure.model.cluster import Cluster
 from tenure.model.load import load_cluster
 from tenure.model.problems import InvalidInputError
 from tenure.model.source import MAX_YAML, read_documents
@@ -94,3 +95,16 @@ def test_very_many_tasks_of_a_workload_are_refused_as_a_whole(tmp_path, monkeypa
     finally:
         entries.workload_entry.cache_clear()
         entries.file_entry.cache_clear()
+
+
+def test_very_many_workloads_are_not_added_in_thought(tmp_path, monkeypatch):
+    monkeypatch.setattr(manifests, "MOST_ADDED", 3)
+    manifests._additions_entry.cache_clear()
+    try:
+        path = tmp_path / "a.yaml"
+        path.write_text("workloads:\n" + "- {}\n" * 4)
+        with pytest.raises(InvalidInputError) as raised:
+            manifests.load_additions(path, Cluster(now=0))
+        assert "has 4 entries; 3 are the most that are read" in str(raised.value)
+    finally:
+        manifests._additions_entry.cache_clear()

@@ -28,6 +28,9 @@ from tenure.model.volumes import VolumeClaim
 from tenure.model.workload import ContenderPolicy, Phase, Task, Workload
 from tenure.model.workload_kind import OwnerShape, WorkloadKind, WorkloadKinds, built_in_kinds, shape_of
 
+MOST_ADDED = 100_000
+"""Workloads that one file may add in thought: fewer than a cluster holds, for they come on top of these."""
+
 POD_GROUP = "tenure.dev/pod-group"
 """Label of pods that form one workload."""
 
@@ -380,7 +383,7 @@ def _additions_entry() -> EntryKind:
     fields = (
         RecordField("apiVersion", "api_version", ChoiceKind(API_VERSIONS)),
         RecordField("kind", "kind", ChoiceKind((CLUSTER_KIND,))),
-        RecordField("workloads", "workloads", ListKind(workload_entry())),
+        RecordField("workloads", "workloads", ListKind(workload_entry(), most=MOST_ADDED)),
     )
     return EntryKind(Workload, fields, name="Additions")
 
