@@ -99,8 +99,10 @@ crun:
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends crun >/dev/null; } || \
 	  echo "no crun here, and none could be installed: the image will not be run"
 
-# What is tried before a release: the image, the chart on a real control plane, the upgrade from the version before.
+# What is tried before a release: the image, the chart on a real control plane, the upgrade from the version before, the
+# wheel on a clean machine, krew, the tutorial with a cluster.
 test-release: install controlplane helm crun
+	$(BIN)/python tools/controlplane/build.py --if-go --krew
 	TENURE_RELEASE=yes $(BIN)/pytest tests/release -rsR
 
 # The tests of what meets Kubernetes on one two minors back, and those of the rest on each Python that is to be had.

@@ -35,7 +35,9 @@ def _lists(entry: Any) -> Iterator[list[Any]]:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Write the reference of the commands where its page has the mark."""
+    """Write the reference of the commands where its page has the mark; a page without sections has all the width."""
+    if "\n## " not in markdown:
+        page.meta["hide"] = ["toc"]
     return markdown.replace(MARK, commands_text()) if page.file.src_uri == COMMANDS else markdown
 
 

@@ -21,16 +21,23 @@ _UV: Final = [sys.executable, "-m", "uv"]
 def environment(version: str) -> Path | None:
     """Give the Python of an environment with the project, made if need be; None where there is no such Python."""
     folder = CACHE / version
+    interpreter = _of_pyenv(version) or version
     found = subprocess.run(
-        [*_UV, "python", "find", "--no-project", version], capture_output=True, text=True, check=False
+        [*_UV, "python", "find", "--no-project", interpreter], capture_output=True, text=True, check=False
     )
     if found.returncode and subprocess.run([*_UV, "python", "install", "--quiet", version], check=False).returncode:
         return None
-    subprocess.run([*_UV, "venv", "--quiet", "--allow-existing", "--python", version, str(folder)], check=True)
+    subprocess.run([*_UV, "venv", "--quiet", "--allow-existing", "--python", interpreter, str(folder)], check=True)
     python = folder / "bin" / "python"
     needed = ["--requirement", str(ROOT / "requirements.txt"), "--editable", f"{ROOT}[dev]"]
     subprocess.run([*_UV, "pip", "install", "--quiet", "--python", str(python), *needed], check=True)
     return python
+
+
+def _of_pyenv(version: str) -> str:
+    """Give a Python that pyenv has installed; its shims on the PATH only run those that it has switched on."""
+    installed = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    return max(map(str, installed.glob(f"{version}.*/bin/python{version}")), default="")
 
 
 def main(tests: list[str]) -> int:

@@ -196,6 +196,27 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was_and_does_nothing_twice(tmp_
     assert len(journal.read_text().splitlines()) == 8
 
 
+def test_what_a_killed_sweep_writes_in_the_end_is_what_one_that_went_through_writes(trace, run_command):
+    """The page byte by byte, and every column but how long each simulation took."""
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    command = ("sweep", "jobs.csv", "--cluster", "cluster.yaml", *SETS, "--seeds", "2", "--processes", "2")
+    assert run_command(*command, "--out", "whole")[0] == 0
+    killed = subprocess.Popen([sys.executable, "-c", "from tenure.cli.main import main; main()", *command],
+                              stdout=subprocess.DEVNULL)  # fmt: skip
+    journal = trace / "sweep" / "results.jsonl"
+    limit = time.monotonic() + 120
+    while not (journal.exists() and journal.read_bytes().count(b"\n")) and time.monotonic() < limit:
+        time.sleep(0.005)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert 1 <= journal.read_bytes().count(b"\n") < 8
+    assert not (trace / "sweep" / "results.parquet").exists()
+    assert run_command(*command)[0] == 0
+    again, whole = (pyarrow.read_table(f"{folder}/results.parquet").drop(["wall_s"]) for folder in ("sweep", "whole"))
+    assert again.equals(whole)
+    assert (trace / "sweep/index.html").read_bytes() == (trace / "whole/index.html").read_bytes()
+
+
 def test_two_sweeps_do_not_write_one_journal(tmp_path):
     from tenure.model.problems import InvalidInputError  # noqa: PLC0415
 

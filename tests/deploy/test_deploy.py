@@ -90,11 +90,11 @@ def helm():
     return build.build(build.HELM) / "helm"
 
 
-def template(helm, tmp_path, values):
+def template(helm, tmp_path, values, *options):
     """Give what the chart makes of values, and what Helm says against them."""
     path = tmp_path / "values.yaml"
     path.write_text(yaml.safe_dump(values))
-    command = [str(helm), "template", "tenure", str(CHART), "--namespace", NAMESPACE, "--values", str(path)]
+    command = [str(helm), "template", "tenure", str(CHART), "--namespace", NAMESPACE, "--values", str(path), *options]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     return run.stdout, run.stderr
 
@@ -168,6 +168,16 @@ def test_values_that_are_wrong_are_refused_by_name(helm, tmp_path, case):
     assert made == ""
     assert "schema" in said
     assert word in said
+
+
+@pytest.mark.parametrize("values", [{"shareGpus": True}, {"scheduler": {"rescheduler": {"schedulers": ["other"]}}}])
+def test_what_kubernetes_1_35_has_not_is_refused_with_the_reason(helm, tmp_path, values):
+    """Policies that change pods are there from 1.36 on; the rest of the chart is for earlier ones as well."""
+    made, said = template(helm, tmp_path, values, "--kube-version=1.35.4")
+    assert made == ""
+    assert "need Kubernetes 1.36 (MutatingAdmissionPolicy v1); this cluster has v1.35.4" in said
+    assert template(helm, tmp_path, values, "--kube-version=1.36.0")[0]
+    assert template(helm, tmp_path, {}, "--kube-version=1.35.4")[0]
 
 
 def test_helm_lint_finds_nothing(helm):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
+from tests.kubernetes.stage import wait_until
 
 from tenure.clusters.kubernetes.client.access import find_access
 from tenure.clusters.kubernetes.client.leader import DURATION, SURE_FOR, Election, NotLeaderError
@@ -25,8 +28,8 @@ def election(control_plane, request):
     client = Client(find_access(str(control_plane.kubeconfig)))
     name = request.node.name.replace("_", "-")[:60].strip("-")
 
-    def make(identity):
-        return Election(client, "default", name, identity, monotonic=clock)
+    def make(identity, **options):
+        return Election(client, "default", name, identity, monotonic=clock, **options)
 
     make.clock = clock
     return make
@@ -78,6 +81,18 @@ def test_a_lease_that_is_given_back_is_free_at_once(election):
     one.stop()
     assert not one.leads
     assert two.attempt()
+
+
+def test_who_could_not_act_leaves_the_lease_to_others(election):
+    """It does not even ask for it, until it could act."""
+    asked, able = [], threading.Event()
+    one = election("one", stands=lambda: bool(asked.append(1)) or able.is_set())
+    one.start()
+    wait_until(lambda: len(asked) >= 2, "it does not look whether it could act")
+    assert one._read() is None
+    able.set()
+    wait_until(lambda: one.leads, "it does not lead")
+    one.stop()
 
 
 def test_a_pause_stands_on_the_lease_and_outlives_renewals(control_plane):

@@ -5,7 +5,7 @@ two cores and downloads 400 MB of modules through Go's module proxy; it says how
 
     python tools/controlplane/build.py          # builds what is missing and prints the folder
     python tools/controlplane/build.py --if-go  # the same; where there is no Go it says so and is content
-    python tools/controlplane/build.py --earlier --helm     # also the earlier Kubernetes, and Helm
+    python tools/controlplane/build.py --earlier --helm --krew     # also these
 """
 
 from __future__ import annotations
@@ -92,6 +92,12 @@ HELM: Final = GoPrograms(
     {"helm.sh/helm/v4/internal/version.version": HELM_VERSION},
 )
 
+KREW: Final = GoPrograms(
+    HERE.parent / "krew",
+    {name: f"sigs.k8s.io/krew/cmd/{name}" for name in ("krew", "validate-krew-manifest")},
+    {},
+)
+
 
 class NoGoError(RuntimeError):
     """The programs are not there, and there is no Go to build them with."""
@@ -166,7 +172,8 @@ def _go(*arguments: str, source: Path = HERE) -> str:
 def main(arguments: list[str]) -> int:
     """Build, and print where the programs are."""
     try:
-        for wanted in (NEWEST, *(EARLIER,) * ("--earlier" in arguments), *(HELM,) * ("--helm" in arguments)):
+        further = {"--earlier": EARLIER, "--helm": HELM, "--krew": KREW}
+        for wanted in (NEWEST, *(programs for word, programs in further.items() if word in arguments)):
             print(build(wanted))
     except NoGoError as missing:
         print(f"{missing}: the tests on Kubernetes will be skipped", file=sys.stderr)

@@ -26,7 +26,7 @@ NODE = {"cpu": "32", "memory": "256Gi", "nvidia.com/gpu": "8"}
 def main() -> int:
     """Start, print, wait, end."""
     given = _arguments()
-    folder = given.folder or Path(tempfile.mkdtemp(prefix="tenure-control-plane-"))
+    folder = given.folder.resolve() if given.folder else Path(tempfile.mkdtemp(prefix="tenure-control-plane-"))
     options = Options(scheduler=given.scheduler, audit=given.audit, gates=tuple(given.gate), apis=tuple(given.api))
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -34,6 +34,7 @@ def main() -> int:
     try:
         with ControlPlane(folder, options) as plane:
             _fill(plane, given)
+            _link(plane.folder / "kubectl", plane.programs / "kubectl")
             print(plane.kubeconfig, flush=True)
             print(f"logs in {folder}; kubectl is {plane.programs / 'kubectl'}; Ctrl-C ends it", file=sys.stderr)
             ended.wait()
@@ -53,6 +54,12 @@ def _fill(plane: ControlPlane, given: argparse.Namespace) -> None:
         plane.install_tenure()
         account = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "tenure")
         print(f"kubeconfig of Tenure's service account: {account}", file=sys.stderr)
+
+
+def _link(place: Path, program: Path) -> None:
+    """Put a program into the folder too, where there is not yet one of an earlier start."""
+    place.unlink(missing_ok=True)
+    place.symlink_to(program)
 
 
 def _arguments() -> argparse.Namespace:

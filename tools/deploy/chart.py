@@ -117,6 +117,8 @@ def _templates() -> dict[str, str]:
             f"{CONFIG_FILE}: {_SETTINGS}\n",
             f'{CONFIG_FILE}: |-\n    {{{{- include "tenure.config" . | nindent 4 }}}}\n',
         )
+        if kind == "MutatingAdmissionPolicy":
+            text = f'{{{{- include "tenure.mutates" . }}}}\n{text}'
         wanted = list(_conditions(conditions, branch, kind, name))
         if wanted:
             condition = f"and {' '.join(wanted)}" if len(wanted) > 1 else without_brackets(wanted[0])

@@ -28,6 +28,13 @@
 {{- if contains ":" $address.host }}{{ splitList ":" $address.host | last }}{{ else if eq $address.scheme "https" }}443{{ else }}80{{ end }}
 {{- end }}
 
+{{/* Stops where the cluster has no admission policies that change pods, which objects below this need. */}}
+{{- define "tenure.mutates" -}}
+{{- if semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version }}
+{{- fail (printf "shareGpus and rescheduler.schedulers need Kubernetes 1.36 (MutatingAdmissionPolicy v1); this cluster has %s" .Capabilities.KubeVersion.Version) }}
+{{- end }}
+{{- end }}
+
 {{/* The settings; read-only, every cause is in shadow whatever they say. */}}
 {{- define "tenure.config" -}}
 {{- $settings := deepCopy .Values.scheduler }}
