@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tenure import __version__
 from tenure.engine.plan import EVICTING, Plan, PlanStep
 from tenure.history import open_history
 from tenure.history.amounts import Holder, weighted
@@ -17,12 +18,13 @@ from tenure.history.meter import capacity_records
 from tenure.history.otherwise import RoomOverTime
 from tenure.history.plans import PlanChronicle
 from tenure.history.record import Draft, DraftRow, Origin, encode, made_draft, payload_of, quoted
+from tenure.history.rollup import Rollup, UsageRow
 from tenure.history.submissions import SubmissionWriter
 from tenure.history.usage_columns import UsageColumns
 from tenure.history.who import Who
 from tenure.history.whole import SOURCE, write_whole
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
-from tenure.model.collector import collector_paused
+from tenure.model.collector import collector_paused, count_as_old
 from tenure.model.dump import cluster_to_plain
 from tenure.model.workload import Workload
 from tenure.simulator.checks.columns import EventColumns
@@ -121,6 +123,7 @@ class SimulationRecords:
         self.leaving: list[tuple[int, int, int, int]] = []
         self.prices = cluster.settings.disruption.cost
         self.drafts: list[Draft] = []
+        self.capacity: list[Draft] = []
 
     def _job(self, model: Workload) -> _Job:
         core = len(model.tasks) if model.min_member is None else model.min_member
@@ -144,10 +147,18 @@ class SimulationRecords:
             position = handlers[kind](position, at + self.origin, events[position])
         self._leave(1 << 62)
         self.meter.close(self.end)
-        found = [self._beginning(), *self.drafts, *self.listener.drafts, *self.meter.records]
-        found += capacity_records(self.holder.capacity(), self.begin, self.end)
+        self.capacity = capacity_records(self.holder.capacity(), self.begin, self.end)
+        found = [self._beginning(), *self.drafts, *self.listener.drafts, *self.meter.records, *self.capacity]
         found.sort(key=in_order)
         return found
+
+    def hours(self) -> Iterator[UsageRow]:
+        """Give the sums by the hour of the usage that the records tell of."""
+        rollup = Rollup()
+        for draft in self.capacity:
+            rollup.add(SOURCE, draft.at, "", draft.value, draft.payload)
+        yield from rollup.told()
+        yield from self.meter.hours(SOURCE)
 
     def prefix(self) -> bytes:
         """Give what the keys of these records begin with, and those of no other simulation."""
@@ -157,7 +168,8 @@ class SimulationRecords:
 
     def _beginning(self) -> Draft:
         plain = cluster_to_plain(replace(self.cluster, workloads=(), evictions=()))
-        return Draft(self.begin, "origin", payload=payload_of(by="simulate", until=self.end, cluster=plain))
+        payload = payload_of(by="simulate", tenure=__version__, until=self.end, cluster=plain)
+        return Draft(self.begin, "origin", payload=payload)
 
     def _submit(self, position: int, at: int, event: Any) -> int:
         job = self.jobs[event[2]]
@@ -392,8 +404,7 @@ def write_simulation(
     origin = Origin(Path(trace).name, "")
     there = store.span() is not None
     if there and not store.has(drafts[0]):
-        what = "holds another history already; name a new one, or remove it, so that statements are of one thing"
-        raise HistoryError(store.place, what)
+        raise HistoryError(store.place, _other(store, origin))
     return store.append(origin, drafts, fresh=not there)
 
 
@@ -410,11 +421,29 @@ def write_simulation_file(
     with collector_paused():
         made = SimulationRecords(cluster, log, outcomes, listener)
         drafts = made.records()
-        sums = made.meter.hours(SOURCE)
-        if write_whole(path, Origin(Path(trace).name, ""), numbered_rows(drafts, made.prefix()), sums):
+        if write_whole(path, Origin(Path(trace).name, ""), numbered_rows(drafts, made.prefix()), made.hours()):
+            count_as_old()
             return len(drafts)
     with open_history(path, write=True) as store:
         return write_simulation(store, trace, cluster, log, outcomes, listener)
+
+
+def _other(store: HistoryStore, origin: Origin) -> str:
+    """Say what a store holds in place of this simulation, and what to do."""
+    from tenure.history.query import Query  # noqa: PLC0415  SQLAlchemy is loaded where it is needed
+
+    found = next(iter(store.records(Query(kinds=("origin",)), limit=1, newest=True).records), None)
+    remedy = "name a new one, or remove it, so that statements are of one thing"
+    if found is None or found.payload.get("by") != "simulate":
+        return f"holds another history already, which is not of a simulation; {remedy}"
+    version = found.payload.get("tenure")
+    if found.cluster == origin.cluster and version != __version__:
+        by = "an earlier version of Tenure" if version is None else f"Tenure {version}"
+        return (
+            f"holds the simulation of {found.cluster} by {by}; that of Tenure {__version__} is another history, for "
+            f"versions may decide otherwise; {remedy}"
+        )
+    return f"holds another history already: a simulation of {found.cluster} with other settings or input; {remedy}"
 
 
 def in_order(draft: Draft) -> int:
