@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from heapq import heappop, heappush
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tenure import __version__
 from tenure.engine.plan import EVICTING, Plan, PlanStep
@@ -122,7 +124,8 @@ class SimulationRecords:
         self.lost = dict(zip(freed, outcomes.task_lost[evicted].tolist(), strict=True))
         self.leaving: list[tuple[int, int, int, int]] = []
         self.prices = cluster.settings.disruption.cost
-        self.drafts: list[Draft] = []
+        self.ranked: list[list[Draft]] = [[] for _ in range(1 + max(_RANKS.values()))]
+        self.submitted, self.others = self.ranked[_RANKS["submitted"]], self.ranked[_OTHER]
         self.capacity: list[Draft] = []
 
     def _job(self, model: Workload) -> _Job:
@@ -148,9 +151,15 @@ class SimulationRecords:
         self._leave(1 << 62)
         self.meter.close(self.end)
         self.capacity = capacity_records(self.holder.capacity(), self.begin, self.end)
-        found = [self._beginning(), *self.drafts, *self.listener.drafts, *self.meter.records, *self.capacity]
-        found.sort(key=in_order)
+        for draft in (self._beginning(), *self.listener.drafts):
+            self._put(draft)
+        self.ranked[_RANKS["usage"]] += [*self.meter.records, *self.capacity]
+        found = list(chain.from_iterable(self.ranked))
+        found.sort(key=itemgetter(0))  # of one time they stand by rank already
         return found
+
+    def _put(self, draft: Draft) -> None:
+        self.ranked[_rank_of(draft)].append(draft)
 
     def hours(self) -> Iterator[UsageRow]:
         """Give the sums by the hour of the usage that the records tell of."""
@@ -175,12 +184,12 @@ class SimulationRecords:
         job = self.jobs[event[2]]
         job.waits = at
         payload = self.submissions.payload(job.model)
-        self._add(at, "submitted", job, 0, payload)
+        self.submitted.append(made_draft((at, "submitted", job.key, job.queue, None, None, 0, payload, "", 0, b"")))
         return position + 1
 
     def _add(self, at: int, kind: str, job: _Job, value: int, payload: str) -> None:
-        """Add a record of a job that has no cause and is for nobody."""
-        self.drafts.append(made_draft((at, kind, job.key, job.queue, None, None, value, payload, "", 0, b"")))
+        """Add a record of a job that has no cause and no beneficiary."""
+        self.others.append(made_draft((at, kind, job.key, job.queue, None, None, value, payload, "", 0, b"")))
 
     def _together(self, position: int, event: Any) -> int:
         """Give the position after the events of one kind that a job has one after the other at one instant."""
@@ -249,7 +258,7 @@ class SimulationRecords:
         payload = payload_of(evictedAt=gain.at, estimated=gain.estimated, start=start, gained=ask,
                              **self.who.named(job.model))  # fmt: skip
         value = weighted(ask, self.prices)
-        self.drafts.append(Draft(now, "outcome", job.model.key, job.queue, gain.cause, None, value, payload))
+        self._put(Draft(now, "outcome", job.model.key, job.queue, gain.cause, None, value, payload))
 
     def _named(self, job: _Job, task: int) -> dict[str, int]:
         node = job.active[task][0] if task in job.active else -1
@@ -302,7 +311,7 @@ class SimulationRecords:
     def _drop(self, position: int, at: int, event: Any) -> int:
         job = self.jobs[event[2]]
         payload = encode({"state": "dropped", "reason": event[5]})
-        self.drafts.append(Draft(at, "ended", job.model.key, job.queue, payload=payload))
+        self._put(Draft(at, "ended", job.model.key, job.queue, payload=payload))
         return position + 1
 
     def _rest(self, position: int, _at: int, _event: Any) -> int:
@@ -319,13 +328,13 @@ class SimulationRecords:
         cost = round(step.cost * MICRO) if step is not None else 0
         payload = payload_of(**fields)
         beneficiary = self._beneficiary(event[4], at, said.cause)
-        self.drafts.append(Draft(at, "noticed", job.model.key, job.queue, said.cause, beneficiary, cost, payload))
+        self._put(Draft(at, "noticed", job.model.key, job.queue, said.cause, beneficiary, cost, payload))
         return position + 1
 
     def _withdraw(self, position: int, at: int, event: Any) -> int:
         job = self.jobs[event[2]]
         payload = payload_of(task=job.model.tasks[event[3]].name)
-        self.drafts.append(Draft(at, "withdrawn", job.model.key, job.queue, payload=payload))
+        self._put(Draft(at, "withdrawn", job.model.key, job.queue, payload=payload))
         return position + 1
 
     def _evict(self, position: int, at: int, event: Any) -> int:
@@ -352,7 +361,7 @@ class SimulationRecords:
             **({} if other < 0 else self.who.named(self.jobs[other].model, "for")),
         }  # fmt: skip
         cost = weighted(lost_amounts, self.prices)
-        self.drafts.append(
+        self._put(
             Draft(at, "evicted", job.model.key, job.queue, said.cause, beneficiary, cost, payload_of(**fields),
                   sequence=position)
         )  # fmt: skip
@@ -448,10 +457,15 @@ def _other(store: HistoryStore, origin: Origin) -> str:
 
 def in_order(draft: Draft) -> int:
     """Give the order of records: by time, at one time as one thing leads to another."""
-    return (draft[0] << 3) + _RANKS.get(draft[1], 4)
+    return (draft[0] << 3) + _rank_of(draft)
 
 
-_RANKS = {"origin": 0, "submitted": 1, "noticed": 2, "evicted": 2, "nominated": 3, "outcome": 5, "usage": 6}
+def _rank_of(draft: Draft) -> int:
+    return _RANKS.get(draft[1], _OTHER)
+
+
+_RANKS: Final = {"origin": 0, "submitted": 1, "noticed": 2, "evicted": 2, "nominated": 3, "outcome": 5, "usage": 6}
+_OTHER: Final = 4
 
 
 def fingerprint(cluster: Cluster, log: EventLog, columns: EventColumns) -> bytes:

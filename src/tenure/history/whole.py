@@ -103,7 +103,10 @@ def _told(path: str) -> Iterator[None]:
 def _fill(
     connection: sqlite3.Connection, origin: Origin, drafts: Iterable[DraftRow], sums: Iterable[UsageRow] | None
 ) -> None:
-    for pragma in ("journal_mode=OFF", "synchronous=OFF", "locking_mode=EXCLUSIVE", "cache_size=-65536"):
+    for pragma in (
+        "page_size=16384",  # a tenth less to do than with pages of 4096 bytes, for rows are long and all are written
+        "journal_mode=OFF", "synchronous=OFF", "locking_mode=EXCLUSIVE", "cache_size=-65536",
+    ):  # fmt: skip
         connection.execute(f"PRAGMA {pragma}")
     connection.execute("BEGIN")
     _execute(connection, TABLES)
