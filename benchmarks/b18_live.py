@@ -27,6 +27,7 @@ from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
 from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.read.observe import Observed, Observer
+from tenure.clusters.kubernetes.seals import Seal, condition_of
 from tenure.clusters.kubernetes.write.actor import Outcome
 from tenure.engine.plan import Plan
 from tenure.history.record import Origin
@@ -53,7 +54,10 @@ class ReplayedCluster:
         for number in range(NODES):
             self.informers.nodes.put(msgspec.json.decode(json.dumps(node(number)), type=api.ApiNode))
         for number in range(pods):
-            self.put(pod(number))
+            item = pod(number)
+            seal = Seal(queue="default", devices=(number // NODES,), first=True)  # as Tenure writes where it binds
+            item["status"]["conditions"].append(condition_of(seal, BEGIN - STEP))
+            self.put(item)
 
     def put(self, item: dict[str, Any]) -> None:
         """Take in a pod."""

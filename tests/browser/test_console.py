@@ -279,6 +279,16 @@ def test_a_simulation_is_scrubbed_to_a_moment_at_which_it_ran(browser, simulated
         assert found.overflow <= 0
 
 
+def test_no_column_of_its_evictions_is_cut_and_no_table_is_empty(browser, simulated):  # noqa: F811
+    with Watched(browser, simulated, width=900) as found:
+        found.go("/evictions")
+        scrolls = "(one) => one.scrollWidth - one.clientWidth"
+        assert found.page.locator("#list .scroll").first.evaluate(scrolls) <= 0
+        found.go("/workloads")
+        assert found.page.locator("table").count() == 0
+        assert "nothing runs or waits" in found.page.locator("#list").text_content()
+
+
 def test_evictions_of_a_simulation_say_whether_they_paid(browser, simulated):  # noqa: F811
     with Watched(browser, simulated) as found:
         found.go("/evictions?paid=yes")

@@ -3,8 +3,12 @@
 import csv
 import io
 import json
+import shutil
+import sqlite3
 
 import pytest
+
+import tenure
 
 CLUSTER = """\
 apiVersion: tenure.dev/v1alpha1
@@ -127,7 +131,25 @@ def test_the_same_simulation_adds_nothing_and_another_is_refused(simulated, run_
     assert report(run_command, store, "--format", "json") == before
     code, _, err = run_command(*words, "--set", "scheduler.actions=[allocate]", "--history", store)
     assert code == 3
-    assert "holds another history already" in err
+    assert "holds another history already: a simulation of jobs.csv with other settings or input" in err
+
+
+def test_that_a_history_is_of_an_earlier_version_is_said(simulated, run_command, tmp_path):
+    """Versions may decide otherwise, and describe a cluster otherwise."""
+    store, _, words = simulated
+    for payload, version in (('json_set(payload, "$.tenure", "0.0.9")', "Tenure 0.0.9"),
+                             ('json_remove(payload, "$.tenure")', "an earlier version of Tenure")):  # fmt: skip
+        path = tmp_path / f"{len(version)}.db"
+        shutil.copy(store, path)
+        with sqlite3.connect(path) as connection:
+            (table,) = next(connection.execute("SELECT 'tenure_records_' || min(month) FROM tenure_months"))
+            connection.execute(f"UPDATE {table} SET payload = {payload}, key = x'00' WHERE kind = 'origin'")
+        connection.close()
+        code, _, err = run_command(*words, "--history", path)
+        assert code == 3
+        assert err.count("\n") == 1
+        assert f"{path}: holds the simulation of jobs.csv by {version}; that of Tenure {tenure.__version__}" in err
+        assert "name a new one, or remove it" in err
 
 
 def test_a_replay_under_the_same_settings_is_what_happened(tmp_path, run_command, simulated):

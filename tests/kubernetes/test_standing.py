@@ -9,7 +9,7 @@ from tests.kubernetes.pods import NOW, node, owner, pod, sealed, thing, watching
 
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache import pod_records
-from tenure.clusters.kubernetes.read import eviction_log
+from tenure.clusters.kubernetes.read import eviction_log, standing
 from tenure.clusters.kubernetes.read.observe import Observer
 from tenure.clusters.kubernetes.seals import NominationNote
 from tenure.engine.kept_session import KeptSession
@@ -129,6 +129,39 @@ def test_what_is_plain_is_not_looked_at_again():
     kept.informers.pods.put(pod("new"))
     second = kept.observe(NOW + 1).cluster.workloads
     assert sum(w not in set(map(id, first)) for w in map(id, second)) == 1
+
+
+def test_gpus_are_looked_at_on_the_nodes_of_what_changed_alone(monkeypatch):
+    """Of a hundred nodes whose GPUs are held, and of a gang that spans ten of them, one node is looked at again."""
+
+    def holder(number, name, **more):
+        told = sealed(queue="default", started="2026-11-20T09:00:00Z", devices=(number % 2,))
+        return pod(name, node=f"n{number // 2}", containers=gpus("1"), status=told, **more)
+
+    gang = [holder(2 * n, f"g-{n}", owner=("Job", "gang")) for n in range(10)]
+    kept = watching(
+        *(node(f"n{n}", **{GPU: "2"}) for n in range(100)), *gang, *(holder(n, f"r-{n}") for n in range(20, 199))
+    )
+    kept.observe(NOW)
+    looked = []
+    checked = standing.check_placement
+
+    def counted(nodes, workloads):
+        looked.append((len(nodes), sum(len(w.tasks) for w in workloads)))
+        return checked(nodes, workloads)
+
+    monkeypatch.setattr(standing, "check_placement", counted)
+    kept.informers.pods.put(holder(199, "new"))
+    assert not kept._standing.are_unclear
+    kept.observe(NOW + 1)
+    assert looked == [(1, 2)]
+    kept.informers.pods.put(holder(198, "twice"))
+    kept.observe(NOW + 2)
+    assert kept._standing.are_unclear
+    kept.informers.pods.drop(("default", "twice"))
+    kept.observe(NOW + 3)
+    assert not kept._standing.are_unclear
+    assert looked[1:] == [(1, 3), (1, 2)]
 
 
 def test_what_this_process_wrote_is_no_news_when_the_watch_shows_it():

@@ -16,7 +16,7 @@ from tenure.model.cluster import Eviction
 from tenure.model.workload import Notice
 from tenure.web.app import application
 from tenure.web.console import Console
-from tenure.web.server import listen
+from tenure.web.server import configured, listen
 from tenure.web.still import StillSource
 
 MARKUP = '<img/**/src=x&onerror="alert`1`">'.replace("/", "")
@@ -128,7 +128,7 @@ def served(what, **options):
     console = Console(source)
     taken = listen("127.0.0.1", 0)
     taken.listen(64)
-    server = uvicorn.Server(uvicorn.Config(application(console, **options), log_level="warning", lifespan="off"))
+    server = uvicorn.Server(configured(application(console, **options)))
     thread = threading.Thread(target=lambda: server.run(sockets=[taken]), daemon=True)
     thread.start()
     try:

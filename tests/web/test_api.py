@@ -49,6 +49,8 @@ def test_queues_stand_below_their_parents_with_what_they_are_due(client):
     assert found[1]["guaranteed"] == {"nvidia.com/gpu": 4}
     assert found[2]["fairShare"]["nvidia.com/gpu"] > 0
     assert found[2]["asked"]["nvidia.com/gpu"] == 12
+    assert found[0]["workloads"] == {"running": 3, "waiting": 1}
+    assert found[0]["asked"] == found[2]["asked"]
 
 
 def test_a_workload_says_why_it_waits_and_who_took_its_room(client):

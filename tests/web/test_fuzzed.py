@@ -9,6 +9,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
+from tests.effort import THOROUGH, tries
 from tests.web.consoles import hostile, served, small
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -25,7 +26,8 @@ def test_answers_are_as_documented(cluster):
 
 
 def _fuzz(operation):
-    @settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=tries(10, 300), deadline=None, derandomize=not THOROUGH,
+              suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(operation.as_strategy())
     def holds(case):
         case.call_and_validate(checks=CHECKS, timeout=60)

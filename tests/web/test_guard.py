@@ -1,10 +1,18 @@
 """Who may ask: names, origins, other sites; and what browsers are told to hold to."""
 
+import socket
+import sys
+from contextlib import suppress
+from types import ModuleType
+
 import pytest
+from starlette.applications import Starlette
 from tests.web.consoles import shown, small
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tenure.web.app import application
 from tenure.web.guard import LOOPBACK, host_of
+from tenure.web.server import LARGEST_HEAD, configured
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +75,26 @@ def test_other_methods_are_refused(client):
         for path in ("/", "/queues", "/api/v1/overview", "/api/v1/nodes", "/whatif"):
             assert client.request(method, path).status_code == 405, (method, path)
     assert client.get("/api/v1/plan").status_code == 405
+
+
+def test_a_header_that_is_too_long_is_refused(client):
+    assert client.get("/healthz", headers={"x-long": "x" * (LARGEST_HEAD - 1000)}).status_code == 200
+    host, port = client.address.removeprefix("http://").split(":")
+    long = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-long: " + b"x" * 2 * LARGEST_HEAD
+    with suppress(ConnectionError), socket.create_connection((host, int(port)), timeout=30) as stream:
+        stream.sendall(long)  # the connection may end before all of it is read
+        assert stream.recv(100).startswith(b"HTTP/1.1 400 ")
+    assert client.get("/healthz").status_code == 200
+
+
+def test_headers_are_bounded_whatever_else_is_installed(monkeypatch):
+    """Of itself uvicorn takes httptools where it is there, which bounds no header, and any WebSocket library."""
+    for name in ("httptools", "websockets", "wsproto"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    config = configured(Starlette())
+    config.load()
+    assert config.http_protocol_class is H11Protocol
+    assert config.ws_protocol_class is None
 
 
 def test_the_name_of_a_host_is_read_strictly():

@@ -47,6 +47,7 @@ def explain(
     if form == "json":
         click.echo(json.dumps(story.plain(), indent=1, ensure_ascii=False))
     else:
-        for line in story.lines():
-            click.echo(line)
+        from tenure.report.tables import folded  # noqa: PLC0415
+
+        click.echo(folded(story.lines()), nl=False)
     return DONE

@@ -18,9 +18,11 @@ BULLET = "  - "
 def wait_text(wait: StoryWait, last: int, told: Story, where: Terminal) -> str:
     """Say how long a workload waited, why, and what it would have taken; ``last`` is the end of the records."""
     until = "it still waits" if wait.until is None else f"until {format_time(wait.until)}"
-    lines = [f"it waited {format_duration(wait.length(last))}, from {format_time(wait.since)}, {until}"]
+    waited = f"it waited {format_duration(wait.length(last))}, from {format_time(wait.since)}, {until}"
+    lines = wrap(waited, where.width, cut=False)
     if told.state == "starts":
-        lines.append("by what is recorded it would have started at once; constraints on nodes are not recorded")
+        at_once = "by what is recorded it would have started at once; constraints on nodes are not recorded"
+        lines += wrap(at_once, where.width, cut=False)
     lines += _items("why it waited", [f"{reason.code}: {reason.message}" for reason in told.reasons], where)
     lines += _items("what it would have taken", told.helps, where)
     return "".join(f"{line}\n" for line in lines)
@@ -30,7 +32,7 @@ def _items(heading: str, texts: Sequence[str], where: Terminal) -> list[str]:
     """Set a list below its heading."""
     if not texts:
         return []
-    lines = [wrap(text, max(1, where.width - len(BULLET))) for text in texts]
+    lines = [wrap(text, max(1, where.width - len(BULLET)), cut=False) for text in texts]
     blank = " " * len(BULLET)
     items = [f"{blank if number else BULLET}{line}" for text in lines for number, line in enumerate(text)]
     return [f"{where.bold(heading)}:", *items]

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from heapq import heappop, heappush
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tenure import __version__
 from tenure.engine.plan import EVICTING, Plan, PlanStep
 from tenure.history import open_history
 from tenure.history.amounts import Holder, weighted
@@ -17,12 +20,13 @@ from tenure.history.meter import capacity_records
 from tenure.history.otherwise import RoomOverTime
 from tenure.history.plans import PlanChronicle
 from tenure.history.record import Draft, DraftRow, Origin, encode, made_draft, payload_of, quoted
+from tenure.history.rollup import Rollup, UsageRow
 from tenure.history.submissions import SubmissionWriter
 from tenure.history.usage_columns import UsageColumns
 from tenure.history.who import Who
 from tenure.history.whole import SOURCE, write_whole
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
-from tenure.model.collector import collector_paused
+from tenure.model.collector import collector_paused, count_as_old
 from tenure.model.dump import cluster_to_plain
 from tenure.model.workload import Workload
 from tenure.simulator.checks.columns import EventColumns
@@ -120,7 +124,9 @@ class SimulationRecords:
         self.lost = dict(zip(freed, outcomes.task_lost[evicted].tolist(), strict=True))
         self.leaving: list[tuple[int, int, int, int]] = []
         self.prices = cluster.settings.disruption.cost
-        self.drafts: list[Draft] = []
+        self.ranked: list[list[Draft]] = [[] for _ in range(1 + max(_RANKS.values()))]
+        self.submitted, self.others = self.ranked[_RANKS["submitted"]], self.ranked[_OTHER]
+        self.capacity: list[Draft] = []
 
     def _job(self, model: Workload) -> _Job:
         core = len(model.tasks) if model.min_member is None else model.min_member
@@ -144,10 +150,24 @@ class SimulationRecords:
             position = handlers[kind](position, at + self.origin, events[position])
         self._leave(1 << 62)
         self.meter.close(self.end)
-        found = [self._beginning(), *self.drafts, *self.listener.drafts, *self.meter.records]
-        found += capacity_records(self.holder.capacity(), self.begin, self.end)
-        found.sort(key=in_order)
+        self.capacity = capacity_records(self.holder.capacity(), self.begin, self.end)
+        for draft in (self._beginning(), *self.listener.drafts):
+            self._put(draft)
+        self.ranked[_RANKS["usage"]] += [*self.meter.records, *self.capacity]
+        found = list(chain.from_iterable(self.ranked))
+        found.sort(key=itemgetter(0))  # of one time they stand by rank already
         return found
+
+    def _put(self, draft: Draft) -> None:
+        self.ranked[_rank_of(draft)].append(draft)
+
+    def hours(self) -> Iterator[UsageRow]:
+        """Give the sums by the hour of the usage that the records tell of."""
+        rollup = Rollup()
+        for draft in self.capacity:
+            rollup.add(SOURCE, draft.at, "", draft.value, draft.payload)
+        yield from rollup.told()
+        yield from self.meter.hours(SOURCE)
 
     def prefix(self) -> bytes:
         """Give what the keys of these records begin with, and those of no other simulation."""
@@ -157,18 +177,19 @@ class SimulationRecords:
 
     def _beginning(self) -> Draft:
         plain = cluster_to_plain(replace(self.cluster, workloads=(), evictions=()))
-        return Draft(self.begin, "origin", payload=payload_of(by="simulate", until=self.end, cluster=plain))
+        payload = payload_of(by="simulate", tenure=__version__, until=self.end, cluster=plain)
+        return Draft(self.begin, "origin", payload=payload)
 
     def _submit(self, position: int, at: int, event: Any) -> int:
         job = self.jobs[event[2]]
         job.waits = at
         payload = self.submissions.payload(job.model)
-        self._add(at, "submitted", job, 0, payload)
+        self.submitted.append(made_draft((at, "submitted", job.key, job.queue, None, None, 0, payload, "", 0, b"")))
         return position + 1
 
     def _add(self, at: int, kind: str, job: _Job, value: int, payload: str) -> None:
-        """Add a record of a job that has no cause and is for nobody."""
-        self.drafts.append(made_draft((at, kind, job.key, job.queue, None, None, value, payload, "", 0, b"")))
+        """Add a record of a job that has no cause and no beneficiary."""
+        self.others.append(made_draft((at, kind, job.key, job.queue, None, None, value, payload, "", 0, b"")))
 
     def _together(self, position: int, event: Any) -> int:
         """Give the position after the events of one kind that a job has one after the other at one instant."""
@@ -237,7 +258,7 @@ class SimulationRecords:
         payload = payload_of(evictedAt=gain.at, estimated=gain.estimated, start=start, gained=ask,
                              **self.who.named(job.model))  # fmt: skip
         value = weighted(ask, self.prices)
-        self.drafts.append(Draft(now, "outcome", job.model.key, job.queue, gain.cause, None, value, payload))
+        self._put(Draft(now, "outcome", job.model.key, job.queue, gain.cause, None, value, payload))
 
     def _named(self, job: _Job, task: int) -> dict[str, int]:
         node = job.active[task][0] if task in job.active else -1
@@ -290,7 +311,7 @@ class SimulationRecords:
     def _drop(self, position: int, at: int, event: Any) -> int:
         job = self.jobs[event[2]]
         payload = encode({"state": "dropped", "reason": event[5]})
-        self.drafts.append(Draft(at, "ended", job.model.key, job.queue, payload=payload))
+        self._put(Draft(at, "ended", job.model.key, job.queue, payload=payload))
         return position + 1
 
     def _rest(self, position: int, _at: int, _event: Any) -> int:
@@ -307,13 +328,13 @@ class SimulationRecords:
         cost = round(step.cost * MICRO) if step is not None else 0
         payload = payload_of(**fields)
         beneficiary = self._beneficiary(event[4], at, said.cause)
-        self.drafts.append(Draft(at, "noticed", job.model.key, job.queue, said.cause, beneficiary, cost, payload))
+        self._put(Draft(at, "noticed", job.model.key, job.queue, said.cause, beneficiary, cost, payload))
         return position + 1
 
     def _withdraw(self, position: int, at: int, event: Any) -> int:
         job = self.jobs[event[2]]
         payload = payload_of(task=job.model.tasks[event[3]].name)
-        self.drafts.append(Draft(at, "withdrawn", job.model.key, job.queue, payload=payload))
+        self._put(Draft(at, "withdrawn", job.model.key, job.queue, payload=payload))
         return position + 1
 
     def _evict(self, position: int, at: int, event: Any) -> int:
@@ -340,7 +361,7 @@ class SimulationRecords:
             **({} if other < 0 else self.who.named(self.jobs[other].model, "for")),
         }  # fmt: skip
         cost = weighted(lost_amounts, self.prices)
-        self.drafts.append(
+        self._put(
             Draft(at, "evicted", job.model.key, job.queue, said.cause, beneficiary, cost, payload_of(**fields),
                   sequence=position)
         )  # fmt: skip
@@ -392,8 +413,7 @@ def write_simulation(
     origin = Origin(Path(trace).name, "")
     there = store.span() is not None
     if there and not store.has(drafts[0]):
-        what = "holds another history already; name a new one, or remove it, so that statements are of one thing"
-        raise HistoryError(store.place, what)
+        raise HistoryError(store.place, _other(store, origin))
     return store.append(origin, drafts, fresh=not there)
 
 
@@ -410,19 +430,42 @@ def write_simulation_file(
     with collector_paused():
         made = SimulationRecords(cluster, log, outcomes, listener)
         drafts = made.records()
-        sums = made.meter.hours(SOURCE)
-        if write_whole(path, Origin(Path(trace).name, ""), numbered_rows(drafts, made.prefix()), sums):
+        if write_whole(path, Origin(Path(trace).name, ""), numbered_rows(drafts, made.prefix()), made.hours()):
+            count_as_old()
             return len(drafts)
     with open_history(path, write=True) as store:
         return write_simulation(store, trace, cluster, log, outcomes, listener)
 
 
+def _other(store: HistoryStore, origin: Origin) -> str:
+    """Say what a store holds in place of this simulation, and what to do."""
+    from tenure.history.query import Query  # noqa: PLC0415  SQLAlchemy is loaded where it is needed
+
+    found = next(iter(store.records(Query(kinds=("origin",)), limit=1, newest=True).records), None)
+    remedy = "name a new one, or remove it, so that statements are of one thing"
+    if found is None or found.payload.get("by") != "simulate":
+        return f"holds another history already, which is not of a simulation; {remedy}"
+    version = found.payload.get("tenure")
+    if found.cluster == origin.cluster and version != __version__:
+        by = "an earlier version of Tenure" if version is None else f"Tenure {version}"
+        return (
+            f"holds the simulation of {found.cluster} by {by}; that of Tenure {__version__} is another history, for "
+            f"versions may decide otherwise; {remedy}"
+        )
+    return f"holds another history already: a simulation of {found.cluster} with other settings or input; {remedy}"
+
+
 def in_order(draft: Draft) -> int:
     """Give the order of records: by time, at one time as one thing leads to another."""
-    return (draft[0] << 3) + _RANKS.get(draft[1], 4)
+    return (draft[0] << 3) + _rank_of(draft)
 
 
-_RANKS = {"origin": 0, "submitted": 1, "noticed": 2, "evicted": 2, "nominated": 3, "outcome": 5, "usage": 6}
+def _rank_of(draft: Draft) -> int:
+    return _RANKS.get(draft[1], _OTHER)
+
+
+_RANKS: Final = {"origin": 0, "submitted": 1, "noticed": 2, "evicted": 2, "nominated": 3, "outcome": 5, "usage": 6}
+_OTHER: Final = 4
 
 
 def fingerprint(cluster: Cluster, log: EventLog, columns: EventColumns) -> bytes:

@@ -20,7 +20,8 @@ class SubmissionWriter:
         """Write what a workload asks for."""
         expected = "" if model.expected_runtime is None else f',"expected":{model.expected_runtime}'
         minimum = "" if model.min_member is None else f'"minMember":{model.min_member},'
-        who = "".join([f",{quoted(name)}:{quoted(value)}" for name, value in self.who.named(model).items()])
+        named = self.who.named(model)
+        who = "".join([f",{quoted(name)}:{quoted(value)}" for name, value in named.items()]) if named else ""
         return f'{{"priority":{model.priority},{minimum}{self._ask(model)}{expected}{who}}}'
 
     def _ask(self, model: Workload) -> str:

@@ -11,7 +11,6 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -65,7 +64,7 @@ def may_be_made(path: str) -> None:
 def write_whole(path: str, origin: Origin, drafts: Iterable[DraftRow], sums: Iterable[UsageRow] | None = None) -> bool:
     """Make a history of records none of which is there twice; False where a file has appeared at its place meanwhile.
 
-    ``sums`` are those by the hour of the usage of queues that have a name, where they are known already.
+    ``sums`` are those by the hour, where they are known already.
 
     Raises
     ------
@@ -104,7 +103,10 @@ def _told(path: str) -> Iterator[None]:
 def _fill(
     connection: sqlite3.Connection, origin: Origin, drafts: Iterable[DraftRow], sums: Iterable[UsageRow] | None
 ) -> None:
-    for pragma in ("journal_mode=OFF", "synchronous=OFF", "locking_mode=EXCLUSIVE", "cache_size=-65536"):
+    for pragma in (
+        "page_size=16384",  # a tenth less to do than with pages of 4096 bytes, for rows are long and all are written
+        "journal_mode=OFF", "synchronous=OFF", "locking_mode=EXCLUSIVE", "cache_size=-65536",
+    ):  # fmt: skip
         connection.execute(f"PRAGMA {pragma}")
     connection.execute("BEGIN")
     _execute(connection, TABLES)
@@ -118,14 +120,14 @@ def _fill(
             months.add(month)
             _execute(connection, MONTH.format(table))
         connection.executemany(insertion(table, SOURCE, "?", unique=True), group)
-        for draft in group:
-            if draft[1] == "usage" and (sums is None or not draft[3]):
-                rollup.add(SOURCE, draft[0], draft[3] or "", draft[6], draft[7])
+        if sums is None:
+            for draft in group:
+                if draft[1] == "usage":
+                    rollup.add(SOURCE, draft[0], draft[3] or "", draft[6], draft[7])
     for month in sorted(months):
         _execute(connection, INDEXES.format(f"tenure_records_{month}"))
     connection.executemany("INSERT INTO tenure_months VALUES (?)", [(month,) for month in sorted(months)])
-    rows = chain(rollup.told(), sums or ())
-    connection.executemany("INSERT INTO tenure_usage VALUES (?, ?, ?, ?, ?)", rows)
+    connection.executemany("INSERT INTO tenure_usage VALUES (?, ?, ?, ?, ?)", rollup.told() if sums is None else sums)
     connection.execute("COMMIT")
     connection.execute("PRAGMA locking_mode=NORMAL")
     connection.execute("PRAGMA journal_mode=WAL")

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.read.observe import Observed
+from tenure.clusters.kubernetes.read.workloads import ObservedWorkload
 from tenure.engine.plan import Plan
 from tenure.engine.queues import QueueTree
 from tenure.history.amounts import Holder
@@ -81,15 +82,16 @@ class LifeRecords:
         self.ended: list[Ended] = []
         self.notes = PodNotes(pool)
         self._held: dict[str, dict[str, int]] = {}
+        self._seen: Mapping[str, ObservedWorkload] = {}
 
     def begin(self) -> None:
         """Lead from now on: what was known of an earlier term counts no more."""
-        self.known, self._held = None, {}
+        self.known, self._held, self._seen = None, {}, {}
 
     def again(self) -> None:
         """Tell everything that there is once more."""
         self._held = {one.uid: one.held for one in (self.known or {}).values() if one is not None and one.held}
-        self.known = None
+        self.known, self._seen = None, {}
 
     def records(self, observed: Observed, plan: Plan, queues: QueueTree, who: Who) -> list[Draft]:
         """Give what happened since the last look; None in ``known`` is a workload of another scheduler."""
@@ -98,8 +100,9 @@ class LifeRecords:
         known = self.known = {} if self.known is None else self.known
         look = _Look(observed.cluster, queues, who)
         drafts: list[Draft] = []
-        for key, made in observed.made.items():
-            before, model, pods = known.get(key), made.workload, made.pods
+        present, seen = observed.made, self._seen
+        for key in [key for key, made in present.items() if seen.get(key) is not made]:
+            before, model, pods = known.get(key), present[key].workload, present[key].pods
             if before is not None:
                 if before.model is model and before.pods is pods:
                     continue
@@ -107,11 +110,12 @@ class LifeRecords:
                 known[key] = None
                 continue
             drafts += self._changed(key, model.uid, model, pods, look)
-        if len(known) > len(observed.made):
-            for key in known.keys() - observed.made.keys():
+        if len(known) > len(present):
+            for key in known.keys() - present.keys():
                 gone = known.pop(key)
                 if gone is not None:
                     drafts += self._gone(key, gone, look)
+        self._seen = present
         return drafts
 
     # -- one workload -------------------------------------------------------------------------------------------------
@@ -220,7 +224,6 @@ class _Look:
         """Give what tells what tasks hold."""
         if self._holder is None:
             self._holder = holder_of(self.queues, self.cluster)
-            self._nodes = {node.name: number for number, node in enumerate(self.cluster.nodes)}
         return self._holder
 
     def held(self, pod: PodRecord) -> dict[str, int]:
@@ -228,8 +231,15 @@ class _Look:
         holder, began = self.holder(), pod.task.started_at
         if began is None or began >= self.cluster.now:
             return {}
-        node = self._nodes.get(pod.task.node or "", -1)
+        share = pod.task.spec.gpu_share
+        node = -1 if share is None or not share.memory else self._number(pod.task.node or "")
         return holder.named(holder.held(pod.task.spec, node), self.cluster.now - began)
+
+    def _number(self, name: str) -> int:
+        """Give the number of a node, which says what a part of a GPU's memory is of a GPU there."""
+        if not self._nodes:
+            self._nodes = {node.name: number for number, node in enumerate(self.cluster.nodes)}
+        return self._nodes.get(name, -1)
 
     def is_entitled(self, name: str) -> bool:
         """Whether a queue holds no more than it is guaranteed."""

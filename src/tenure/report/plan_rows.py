@@ -272,7 +272,7 @@ def requeue(plan: Plan) -> Rows:
 def move_sentence(move: Plan) -> str:
     """Say for which workload tasks are moved, and how good the plan is."""
     trigger = move.get("trigger", "")
-    text = f"{_aim(move)}{' (in shadow: nothing is carried out)' if move.get('shadow') else ''} ({trigger}): "
+    text = f"{move_aim(move)}{' (in shadow: nothing is carried out)' if move.get('shadow') else ''} ({trigger}): "
     feasible, certificate = move.get("feasible", True), move.get("certificate") or {}
     method = certificate.get("method", "")
     if not feasible:
@@ -290,7 +290,7 @@ _AIMS = {"drain": "To empty", "hot-node": "To cool", "new-nodes": "To make use o
 _FAILS = {"drain": "what is there cannot all be moved off", "hot-node": "no moves cool it enough"}
 
 
-def _aim(move: Plan) -> str:
+def move_aim(move: Plan) -> str:
     """Say what moves are for: for which workloads, or for which nodes."""
     whom, nodes = move.get("for") or (), move.get("nodes") or ()
     if whom:

@@ -16,7 +16,7 @@ from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 from tenure.model.settings import Settings
 from tenure.model.workload import Phase
 from tenure.playthrough import PlayThrough
-from tenure.report.tables import TableColumn, Terminal, table
+from tenure.report.tables import TableColumn, Terminal, table, wrap
 from tenure.report.words import NOTHING, count, duration, number, percent, resource_hours
 
 SECOND: Final = 1_000_000
@@ -317,7 +317,7 @@ def _more(change: float) -> str:
 
 def diff_text(diff: Mapping[str, Any], where: Terminal) -> str:
     """Write a change of policy and its effects for a terminal."""
-    parts = ["; ".join(sentences(diff)) + "\n"]
+    parts = ["\n".join(wrap("; ".join(sentences(diff)), where.width, cut=False)) + "\n"]
     if diff["changes"]:
         columns = [TableColumn("policy", wrap=True), TableColumn("old", wrap=True), TableColumn("new", wrap=True)]
         parts.append(table(columns, [_changed(c) for c in diff["changes"]], where))

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Final, Literal
 
@@ -173,6 +173,24 @@ def wrap(text: str, width: int, *, cut: bool = True) -> list[str]:
         else:
             line = joined
     return [made.replace(_NO_BREAK, " ") for made in (*lines, line)]
+
+
+def fold(line: str, width: int) -> list[str]:
+    """Break a line at blanks; the lines that follow stand where its text begins, behind its indent and its dash."""
+    text = line.lstrip(" ")
+    indent = len(line) - len(text)
+    hang = indent + (GAP if text.startswith("- ") or not indent else 0)
+    head, *rest = wrap(text, max(1, width - hang), cut=False)
+    return [" " * indent + head, *(" " * hang + more for more in rest)]
+
+
+def folded(lines: Iterable[str], stream: IO[str] | None = None) -> str:
+    """Join lines as they are, or broken at blanks where a terminal shows them: it would break them inside words."""
+    out = sys.stdout if stream is None else stream
+    if out.isatty():
+        width = terminal(out).width
+        lines = [part for line in lines for part in fold(line, width)]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _cut(text: str, width: int) -> str:

@@ -207,8 +207,9 @@ def queues(look: Looked, *, limit: int, offset: int = 0) -> Plain:
     due = {} if shares is None else {entry["name"]: entry for entry in shares["queues"]}
     ordered = tree(picture, due)
     models = {queue.name: queue for queue in picture.cluster.queues}
+    sums = [_with_below(own, ordered) for own in (picture.counts, picture.queues, picture.asked)]
     rows = [
-        _queue(picture, models.get(name), name, depth, due.get(name), parent)
+        _queue([one[name] for one in sums], models.get(name), name, depth, due.get(name), parent)
         for name, depth, parent in ordered[offset : offset + limit]
     ]
     return {**moment(look), "queues": rows, "total": len(ordered), "limit": limit, "offset": offset,
@@ -232,20 +233,32 @@ def tree(picture: Picture, due: Iterable[str] = ()) -> list[tuple[str, int, str 
     return found
 
 
+def _with_below(
+    own: Mapping[str, Mapping[str, int]], ordered: Sequence[tuple[str, int, str | None]]
+) -> dict[str, Counter[str]]:
+    """Give what queues have, with what those below them have; they stand in the order of the tree."""
+    found = {name: Counter(own.get(name, {})) for name, _, _ in ordered}
+    for name, _, parent in reversed(ordered):
+        if parent in found:
+            found[parent].update(found[name])
+    return found
+
+
 def _queue(
-    picture: Picture, model: Queue | None, name: str, depth: int, due: Plain | None, parent: str | None
+    sums: Sequence[Mapping[str, int]], model: Queue | None, name: str, depth: int, due: Plain | None, parent: str | None
 ) -> Plain:
-    counts = picture.counts.get(name, Counter())
-    held = amounts({k: v for k, v in picture.queues.get(name, {}).items() if v and k != "pods"})
+    """Give a queue; ``sums`` are its workloads by state, what they hold and what they ask for, those below included."""
+    counts, holds, asks = sums
+    held = amounts({k: v for k, v in holds.items() if v and k != "pods"})
     return {
         "name": name, "parent": parent, "depth": depth,
         "allocated": held if due is None else _without_pods(due["allocated"]),
         "fairShare": None if due is None else _without_pods(due["fairShare"]),
         "guaranteed": amounts(dict(model.guaranteed)) if model else {},
         "max": amounts(dict(model.max)) if model else {},
-        "asked": amounts({k: v for k, v in picture.asked.get(name, {}).items() if v and k != "pods"}),
+        "asked": amounts({k: v for k, v in asks.items() if v and k != "pods"}),
         "priority": model.priority if model else None,
-        "workloads": {state: counts[state] for state in STATES if counts[state]},
+        "workloads": {state: counts[state] for state in STATES if counts.get(state)},
     }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from tenure.history.takers import TAKER_WAYS
 from tenure.model.resources import CPU, GPU
-from tenure.report.plan_rows import headline, move_sentence
+from tenure.report.plan_rows import headline, move_aim, move_sentence
 from tenure.web import data
 from tenure.web.asked import RequestParameters
 from tenure.web.data import Looked
@@ -176,7 +176,8 @@ def moves(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Conte
     if found is None:
         return None
     shown = [
-        {"sentence": move_sentence(move), "move": move, "waves": drawn_waves(move)} for move in found["moves"]
+        {"sentence": move_sentence(move), "aim": move_aim(move), "move": move, "waves": drawn_waves(move)}
+        for move in found["moves"]
     ]  # fmt: skip
     return "moves.html", {"found": found, "drain": drain, "moves": shown}
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from typing import Final
 
 import uvicorn
 from starlette.applications import Starlette
 
 from tenure.model.collector import collector_seldom
+
+LARGEST_HEAD: Final = 65_536
+"""Bytes of a request's line and headers; more is refused."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -30,14 +34,22 @@ def listen(host: str, port: int) -> socket.socket:
     return taken
 
 
+def configured(app: Starlette) -> uvicorn.Config:
+    """Give how it is served.
+
+    By h11, and without WebSockets: what uvicorn takes of itself depends on what else is installed, and httptools, which
+    it prefers, bounds no header.
+    """
+    return uvicorn.Config(
+        app, http="h11", ws="none", log_level="warning", access_log=False, server_header=False, date_header=False,
+        lifespan="off", timeout_keep_alive=30, timeout_graceful_shutdown=2, limit_concurrency=2000,
+        h11_max_incomplete_event_size=LARGEST_HEAD,
+    )  # fmt: skip
+
+
 def serve(app: Starlette, taken: socket.socket, ready: Callable[[], None] = lambda: None) -> None:
     """Serve until a signal ends it."""
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, date_header=False, lifespan="off",
-        timeout_keep_alive=30, timeout_graceful_shutdown=2, limit_concurrency=2000,
-        h11_max_incomplete_event_size=65_536,
-    )  # fmt: skip
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(configured(app))
     taken.listen(1024)
     ready()
     with collector_seldom():

@@ -84,7 +84,7 @@ class StillSource:
         for entry in picture.cluster.evictions:
             if entry.workload == key:
                 whom = f" for {entry.beneficiary}" if entry.beneficiary else ""
-                found.append(StoryLine(entry.at, "evicted", f"{entry.task} was evicted{whom}: {entry.cause}",
+                found.append(StoryLine(entry.at, "evicted", f"{entry.task} was evicted{whom}",
                                        entry.cause, entry.beneficiary))  # fmt: skip
             elif entry.beneficiary == key:
                 found.append(StoryLine(entry.at, "made room", f"{entry.task} of {entry.workload} was evicted for it",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from operator import itemgetter
 
 from tenure.clusters.kubernetes.cache.handlers import GroupKey
@@ -21,8 +22,8 @@ from tenure.model.workload import Workload
 class StandingWorkloads:
     """Workloads by name: the ``plain`` ones, which are taken as they are, and the ``others``, which are looked at.
 
-    ``holders`` are those of the plain ones that hold GPUs by their numbers, which nobody else may hold. Where several
-    have one name, one of them stands for all, and all have to be looked at.
+    ``holders`` are those of the plain ones that hold GPUs by their numbers, which no other may hold. Where several have
+    one name, one of them stands for all, and all have to be looked at.
     """
 
     def __init__(self) -> None:
@@ -33,14 +34,16 @@ class StandingWorkloads:
         self._sharing: dict[str, set[GroupKey]] = {}
         self._shared: set[str] = set()
         self._waiting: set[str] = set()
-        self._overlaps = False
+        self._holders_on: dict[str, set[str]] = {}
+        self._touched: set[str] = set()
+        self._overlapping: set[str] = set()
         self._made: dict[str, ObservedWorkload] = {}
         self._order = OrderedWorkloads()
 
     @property
     def are_unclear(self) -> bool:
         """Whether names or devices are there twice, or somebody waits for others to go: all have to be looked at."""
-        return bool(self._shared) or self._overlaps or any(p.needs for one in self.others.values() for p in one.pods)
+        return bool(self._shared or self._overlapping) or any(p.needs for one in self.others.values() for p in one.pods)
 
     def renew(
         self,
@@ -50,7 +53,7 @@ class StandingWorkloads:
         nodes: Mapping[str, Node],
     ) -> None:
         """Take what was made anew, or is no more, of some groups."""
-        before, fresh = self.holders.copy(), [(group, made[group]) for group in sorted(changed) if group in made]
+        fresh = [(group, made[group]) for group in sorted(changed) if group in made]
         names = {self._leave(group) for group in changed if group in self._groups}
         for (group, one), plain in zip(fresh, are_plain([one for _, one in fresh]), strict=True):
             self._groups[group] = one, plain
@@ -59,11 +62,37 @@ class StandingWorkloads:
         for name in sorted(names):
             self._show(name)
         self._order.renew(names, self._made)
-        if before != self.holders:
-            listed = [one.workload for _, one in sorted(self.holders.items())]
-            there = {at for workload in listed for task in workload.tasks if (at := task.node) in nodes}
-            found = check_placement([nodes[at] for at in sorted(filter(None, there))], listed)
-            self._overlaps = any(not finding.is_warning for finding in found)
+        self._check_devices(nodes)
+
+    def _check_devices(self, nodes: Mapping[str, Node]) -> None:
+        """Look whether devices are held twice, on the nodes of those holders that came, changed or went."""
+        touched = self._touched
+        if not touched:
+            return
+        names = set().union(*(self._holders_on.get(at, ()) for at in touched))
+        held = [self.holders[name].workload for name in sorted(names)]
+        there = [replace(w, tasks=tuple(task for task in w.tasks if task.node in touched)) for w in held]
+        self._overlapping -= touched
+        for finding in check_placement([nodes[at] for at in sorted(touched) if at in nodes], there):
+            if not finding.is_warning:
+                _, workload, _, task, *_ = finding.path
+                self._overlapping.add(str(there[int(workload)].tasks[int(task)].node))
+        touched.clear()
+
+    def _hold(self, name: str, one: ObservedWorkload | None) -> None:
+        """Let a workload be the holder of that name; None: it is none any more."""
+        before = self.holders.pop(name, None)
+        for at in set() if before is None else _nodes_of(before):
+            self._touched.add(at)
+            self._holders_on[at].discard(name)
+            if not self._holders_on[at]:
+                del self._holders_on[at]
+        if one is None:
+            return
+        self.holders[name] = one
+        for at in _nodes_of(one):
+            self._touched.add(at)
+            self._holders_on.setdefault(at, set()).add(name)
 
     def _leave(self, group: GroupKey) -> str:
         """Take a group out; gives the name that it had."""
@@ -73,8 +102,9 @@ class StandingWorkloads:
 
     def _show(self, name: str) -> None:
         """Let one of the groups that have a name stand for it, if there is any."""
-        for kept in (self.plain, self.others, self.holders, self._made):
+        for kept in (self.plain, self.others, self._made):
             kept.pop(name, None)
+        self._hold(name, None)
         self._waiting.discard(name)
         sharing = self._sharing[name]
         if not sharing:
@@ -87,7 +117,7 @@ class StandingWorkloads:
         if one.waits:
             self._waiting.add(name)
         if plain and any(task.devices for task in one.workload.tasks):
-            self.holders[name] = one
+            self._hold(name, one)
 
     def to_look_at(self, named: Iterable[str]) -> list[ObservedWorkload]:
         """Give by name those that are not plain, and those that something else is about."""
@@ -110,6 +140,11 @@ class StandingWorkloads:
         """Give the names of those that wait: of the plain ones, and of the others as they were found to be."""
         plain = self._waiting - self.others.keys() - set(named)
         return frozenset(plain.union(one.workload.key for one in looked_at if one.waits))
+
+
+def _nodes_of(one: ObservedWorkload) -> set[str]:
+    """Give the nodes on which a workload has tasks."""
+    return {task.node for task in one.workload.tasks if task.node is not None}
 
 
 class OrderedWorkloads:
