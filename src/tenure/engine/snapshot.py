@@ -16,6 +16,7 @@ def session_of(cluster: Cluster) -> Session:
     session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
     session.refused_evictions = cluster.refused_evictions
     session.terms.volumes.attached.attach(cluster.attachments)
+    session.terms.devices.take_in(cluster.devices)
     with collector_paused():
         session.add_workloads(cluster.workloads)
     return session

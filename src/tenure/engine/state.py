@@ -13,7 +13,7 @@ from tenure.engine.classes import ClassTable
 from tenure.engine.fragmentation import Fragmentation
 from tenure.engine.journal import Journal
 from tenure.engine.nodes import UNLIMITED, NodeTable, resources_of
-from tenure.engine.plan import ClaimedVolume
+from tenure.engine.plan import ClaimedDevices, ClaimedVolume
 from tenure.engine.queues import Amount, QueueTree
 from tenure.engine.roster import Roster
 from tenure.engine.score import FEW, Scorer
@@ -235,6 +235,11 @@ class SessionState:
         """Give what the claims of a placed task that are not bound yet will be bound to."""
         terms = task.terms
         return () if terms is None or terms.mounts is None else self.terms.volumes.chosen(terms.mounts)
+
+    def devices_of(self, task: TaskState) -> tuple[ClaimedDevices, ...]:
+        """Give the devices of the claims of a placed task."""
+        terms = task.terms
+        return () if terms is None or not terms.devices else self.terms.devices.chosen(terms.devices)
 
     def count_foreign(self, node: int, amount: Amount, sign: int) -> None:
         """Count what a pod of another scheduler holds; on a node that is not ready it takes nothing from other pods."""

@@ -208,6 +208,7 @@ def read_pod(read: EntryValues, metadata: Mapping[str, Any], report: ProblemRepo
         "unsupported": tuple(_unsupported(spec)),
         "features": tuple(_features(spec)),
         "claims": tuple(_claims(spec)),
+        "resource_claims": tuple(_device_claims(spec)),
     }
     if spec.get("nodeName"):
         report.add((at, "nodeName"), "binds the pod past any scheduler; leave it out")
@@ -253,13 +254,18 @@ def _claims(spec: Mapping[str, Any]) -> Iterable[str]:
     return dict.fromkeys(str(claim.get("claimName", "")) for claim in named if isinstance(claim, dict))
 
 
+def _device_claims(spec: Mapping[str, Any]) -> Iterable[str]:
+    """Give the claims on devices that a pod uses, each once."""
+    return dict.fromkeys(
+        str(c["resourceClaimName"]) for c in spec.get("resourceClaims", ()) if c.get("resourceClaimName")
+    )
+
+
 def _unsupported(spec: Mapping[str, Any]) -> Iterable[str]:
     for volume in spec.get("volumes", ()):
         for source in volume:
             if source not in ("name", "persistentVolumeClaim") and source not in UNBOUND_VOLUMES:
                 yield f"volume {volume.get('name', '')} ({source})"
-    for claim in spec.get("resourceClaims", ()):
-        yield f"resource claim {claim.get('name', '')}"
 
 
 @cache
