@@ -481,6 +481,11 @@ class DeviceTable:
         """Give the devices that a claim has once what terminates has left."""
         return self._held[term.row][THEN]
 
+    def held(self) -> dict[str, GivenDevices]:
+        """Give what claims hold once what terminates has left."""
+        found = ((claim, self._held[row][THEN]) for claim, row in sorted(self._rows.items()))
+        return {claim: given for claim, given in found if given is not None}
+
     def demand_of(self, term: DeviceTerm) -> DemandedDevices:
         """Give what a claim demands."""
         return self._demand_list[term.demand]

@@ -59,7 +59,10 @@ class CompiledSelector:
         DeviceSelectorError
             If that cannot be told: an attribute is missing, or of another type.
         """
-        found = self._program.eval(data={"device": _seen(driver, device, self._domains)})
+        try:
+            found = self._program.eval(data={"device": _seen(driver, device, self._domains)})
+        except RuntimeError as error:  # too many iterations
+            raise DeviceSelectorError(_first_line(error)) from None
         if found.type() == cel.Type.ERROR:
             raise DeviceSelectorError(_first_line(found.value()))
         if found.type() != cel.Type.BOOL:
