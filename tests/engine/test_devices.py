@@ -61,7 +61,7 @@ def number(value):
 
 
 def device(name, **attributes):
-    return Device(name=name, attributes={key: value for key, value in attributes.items()})
+    return Device(name=name, attributes=attributes)
 
 
 def local(node, *devices, **more):

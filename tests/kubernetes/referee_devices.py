@@ -1,4 +1,4 @@
-"""Devices of random states for the referee: slices, classes, claims that have devices, and claims of the pod that waits."""
+"""Devices of random states for the referee: slices, classes, claims that have devices, claims of the pod that waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def devise(dice, state):
     """Give a state devices, and let the pod that waits claim some; little else decides about it."""
     _plain(dice, state)
     domain = f"{state.name}.example.org"
-    _classes(dice, state, domain)
+    _classes(state, domain)
     devices = []
     for node in state.nodes:
         if dice.random() < 0.85:
@@ -25,7 +25,7 @@ def devise(dice, state):
     if dice.random() < 0.4:
         devices += _network_pool(dice, state, domain)
     _given(dice, state, domain, devices)
-    _waiting(dice, state, domain, devices)
+    _waiting(dice, state, domain)
 
 
 def _plain(dice, state):
@@ -38,7 +38,7 @@ def _plain(dice, state):
             node["spec"]["taints"] = []
 
 
-def _classes(dice, state, domain):
+def _classes(state, domain):
     is_of_driver = f'device.driver == "{domain}"'
     for number, more in enumerate(("", f' && device.attributes["{domain}"].kind == "a"', None)):
         selectors = [] if more is None else [{"cel": {"expression": is_of_driver + more}}]
@@ -50,7 +50,7 @@ def _classes(dice, state, domain):
         state.devices.append((f"{DRA}/deviceclasses", body, None))
 
 
-def _device(dice, state, name, *, shared_ok=True, counters=()):
+def _device(dice, name, *, shared_ok=True, counters=()):
     made = {"name": name, "attributes": {"kind": {"string": dice.choice("aab")}, "numa": {"int": dice.randint(0, 1)}}}
     if dice.random() < 0.4:
         made["attributes"]["fast"] = {"bool": dice.random() < 0.7}
@@ -85,8 +85,8 @@ def _local_pool(dice, state, domain, node):
     counters = ("one", "two") if dice.random() < 0.35 else ()
     parts = [[], []] if dice.random() < 0.25 else [[]]
     for number in range(dice.randint(1, 5)):
-        dice.choice(parts).append(_device(dice, state, f"d{number}", counters=counters))
-    parts = [part for part in parts if part] or [[_device(dice, state, "d0")]]
+        dice.choice(parts).append(_device(dice, f"d{number}", counters=counters))
+    parts = [part for part in parts if part] or [[_device(dice, "d0")]]
     count = len(parts) + bool(counters)
     if dice.random() < 0.06:
         count += 1
@@ -103,7 +103,7 @@ def _local_pool(dice, state, domain, node):
         _slice(state, f"{node}-counters", {"driver": domain, "pool": pool, "sharedCounters": sets, **where})
     if generation > 1 and dice.random() < 0.5:
         old = {"name": node, "generation": 1, "resourceSliceCount": 1}
-        _slice(state, f"{node}-old", {"driver": domain, "pool": old, "devices": [_device(dice, state, "d0")], **where})
+        _slice(state, f"{node}-old", {"driver": domain, "pool": old, "devices": [_device(dice, "d0")], **where})
     return [(node, device) for part in parts for device in part]
 
 
@@ -122,7 +122,7 @@ def _network_pool(dice, state, domain):
     name = f"{state.name}-net"
     inside = {"key": STATE, "operator": "In", "values": [state.name]}
     zone = {"key": f"{state.name}/zone", "operator": "In", "values": [dice.choice(ZONES)]}
-    devices = [_device(dice, state, f"d{n}") for n in range(dice.randint(1, 3))]
+    devices = [_device(dice, f"d{n}") for n in range(dice.randint(1, 3))]
     if dice.random() < 0.5:
         where = {"nodeSelector": _here([inside, zone] if dice.random() < 0.5 else [inside])}
     else:
@@ -163,7 +163,7 @@ def _given(dice, state, domain, devices):
         state.given.append(body["metadata"]["name"])
 
 
-def _waiting(dice, state, domain, devices):
+def _waiting(dice, state, domain):
     namespace = "ref-a"
     state.waiting["metadata"]["namespace"] = namespace
     named = []
@@ -235,7 +235,7 @@ def _expressions(domain):
         f'"memory" in {kept} && {kept}.memory.isLessThan(quantity("20Gi"))',
         '"root" in device.attributes["other.org"] && device.attributes["other.org"].root == "p"',
         f'cel.bind(own, {own}, own.kind == "a" && own.numa == 0)',
-        f'{own}.?fast.orValue(false)',
+        f"{own}.?fast.orValue(false)",
         f'{own}.kind in ["a", "c"] && [0, 1].exists(n, n == {own}.numa)',
         f'device.driver.matches("^{domain}$")',
         "device.allowMultipleAllocations == true",

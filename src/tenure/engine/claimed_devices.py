@@ -7,7 +7,7 @@ where something changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -476,6 +476,16 @@ class DeviceTable:
             except DeviceSearchError as error:
                 return str(error)
         return ""
+
+    def supply(self, counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+        """Give what all devices count that ready nodes reach; ``counts``: what one of each class counts."""
+        found: dict[str, int] = {}
+        for name, each in sorted(counts.items()):
+            members = self._kinds_of_request[self._kind(ExactDevices(class_name=name))].members
+            many = sum(bool(self.nodes.ready[self.stock.reach[number]].any()) for number in members)
+            for resource, amount in each.items():
+                found[resource] = found.get(resource, 0) + many * amount
+        return found
 
     def held_by(self, term: DeviceTerm) -> GivenDevices | None:
         """Give the devices that a claim has once what terminates has left."""

@@ -78,6 +78,9 @@ class TaskClass:
         if self.milli is not None and nodes.gpu_row >= 0:
             will_do = self.milli[self.milli > 0]
             amount[nodes.gpu_row] = self.devices * (int(will_do.max()) if len(will_do) else MILLI)
+        for name, counted in self.spec.counted:
+            if name in nodes.row:
+                amount[nodes.row[name]] += counted
         return tuple(amount)
 
     def _static(self, nodes: NodeTable) -> NDArray[np.bool_]:
@@ -129,7 +132,8 @@ class TaskClass:
         if self.milli is None:
             return self.amount
         amount = list(self.amount)
-        amount[nodes.gpu_row] = int(self.milli[node]) * self.devices
+        counted = dict(self.spec.counted).get(GPU, 0)
+        amount[nodes.gpu_row] = int(self.milli[node]) * self.devices + counted
         return tuple(amount)
 
 

@@ -123,7 +123,7 @@ _STRIDE: Final = 64
 
 def _is_plain(workload: Workload, resources: set[str], now: int) -> bool:
     """Whether a workload can be taken in beside others as if it had been there from the beginning."""
-    asked = (name for task in workload.tasks for name, _ in task.spec.requests)
+    asked = (name for task in workload.tasks for name, _ in (*task.spec.requests, *task.spec.counted))
     return _is_lasting(workload, now) and all(name in resources for name in asked)
 
 

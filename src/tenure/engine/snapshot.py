@@ -5,11 +5,14 @@ from __future__ import annotations
 from tenure.engine.session import Session
 from tenure.model.cluster import Cluster
 from tenure.model.collector import collector_paused
+from tenure.model.device_uses import class_counts
 
 
 def session_of(cluster: Cluster) -> Session:
     """Make a session that holds what the cluster holds at its ``now``."""
-    asked = {name for w in cluster.workloads for t in w.tasks for name, _ in t.spec.requests}
+    asked = {name for w in cluster.workloads for t in w.tasks for name, _ in (*t.spec.requests, *t.spec.counted)}
+    counts = class_counts(cluster.devices.classes, cluster.settings)
+    asked |= {name for found in counts.values() for name in found}
     namespaces = {namespace.name: namespace.labels for namespace in cluster.namespaces}
     session = Session(cluster.nodes, cluster.queues, cluster.settings, extra=asked, namespaces=namespaces)
     session.now = cluster.now
@@ -17,6 +20,7 @@ def session_of(cluster: Cluster) -> Session:
     session.refused_evictions = cluster.refused_evictions
     session.terms.volumes.attached.attach(cluster.attachments)
     session.terms.devices.take_in(cluster.devices)
+    session.supply = session.terms.devices.supply(counts)
     with collector_paused():
         session.add_workloads(cluster.workloads)
     return session

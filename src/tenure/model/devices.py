@@ -295,7 +295,11 @@ class DeviceClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceUse:
-    """A use of a claim by a task. ``awaits`` is why it has to be waited for, ``unsupported`` what is not evaluated."""
+    """A use of a claim by a task. ``awaits`` is why it has to be waited for, ``unsupported`` what is not evaluated.
+
+    ``counted`` is what its devices count for the task's queue, GPUs in milli-GPU; where ``payer`` (the uid of a pod) is
+    known, for that pod alone.
+    """
 
     claim: str
     requests: tuple[DeviceRequest, ...] = ()
@@ -303,6 +307,8 @@ class DeviceUse:
     allocation: DeviceAllocation | None = None
     awaits: str = ""
     unsupported: str = ""
+    counted: tuple[tuple[str, int], ...] = ()
+    payer: str = ""
 
     @property
     def is_ready(self) -> bool:

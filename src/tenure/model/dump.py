@@ -139,7 +139,11 @@ def _spec_to_plain(spec: TaskSpec) -> dict[str, Any]:
 @cache
 def _own_fields(cls: type) -> tuple[RecordField, ...]:
     """Give the fields that are written as they are; the others have a form of their own in files."""
-    left_out = {Workload: ("tasks",), Task: ("spec",), TaskSpec: ("gpu_share", "labels", "mounts", "device_uses")}
+    left_out = {
+        Workload: ("tasks",),
+        Task: ("spec",),
+        TaskSpec: ("gpu_share", "labels", "mounts", "device_uses", "counted"),
+    }
     return tuple(fields_of(cls, skip=left_out[cls]))
 
 

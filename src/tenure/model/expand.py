@@ -24,6 +24,7 @@ _SPEC_ATTRIBUTES = frozenset({entry.name for entry in fields(TaskSpec)} | set(SH
     "gpu_share",
     "mounts",
     "device_uses",
+    "counted",
 }
 
 

@@ -87,7 +87,8 @@ class TaskSpec:
     what it mounts and is not there yet: until it is, the task is not placed. ``features`` are what the kubelet of its
     node has to declare. ``volume_nodes`` are, for each of its volumes that not all nodes reach, those that do.
     ``claims`` are the claims that it mounts, by name in its namespace, and ``mounts`` what the cluster's storage makes
-    of them; ``resource_claims`` are those of devices that it uses, and ``device_uses`` what becomes of these.
+    of them; ``resource_claims`` are those of devices that it uses, and ``device_uses`` what becomes of these;
+    ``counted`` is what their devices count for the queue, beside the requests and with GPUs in milli-GPU.
     """
 
     requests: Annotated[Amounts, AmountsKind(pairs=True)] = ()
@@ -106,6 +107,7 @@ class TaskSpec:
     mounts: tuple[ClaimMount, ...] = ()
     resource_claims: tuple[NameText, ...] = ()
     device_uses: tuple[DeviceUse, ...] = ()
+    counted: Amounts = ()
 
     @property
     def is_placeable(self) -> bool:

@@ -16,8 +16,9 @@ from tenure.clusters.kubernetes.cache.owners import Key
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.read.storage import ConvertedObjects
 from tenure.model.device_manifests import claim_from, class_from, slice_from
-from tenure.model.device_uses import DeviceUseResolver
+from tenure.model.device_uses import DeviceUseResolver, using_devices
 from tenure.model.devices import MOST_USERS, DeviceClaim, DeviceInventory, DeviceUse
+from tenure.model.settings import Settings
 
 MOST_DEVICE_CLAIMS: Final = 32
 """Claims on devices of one pod."""
@@ -58,8 +59,15 @@ class ClaimsWithAssumed(Mapping[str, DeviceClaim]):
 class DeviceUseReader:
     """The reader of what pods use of devices; ``store`` gives the objects of a watch by its name."""
 
-    def __init__(self, store: Callable[[str], ObjectStore], assumed: AssumedAllocations) -> None:
+    def __init__(
+        self,
+        store: Callable[[str], ObjectStore],
+        assumed: AssumedAllocations,
+        settings: Callable[[], Settings],
+    ) -> None:
         self._store = store
+        self._settings = settings
+        self._counts: Mapping[str, Mapping[str, int]] = {}
         self._assumed = assumed
         self._claims = ClaimsWithAssumed(ConvertedObjects(lambda: store(CLAIMS), _claim_of), assumed)
         self._slices = ConvertedObjects(lambda: store(SLICES), _slice_of)
@@ -92,9 +100,11 @@ class DeviceUseReader:
         """Give the groups of which a claim is in another state than when they were last asked for."""
         seen = self._versions()
         before, self._seen = self._seen, seen
-        if seen == before or not self._used:
+        counts, self._counts = self._counts, self._settings().device_classes
+        if (seen == before and counts == self._counts) or not self._used:
             return
-        changed = self._store(CLAIMS).since(before[0]) if before and before[2] == seen[2] else None
+        is_of_claims = bool(before) and before[2] == seen[2] and counts == self._counts
+        changed = self._store(CLAIMS).since(before[0]) if is_of_claims else None
         keys = self._used.keys() if changed is None else (changed | self._assumed.changed()) & self._used.keys()
         for key in sorted(keys):
             found = self._read(key)
@@ -130,7 +140,8 @@ class DeviceUseReader:
         else:
             uses = {use.claim: use for use in (self._use(record, *entry) for entry in record.device_claims) if use}
             names = tuple(key.partition("/")[2] for key in uses)
-            spec = replace(spec, resource_claims=names, device_uses=tuple(uses.values()))
+            spec = replace(spec, resource_claims=names)
+            spec = using_devices(spec, tuple(uses.values()), record.uid)
         return replace(record, task=replace(record.task, spec=spec))
 
     def _use(self, record: PodRecord, entry: str, name: str, kind: str) -> DeviceUse | None:
@@ -156,7 +167,7 @@ class DeviceUseReader:
     def _read(self, key: Key) -> DeviceUse:
         text = "/".join(key)
         try:
-            return DeviceUseResolver(self._claims, self._classes).of(text)
+            return DeviceUseResolver(self._claims, self._classes, self._settings().device_classes).of(text)
         except Exception as error:  # noqa: BLE001  whatever a stranger wrote costs the pods that use it alone
             return DeviceUse(claim=text, unsupported=f"resource claim {key[1]} (cannot be read: {brief(error)})")
 

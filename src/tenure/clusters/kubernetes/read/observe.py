@@ -143,7 +143,7 @@ class Observer:
         self._outside = Outside()
         self._settling = GroupSettling()
         self.claims = ClaimReader(self._objects)
-        self.devices = DeviceUseReader(self._objects, informers.allocations)
+        self.devices = DeviceUseReader(self._objects, informers.allocations, lambda: self._settings)
         self._pools: dict[str, str] = {}
         self._own_nodes: tuple[Node, ...] = ()
         self._nodes_by_name: dict[str, Node] = {}
