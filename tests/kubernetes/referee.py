@@ -144,6 +144,7 @@ class Referee:
                 self.tally["states with both"] += 0 < len(referee[state.name]) < inside
         for why in self.refused.values():
             self.tally["not created: " + why[:160]] += 1
+        self.tally["slices and classes not created"] += len(self.unmade)
 
     def _create(self, states):
         nodes = [node for state in states for node in state.nodes]
@@ -155,6 +156,7 @@ class Referee:
                 item for state in states for item in state.storage if item[0].endswith("volumeclaims") is is_claim
             ]
             list(self.pool.map(self._add_storage, listed))
+        self.unmade = {}
         for is_claim in (False, True):
             devices = [item for state in states for item in state.devices]
             listed = [item for item in devices if item[0].endswith("claims") is is_claim]
@@ -171,6 +173,9 @@ class Referee:
         self._add_pod(sentinel)
         self._until(lambda: self.extender.seen.get("last") == {"last"}, "kube-scheduler does not see the last node")
         self.refused = dict(pair for pair in self.pool.map(lambda s: (s.name, self._try(s.waiting)), states) if pair[1])
+        for state in states:
+            claims = (body["metadata"]["name"] for path, body, _ in state.devices if path.endswith("claims"))
+            self.refused |= {state.name: self.unmade[name] for name in claims if name in self.unmade}
 
     def _add_node(self, node):
         self.client.create("/api/v1/nodes", node)
@@ -208,7 +213,7 @@ class Referee:
         except ApiError as error:
             if error.status not in (400, 403, 422):
                 raise
-            self.tally[f"not created: {str(error)[:160]}"] += 1
+            self.unmade[body["metadata"]["name"]] = str(error)
 
     def _add_pod(self, pod):
         self.client.create(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)
@@ -269,6 +274,9 @@ class Referee:
         known = self.informers.pods.records
         self._until(lambda: wanted <= known.keys(), "Tenure does not see all pods")
         self._until(lambda: "last" in self.informers.nodes.nodes, "Tenure does not see all nodes")
+        self._until(
+            lambda: all(self._sees(item) for s in states for item in s.devices), "Tenure does not see all devices"
+        )
         observed = self.observer.observe(time.time_ns() // 1000)
         session = session_of(observed.cluster)
         found = {}
@@ -277,6 +285,14 @@ class Referee:
             workload = session.workloads.get(f"{meta['namespace']}/{meta['name']}")
             found[state.name] = frozenset() if workload is None else _nodes_for(session, workload.tasks[0])
         return found
+
+    def _sees(self, item):
+        """Whether Tenure sees a slice, a class or a claim as it was made, as far as it could be."""
+        path, body, status = item
+        name = body["metadata"]["name"]
+        namespace = path.split("/namespaces/")[1].split("/")[0] if "/namespaces/" in path else ""
+        known = self.informers.objects[path.rsplit("/", 1)[1]].items.get((namespace, name))
+        return name in self.unmade or (known is not None and (status is None or bool(known.status)))
 
     def _clear(self):
         for name in NAMESPACES:

@@ -55,7 +55,7 @@ def _device(dice, name, *, shared_ok=True, counters=()):
     if dice.random() < 0.4:
         made["attributes"]["fast"] = {"bool": dice.random() < 0.7}
     if dice.random() < 0.6:
-        made["attributes"]["driver-version"] = {"version": dice.choice(("1.2.3", "1.10.0", "2.0.0-rc.1", "2.0.0"))}
+        made["attributes"]["version"] = {"version": dice.choice(("1.2.3", "1.10.0", "2.0.0-rc.1", "2.0.0"))}
     if dice.random() < 0.7:
         made["attributes"]["other.org/root"] = {"string": dice.choice("pq")}
     if dice.random() < 0.8:
@@ -84,7 +84,7 @@ def _local_pool(dice, state, domain, node):
     """Add a pool of a node: one slice or two, perhaps with counters, perhaps incomplete, perhaps of two generations."""
     counters = ("one", "two") if dice.random() < 0.35 else ()
     parts = [[], []] if dice.random() < 0.25 else [[]]
-    for number in range(dice.randint(1, 5)):
+    for number in range(dice.randint(2, 7)):
         dice.choice(parts).append(_device(dice, f"d{number}", counters=counters))
     parts = [part for part in parts if part] or [[_device(dice, "d0")]]
     count = len(parts) + bool(counters)
@@ -167,21 +167,19 @@ def _waiting(dice, state, domain):
     namespace = "ref-a"
     state.waiting["metadata"]["namespace"] = namespace
     named = []
-    for number in range(dice.choice((1, 1, 1, 2, 2, 3))):
+    for number in range(dice.choice((1, 1, 1, 1, 2, 3))):
         name = f"{state.name}-w{number}"
         body = {"metadata": {"name": name}, "spec": {"devices": _demand(dice, state, domain)}}
         state.devices.append((claims_in(namespace), body, None))
         named.append(name)
     if state.given and dice.random() < 0.15:
         named.append(dice.choice(state.given))
-    if dice.random() < 0.03:
-        named.append("nowhere")
     state.waiting["spec"]["resourceClaims"] = [{"name": f"r{i}", "resourceClaimName": n} for i, n in enumerate(named)]
 
 
 def _demand(dice, state, domain):
     requests, names = [], []
-    for number in range(dice.choice((1, 1, 2, 3))):
+    for number in range(dice.choice((1, 1, 1, 2, 3))):
         name = f"q{number}"
         if dice.random() < 0.25:
             options = [{"name": f"o{n}", **_asked(dice, state, domain)} for n in range(dice.choice((1, 2, 3)))]
@@ -195,7 +193,7 @@ def _demand(dice, state, domain):
             names.append(name)
     constraints = []
     for _ in range(dice.choice((0, 0, 0, 1, 1, 2))):
-        attribute = dice.choice((f"{domain}/numa", f"{domain}/kind", "other.org/root", f"{domain}/driver-version"))
+        attribute = dice.choice((f"{domain}/numa", f"{domain}/kind", "other.org/root", f"{domain}/version"))
         made = {dice.choice(("matchAttribute", "matchAttribute", "distinctAttribute")): attribute}
         if dice.random() < 0.4:
             made["requests"] = dice.sample(names, 1)
@@ -204,12 +202,12 @@ def _demand(dice, state, domain):
 
 
 def _asked(dice, state, domain):
-    made = {"deviceClassName": f"{state.name}-c{dice.choice((0, 0, 1, 2))}"}
+    made = {"deviceClassName": f"{state.name}-c{dice.choice((0, 0, 0, 1, 2))}"}
     if dice.random() < 0.12:
         made["allocationMode"] = "All"
     else:
-        made["count"] = dice.choice((1, 1, 1, 2, 2, 3))
-    if dice.random() < 0.5:
+        made["count"] = dice.choice((1, 1, 1, 1, 2, 3))
+    if dice.random() < 0.4:
         made["selectors"] = [{"cel": {"expression": dice.choice(_expressions(domain))}}]
     if dice.random() < 0.3:
         made["tolerations"] = [dice.choice((
@@ -229,8 +227,8 @@ def _expressions(domain):
         f"{own}.numa < 1 || {own}.kind.startsWith('b')",
         f'"fast" in {own} && {own}.fast',
         f'!("fast" in {own})',
-        f'"driver-version" in {own} && {own}["driver-version"].isGreaterThan(semver("1.9.0"))',
-        f'"driver-version" in {own} && {own}["driver-version"].compareTo(semver("2.0.0")) < 0',
+        f'"version" in {own} && {own}.version.isGreaterThan(semver("1.9.0"))',
+        f'"version" in {own} && {own}.version.compareTo(semver("2.0.0")) < 0',
         f'"memory" in {kept} && {kept}.memory.compareTo(quantity("40Gi")) >= 0',
         f'"memory" in {kept} && {kept}.memory.isLessThan(quantity("20Gi"))',
         '"root" in device.attributes["other.org"] && device.attributes["other.org"].root == "p"',
