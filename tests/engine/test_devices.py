@@ -11,8 +11,8 @@ from tests.builders import NOW
 from tests.engine.reference_devices import meets
 
 from tenure.cycle import Scheduler
-from tenure.engine.claimed_devices import BOTH, LATER
 from tenure.engine.device_capacity import consumed_of
+from tenure.engine.device_counts import BOTH, LATER
 from tenure.engine.device_selectors import CompiledSelector, DeviceSelectorError, compiled
 from tenure.engine.reasons import why_pending
 from tenure.engine.snapshot import session_of
@@ -357,7 +357,7 @@ def test_the_nodes_are_those_on_which_some_choice_meets_all_claims(found):
     session = session_of(found)
     table = session.terms.devices
     terms = session.workloads["default/w"].tasks[0].terms.devices
-    wanted = [table.demand_of(term) for term in terms]
+    wanted = [table.room.demands[term.demand] for term in terms]
     used = {d.key for c in found.devices.claims if c.allocation for d in c.allocation.devices}
 
     def matches(exactly, there):
@@ -368,7 +368,7 @@ def test_the_nodes_are_those_on_which_some_choice_meets_all_claims(found):
     expected = {
         session.nodes.names[i]
         for i in range(len(session.nodes))
-        if meets(table.stock.at[i].devices, wanted, used, matches)
+        if meets(table.room.counts.stock.at[i].devices, wanted, used, matches)
     }
     assert nodes_for(found, "w") == (expected, expected)
 
@@ -392,7 +392,7 @@ def test_a_rollback_gives_everything_back(found, data):
             places = table.mask(found_terms, BOTH).nonzero()[0]
             if len(places):
                 table.count(found_terms, int(places[0]), now=True, then=True, sign=1)
-                assert all(table.held_by(t) is not None for t in found_terms)
+                assert all(t.claim in table.held() for t in found_terms)
         keys = [t.device.key for given in table.held().values() for t in given.taken]
         assert len(keys) == len(set(keys))
     assert ([[table.mask(t, v).tolist() for v in (BOTH, LATER)] for t in terms], table.held()) == before

@@ -175,7 +175,7 @@ class Referee:
         self.refused = dict(pair for pair in self.pool.map(lambda s: (s.name, self._try(s.waiting)), states) if pair[1])
         for state in states:
             claims = (body["metadata"]["name"] for path, body, _ in state.devices if path.endswith("claims"))
-            self.refused |= {state.name: self.unmade[name] for name in claims if name in self.unmade}
+            self.refused.update((state.name, self.unmade[name]) for name in claims if name in self.unmade)
 
     def _add_node(self, node):
         self.client.create("/api/v1/nodes", node)

@@ -159,7 +159,8 @@ def _given(dice, state, domain, devices):
             allocation["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": [reach]}]}
         body = {"metadata": {"name": f"{state.name}-given-{number}"},
                 "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}}  # fmt: skip
-        state.devices.append((claims_in("ref-a"), body, {"allocation": allocation}))
+        other = {"resource": "pods", "name": "other", "uid": "other"}  # else kube-scheduler would take them back
+        state.devices.append((claims_in("ref-a"), body, {"allocation": allocation, "reservedFor": [other]}))
         state.given.append(body["metadata"]["name"])
 
 

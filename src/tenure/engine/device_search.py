@@ -6,7 +6,7 @@ tried in the order of pools and slices, each set of devices once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
@@ -153,9 +153,9 @@ class DeviceSearch:
         elif ledger.is_used(device) or self._taken.get(device.number):
             return False
         consumed = ledger.takes(asked, device)
-        if consumed is None or not self._suits(claim, name, device):
+        if consumed is None or not _suits(self._demands[claim], self._result[claim], name, device):
             return False
-        if is_shared and not ledger.has_capacity(device, consumed, self._being_taken(device)):
+        if is_shared and not ledger.has_capacity(device, consumed, _sum(self._shares.get(device.number, ()))):
             return False
         if not self._count(device):
             return False
@@ -172,13 +172,6 @@ class DeviceSearch:
         known = self._shares if device.model.is_shared else self._taken
         known[device.number].pop()
         self._uncount(device)
-
-    def _being_taken(self, device: StockedDevice) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for share in self._shares.get(device.number, ()):
-            for name, amount in share:
-                found[name] = found.get(name, 0) + amount
-        return found
 
     def _charged(self, device: StockedDevice) -> list[int]:
         """Give the views in which giving out a device consumes its counters: of a shared one, the first share does."""
@@ -205,24 +198,29 @@ class DeviceSearch:
             for counter, amount in device.counters:
                 self._counters[view][counter] -= amount
 
-    # -- constraints ------------------------------------------------------------------------------------------------
 
-    def _suits(self, claim: int, name: str, device: StockedDevice) -> bool:
-        """Whether a device may be beside those that its claim has got, by the claim's constraints."""
-        for constraint in self._demands[claim].constraints:
-            if not _concerns(constraint, name):
-                continue
-            key = constraint.match_attribute or constraint.distinct_attribute or ""
-            value = attribute_of(device, key)
-            if value is None:
-                return False
-            others = (attribute_of(t.device, key) for t in self._result[claim] if _concerns(constraint, t.request))
-            if constraint.match_attribute is not None:
-                if any(other != value for other in others):
-                    return False
-            elif any(other == value for other in others):
-                return False
-        return True
+def _sum(shares: Iterable[Consumed]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for share in shares:
+        for name, amount in share:
+            found[name] = found.get(name, 0) + amount
+    return found
+
+
+def _suits(demand: DemandedDevices, got: list[TakenDevice], name: str, device: StockedDevice) -> bool:
+    """Whether a device may be beside those that its claim has got, by the claim's constraints."""
+    for constraint in demand.constraints:
+        if not _concerns(constraint, name):
+            continue
+        key = constraint.match_attribute or constraint.distinct_attribute or ""
+        value = attribute_of(device, key)
+        if value is None:
+            return False
+        others = [attribute_of(t.device, key) for t in got if _concerns(constraint, t.request)]
+        is_alike = constraint.match_attribute is not None
+        if any((other == value) is not is_alike for other in others):
+            return False
+    return True
 
 
 _MOST_DEEP: Final = 128

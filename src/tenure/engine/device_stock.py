@@ -121,32 +121,16 @@ class DeviceStock:
                 if one.node in index:
                     own[index[one.node]].append(one)
                 continue
-            for node in np.flatnonzero(self._reach_of(one)).tolist():
+            for node in np.flatnonzero(_reach_of(self.nodes, one)).tolist():
                 own[node].append(one)
         for node, found in enumerate(own):
             if found:
                 self.at[node] = self._gathered(found, node)
 
-    def _reach_of(self, one: DeviceSlice) -> Mask:
-        """Which nodes reach any device of a slice that is not bound to one node."""
-        if one.on_all_nodes:
-            return np.ones(len(self.nodes), bool)
-        if one.nodes is not None:
-            return reached(self.nodes.labels, (one.nodes,))
-        mask = np.zeros(len(self.nodes), bool)
-        for device in one.devices:
-            mask |= self._reach_of_device(device)
-        return mask
-
-    def _reach_of_device(self, device: Device) -> Mask:
-        mask = np.zeros(len(self.nodes), bool)
-        if device.on_all_nodes:
-            mask[:] = True
-        elif device.nodes is not None:
-            mask |= reached(self.nodes.labels, (device.nodes,))
-        elif device.node in self.nodes.index:
-            mask[self.nodes.index[device.node]] = True
-        return mask
+    def device_of(self, key: DeviceKey) -> StockedDevice | None:
+        """Give a device by driver, pool and name; None if no node reaches it."""
+        number = self.numbers.get(key)
+        return None if number is None else self.by_number[number]
 
     def _gathered(self, slices: list[DeviceSlice], node: int) -> NodeDevices:
         """Put the slices that a node reaches together to pools, by driver and name."""
@@ -176,7 +160,7 @@ class DeviceStock:
         if not any(s.is_per_device for s in slices):
             return True
         inside = next(s for s in slices if any(d is device.model for d in s.devices))
-        return not inside.is_per_device or bool(self._reach_of_device(device.model)[node])
+        return not inside.is_per_device or bool(_reach_of_device(self.nodes, device.model)[node])
 
     def _devices_of(self, pool: int, slices: list[DeviceSlice]) -> tuple[StockedDevice, ...] | None:
         """Give the devices of some slices of a pool; None where they make no sense together."""
@@ -233,3 +217,26 @@ class DeviceStock:
                 if device.counters:
                     nodes[device.pool].add(node)
         self.pool_nodes = [np.array(sorted(found), np.int64) for found in nodes]
+
+
+def _reach_of(nodes: NodeTable, one: DeviceSlice) -> Mask:
+    """Which nodes reach any device of a slice that is not bound to one node."""
+    if one.on_all_nodes:
+        return np.ones(len(nodes), bool)
+    if one.nodes is not None:
+        return reached(nodes.labels, (one.nodes,))
+    mask = np.zeros(len(nodes), bool)
+    for device in one.devices:
+        mask |= _reach_of_device(nodes, device)
+    return mask
+
+
+def _reach_of_device(nodes: NodeTable, device: Device) -> Mask:
+    mask = np.zeros(len(nodes), bool)
+    if device.on_all_nodes:
+        mask[:] = True
+    elif device.nodes is not None:
+        mask |= reached(nodes.labels, (device.nodes,))
+    elif device.node in nodes.index:
+        mask[nodes.index[device.node]] = True
+    return mask

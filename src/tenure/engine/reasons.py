@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tenure.engine.classes import TaskClass
-from tenure.engine.device_reasons import tied_by_devices
+from tenure.engine.device_reasons import missing_devices, tied_by_devices
 from tenure.engine.labels import reached
 from tenure.engine.nodes import FREE_DEVICES, THEN, UNLIMITED, NodeTable
 from tenure.engine.plan import Reason
@@ -188,7 +188,7 @@ def _beside_others(session: Session, task: TaskState) -> Iterator[tuple[str, Mas
         if task.terms.mounts is not None:
             yield from session.terms.volumes.failing(task.terms.mounts, THEN)
         if task.terms.devices:
-            yield from session.terms.devices.failing(task.terms.devices)
+            yield from missing_devices(session.terms.devices, task.terms.devices)
         yield "affinity to other tasks, spread or host ports", session.terms.masks(task.terms)[1]
 
 

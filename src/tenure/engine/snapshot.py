@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tenure.engine.device_reasons import supply
 from tenure.engine.session import Session
 from tenure.model.cluster import Cluster
 from tenure.model.collector import collector_paused
@@ -20,7 +21,7 @@ def session_of(cluster: Cluster) -> Session:
     session.refused_evictions = cluster.refused_evictions
     session.terms.volumes.attached.attach(cluster.attachments)
     session.terms.devices.take_in(cluster.devices)
-    session.supply = session.terms.devices.supply(counts)
+    session.supply = supply(session.terms.devices, counts)
     with collector_paused():
         session.add_workloads(cluster.workloads)
     return session

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.claimed_devices import BOTH, LATER, DeviceTable, DeviceTerm
+from tenure.engine.claimed_devices import DeviceTable, DeviceTerm
+from tenure.engine.device_counts import BOTH, LATER
 from tenure.engine.journal import Journal
 from tenure.engine.labels import selects
 from tenure.engine.nodes import NOW, THEN, Ints, NodeTable
