@@ -70,13 +70,13 @@ class DeviceTable:
         """Take which claims have which devices; what was known before and is not told any more is free."""
         if claims is self._claims:
             return
-        self._claims = claims
+        self._claims, counts = claims, self.room.counts
         allocated = {claim.key: claim for claim in claims if claim.allocation is not None}
         for key in sorted(self._known.keys() | allocated.keys()):
             before, now = self._known.get(key), allocated.get(key)
             if before is None or now is None or before.allocation != now.allocation:
                 row = self._row_of(key)
-                self._fixed[row] = None if now is None else self._given(now)
+                self._fixed[row] = None if now is None else _given(self.nodes, counts.stock, now)
                 self._settle(row)
         self._known = allocated
 
@@ -98,17 +98,6 @@ class DeviceTable:
             self._fixed.append(None)
         return row
 
-    def _given(self, claim: DeviceClaim) -> GivenDevices:
-        """Give what a claim has; of a device that is not there any more nothing is counted."""
-        assert claim.allocation is not None
-        stock = self.room.counts.stock
-        taken = tuple(
-            TakenDevice(got.request, device, got.has_admin_access, tuple(sorted(got.consumed.items())))
-            for got in claim.allocation.devices
-            if (device := stock.device_of(got.key)) is not None
-        )
-        return GivenDevices(claim.allocation, taken, _reach(self.nodes, claim.allocation.nodes))
-
     # -- tasks that come and go -------------------------------------------------------------------------------------
 
     def count(self, terms: tuple[DeviceTerm, ...], node: int, *, now: bool, then: bool, sign: int) -> None:
@@ -127,7 +116,7 @@ class DeviceTable:
         for term in terms:
             held, fixed = self._held[term.row], self._fixed[term.row]
             known = held[NOW] or held[THEN] if now else held[THEN]
-            if known is None and fixed is not None and (now or self._is_kept(fixed, node)):
+            if known is None and fixed is not None and (now or _is_kept(self.room.counts, fixed, node)):
                 known = fixed
             if known is None:
                 searched.append(term)
@@ -139,10 +128,6 @@ class DeviceTable:
             for term, taken in zip(searched, found or (), strict=False):
                 given, held = _made_of(self.nodes, taken, node), self._held[term.row]
                 self._hold(term.row, given if now else held[NOW], given if then else held[THEN])
-
-    def _is_kept(self, fixed: GivenDevices, node: int) -> bool:
-        """Whether a claim whose task comes back to where it was finds the devices that it had."""
-        return bool(fixed.reach[node]) and self.room.counts.is_free(fixed.taken, LATER)
 
     def _settle(self, row: int) -> None:
         """Let a claim hold what it should: what it has by itself while no task is known to use it, else as they do."""
@@ -184,17 +169,34 @@ class DeviceTable:
             known = held[THEN] if views == LATER else held[NOW] or held[THEN]
             if known is None:
                 wanted.append(term.demand)
-            elif self._may_share(known, held, views):
+            elif _may_share(self.room.counts, known, held, views):
                 mask &= known.reach
             else:
                 mask[:] = False
         return mask & self.room.mask(tuple(wanted), views) if wanted else mask
 
-    def _may_share(self, known: GivenDevices, held: Held, views: Views) -> bool:
-        """Whether what a claim holds in one view is, or could be, what it holds in all views."""
-        if any(held[view] not in (None, known) for view in views):
-            return False
-        return self.room.counts.is_free(known.taken, tuple(view for view in views if held[view] is None))
+
+def _given(nodes: NodeTable, stock: DeviceStock, claim: DeviceClaim) -> GivenDevices:
+    """Give what a claim has; of a device that is not there any more nothing is counted."""
+    assert claim.allocation is not None
+    taken = tuple(
+        TakenDevice(got.request, device, got.has_admin_access, tuple(sorted(got.consumed.items())))
+        for got in claim.allocation.devices
+        if (device := stock.device_of(got.key)) is not None
+    )
+    return GivenDevices(claim.allocation, taken, _reach(nodes, claim.allocation.nodes))
+
+
+def _is_kept(counts: DeviceCounts, fixed: GivenDevices, node: int) -> bool:
+    """Whether a claim whose task comes back to where it was finds the devices that it had."""
+    return bool(fixed.reach[node]) and counts.is_free(fixed.taken, LATER)
+
+
+def _may_share(counts: DeviceCounts, known: GivenDevices, held: Held, views: Views) -> bool:
+    """Whether what a claim holds in one view is, or could be, what it holds in all views."""
+    if any(held[view] not in (None, known) for view in views):
+        return False
+    return counts.is_free(known.taken, tuple(view for view in views if held[view] is None))
 
 
 def _made_of(nodes: NodeTable, taken: list[TakenDevice], node: int) -> GivenDevices:

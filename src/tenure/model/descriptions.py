@@ -45,8 +45,8 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "rescheduler": "When running pods are moved, and how.",
         "nominators": "Which workloads are nominated for requeue, beside those that ran longer than expected.",
         "deviceClasses": (
-            "By class of devices, what a device of it counts for queues; in a class that is not named here it counts as "
-            "one of the extended resource of the class."
+            "By class of devices, what a device of it counts for queues; a class that is not named here counts as one "
+            "of its extended resource."
         ),
         "history": "Labels that name the team and the user of a workload in the history.",
     },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 from tenure.model.devices import (
     CelExpression,
@@ -19,12 +19,11 @@ from tenure.model.report import BAD, ProblemReport, Trail, path_text
 
 RESOURCE_CLAIM: Final = ("resource.k8s.io/v1", "ResourceClaim")
 RESOURCE_CLAIM_TEMPLATE: Final = ("resource.k8s.io/v1", "ResourceClaimTemplate")
-DEVICE_CLASS: Final = ("resource.k8s.io/v1", "DeviceClass")
-RESOURCE_SLICE: Final = ("resource.k8s.io/v1", "ResourceSlice")
-DEVICE_KINDS: Final = (RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, DEVICE_CLASS, RESOURCE_SLICE)
+DEVICE_KINDS: Final = (RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE)
 """Version and kind of the manifests."""
 
-T = TypeVar("T")
+OF_TEMPLATE: Final = "template/"
+"""What begins the name that stands for the claim that a template makes for a pod; no object can be called so."""
 
 
 def flat_claim(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,7 +106,8 @@ def class_from(plain: Mapping[str, Any]) -> DeviceClass:
     return found  # type: ignore[no-any-return]
 
 
-def read_flat(kind: type[T], plain: dict[str, Any], at: Trail, report: ProblemReport) -> T | None:
-    """Read what a manifest describes; None where that cannot be done."""
-    found = record_of(cast("Any", kind)).decode(plain, (at, "spec"), report)
-    return None if found is BAD else cast("T", found)
+def read_device_claim(kind: str, value: dict[str, Any], at: Trail, report: ProblemReport) -> DeviceClaim | None:
+    """Read the manifest of a claim, or of a template: what it makes. None where that cannot be done."""
+    flat = flat_template(value) if kind == RESOURCE_CLAIM_TEMPLATE[1] else flat_claim(value)
+    found = record_of(DeviceClaim).decode({k: v for k, v in flat.items() if v is not None}, (at, "spec"), report)
+    return None if found is BAD else cast("DeviceClaim", found)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from tenure.model.cluster import Cluster
+from tenure.model.device_manifests import OF_TEMPLATE
 from tenure.model.devices import MOST_RESULTS, DeviceClaim, DeviceClass, DeviceUse, ExactDevices
 from tenure.model.resources import GPU, MILLI, Amounts
 from tenure.model.settings import Settings
@@ -41,6 +42,11 @@ class DeviceUseResolver:
         claim = self._claims.get(key)
         if claim is None:
             return DeviceUse(claim=key, awaits=f"resource claim {name}, which is not there")
+        return self.use_of(claim)
+
+    def use_of(self, claim: DeviceClaim) -> DeviceUse:
+        """Give what a claim makes of placement."""
+        key, name = claim.key, claim.name
         if claim.is_going:
             return DeviceUse(claim=key, awaits=f"resource claim {name}, which is being deleted")
         if claim.allocation is not None:
@@ -143,8 +149,13 @@ def with_device_uses(cluster: Cluster) -> Cluster:
     return replace(cluster, workloads=using(cluster.workloads, resolver))
 
 
-def using(workloads: Iterable[Workload], resolver: DeviceUseResolver) -> tuple[Workload, ...]:
-    """Give workloads whose tasks know what becomes of the claims that they name; equal specs stay one object."""
+def using(
+    workloads: Iterable[Workload], resolver: DeviceUseResolver, templates: Mapping[str, DeviceClaim] | None = None
+) -> tuple[Workload, ...]:
+    """Give workloads whose tasks know what becomes of the claims that they name; equal specs stay one object.
+
+    ``templates`` are those of claims, by namespace/name: each task gets a claim of its own of one that it names.
+    """
     known: dict[tuple[int, str], TaskSpec] = {}
     listed = tuple(workloads)
 
@@ -155,8 +166,11 @@ def using(workloads: Iterable[Workload], resolver: DeviceUseResolver) -> tuple[W
         key = id(spec), namespace
         found = known.get(key)
         if found is None:
-            uses = tuple(resolver.of(f"{namespace}/{name}") for name in spec.resource_claims)
-            found = known[key] = using_devices(spec, uses)
+            uses = tuple(_use(resolver, templates or {}, namespace, task, name) for name in spec.resource_claims)
+            names = tuple(use.claim.partition("/")[2] for use in uses)
+            found = using_devices(replace(spec, resource_claims=names), uses)
+            if names == spec.resource_claims:
+                known[key] = found
         return replace(task, spec=found)
 
     def changed(workload: Workload) -> Workload:
@@ -165,3 +179,16 @@ def using(workloads: Iterable[Workload], resolver: DeviceUseResolver) -> tuple[W
         return replace(workload, tasks=tuple(resolved(task, workload.namespace) for task in workload.tasks))
 
     return tuple(map(changed, listed))
+
+
+def _use(
+    resolver: DeviceUseResolver, templates: Mapping[str, DeviceClaim], namespace: str, task: Task, name: str
+) -> DeviceUse:
+    """Give what a task uses by a claim that it names, or by the one that a template makes for it."""
+    if not name.startswith(OF_TEMPLATE):
+        return resolver.of(f"{namespace}/{name}")
+    template, _, entry = name.removeprefix(OF_TEMPLATE).partition("/")
+    made, key = templates.get(f"{namespace}/{template}"), f"{namespace}/{task.name}-{entry}"
+    if made is None:
+        return DeviceUse(claim=key, awaits=f"resource claim template {template}, which is not there")
+    return resolver.use_of(replace(made, name=f"{task.name}-{entry}", namespace=namespace))
