@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.builders import NOW
 from tests.engine.reference_devices import meets
 
+from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.device_capacity import consumed_of
 from tenure.engine.device_counts import BOTH, LATER
@@ -17,6 +18,7 @@ from tenure.engine.device_selectors import CompiledSelector, DeviceSelectorError
 from tenure.engine.reasons import why_pending
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Cluster
+from tenure.model.device_manifests import DeviceTaintRule, taint_rule_from, tainted
 from tenure.model.device_uses import with_device_uses
 from tenure.model.devices import (
     AllocatedDevice,
@@ -279,6 +281,62 @@ def test_what_an_evicted_pod_holds_is_free_in_thought():
     assert nodes_for(found, "w2") == (set(), set())
     plan = Scheduler(session_of(found)).cycle(NOW)
     assert [(s.action, s.task) for s in plan.steps] == [("evict", "w1"), ("nominate", "w2")]
+
+
+def test_cycles_on_a_file_remember_which_devices_claims_have():
+    """What was bound in one cycle is in use in the next; what a pod that is evicted had is free once it is gone."""
+    slices = [local("n0", device("a", numa=number(0)), device("b", numa=number(1)))]
+    second = asked(1, f'device.attributes["{DRIVER}"].numa == 1')
+    claims = [claim("low", second), claim("any", asked()), claim("high", second)]
+    works = [workload("w1", "low"), workload("w2", "any"), workload("w3", "high", priority=50)]
+    first = EmbeddedCluster(cluster(slices, claims[:2], works[:2]))
+    first.carry_out(Scheduler(session_of(first.cluster)).cycle(NOW))
+    first.advance(NOW + 1)
+    held = {c.name: [d.device for d in c.allocation.devices] for c in first.cluster.devices.claims}
+    assert held == {"low": ["b"], "any": ["a"]}
+    more = replace(
+        first.cluster,
+        workloads=(*first.cluster.workloads, *cluster(slices, claims, works[2:]).workloads),
+        devices=replace(first.cluster.devices, claims=(*first.cluster.devices.claims, claims[2])),
+    )
+    later = EmbeddedCluster(more)
+    for step in range(1, 4):
+        later.carry_out(Scheduler(session_of(later.cluster)).cycle(NOW + step))
+        later.advance(NOW + step + 1)
+    held = {c.name: c.allocation and [d.device for d in c.allocation.devices] for c in later.cluster.devices.claims}
+    assert held == {"low": None, "any": ["a"], "high": ["b"]}
+
+
+def test_a_rule_taints_the_devices_that_it_names():
+    """By driver, pool and name; one that names nothing taints all."""
+    one = local("n0", device("a"), device("b"))
+    taint = DeviceTaint(key="sick", effect="NoSchedule")
+    for rule, sick in (
+        (DeviceTaintRule(taint, driver=DRIVER, device="b"), ["b"]),
+        (DeviceTaintRule(taint, pool="n1"), []),
+        (DeviceTaintRule(taint), ["a", "b"]),
+    ):
+        assert [d.name for d in tainted(one, [rule]).devices if d.taints] == sick
+    plain = {"spec": {"deviceSelector": {"pool": "n0"}, "taint": {"key": "sick", "effect": "NoExecute"}}}
+    assert taint_rule_from(plain) == DeviceTaintRule(replace(taint, effect="NoExecute"), pool="n0")
+    assert taint_rule_from({"spec": {"taint": plain["spec"]["taint"]}}) is None
+
+
+def test_devices_count_for_the_queue_of_their_pod():
+    """As the extended resource of their class, or as a setting says; a class may count nothing."""
+    named = replace(GPU, extended_resource="example.com/gpu")
+    slices = [local("n0", *(device(f"d{i}") for i in range(4)))]
+    claims = [claim(f"c{i}", asked(2)) for i in range(2)]
+    works = [workload(f"w{i}", f"c{i}") for i in range(2)]
+    found = cluster(slices, claims, works, classes=(named,))
+    limited = replace(found, queues=(Queue(name="q", max={"example.com/gpu": 3}),))
+    assert planned(limited).keys() == {"w0"}
+    assert session_of(found).supply == {"example.com/gpu": 4}
+    settings = replace(found.settings, device_classes={"gpu": {"example.com/gpu": 1, "nvidia.com/gpu": 500}})
+    counted = with_device_uses(replace(limited, settings=settings))
+    assert counted.workloads[0].tasks[0].spec.counted == (("example.com/gpu", 2), ("nvidia.com/gpu", 1000))
+    free = with_device_uses(replace(limited, settings=replace(settings, device_classes={"gpu": {}})))
+    assert planned(free).keys() == {"w0", "w1"}
 
 
 def test_a_claim_that_is_missing_or_of_no_class_is_a_reason():

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from tenure.model.devices import (
     CelExpression,
+    Device,
     DeviceAllocation,
     DeviceClaim,
     DeviceClass,
     DeviceSelector,
     DeviceSlice,
+    DeviceTaint,
 )
 from tenure.model.records import record_of
 from tenure.model.report import BAD, ProblemReport, Trail, path_text
@@ -111,3 +113,41 @@ def read_device_claim(kind: str, value: dict[str, Any], at: Trail, report: Probl
     flat = flat_template(value) if kind == RESOURCE_CLAIM_TEMPLATE[1] else flat_claim(value)
     found = record_of(DeviceClaim).decode({k: v for k, v in flat.items() if v is not None}, (at, "spec"), report)
     return None if found is BAD else cast("DeviceClaim", found)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTaintRule:
+    """A rule that taints the devices of a driver, a pool and a name; what it does not name may be any."""
+
+    taint: DeviceTaint
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+    def taints(self, one: DeviceSlice, device: Device) -> bool:
+        """Whether a device of a slice gets the taint."""
+        wanted = (self.driver, self.pool, self.device)
+        has = (one.driver, one.pool.name, device.name)
+        return all(name in (None, own) for name, own in zip(wanted, has, strict=True))
+
+
+def taint_rule_from(plain: Mapping[str, Any]) -> DeviceTaintRule | None:
+    """Give a rule as an API server has it; None for one that selects nothing, or that cannot be read."""
+    spec = plain.get("spec") or {}
+    selected = spec.get("deviceSelector")
+    taint = record_of(DeviceTaint).decode(spec.get("taint"), None, ProblemReport())
+    if selected is None or taint is BAD:
+        return None
+    return DeviceTaintRule(taint, *(selected.get(key) for key in ("driver", "pool", "device")))
+
+
+def tainted(one: DeviceSlice, rules: Iterable[DeviceTaintRule]) -> DeviceSlice:
+    """Give a slice with the taints that rules put on its devices."""
+    listed = [rule for rule in rules if rule.driver in (None, one.driver) and rule.pool in (None, one.pool.name)]
+    if not listed:
+        return one
+    added = [tuple(rule.taint for rule in listed if rule.taints(one, device)) for device in one.devices]
+    if not any(added):
+        return one
+    pairs = zip(one.devices, added, strict=True)
+    return replace(one, devices=tuple(replace(d, taints=(*d.taints, *more)) for d, more in pairs))

@@ -186,8 +186,8 @@ class _Reader:
             self.report.add(
                 (at, "kind"),
                 f"{what} cannot be added; Pod, PersistentVolumeClaim and List of v1, Job of batch/v1, PriorityClass "
-                "of scheduling.k8s.io/v1, ResourceClaim and ResourceClaimTemplate of resource.k8s.io/v1, workloads, or a "
-                "kind that a WorkloadKind beside it describes can",
+                "of scheduling.k8s.io/v1, ResourceClaim and ResourceClaimTemplate of resource.k8s.io/v1, workloads, or "
+                "a kind that a WorkloadKind beside it describes can",
             )
         elif (version, kind) in (PRIORITY_CLASS, *WORKLOAD_KINDS):
             return  # read before

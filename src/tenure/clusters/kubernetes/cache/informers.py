@@ -39,7 +39,7 @@ from tenure.model.workload_kind import POD, api_path, built_in_kinds
 NODE_CLAIMS: Final = "nodeclaims"
 """The name of the watch of nodes that Karpenter has asked for."""
 
-DEVICE_OBJECTS: Final = ("resourceclaims", "resourceslices", "deviceclasses")
+DEVICE_OBJECTS: Final = ("resourceclaims", "resourceslices", "deviceclasses", "devicetaintrules")
 """The names of the watches of claims on devices, and of what these are met with."""
 
 WORKLOAD_KINDS: Final = "workloadkinds"
@@ -111,6 +111,7 @@ _KINDS = {
     "resourceclaims": "ResourceClaim",
     "resourceslices": "ResourceSlice",
     "deviceclasses": "DeviceClass",
+    "devicetaintrules": "DeviceTaintRule",
     kueue.CLUSTER_QUEUES: "ClusterQueue",
     kueue.COHORTS: "Cohort",
     kueue.LOCAL_QUEUES: "LocalQueue",
@@ -130,7 +131,7 @@ _KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool", "WorkloadKind"})
 _DECIDES: dict[str, Callable[[Any], object]] = {
     "claims": of_claim, "volumes": of_volume, "storageclasses": of_storage_class, "storagecapacities": of_capacity,
     NODE_CLAIMS: lambda item: item.metadata.resource_version, "resourceclaims": of_device_claim,
-    "resourceslices": of_device_object, "deviceclasses": of_device_object,
+    "resourceslices": of_device_object, "deviceclasses": of_device_object, "devicetaintrules": of_device_object,
 }  # fmt: skip
 
 

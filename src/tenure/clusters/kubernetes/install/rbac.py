@@ -81,7 +81,7 @@ CLUSTER_RIGHTS: Final = (
     ),
     Right(
         "resource.k8s.io",
-        ("resourceclaims", "resourceslices", "deviceclasses"),
+        ("resourceclaims", "resourceslices", "deviceclasses", "devicetaintrules"),
         _OBSERVE,
         "which devices there are, and which of them claims ask for and have",
     ),

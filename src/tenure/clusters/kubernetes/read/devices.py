@@ -15,7 +15,7 @@ from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore, own
 from tenure.clusters.kubernetes.cache.owners import Key
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.read.storage import ConvertedObjects
-from tenure.model.device_manifests import claim_from, class_from, slice_from
+from tenure.model.device_manifests import claim_from, class_from, slice_from, taint_rule_from, tainted
 from tenure.model.device_uses import DeviceUseResolver, using_devices
 from tenure.model.devices import MOST_USERS, DeviceClaim, DeviceInventory, DeviceUse
 from tenure.model.settings import Settings
@@ -26,6 +26,7 @@ MOST_DEVICE_CLAIMS: Final = 32
 CLAIMS: Final = "resourceclaims"
 SLICES: Final = "resourceslices"
 CLASSES: Final = "deviceclasses"
+TAINTS: Final = "devicetaintrules"
 
 
 class ClaimsWithAssumed(Mapping[str, DeviceClaim]):
@@ -79,18 +80,19 @@ class DeviceUseReader:
         self._listed: tuple[tuple[int, ...], DeviceInventory] = ((), DeviceInventory())
 
     def _versions(self) -> tuple[int, ...]:
-        return (*(self._store(name).version for name in (CLAIMS, SLICES, CLASSES)), self._assumed.version)
+        return (*(self._store(name).version for name in (CLAIMS, SLICES, CLASSES, TAINTS)), self._assumed.version)
 
     def inventory(self) -> DeviceInventory:
         """Give all that decides about the devices of claims; what did not change is the same object."""
         seen, (before, known) = self._versions(), self._listed
         if seen != before:
             slices, classes, claims = known.slices, known.classes, known.claims
-            if not before or seen[1] != before[1]:
-                slices = tuple(s for s in self._slices.listed() if s is not None)
+            if not before or (seen[1], seen[3]) != (before[1], before[3]):
+                rules = [found for rule in self._store(TAINTS).sorted() if (found := taint_rule_from(_plain(rule)))]
+                slices = tuple(tainted(s, rules) for s in self._slices.listed() if s is not None)
             if not before or seen[2] != before[2]:
                 classes = self._classes.listed()
-            if not before or (seen[0], seen[3]) != (before[0], before[3]):
+            if not before or (seen[0], seen[4]) != (before[0], before[4]):
                 claims = self._claims.listed()
             known = DeviceInventory(slices=slices, classes=classes, claims=claims)
             self._listed = seen, known
