@@ -19,7 +19,7 @@ class AssumedAllocations:
         self.version = 0
         self._lock = threading.Lock()
         self._known: dict[str, tuple[DeviceAllocation, int]] = {}
-        self._changed: set[tuple[str, str]] = set()
+        self._changed: tuple[set[tuple[str, str]], set[tuple[str, str]]] = (set(), set())
 
     def of(self, claim: str) -> DeviceAllocation | None:
         """Give what is being written for a claim."""
@@ -47,11 +47,20 @@ class AssumedAllocations:
 
     def changed(self) -> set[tuple[str, str]]:
         """Give the claims of which this changed since it was last asked for."""
+        return self._taken(0)
+
+    def pending(self) -> set[tuple[str, str]]:
+        """Give the same to another reader, who asks at other times."""
+        return self._taken(1)
+
+    def _taken(self, reader: int) -> set[tuple[str, str]]:
         with self._lock:
-            found, self._changed = self._changed, set()
+            found = set(self._changed[reader])
+            self._changed[reader].clear()
         return found
 
     def _note(self, claim: str) -> None:
         namespace, _, name = claim.partition("/")
-        self._changed.add((namespace, name))
+        for changed in self._changed:
+            changed.add((namespace, name))
         self.version += 1

@@ -77,13 +77,14 @@ class DeviceUseReader:
         self._of_group: dict[GroupKey, frozenset[Key]] = {}
         self._uses: dict[Key, DeviceUse] = {}
         self._seen: tuple[int, ...] = ()
+        self._having: dict[str, DeviceClaim] = {}
         self._listed: tuple[tuple[int, ...], DeviceInventory] = ((), DeviceInventory())
 
     def _versions(self) -> tuple[int, ...]:
         return (*(self._store(name).version for name in (CLAIMS, SLICES, CLASSES, TAINTS)), self._assumed.version)
 
     def inventory(self) -> DeviceInventory:
-        """Give all that decides about the devices of claims; what did not change is the same object."""
+        """Give what decides about devices, of claims those that have some; what did not change is the same object."""
         seen, (before, known) = self._versions(), self._listed
         if seen != before:
             slices, classes, claims = known.slices, known.classes, known.claims
@@ -93,10 +94,28 @@ class DeviceUseReader:
             if not before or seen[2] != before[2]:
                 classes = self._classes.listed()
             if not before or (seen[0], seen[4]) != (before[0], before[4]):
-                claims = self._claims.listed()
+                claims = self._with_devices(before[0] if before else -1)
             known = DeviceInventory(slices=slices, classes=classes, claims=claims)
             self._listed = seen, known
         return known
+
+    def all_claims(self) -> tuple[DeviceClaim, ...]:
+        """Give all claims, whether or not they have devices."""
+        return self._claims.listed()
+
+    def _with_devices(self, version: int) -> tuple[DeviceClaim, ...]:
+        """Give the claims that have devices; tenants may make many others, which are not looked at each time."""
+        recent = self._store(CLAIMS).since(version) if version >= 0 else None
+        if recent is None:
+            self._having.clear()
+        again = self._claims if recent is None else {"/".join(key) for key in recent | self._assumed.pending()}
+        for key in list(again):
+            claim = self._claims.get(key)
+            if claim is not None and claim.allocation is not None:
+                self._having[key] = claim
+            else:
+                self._having.pop(key, None)
+        return tuple(claim for _, claim in sorted(self._having.items()))
 
     def changed(self) -> Iterator[GroupKey]:
         """Give the groups of which a claim is in another state than when they were last asked for."""

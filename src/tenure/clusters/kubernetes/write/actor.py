@@ -131,7 +131,7 @@ class Actor:
         self._keep_promises(plan, observed, outcome)
         self._expire(plan, observed, outcome)
         self._mark_stale(plan, observed, outcome)
-        self._devices.give_back(plan.steps)
+        self._devices.give_back(observed.cluster.devices.claims, plan.steps)
         self._bind(self._prepare(plan, outcome), plan, observed, workloads)
         self._report_bindings(outcome, None if not _only_binds(plan) else observed.urgent)
         evictions = self._promise(plan, observed, outcome)

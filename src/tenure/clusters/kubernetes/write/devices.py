@@ -7,7 +7,6 @@ gives them back where the pod has no place there; of a pod that is gone, the con
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -19,7 +18,7 @@ from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
 from tenure.clusters.kubernetes.client.requests import MERGE, ApiError, Client
 from tenure.engine.plan import ClaimedDevices, PlanStep
-from tenure.model.devices import AllocatedDevice, DeviceAllocation
+from tenure.model.devices import AllocatedDevice, DeviceAllocation, DeviceClaim
 from tenure.model.quantity import format_nano
 from tenure.model.records import record_of
 from tenure.model.selectors import NodeSelector
@@ -38,7 +37,6 @@ class DeviceWriter:
     def __init__(self, client: Client, informers: InformerCache) -> None:
         self._client = client
         self._informers = informers
-        self._lock = threading.Lock()
 
     def give(self, claims: Iterable[ClaimedDevices], pod: PodRecord) -> None:
         """Write what the claims of a pod get, unless that stands there, and reserve it for the pod.
@@ -122,15 +120,15 @@ class DeviceWriter:
 
     # -- what is given back -----------------------------------------------------------------------------------------
 
-    def give_back(self, steps: Iterable[PlanStep]) -> None:
-        """Take the devices from claims of which all pods wait, and get no place by these steps."""
+    def give_back(self, claims: Iterable[DeviceClaim], steps: Iterable[PlanStep]) -> None:
+        """Take the devices from those claims of which all pods wait, and get no place by these steps."""
         placed = {(step.workload.partition("/")[0], step.task) for step in steps if step.action in ("bind", "nominate")}
-        for key, item in (
-            list(self._informers.objects[_STORE].items.items()) if _STORE in self._informers.objects else ()
-        ):
-            status = item.status if isinstance(item.status, dict) else {}
+        for claim in claims:
+            key = claim.namespace, claim.name
+            item = self._informers.objects[_STORE].items.get(key)
+            status = item.status if item is not None and isinstance(item.status, dict) else {}
             reserved = status.get("reservedFor") or ()
-            if status.get("allocation") is None or not reserved:
+            if item is None or status.get("allocation") is None or not reserved:
                 continue
             if all(self._waits(key[0], one, placed) for one in reserved):
                 try:
