@@ -124,7 +124,7 @@ class CountedDevices:
             for name, amount in consumed for known in held
         )  # fmt: skip
 
-    def has_counters(self, view: int, taken: dict[int, int]) -> bool:
-        """Whether the counters suffice for what is being taken, in one of the views."""
-        counted, totals = self._counts.counted[self._views[view]], self._counts.stock.totals
-        return all(counted[counter] + amount <= totals[counter] for counter, amount in taken.items())
+    def has_counters(self, view: int, device: StockedDevice, taken: dict[int, int]) -> bool:
+        """Whether all counters of a device's pool suffice for what is being taken, in one of the views."""
+        counted, stock = self._counts.counted[self._views[view]], self._counts.stock
+        return all(counted[c] + taken.get(c, 0) <= stock.totals[c] for c in stock.pool_counters[device.pool])

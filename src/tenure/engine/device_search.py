@@ -60,8 +60,8 @@ class DeviceLedger(Protocol):
     def has_capacity(self, device: StockedDevice, consumed: Consumed, more: dict[str, int]) -> bool:
         """Whether the capacities of a shared device suffice, beside ``more`` that is being taken."""
 
-    def has_counters(self, view: int, taken: dict[int, int]) -> bool:
-        """Whether the counters suffice for what is being taken, in one of the views."""
+    def has_counters(self, view: int, device: StockedDevice, taken: dict[int, int]) -> bool:
+        """Whether all counters of a device's pool suffice for what is being taken, in one of the views."""
 
 
 class DeviceSearch:
@@ -188,7 +188,7 @@ class DeviceSearch:
             counted = self._counters[view]
             for counter, amount in device.counters:
                 counted[counter] = counted.get(counter, 0) + amount
-        if all(self._ledger.has_counters(view, self._counters[view]) for view in self._charged(device)):
+        if all(self._ledger.has_counters(view, device, self._counters[view]) for view in self._charged(device)):
             return True
         self._uncount(device)
         return False

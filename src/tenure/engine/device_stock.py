@@ -65,7 +65,7 @@ class _Pool:
 class DeviceStock:
     """The devices of a cluster by node. ``numbers`` are those of the devices, ``reach`` the nodes that reach each.
 
-    ``totals`` are the amounts of the counters that devices share.
+    ``totals`` are the amounts of the counters that devices share; of which pool they are, ``pool_counters`` says.
     """
 
     def __init__(self, nodes: NodeTable, inventory: DeviceInventory) -> None:
@@ -75,6 +75,7 @@ class DeviceStock:
         self.totals: list[int] = []
         self.at: list[NodeDevices] = [_NOTHING] * len(nodes)
         self.pool_nodes: list[Indices] = []
+        self.pool_counters: list[list[int]] = []
         self._kinds: dict[Any, int] = {}
         self._made: dict[tuple[int, str], StockedDevice] = {}
         self._parts: dict[tuple[int, tuple[str, ...]], tuple[StockedDevice, ...] | None] = {}
@@ -102,6 +103,7 @@ class DeviceStock:
     def _number_pools(self) -> None:
         for number, (pool, slices) in enumerate(sorted(self._all.items())):
             self._pools[pool] = number
+            self.pool_counters.append([])
             newest = max(s.pool.generation for s in slices)
             for one in slices:
                 if one.pool.generation == newest:
@@ -110,6 +112,7 @@ class DeviceStock:
                             key = number, counters.name, name
                             if key not in self._counters:
                                 self._counters[key] = len(self.totals)
+                                self.pool_counters[number].append(len(self.totals))
                                 self.totals.append(counter.value)
 
     def _fill(self, slices: Iterable[DeviceSlice]) -> None:
