@@ -132,3 +132,41 @@ def test_pods_get_devices_by_template_and_by_name_and_give_them_back(plane, clie
         for name in ("train", "share"):
             client.delete(f"{JOBS}/{name}", {"propagationPolicy": "Background"})
         wait_until(lambda: not any(given(client).values()), lambda: f"devices are left: {given(client)}", 60)
+
+
+def test_a_queue_gets_the_devices_that_it_is_guaranteed_from_one_that_borrows_them(plane, client, token, tmp_path):
+    """Devices count as the extended resource of their class; a selector that fails costs its own pod alone."""
+    client.create(CLASSES, device_class("counted", extendedResourceName="example.com/gpu"))
+    client.create(f"{TENURE}/queues", queue("lender", guaranteed={"example.com/gpu": 4}))
+    client.create(f"{TENURE}/queues", queue("borrower"))
+    pair = demand(2)
+    pair["devices"]["requests"][0]["exactly"]["deviceClassName"] = "counted"
+    client.create(TEMPLATES, device_template("pair", pair))
+    wrong = f'device.attributes["{DRIVER}"].nothing == 1'
+    client.create(CLAIMS, device_claim("wrong", demand(1, wrong)))
+
+    def of(queue_name, name, pods):
+        made = using(name, pods, template="pair")
+        made["spec"] |= {"completions": pods, "backoffLimit": 20}
+        made["metadata"]["labels"] = {"tenure.dev/queue": queue_name}
+        made["spec"]["template"]["metadata"]["labels"]["tenure.dev/queue"] = queue_name
+        return made
+
+    with running(plane.kubeconfig_for(token, "tenure"), tmp_path):
+        client.create(JOBS, using("fails", 1, claim="wrong"))
+        for number in range(4):
+            client.create(JOBS, of("borrower", f"borrows-{number}", 1))
+        wait_until(
+            lambda: sum(bound(client, f"borrows-{n}") for n in range(4)) == 4, "not all devices are borrowed", 60
+        )
+        assert len([d for devices in given(client).values() for d in devices]) == 8
+        assert any("a selector of the request fails" in m for _, m in said(client, "fails")), said(client, "fails")
+        client.create(JOBS, of("lender", "due", 2))
+        wait_until(lambda: bound(client, "due") == 2, lambda: f"it gets no devices: {said(client, 'due')}", 90)
+        devices = given(client)
+        held = {r["name"] for i in client.get(CLAIMS)["items"] for r in i.get("status", {}).get("reservedFor", ())}
+        there = {
+            p["metadata"]["name"] for n in ("due", *(f"borrows-{i}" for i in range(4))) for p in pods_of(client, n)
+        }
+        assert held <= there, "devices are reserved for pods that are gone"
+        assert sum(map(len, devices.values())) <= 8
