@@ -15,6 +15,7 @@ from tenure.cycle import Scheduler
 from tenure.engine.device_capacity import consumed_of
 from tenure.engine.device_counts import BOTH, LATER
 from tenure.engine.device_selectors import CompiledSelector, DeviceSelectorError, compiled
+from tenure.engine.kept_session import KeptSession
 from tenure.engine.reasons import why_pending
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Cluster
@@ -454,6 +455,23 @@ def test_a_rollback_gives_everything_back(found, data):
         keys = [t.device.key for given in table.held().values() for t in given.taken]
         assert len(keys) == len(set(keys))
     assert ([[table.mask(t, v).tolist() for v in (BOTH, LATER)] for t in terms], table.held()) == before
+
+
+@given(states(), states())
+def test_a_kept_session_gives_the_devices_that_a_new_one_would(found, more):
+    """After what was planned has been carried out, and other workloads with other claims have come."""
+    kept = KeptSession()
+    session = kept.take(found)
+    plan = Scheduler(session).cycle(NOW)
+    kept.keep(found, session, plan)
+    done = EmbeddedCluster(found)
+    done.carry_out(plan)
+    come = tuple(replace(w, namespace="more") for w in more.workloads)
+    asked = tuple(replace(c, namespace="more") for c in more.devices.claims if c.allocation is None)
+    inventory = replace(done.cluster.devices, claims=(*done.cluster.devices.claims, *asked))
+    workloads = tuple(sorted((*done.cluster.workloads, *come), key=lambda w: w.key))
+    later = with_device_uses(replace(done.cluster, now=NOW + 1, workloads=workloads, devices=inventory))
+    assert Scheduler(kept.take(later)).cycle(NOW + 1).steps == Scheduler(session_of(later)).cycle(NOW + 1).steps
 
 
 # -- selectors ---------------------------------------------------------------------------------------------------------
