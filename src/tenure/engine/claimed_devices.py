@@ -48,14 +48,17 @@ class GivenDevices:
 
 
 class DeviceTable:
-    """The table of claims on devices. ``room`` says where there are devices for what they demand."""
+    """The table of claims on devices. ``room`` says where there are devices for what they demand.
+
+    By row of ``rows``, ``users`` are how many tasks use a claim now and then, and ``holds`` what it has got.
+    """
 
     def __init__(self, nodes: NodeTable, journal: Journal) -> None:
         self.nodes = nodes
         self.journal = journal
-        self._rows: dict[str, int] = {}
-        self._users: list[tuple[int, int]] = []
-        self._held: list[Held] = []
+        self.rows: dict[str, int] = {}
+        self.users: list[tuple[int, int]] = []
+        self.holds: list[Held] = []
         self._fixed: list[GivenDevices | None] = []
         self._known: dict[str, DeviceClaim] = {}
         self._claims: tuple[DeviceClaim, ...] = ()
@@ -63,7 +66,8 @@ class DeviceTable:
 
     def take_in(self, inventory: DeviceInventory) -> None:
         """Take what drivers publish, and the claims that have devices; before any task."""
-        self.room = DeviceRoom(DeviceCounts(DeviceStock(self.nodes, inventory), self.journal))
+        if inventory.slices:
+            self.room = DeviceRoom(DeviceCounts(DeviceStock(self.nodes, inventory), self.journal))
         self.allocate(inventory.claims)
 
     def allocate(self, claims: tuple[DeviceClaim, ...]) -> None:
@@ -91,10 +95,10 @@ class DeviceTable:
         )
 
     def _row_of(self, claim: str) -> int:
-        row = self._rows.setdefault(claim, len(self._users))
-        if row == len(self._users):
-            self._users.append(_UNUSED)
-            self._held.append((None, None))
+        row = self.rows.setdefault(claim, len(self.users))
+        if row == len(self.users):
+            self.users.append(_UNUSED)
+            self.holds.append((None, None))
             self._fixed.append(None)
         return row
 
@@ -103,8 +107,8 @@ class DeviceTable:
     def count(self, terms: tuple[DeviceTerm, ...], node: int, *, now: bool, then: bool, sign: int) -> None:
         """Count a task in (``sign`` 1) or out (-1) on a node, in one or both views."""
         for term in terms:
-            users = self._users[term.row]
-            self.journal.put(self._users, term.row, (users[NOW] + sign * now, users[THEN] + sign * then))
+            users = self.users[term.row]
+            self.journal.put(self.users, term.row, (users[NOW] + sign * now, users[THEN] + sign * then))
         if sign > 0:
             self._find_for(terms, node, now=now, then=then)
         for term in terms:
@@ -114,7 +118,7 @@ class DeviceTable:
         """Give devices to those claims of a task that has come to a node that have none in its views."""
         searched = []
         for term in terms:
-            held, fixed = self._held[term.row], self._fixed[term.row]
+            held, fixed = self.holds[term.row], self._fixed[term.row]
             known = held[NOW] or held[THEN] if now else held[THEN]
             if known is None and fixed is not None and (now or _is_kept(self.room.counts, fixed, node)):
                 known = fixed
@@ -126,19 +130,19 @@ class DeviceTable:
             views = BOTH if now and then else LATER if then else (NOW,)
             found = self.room.find([term.demand for term in searched], node, views)
             for term, taken in zip(searched, found or (), strict=False):
-                given, held = _made_of(self.nodes, taken, node), self._held[term.row]
+                given, held = _made_of(self.nodes, taken, node), self.holds[term.row]
                 self._hold(term.row, given if now else held[NOW], given if then else held[THEN])
 
     def _settle(self, row: int) -> None:
         """Let a claim hold what it should: what it has by itself while no task is known to use it, else as they do."""
-        users, held, fixed = self._users[row], self._held[row], self._fixed[row]
+        users, held, fixed = self.users[row], self.holds[row], self._fixed[row]
         if users == _UNUSED:
             self._hold(row, fixed, fixed)
         else:
             self._hold(row, held[NOW] if users[NOW] > 0 else None, held[THEN] if users[THEN] > 0 else None)
 
     def _hold(self, row: int, now: GivenDevices | None, then: GivenDevices | None) -> None:
-        held = self._held[row]
+        held = self.holds[row]
         if held[NOW] is now and held[THEN] is then:
             return
         for view, given in ((NOW, now), (THEN, then)):
@@ -146,16 +150,16 @@ class DeviceTable:
             if before is not given:
                 self.room.counts.count(() if before is None else before.taken, view, -1)
                 self.room.counts.count(() if given is None else given.taken, view, 1)
-        self.journal.put(self._held, row, (now, then))
+        self.journal.put(self.holds, row, (now, then))
 
     def chosen(self, terms: tuple[DeviceTerm, ...]) -> tuple[ClaimedDevices, ...]:
         """Give the devices of the claims of a placed task."""
-        found = ((term.claim, self._held[term.row][THEN]) for term in terms)
+        found = ((term.claim, self.holds[term.row][THEN]) for term in terms)
         return tuple(ClaimedDevices(claim, given.allocation) for claim, given in found if given is not None)
 
     def held(self) -> dict[str, GivenDevices]:
         """Give what claims hold once what terminates has left."""
-        found = ((claim, self._held[row][THEN]) for claim, row in sorted(self._rows.items()))
+        found = ((claim, self.holds[row][THEN]) for claim, row in sorted(self.rows.items()))
         return {claim: given for claim, given in found if given is not None}
 
     # -- where it fits ----------------------------------------------------------------------------------------------
@@ -165,7 +169,7 @@ class DeviceTable:
         mask = np.ones(len(self.nodes), bool)
         wanted = []
         for term in terms:
-            held = self._held[term.row]
+            held = self.holds[term.row]
             known = held[THEN] if views == LATER else held[NOW] or held[THEN]
             if known is None:
                 wanted.append(term.demand)

@@ -56,6 +56,10 @@ class RequestKinds:
             known = self._known[key] = self._made(asked)
         return known
 
+    def all(self) -> list[RequestKind]:
+        """Give all kinds that are known."""
+        return list(self._known.values())
+
     def takes(self, asked: ExactDevices, device: StockedDevice) -> Consumed | None:
         """Give what a request would consume of a device; None if it does not take it.
 
