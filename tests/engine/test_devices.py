@@ -199,10 +199,11 @@ def test_admin_access_looks_at_devices_that_are_in_use():
 
 
 def test_a_taint_keeps_claims_away_that_do_not_tolerate_it():
-    """With a toleration the device is given out."""
+    """With a toleration the device is given out; all devices are not got without it."""
     slices = [local("n0", Device(name="a", taints=(DeviceTaint(key="sick", effect="NoSchedule"),)))]
     bears = (DeviceToleration(key="sick", operator="Exists"),)
-    claims = [claim("plain", asked()), claim("bold", asked(tolerations=bears))]
+    slices.append(local("n1", Device(name="a", taints=slices[0].devices[0].taints), device("b")))
+    claims = [claim("plain", asked(mode="All")), claim("bold", asked(tolerations=bears))]
     found = cluster(slices, claims, [workload("w1", "plain"), workload("w2", "bold")])
     assert planned(found) == {"w2": ("bind", "n0", {"bold": ["a"]})}
 

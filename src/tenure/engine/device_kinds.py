@@ -26,8 +26,8 @@ Ints = NDArray[np.int64]
 class RequestKind:
     """A kind of requests. ``passes`` says by kind of device what it would consume of one (None: it does not take it).
 
-    ``members`` are the numbers of the devices that it takes. ``is_plain``: all of them are given out as wholes, and
-    about each it is known. ``free`` is ``int64[2, nodes]``: those that are free then, and now and then.
+    ``members`` are the numbers of those that no taint keeps from it. ``is_plain``: all of them are given out as
+    wholes, and about each it is known. ``free`` is ``int64[2, nodes]``: those that are free then, and now and then.
     """
 
     asked: ExactDevices
@@ -85,7 +85,7 @@ class RequestKinds:
         kind = RequestKind(asked, {}, set(), np.zeros((2, len(self._stock.at)), np.int64))
         for device in self._stock.by_number:
             passes = None if device is None else self._passes(kind, device)
-            if device is None or passes is None:
+            if device is None or passes is None or is_tainted(device.model.taints, asked.tolerations):
                 continue
             if isinstance(passes, DeviceSearchError):
                 kind.is_plain = False
@@ -110,8 +110,6 @@ class RequestKinds:
         if asked.class_name not in self._stock.classes:
             return None
         if not all(_is_selected(whose, selector, device) for whose, selector in self._selectors(asked)):
-            return None
-        if is_tainted(device.model.taints, asked.tolerations):
             return None
         return consumed_of(asked.capacity, device.model)
 

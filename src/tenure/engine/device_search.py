@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from tenure.engine.device_capacity import Consumed
+from tenure.engine.device_capacity import Consumed, is_tainted
 from tenure.engine.device_stock import NodeDevices, StockedDevice
 from tenure.model.devices import (
     MOST_RESULTS,
@@ -112,7 +112,7 @@ class DeviceSearch:
         return self._some(claim, number, name, asked, asked.count, 0)
 
     def _all(self, asked: ExactDevices) -> list[StockedDevice]:
-        """Give all devices that a request takes, used or not; none where a pool is not whole."""
+        """Give all devices that a request takes, used or tainted or not; none where a pool is not whole."""
         if not self._is_whole:
             return []
         return [device for device in self._devices if self._ledger.takes(asked, device) is not None]
@@ -152,8 +152,8 @@ class DeviceSearch:
                 return False
         elif ledger.is_used(device) or self._taken.get(device.number):
             return False
-        consumed = ledger.takes(asked, device)
-        if consumed is None or not _suits(self._demands[claim], self._result[claim], name, device):
+        consumed, beside = ledger.takes(asked, device), (self._demands[claim], self._result[claim])
+        if consumed is None or is_tainted(device.model.taints, asked.tolerations) or not _suits(beside, name, device):
             return False
         if is_shared and not ledger.has_capacity(device, consumed, _sum(self._shares.get(device.number, ()))):
             return False
@@ -207,8 +207,9 @@ def _sum(shares: Iterable[Consumed]) -> dict[str, int]:
     return found
 
 
-def _suits(demand: DemandedDevices, got: list[TakenDevice], name: str, device: StockedDevice) -> bool:
+def _suits(beside: tuple[DemandedDevices, list[TakenDevice]], name: str, device: StockedDevice) -> bool:
     """Whether a device may be beside those that its claim has got, by the claim's constraints."""
+    demand, got = beside
     for constraint in demand.constraints:
         if not _concerns(constraint, name):
             continue
