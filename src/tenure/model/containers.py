@@ -106,7 +106,7 @@ class ExactAmountsKind(ValueKind):
 class NanoQuantityKind(ValueKind):
     """A quantity, exact to thousand-millionths of a unit."""
 
-    shape: ClassVar[Schema] = {"type": ["string", "integer"]}
+    shape: ClassVar[Schema] = QuantityKind.shape
 
     def parse(self, value: Any) -> int:
         """Read the quantity."""
