@@ -151,6 +151,7 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "Gated": lambda _, __: ["the removal of the scheduling gates of its tasks"],
     "NotEnoughTasks": lambda n, _: [f"{n['minMember'] - n['tasks']} more tasks, or a smaller minMember"],
     "VolumeNotReady": lambda _, __: ["its claims, bound to volumes"],
+    "DevicesNotReady": lambda _, __: ["its resource claims, and the device classes that these name"],
     "Unsupported": lambda _, __: ["a scheduler that evaluates these constraints"],
     "Nominated": lambda _, __: ["to wait: the tasks that hold its room have to leave first"],
 }

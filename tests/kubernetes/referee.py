@@ -117,15 +117,17 @@ class Referee:
         path.write_text(yaml.safe_dump(config))
         self.plane.scheduler.start()
 
-    def judge(self, seed, numbers):
+    def judge(self, seed, numbers, *, has_devices=False):
         """Give by state where the two differ: the state, kube-scheduler's nodes, and Tenure's."""
-        states = [make_state(seed, number) for number in numbers]
+        states = [make_state(seed, number, has_devices=has_devices) for number in numbers]
         self.extender.seen.clear()
         self._create(states)
         referee = self._decided(states)
         tenure = self._admitted(states, referee)
         self._clear()
         self._count(states, referee)
+        for name in self.given_up & referee.keys():
+            del referee[name]
         return [
             (state, referee[state.name], tenure[state.name])
             for state in states
@@ -142,6 +144,7 @@ class Referee:
                 self.tally["states with both"] += 0 < len(referee[state.name]) < inside
         for why in self.refused.values():
             self.tally["not created: " + why[:160]] += 1
+        self.tally["slices and classes not created"] += len(self.unmade)
 
     def _create(self, states):
         nodes = [node for state in states for node in state.nodes]
@@ -153,6 +156,11 @@ class Referee:
                 item for state in states for item in state.storage if item[0].endswith("volumeclaims") is is_claim
             ]
             list(self.pool.map(self._add_storage, listed))
+        self.unmade = {}
+        for is_claim in (False, True):
+            devices = [item for state in states for item in state.devices]
+            listed = [item for item in devices if item[0].endswith("claims") is is_claim]
+            list(self.pool.map(self._add_device_object, listed))
         standing = [item for state in states for item in state.standing]
         list(self.pool.map(self._add_standing, standing))
         last = {"metadata": {"name": "last", "labels": {STATE: "last", HOST: "last"}}}
@@ -165,6 +173,9 @@ class Referee:
         self._add_pod(sentinel)
         self._until(lambda: self.extender.seen.get("last") == {"last"}, "kube-scheduler does not see the last node")
         self.refused = dict(pair for pair in self.pool.map(lambda s: (s.name, self._try(s.waiting)), states) if pair[1])
+        for state in states:
+            claims = (body["metadata"]["name"] for path, body, _ in state.devices if path.endswith("claims"))
+            self.refused.update((state.name, self.unmade[name]) for name in claims if name in self.unmade)
 
     def _add_node(self, node):
         self.client.create("/api/v1/nodes", node)
@@ -192,6 +203,18 @@ class Referee:
         if phase is not None:
             self.client.patch(f"{path}/{body['metadata']['name']}/status", {"status": {"phase": phase}}, STRATEGIC)
 
+    def _add_device_object(self, item):
+        """Create a slice, a class or a claim, with the devices that it has."""
+        path, body, status = item
+        try:
+            self.client.create(path, body)
+            if status is not None:
+                self.client.patch(f"{path}/{body['metadata']['name']}/status", {"status": status})
+        except ApiError as error:
+            if error.status not in (400, 403, 422):
+                raise
+            self.unmade[body["metadata"]["name"]] = str(error)
+
     def _add_pod(self, pod):
         self.client.create(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)
 
@@ -218,8 +241,19 @@ class Referee:
         """Give by state the nodes that kube-scheduler admits, in the pool that Tenure decides about."""
         asked = {s.waiting["metadata"]["name"]: s for s in states if s.name not in self.refused}
         self._until(lambda: self._undecided(asked) == [], lambda: f"undecided: {self._undecided(asked)[:5]}")
+        self.given_up = {asked[name].name for name in self._failed(asked)}
+        self.tally["kube-scheduler gave up with an error"] += len(self.given_up)
         inside = {n["metadata"]["name"] for s in states for n in s.nodes if _is_inside(n)}
         return {state.name: self.extender.seen.get(pod, frozenset()) & inside for pod, state in asked.items()}
+
+    def _failed(self, asked):
+        """Give the pods about which kube-scheduler could not decide: it places them nowhere while that lasts."""
+        for name in NAMESPACES:
+            answer = self.client.get(f"/api/v1/namespaces/{name}/pods", fieldSelector="spec.nodeName=")
+            for pod in msgspec.json.decode(answer)["items"]:
+                told = pod["status"].get("conditions", ())
+                if pod["metadata"]["name"] in asked and any(c.get("reason") == "SchedulerError" for c in told):
+                    yield pod["metadata"]["name"]
 
     def _undecided(self, asked):
         found = []
@@ -240,6 +274,9 @@ class Referee:
         known = self.informers.pods.records
         self._until(lambda: wanted <= known.keys(), "Tenure does not see all pods")
         self._until(lambda: "last" in self.informers.nodes.nodes, "Tenure does not see all nodes")
+        self._until(
+            lambda: all(self._sees(item) for s in states for item in s.devices), "Tenure does not see all devices"
+        )
         observed = self.observer.observe(time.time_ns() // 1000)
         session = session_of(observed.cluster)
         found = {}
@@ -248,6 +285,14 @@ class Referee:
             workload = session.workloads.get(f"{meta['namespace']}/{meta['name']}")
             found[state.name] = frozenset() if workload is None else _nodes_for(session, workload.tasks[0])
         return found
+
+    def _sees(self, item):
+        """Whether Tenure sees a slice, a class or a claim as it was made, as far as it could be."""
+        path, body, status = item
+        name = body["metadata"]["name"]
+        namespace = path.split("/namespaces/")[1].split("/")[0] if "/namespaces/" in path else ""
+        known = self.informers.objects[path.rsplit("/", 1)[1]].items.get((namespace, name))
+        return name in self.unmade or (known is not None and (status is None or bool(known.status)))
 
     def _clear(self):
         for name in NAMESPACES:
@@ -283,11 +328,11 @@ def refereeing(folder):
         yield referee
 
 
-def judge_all(referee, seed, count, told=lambda _: None):
+def judge_all(referee, seed, count, told=lambda _: None, *, has_devices=False):
     """Judge so many states in batches; gives what differs, and how many were judged (the API server refuses some)."""
     found, judged = [], 0
     for first in range(0, count, BATCH):
-        differ, many = referee.judge(seed, range(first, min(first + BATCH, count)))
+        differ, many = referee.judge(seed, range(first, min(first + BATCH, count)), has_devices=has_devices)
         found += differ
         judged += many
         for difference in differ:
@@ -307,6 +352,7 @@ def describe(difference):
         "waiting": state.waiting,
         "storage": state.storage,
         "standing": state.standing,
+        "devices": state.devices,
     }
     return json.dumps(said)
 
@@ -316,10 +362,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--states", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--devices", action="store_true", help="pods wait for claims on devices")
     given = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="referee-") as folder, refereeing(folder) as referee:
-        found, judged = judge_all(referee, given.seed, given.states, _say)
+        found, judged = judge_all(referee, given.seed, given.states, _say, has_devices=given.devices)
     took = time.monotonic() - began
     for what, many in sorted(referee.tally.items()):
         _say(f"{many:6} {what}")

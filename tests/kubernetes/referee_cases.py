@@ -9,11 +9,16 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+from tests.kubernetes.referee_devices import devise
 from tests.kubernetes.referee_storage import store
 
 STATE = "referee/state"
 HOST = "kubernetes.io/hostname"
-NAMESPACES = {"ref-a": {"team": "blue"}, "ref-b": {"team": "red", "tier": "prod"}, "ref-c": {}}
+NAMESPACES = {
+    "ref-a": {"team": "blue", "resource.kubernetes.io/admin-access": "true"},
+    "ref-b": {"team": "red", "tier": "prod"},
+    "ref-c": {},
+}
 APPS = ("web", "db", "job")
 TAINTS = (
     {"key": "gpu", "value": "yes", "effect": "NoSchedule"},
@@ -37,6 +42,8 @@ class RefereeState:
     claims: list[dict] = field(default_factory=list)
     storage: list[tuple[str, dict, str | None]] = field(default_factory=list)
     driver: str = ""
+    devices: list[tuple[str, dict, dict | None]] = field(default_factory=list)
+    given: list[str] = field(default_factory=list)
     waiting: dict = field(default_factory=dict)
 
     @property
@@ -45,14 +52,17 @@ class RefereeState:
         return f"s{self.number}"
 
 
-def make_state(seed: int, number: int) -> RefereeState:
-    """Make a state; equal seeds and numbers make equal ones."""
+def make_state(seed: int, number: int, *, has_devices: bool = False) -> RefereeState:
+    """Make a state; equal seeds and numbers make equal ones. ``has_devices``: its pod waits for claims on these."""
     dice = random.Random(f"{seed}-{number}")
     state = RefereeState(number)
     state.nodes = [_node(dice, state, i) for i in range(dice.randint(2, 6))]
     for i in range(dice.choice((0, 2, 4, 6, 8))):
         state.standing.append(_standing(dice, state, i))
     state.waiting = _waiting(dice, state)
+    if has_devices:
+        devise(random.Random(f"devices-{seed}-{number}"), state)
+        return state
     _mount(random.Random(f"volumes-{seed}-{number}"), state)
     store(random.Random(f"storage-{seed}-{number}"), state)
     return state

@@ -1,11 +1,13 @@
 """kube-scheduler is the referee: a pod has the same nodes to go to with it and with Tenure.
 
-More states by hand: ``python -m tests.kubernetes.referee --states 2000 --seed 1``.
+More states by hand: ``python -m tests.kubernetes.referee --states 2000 --seed 1``, with ``--devices`` such whose pod
+waits for claims on devices.
 """
 
 from tests.kubernetes.referee import describe, judge_all, refereeing
 
 STATES = 200
+DEVICE_STATES = 60
 SEED = 7
 
 
@@ -17,3 +19,13 @@ def test_tenure_admits_the_nodes_that_kube_scheduler_admits(programs, tmp_path):
     assert [describe(difference) for difference in found] == []
     assert judged >= 0.9 * STATES
     assert referee.tally["states with both"] >= STATES // 5
+
+
+def test_tenure_finds_devices_on_the_nodes_on_which_kube_scheduler_does(programs, tmp_path):
+    """For random claims on random devices; where kube-scheduler gives up with an error, there is nothing to compare."""
+    assert programs.exists()
+    with refereeing(tmp_path) as referee:
+        found, judged = judge_all(referee, SEED, DEVICE_STATES, has_devices=True)
+    assert [describe(difference) for difference in found] == []
+    assert judged >= 0.8 * DEVICE_STATES
+    assert referee.tally["states with both"] >= DEVICE_STATES // 5

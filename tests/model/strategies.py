@@ -7,6 +7,18 @@ from hypothesis import strategies as st
 from tenure.model import containers, kinds
 from tenure.model.cluster import Cluster, DisruptionBudget, Eviction
 from tenure.model.containers import AmountsKind
+from tenure.model.devices import (
+    AlternativeDevices,
+    Device,
+    DeviceAttribute,
+    DeviceClaim,
+    DeviceClass,
+    DeviceConstraint,
+    DeviceInventory,
+    DeviceRequest,
+    DeviceSlice,
+    ExactDevices,
+)
 from tenure.model.entries import PortKind
 from tenure.model.node import Node
 from tenure.model.queue import Queue
@@ -64,6 +76,7 @@ MAKERS = {
     kinds.CountOrPercent: lambda _: st.integers(0, 2**31 - 1) | st.integers(0, 100).map("{}%".format),
     kinds.ConstantKind: lambda _: st.booleans(),
     containers.QuantityKind: lambda _: amounts,
+    containers.NanoQuantityKind: lambda _: amounts,
     AmountsKind: _amounts,
     containers.PairsKind: lambda _: st.dictionaries(texts, texts, max_size=2).map(lambda d: tuple(sorted(d.items()))),
     containers.MapKind: lambda kind: st.dictionaries(values_of(kind.keys), values_of(kind.values), max_size=2),
@@ -104,7 +117,7 @@ shares |= st.builds(GpuShare, memory=st.integers(1, 2**40), devices=st.integers(
 @st.composite
 def specs(draw):
     """Draw what a task asks for: whole GPUs or a part of some."""
-    spec = draw(objects(TaskSpec, gpu_share=shares, mounts=st.just(())))
+    spec = draw(objects(TaskSpec, gpu_share=shares, mounts=st.just(()), device_uses=st.just(()), counted=st.just(())))
     if spec.gpu_share is not None:
         spec = replace(spec, requests=tuple(pair for pair in spec.requests if pair[0] != GPU))
     return spec
@@ -128,6 +141,7 @@ def clusters(draw):
         disruption_budgets=tuple(_one_bound(budget) for budget in draw(budgets)),
         evictions=tuple(draw(st.lists(objects(Eviction), max_size=2))),
         storage=draw(stores()),
+        devices=draw(inventories()),
     )
 
 
@@ -145,6 +159,33 @@ def stores(draw):
         drivers=some(StorageDriver, lambda d: d.name),
         capacities=some(StorageCapacity, str),
     )
+
+
+@st.composite
+def inventories(draw):
+    """Draw slices and classes of devices, and claims on these."""
+    attribute = st.sampled_from(("text", "number", "flag", "version")).flatmap(_attribute)
+    device = objects(Device, attributes=st.dictionaries(texts, attribute, max_size=2))
+    place = {"node": names, "nodes": st.none()} | dict.fromkeys(
+        ("on_all_nodes", "is_per_device"), st.sampled_from([False])
+    )
+    slices = objects(DeviceSlice, devices=st.lists(device, max_size=2).map(tuple), **place)
+    alternatives = st.lists(objects(AlternativeDevices), min_size=1, max_size=2).map(tuple)
+    request = objects(DeviceRequest, exactly=objects(ExactDevices), first_available=st.just(()))
+    request |= objects(DeviceRequest, exactly=st.none(), first_available=alternatives)
+    requests = st.lists(request, max_size=2).map(tuple)
+    alike = st.builds(DeviceConstraint, match_attribute=st.just("a/b"), requests=st.just(("r",)))
+    claims = objects(DeviceClaim, requests=requests, constraints=st.lists(alike, max_size=1).map(tuple))
+    return DeviceInventory(
+        slices=tuple(draw(st.lists(slices, max_size=2, unique_by=lambda s: s.name))),
+        classes=tuple(draw(st.lists(objects(DeviceClass), max_size=2, unique_by=lambda c: c.name))),
+        claims=tuple(draw(st.lists(claims, max_size=2, unique_by=lambda c: c.key))),
+    )
+
+
+def _attribute(name):
+    kind = next(field.kind for field in fields_of(DeviceAttribute) if field.attribute == name)
+    return st.builds(DeviceAttribute, **{name: values_of(kind)})
 
 
 def _one_bound(budget):

@@ -219,7 +219,7 @@ def test_host_ports_follow_the_host_network(add):
 def test_constraints_that_are_not_evaluated_are_named(add):
     (workload,) = add(
         pod(
-            "containers: [{}], resourceClaims: [{name: gpu, resourceClaimName: x}], volumes: ["
+            "containers: [{}], resourceClaims: [{name: gpu, resourceClaimName: x}, {name: other}], volumes: ["
             "{name: data, persistentVolumeClaim: {claimName: c}}, {name: tmp, emptyDir: {}},"
             " {name: cfg, configMap: {name: c}},"
             " {name: s, secret: {}}, {name: pr, projected: {}}, {name: dw, downwardAPI: {}},"
@@ -233,10 +233,11 @@ def test_constraints_that_are_not_evaluated_are_named(add):
     )
     spec = workload.tasks[0].spec
     assert spec.unsupported == (
+        "resource claim other",
         "volume disk (rbd)",
-        "resource claim gpu",
     )
     assert spec.claims == ("c",)
+    assert spec.resource_claims == ("x",)
 
 
 def test_terms_choose_namespaces_by_label_and_tasks_by_labels_of_ones_own(add):

@@ -10,6 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests.model.strategies import clusters, settings
 
+from tenure.model.device_uses import with_device_uses
 from tenure.model.dump import cluster_to_plain, dump_cluster, dump_settings
 from tenure.model.load import load_cluster, load_settings
 from tenure.model.storage import with_mounts
@@ -26,7 +27,7 @@ def test_loading_what_was_written_gives_the_same_cluster(tmp_path, cluster, form
     dump_cluster(cluster, stream, format=form)
     path = tmp_path / f"cluster.{form}"
     path.write_text(stream.getvalue(), encoding="utf-8", newline="")
-    assert load_cluster(path).cluster == with_mounts(cluster)
+    assert load_cluster(path).cluster == with_device_uses(with_mounts(cluster))
 
 
 @slow

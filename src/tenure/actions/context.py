@@ -93,6 +93,7 @@ class Context:
                 devices,
                 self.cycle,
                 volumes=self.session.volumes_of(task),
+                claims=self.session.devices_of(task),
             )
         )
 

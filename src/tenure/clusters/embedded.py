@@ -5,6 +5,7 @@ It has no memory of its own beside the cluster's data, so what the next cycle se
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tenure.clusters.readings import readings
@@ -12,6 +13,7 @@ from tenure.clusters.record import logged
 from tenure.engine.expectation import NOT_BEFORE, WRITTEN, stated
 from tenure.engine.plan import Plan, PlanStep
 from tenure.model.cluster import Cluster
+from tenure.model.devices import DeviceClaim, DeviceInventory
 from tenure.model.duration import format_time
 from tenure.model.workload import SAVING, Checkpoint, Nomination, Notice, Phase, Task, Workload
 
@@ -54,8 +56,9 @@ class EmbeddedCluster:
         by_key = {w.key: w for w in workloads}
         log = tuple(logged(s, by_key, plan.now) for s in plan.steps if s.action == "evict")
         self.cluster = replace(
-            self.cluster, now=plan.now, workloads=workloads, queues=queues, evictions=(*self.cluster.evictions, *log)
-        )
+            self.cluster, now=plan.now, workloads=workloads, queues=queues, evictions=(*self.cluster.evictions, *log),
+            devices=_with_devices(self.cluster.devices, plan.steps),
+        )  # fmt: skip
 
     def write_not_before(self, plan: Plan) -> None:
         """Write on workloads the time before which they are not requeued again; nothing is evicted by that."""
@@ -74,7 +77,34 @@ class EmbeddedCluster:
             for w in self.cluster.workloads
         )
         nodes = readings(self.cluster, workloads, now)
-        self.cluster = replace(self.cluster, now=now, workloads=workloads, nodes=nodes)
+        devices = _given_back(self.cluster.devices, self.cluster.workloads, workloads)
+        self.cluster = replace(self.cluster, now=now, workloads=workloads, nodes=nodes, devices=devices)
+
+
+def _with_devices(devices: DeviceInventory, steps: Iterable[PlanStep]) -> DeviceInventory:
+    """Give the claims of tasks that are bound the devices that the plan has for them."""
+    given = {c.claim: c.allocation for step in steps if step.action == "bind" for c in step.claims}
+    if not given:
+        return devices
+    known = {claim.key: claim for claim in devices.claims}
+    for key, allocation in given.items():
+        namespace, _, name = key.partition("/")
+        claim = known.get(key) or DeviceClaim(name=name, namespace=namespace)
+        known[key] = replace(claim, allocation=allocation)
+    return replace(devices, claims=tuple(known.values()))
+
+
+def _given_back(devices: DeviceInventory, before: Iterable[Workload], now: Iterable[Workload]) -> DeviceInventory:
+    """Take the devices from claims that were used, and that no task uses any more."""
+    left = _used(before) - _used(now)
+    if not left:
+        return devices
+    claims = tuple(replace(c, allocation=None) if c.key in left else c for c in devices.claims)
+    return replace(devices, claims=claims)
+
+
+def _used(workloads: Iterable[Workload]) -> set[str]:
+    return {use.claim for w in workloads for task in w.tasks if task.node is not None for use in task.spec.device_uses}
 
 
 def _barred(workload: Workload, until: int) -> Workload:

@@ -10,6 +10,7 @@ from operator import add
 
 import numpy as np
 
+from tenure.engine.device_audit import device_findings
 from tenure.engine.lifecycle import HOLDINGS, LifeState, life_of
 from tenure.engine.nodes import NOW, THEN
 from tenure.engine.queues import Amount
@@ -26,7 +27,8 @@ def audit(session: Session) -> list[str]:
             if life_of(t) is None]  # fmt: skip
     if lost:
         return lost
-    return [*_room(session, tasks), *_queues(session), *_lists(session, tasks), *_waiting(session), *_roster(session)]
+    found = [*_room(session, tasks), *_queues(session), *_lists(session, tasks), *_waiting(session), *_roster(session)]
+    return [*found, *_claims(session, tasks)]
 
 
 def _holdings(task: TaskState) -> Iterator[tuple[int, tuple[int, ...], bool, bool]]:
@@ -73,6 +75,16 @@ def _counted(session: Session) -> Iterator[tuple[str, int, Amount]]:
                     yield "fixed", workload.leaf, amount
             elif task.phase is PENDING and task.asks:
                 yield "pending", workload.leaf, task.cls.amount
+
+
+def _claims(session: Session, tasks: list[TaskState]) -> Iterator[str]:
+    users: dict[str, tuple[int, int]] = {}
+    for task in tasks:
+        for term in task.terms.devices if task.terms is not None else ():
+            for _, _, now, then in _holdings(task):
+                known = users.get(term.claim, (0, 0))
+                users[term.claim] = known[NOW] + now, known[THEN] + then
+    yield from device_findings(session.terms.devices, users)
 
 
 def _queues(session: Session) -> Iterator[str]:

@@ -5,7 +5,7 @@ Labels are no part of a class: what other tasks' terms make of them is the task'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -78,6 +78,9 @@ class TaskClass:
         if self.milli is not None and nodes.gpu_row >= 0:
             will_do = self.milli[self.milli > 0]
             amount[nodes.gpu_row] = self.devices * (int(will_do.max()) if len(will_do) else MILLI)
+        for name, counted in self.spec.counted:
+            if name in nodes.row:
+                amount[nodes.row[name]] += counted
         return tuple(amount)
 
     def _static(self, nodes: NodeTable) -> NDArray[np.bool_]:
@@ -129,7 +132,8 @@ class TaskClass:
         if self.milli is None:
             return self.amount
         amount = list(self.amount)
-        amount[nodes.gpu_row] = int(self.milli[node]) * self.devices
+        counted = dict(self.spec.counted).get(GPU, 0)
+        amount[nodes.gpu_row] = int(self.milli[node]) * self.devices + counted
         return tuple(amount)
 
 
@@ -180,16 +184,26 @@ class ClassTable:
 
 def _bare(spec: TaskSpec) -> TaskSpec:
     """Give a spec with what decides about the class alone: of what it mounts, which nodes reach that."""
-    if spec.mounts or spec.claims:
-        mounts = spec.mounts
+    if spec.mounts or spec.claims or spec.resource_claims:
+        mounts, uses = spec.mounts, spec.device_uses
         nodes = (nodes for mount in mounts for nodes in mount.nodes)
         return replace(
             spec,
             labels=(),
             claims=(),
             mounts=(),
+            resource_claims=(),
+            device_uses=(),
             volume_nodes=tuple(dict.fromkeys((*spec.volume_nodes, *nodes))),
-            awaits=(*spec.awaits, *(m.awaits for m in mounts if m.awaits)),
-            unsupported=(*spec.unsupported, *(m.unsupported for m in mounts if m.unsupported)),
+            awaits=(*spec.awaits, *_told(m.awaits for m in mounts), *_told(u.awaits for u in uses)),
+            unsupported=(
+                *spec.unsupported,
+                *_told(m.unsupported for m in mounts),
+                *_told(u.unsupported for u in uses),
+            ),
         )
     return replace(spec, labels=()) if spec.labels else spec
+
+
+def _told(texts: Iterable[str]) -> Iterator[str]:
+    return (text for text in texts if text)

@@ -116,4 +116,6 @@ def lost_amounts(spec: TaskSpec, time: int) -> dict[str, int]:
     found = {n: destroyed(amount, time, 1 if n == GPU else lost_unit(n)) for n, amount in amounts}
     if spec.gpu_share is not None and spec.gpu_share.milli:
         found[GPU] = destroyed(spec.gpu_share.milli * spec.gpu_share.devices, time, MILLI)
+    for name, counted in spec.counted:
+        found[name] = found.get(name, 0) + destroyed(counted, time, lost_unit(name))
     return found

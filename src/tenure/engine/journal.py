@@ -7,6 +7,7 @@ so that undoing is the same few lines for all operations and none of them writes
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from copy import copy
 from typing import Any, TypeAlias
 
@@ -41,7 +42,7 @@ class Journal:
         if self.depth:
             self._entries.append((_RECORD, owner, None, [getattr(owner, name) for name in owner.saved]))
 
-    def put(self, sequence: Any, index: int | str, value: object) -> None:
+    def put(self, sequence: Any, index: Hashable, value: object) -> None:
         """Set an item of a list, or one that a mapping has already."""
         if self.depth:
             self._entries.append((_ITEM, sequence, index, sequence[index]))

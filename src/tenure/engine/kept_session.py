@@ -78,6 +78,8 @@ def _alike(before: Cluster, cluster: Cluster, session: Session) -> bool:
         and before.queues == cluster.queues
         and before.settings == cluster.settings
         and before.namespaces == cluster.namespaces
+        and before.devices.slices == cluster.devices.slices
+        and before.devices.classes == cluster.devices.classes
         and "fragmentation" not in session.scorer.weights
         and not session.journal.depth
     )
@@ -121,7 +123,7 @@ _STRIDE: Final = 64
 
 def _is_plain(workload: Workload, resources: set[str], now: int) -> bool:
     """Whether a workload can be taken in beside others as if it had been there from the beginning."""
-    asked = (name for task in workload.tasks for name, _ in task.spec.requests)
+    asked = (name for task in workload.tasks for name, _ in (*task.spec.requests, *task.spec.counted))
     return _is_lasting(workload, now) and all(name in resources for name in asked)
 
 
@@ -150,6 +152,7 @@ def _exchange(session: Session, cluster: Cluster, gone: Iterable[str], come: Ite
     session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
     session.refused_evictions = cluster.refused_evictions
     session.terms.volumes.attached.attach(cluster.attachments)
+    session.terms.devices.allocate(cluster.devices.claims)
     session.waiting.watchers.clear()
     for key in gone:
         session.remove_workload(key)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from tenure.engine.moves import MovePlan
 from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.requeued import RequeueOutcome
+from tenure.model.devices import DeviceAllocation
 from tenure.model.queue import QueueStatus
 
 EVICTING = ("evict", "notice")
@@ -22,6 +23,13 @@ class ClaimedVolume(NamedTuple):
     node: str
 
 
+class ClaimedDevices(NamedTuple):
+    """The devices that a claim of a placed task has, or gets."""
+
+    claim: str
+    allocation: DeviceAllocation
+
+
 class PlanStep(NamedTuple):
     """A step of a plan: ``bind``, ``nominate``, ``evict``, ``notice`` or ``withdraw`` (a notice) of one task.
 
@@ -30,7 +38,8 @@ class PlanStep(NamedTuple):
     the task lands), ``wave``, ``leaves_at`` (when it should be gone, µs since the epoch), ``lost`` (µs of its time)
     and ``protected_until`` (end of its minimum runtime, -1 if it had none). ``deadline`` (µs since the epoch) is when
     the eviction that a notice announces takes place at the latest, and ``notice_at`` when it was announced first (-1:
-    it was not). ``volumes`` are what its claims that are not bound yet will be bound to.
+    it was not). ``volumes`` are what its claims that are not bound yet will be bound to, ``claims`` what its claims on
+    devices have, or get.
     """
 
     action: str
@@ -53,6 +62,7 @@ class PlanStep(NamedTuple):
     deadline: int = -1
     notice_at: int = -1
     volumes: tuple[ClaimedVolume, ...] = ()
+    claims: tuple[ClaimedDevices, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

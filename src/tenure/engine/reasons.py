@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tenure.engine.classes import TaskClass
+from tenure.engine.device_reasons import missing_devices, tied_by_devices
 from tenure.engine.labels import reached
 from tenure.engine.nodes import FREE_DEVICES, THEN, UNLIMITED, NodeTable
 from tenure.engine.plan import Reason
@@ -36,7 +37,11 @@ def why_pending(session: Session, workload: WorkloadState) -> tuple[Reason, ...]
     asked = sorted({u for t in workload.tasks if t.phase is PENDING for u in t.cls.spec.unsupported})
     if asked:
         return (unsupported(asked),)
-    awaited = sorted({u for t in workload.tasks if t.phase is PENDING for u in t.cls.spec.awaits})
+    waiting = [t for t in workload.tasks if t.phase is PENDING]
+    missing = sorted({u.awaits for t in waiting for u in t.model.spec.device_uses if u.awaits})
+    if missing:
+        return (Reason("DevicesNotReady", f"it waits for {_listed(missing)}", {"claims": missing}),)
+    awaited = sorted({u for t in waiting for u in t.cls.spec.awaits})
     if awaited:
         return (Reason("VolumeNotReady", f"it waits for {_listed(awaited)}", {"volumes": awaited}),)
     if step is None:
@@ -178,16 +183,18 @@ def _failures(session: Session, task: TaskState) -> tuple[Mask, dict[str, int]]:
 
 
 def _beside_others(session: Session, task: TaskState) -> Iterator[tuple[str, Mask]]:
-    """Which nodes take the task, given what else is placed: what it mounts first, then everything."""
+    """Which nodes take the task, given what else is placed: what it mounts and claims first, then everything."""
     if task.terms is not None:
         if task.terms.mounts is not None:
             yield from session.terms.volumes.failing(task.terms.mounts, THEN)
+        if task.terms.devices:
+            yield from missing_devices(session.terms.devices, task.terms.devices)
         yield "affinity to other tasks, spread or host ports", session.terms.masks(task.terms)[1]
 
 
 def _with_volumes(session: Session, task: TaskState, reason: Reason) -> Reason:
-    """Give a reason with what the volumes of a task have to do with it."""
-    tied = tied_by_volumes(session, task)
+    """Give a reason with what the volumes of a task, and its claims on devices, have to do with it."""
+    tied = "; ".join(text for text in (tied_by_volumes(session, task), tied_by_devices(session, task)) if text)
     return replace(reason, message=f"{reason.message}; {tied}") if tied else reason
 
 

@@ -55,7 +55,7 @@ class Session(SessionState):
             state.tasks.append(TaskState(task, index, state, classes.of(task.spec)))
         for task_state in state.tasks:
             spec = task_state.model.spec
-            if terms.used or spec.mounts:
+            if terms.used or spec.mounts or spec.device_uses:
                 task_state.terms = terms.of(spec, namespace)
         state.group_tasks()
         state.expected, state.unclear, _ = expectation.expected_runtime(model, self.above(state.leaf), self.settings)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from tenure.engine.device_reasons import supply
 from tenure.engine.session import Session
 from tenure.model.cluster import Cluster
 from tenure.model.collector import collector_paused
+from tenure.model.device_uses import class_counts
 
 
 def session_of(cluster: Cluster) -> Session:
     """Make a session that holds what the cluster holds at its ``now``."""
-    asked = {name for w in cluster.workloads for t in w.tasks for name, _ in t.spec.requests}
+    asked = {name for w in cluster.workloads for t in w.tasks for name, _ in (*t.spec.requests, *t.spec.counted)}
+    counts = class_counts(cluster.devices.classes, cluster.settings)
+    asked |= {name for found in counts.values() for name in found}
     namespaces = {namespace.name: namespace.labels for namespace in cluster.namespaces}
     session = Session(cluster.nodes, cluster.queues, cluster.settings, extra=asked, namespaces=namespaces)
     session.now = cluster.now
     session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
     session.refused_evictions = cluster.refused_evictions
     session.terms.volumes.attached.attach(cluster.attachments)
+    session.terms.devices.take_in(cluster.devices)
+    session.supply = supply(session.terms.devices, counts)
     with collector_paused():
         session.add_workloads(cluster.workloads)
     return session

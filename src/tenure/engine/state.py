@@ -13,7 +13,7 @@ from tenure.engine.classes import ClassTable
 from tenure.engine.fragmentation import Fragmentation
 from tenure.engine.journal import Journal
 from tenure.engine.nodes import UNLIMITED, NodeTable, resources_of
-from tenure.engine.plan import ClaimedVolume
+from tenure.engine.plan import ClaimedDevices, ClaimedVolume
 from tenure.engine.queues import Amount, QueueTree
 from tenure.engine.roster import Roster
 from tenure.engine.score import FEW, Scorer
@@ -42,6 +42,7 @@ class SessionState:
     ``workloads`` are in no order that anything may depend on, for on a live cluster they come and go; ``roster`` has
     those that every cycle asks about. ``waiting`` holds, for each leaf queue, those that wait, in their order.
     ``added`` are the workloads that came since the last cycle. ``epoch`` grows whenever room may have grown anywhere.
+    ``supply`` is what the devices of claims count for queues, by resource.
     ``disruption_budgets`` are the cluster's own. ``noticed`` are the tasks whose eviction was announced, ``nominated``
     those that hold a promise, and ``leaving`` those that terminate.
     """
@@ -76,6 +77,7 @@ class SessionState:
         self.added: list[WorkloadState] = []
         self.noticed: set[TaskState] = set()
         self.foreign = [0] * self.nodes.amounts
+        self.supply: dict[str, int] = {}
         self.evictions: tuple[Eviction, ...] = ()
         self.disruption_budgets: tuple[DisruptionBudget, ...] = ()
         self.refused_evictions: tuple[RefusedEviction, ...] = ()
@@ -236,6 +238,11 @@ class SessionState:
         terms = task.terms
         return () if terms is None or terms.mounts is None else self.terms.volumes.chosen(terms.mounts)
 
+    def devices_of(self, task: TaskState) -> tuple[ClaimedDevices, ...]:
+        """Give the devices of the claims of a placed task."""
+        terms = task.terms
+        return () if terms is None or not terms.devices else self.terms.devices.chosen(terms.devices)
+
     def count_foreign(self, node: int, amount: Amount, sign: int) -> None:
         """Count what a pod of another scheduler holds; on a node that is not ready it takes nothing from other pods."""
         if self.nodes.ready[node]:
@@ -252,7 +259,10 @@ class SessionState:
         nodes = self.nodes
         if self._capacity is None:
             has = nodes.capacity[: nodes.amounts, nodes.ready]
-            self._capacity = [min(int(c.sum()) if c.size else 0, UNLIMITED) for c in has]
+            sums = [int(c.sum()) if c.size else 0 for c in has]
+            for name, amount in self.supply.items():
+                sums[nodes.row[name]] += amount
+            self._capacity = [min(found, UNLIMITED) for found in sums]
         return [max(0, c - f) for c, f in zip(self._capacity, self.foreign, strict=True)]
 
     def most_room(self) -> list[int]:

@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tenure.engine.claimed_devices import DeviceTable, DeviceTerm
+from tenure.engine.device_counts import BOTH, LATER
 from tenure.engine.journal import Journal
 from tenure.engine.labels import selects
 from tenure.engine.nodes import NOW, THEN, Ints, NodeTable
@@ -83,11 +85,13 @@ class TaskTerms:
     ports: tuple[int, ...] = ()
     holds: tuple[int, ...] = field(default=())
     mounts: MountTerms | None = None
+    devices: tuple[DeviceTerm, ...] = ()
 
     @property
     def constrained(self) -> bool:
         """Whether anything of it restricts or ranks nodes, its own labels apart."""
-        return bool(self.affinity or self.anti or self.spread or self.preferred or self.ports or self.mounts)
+        among = self.affinity or self.anti or self.spread or self.preferred or self.ports
+        return bool(among or self.mounts or self.devices)
 
 
 class TermTable:
@@ -103,6 +107,7 @@ class TermTable:
         self.journal = journal
         self.namespaces = namespaces or {}
         self.volumes = VolumeTable(nodes, journal)
+        self.devices = DeviceTable(nodes, journal)
         self.terms: list[Term] = []
         self.ports: list[HostPort] = []
         self._row: dict[Term, int] = {}
@@ -149,11 +154,12 @@ class TermTable:
     def of(self, spec: TaskSpec, namespace: str) -> TaskTerms | None:
         """Resolve the terms of a task; None if no constraint of this kind touches it."""
         mounts = self.volumes.of(spec.mounts) if spec.mounts else None
-        if not self.used and mounts is None:
+        devices = self.devices.of(spec.device_uses) if spec.device_uses else ()
+        if not self.used and mounts is None and not devices:
             return None
         terms = self._resolve(spec, namespace) if _has_terms(spec) else TaskTerms()
         terms.matches = self._rows_for(spec.labels, namespace)
-        terms.mounts = mounts
+        terms.mounts, terms.devices = mounts, devices
         return terms if terms.matches or terms.constrained else None
 
     def _rows_for(self, pairs: Pairs, namespace: str) -> tuple[int, ...]:
@@ -299,6 +305,8 @@ class TermTable:
                     array[THEN, row, node] += sign * then
         if terms.mounts is not None:
             self.volumes.count(terms.mounts, node, now=now, then=then, sign=sign)
+        if terms.devices:
+            self.devices.count(terms.devices, node, now=now, then=then, sign=sign)
 
     def count_leaving(self, terms: TaskTerms, node: int, *, now: bool, then: bool, sign: int) -> None:
         """Count a task that terminates on a node in or out, in one or both views."""
@@ -336,6 +344,8 @@ class TermTable:
                 mask &= self._evenly(terms, constraint, row, eligible, view)
         if terms.mounts is not None:
             mask &= self.volumes.mask(terms.mounts, view)
+        if terms.devices:
+            mask &= self.devices.mask(terms.devices, LATER if view == THEN else BOTH)
         return mask
 
     def _present(self, counts: Ints, key: str) -> Mask:

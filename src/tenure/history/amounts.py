@@ -17,6 +17,7 @@ class Holder:
 
     def __init__(self, specs: Iterable[TaskSpec], nodes: Sequence[Node]) -> None:
         named = {name for spec in specs for name, amount in spec.requests if amount}
+        named |= {name for spec in specs for name, _ in spec.counted}
         named |= {GPU for spec in specs if spec.gpu_share is not None}
         first = [name for name in (CPU, MEMORY, GPU) if name in named]
         self.resources = first + sorted(named - {CPU, MEMORY, GPU, PODS})
@@ -34,8 +35,9 @@ class Holder:
         return known
 
     def _amounts(self, spec: TaskSpec, node: int) -> list[int]:
-        asked = dict(spec.requests)
-        return [self._gpu(spec, asked.get(GPU, 0), node) if r == GPU else asked.get(r, 0) for r in self.resources]
+        asked, counted = dict(spec.requests), dict(spec.counted)
+        own = [self._gpu(spec, asked.get(GPU, 0), node) if r == GPU else asked.get(r, 0) for r in self.resources]
+        return [amount + counted.get(r, 0) for amount, r in zip(own, self.resources, strict=True)]
 
     def _gpu(self, spec: TaskSpec, whole: int, node: int) -> int:
         share = spec.gpu_share

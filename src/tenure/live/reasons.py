@@ -21,6 +21,7 @@ _OWN: Final = {
     "Gated": "WaitingForTasks",
     "Unsupported": "Unsupported",
     "VolumeNotReady": "VolumeNotReady",
+    "DevicesNotReady": "DevicesNotReady",
     "Nominated": "Nominated",
     "Reserved": "Reserved",
     "NextCycle": "NextCycle",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tenure.model.check_devices import check_devices
 from tenure.model.check_disruption import check_disruption
 from tenure.model.check_placement import check_nodes, check_placement
 from tenure.model.check_queues import check_queues
@@ -23,3 +24,4 @@ def check_cluster(cluster: Cluster) -> Findings:
     yield from check_budgets(cluster.disruption_budgets)
     yield from check_disruption(cluster)
     yield from check_storage(cluster)
+    yield from check_devices(cluster)

@@ -12,10 +12,10 @@ from tenure.model.problems import NearestNames
 def check_storage(cluster: Cluster) -> Findings:
     """Check the names of volumes, claims, classes and drivers, and the nodes to which volumes are attached."""
     storage = cluster.storage
-    yield from _names("volumes", "volume", (v.name for v in storage.volumes))
-    yield from _names("claims", "claim", (c.key for c in storage.claims))
-    yield from _names("storageClasses", "class", (c.name for c in storage.storage_classes))
-    yield from _names("csiDrivers", "driver", (d.name for d in storage.drivers))
+    yield from check_names("volumes", "volume", (v.name for v in storage.volumes))
+    yield from check_names("claims", "claim", (c.key for c in storage.claims))
+    yield from check_names("storageClasses", "class", (c.name for c in storage.storage_classes))
+    yield from check_names("csiDrivers", "driver", (d.name for d in storage.drivers))
     nodes = {node.name for node in cluster.nodes}
     hints = NearestNames(list(nodes))
     for index, attachment in enumerate(cluster.attachments):
@@ -26,7 +26,8 @@ def check_storage(cluster: Cluster) -> Findings:
             )
 
 
-def _names(section: str, kind: str, names: Iterable[str]) -> Findings:
+def check_names(section: str, kind: str, names: Iterable[str]) -> Findings:
+    """Check that no two entries of a section have one name."""
     places: dict[str, int] = {}
     for index, name in enumerate(names):
         first = places.setdefault(name, index)

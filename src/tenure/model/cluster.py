@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from tenure.model.devices import DeviceInventory
 from tenure.model.kinds import CountOrPercent
 from tenure.model.node import Node
 from tenure.model.queue import Queue
@@ -95,3 +96,4 @@ class Cluster:
     namespaces: tuple[Namespace, ...] = ()
     storage: Storage = field(default_factory=Storage)
     attachments: tuple[VolumeAttachment, ...] = ()
+    devices: DeviceInventory = field(default_factory=DeviceInventory)

@@ -103,6 +103,20 @@ class ExactAmountsKind(ValueKind):
         return amounts
 
 
+class NanoQuantityKind(ValueKind):
+    """A quantity, exact to thousand-millionths of a unit."""
+
+    shape: ClassVar[Schema] = QuantityKind.shape
+
+    def parse(self, value: Any) -> int:
+        """Read the quantity."""
+        return quantity.parse_nano(_written(value))
+
+    def encode(self, value: int) -> str:
+        """Write the quantity."""
+        return quantity.format_nano(value)
+
+
 class PairsKind(ValueKind):
     """Text by key, as sorted pairs."""
 

@@ -44,6 +44,10 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "disruption": "The cost of evictions, and bounds on them.",
         "rescheduler": "When running pods are moved, and how.",
         "nominators": "Which workloads are nominated for requeue, beside those that ran longer than expected.",
+        "deviceClasses": (
+            "By class of devices, what a device of it counts for queues; a class that is not named here counts as one "
+            "of its extended resource."
+        ),
         "history": "Labels that name the team and the user of a workload in the history.",
     },
     "RecordingSettings": {

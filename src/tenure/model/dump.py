@@ -7,6 +7,7 @@ from functools import cache
 from typing import IO, Any, Literal
 
 from tenure.model.cluster import Cluster
+from tenure.model.devices import DeviceClaim, DeviceClass, DeviceInventory, DeviceSlice
 from tenure.model.entries import API_VERSION, CLUSTER_KIND, SETTINGS_KIND
 from tenure.model.kinds import TimeKind
 from tenure.model.quantity import format_quantity, format_queue_quantity
@@ -57,6 +58,7 @@ def cluster_to_plain(cluster: Cluster) -> dict[str, Any]:
     for key in ("disruptionBudgets", "evictions", "namespaces"):
         plain[key] = whole[key].kind.encode(getattr(cluster, whole[key].attribute))
     plain |= storage_to_plain(cluster.storage)
+    plain |= devices_to_plain(cluster.devices)
     plain["attachments"] = whole["attachments"].kind.encode(cluster.attachments)
     return {key: value for key, value in plain.items() if value not in ({}, [])}
 
@@ -69,6 +71,16 @@ def storage_to_plain(storage: Storage) -> dict[str, Any]:
         "storageClasses": (record_of(StorageClass), storage.storage_classes),
         "csiDrivers": (record_of(StorageDriver), storage.drivers),
         "storageCapacities": (record_of(StorageCapacity), storage.capacities),
+    }
+    return {key: [kind.encode(item) for item in items] for key, (kind, items) in sections.items()}
+
+
+def devices_to_plain(devices: DeviceInventory) -> dict[str, Any]:
+    """Give the sections of a cluster's devices."""
+    sections: dict[str, tuple[RecordKind, tuple[Any, ...]]] = {
+        "resourceSlices": (record_of(DeviceSlice), devices.slices),
+        "deviceClasses": (record_of(DeviceClass), devices.classes),
+        "resourceClaims": (record_of(DeviceClaim), devices.claims),
     }
     return {key: [kind.encode(item) for item in items] for key, (kind, items) in sections.items()}
 
@@ -127,7 +139,11 @@ def _spec_to_plain(spec: TaskSpec) -> dict[str, Any]:
 @cache
 def _own_fields(cls: type) -> tuple[RecordField, ...]:
     """Give the fields that are written as they are; the others have a form of their own in files."""
-    left_out = {Workload: ("tasks",), Task: ("spec",), TaskSpec: ("gpu_share", "labels", "mounts")}
+    left_out = {
+        Workload: ("tasks",),
+        Task: ("spec",),
+        TaskSpec: ("gpu_share", "labels", "mounts", "device_uses", "counted"),
+    }
     return tuple(fields_of(cls, skip=left_out[cls]))
 
 

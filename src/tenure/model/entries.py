@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tenure.model.cluster import Cluster, DisruptionBudget, Eviction, Namespace
 from tenure.model.containers import ListKind, QuantityKind
+from tenure.model.devices import DeviceClaim, DeviceClass, DeviceSlice
 from tenure.model.kinds import ChoiceKind, IntegerKind, ValueKind
 from tenure.model.node import Node
 from tenure.model.queue import Queue
@@ -33,7 +34,8 @@ SETTINGS_KIND = "SchedulerConfig"
 MOST = {
     "nodes": 100_000, "queues": 100_000, "workloads": 300_000, "tasks": 300_000, "disruptionBudgets": 10_000,
     "evictions": 500_000, "namespaces": 100_000, "volumes": 300_000, "claims": 300_000, "storageClasses": 10_000,
-    "csiDrivers": 10_000, "storageCapacities": 100_000, "attachments": 300_000,
+    "csiDrivers": 10_000, "storageCapacities": 100_000, "attachments": 300_000, "resourceSlices": 100_000,
+    "deviceClasses": 10_000, "resourceClaims": 300_000,
 }  # fmt: skip
 """Entries of each section, and of the tasks of a workload, that are read; a few bytes each could fill the memory."""
 
@@ -120,6 +122,9 @@ def file_entry() -> EntryKind:
         "csiDrivers": ("drivers", record_of(StorageDriver)),
         "storageCapacities": ("capacities", record_of(StorageCapacity)),
         "attachments": ("attachments", record_of(VolumeAttachment)),
+        "resourceSlices": ("device_slices", record_of(DeviceSlice)),
+        "deviceClasses": ("device_classes", record_of(DeviceClass)),
+        "resourceClaims": ("device_claims", record_of(DeviceClaim)),
     }
     fields = [
         RecordField("apiVersion", "api_version", ChoiceKind(API_VERSIONS)),
@@ -143,7 +148,7 @@ def settings_entry() -> EntryKind:
 
 
 def _spec_fields() -> Iterator[RecordField]:
-    for field in fields_of(TaskSpec, skip=("gpu_share", "mounts")):
+    for field in fields_of(TaskSpec, skip=("gpu_share", "mounts", "device_uses", "counted")):
         if field.attribute == "host_ports":
             yield RecordField(field.key, field.attribute, ListKind(PortKind()), field.default)
         else:

@@ -23,6 +23,8 @@ Kubernetes itself is made for 5,000 nodes and 150,000 pods.
 _SPEC_ATTRIBUTES = frozenset({entry.name for entry in fields(TaskSpec)} | set(SHARE_ATTRIBUTES)) - {
     "gpu_share",
     "mounts",
+    "device_uses",
+    "counted",
 }
 
 

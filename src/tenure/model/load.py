@@ -11,6 +11,8 @@ from tenure.model import rules as _rules  # noqa: F401  registers the checks of 
 from tenure.model.check import check_cluster
 from tenure.model.cluster import Cluster, DisruptionBudget
 from tenure.model.collector import collector_paused
+from tenure.model.device_uses import with_device_uses
+from tenure.model.devices import DeviceInventory
 from tenure.model.document import Document
 from tenure.model.entries import API_VERSION, CLUSTER_KIND, SETTINGS_KIND, file_entry, settings_entry
 from tenure.model.expand import Expanded, Expander
@@ -182,8 +184,13 @@ def _read_cluster(value: Any, report: ProblemReport, policy: Policy | None = Non
         namespaces=values.get("namespaces", ()),
         storage=Storage(**{field.name: values[field.name] for field in fields(Storage) if field.name in values}),
         attachments=values.get("attachments", ()),
+        devices=DeviceInventory(
+            slices=values.get("device_slices", ()),
+            classes=values.get("device_classes", ()),
+            claims=values.get("device_claims", ()),
+        ),
     )
-    cluster = with_mounts(cluster)
+    cluster = with_device_uses(with_mounts(cluster))
     if policy is not None:
         cluster = policy.over(cluster)
     trails = {

@@ -13,6 +13,9 @@ from tenure.model.check import check_cluster
 from tenure.model.claim_manifests import CLAIM, read_claim
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.containers import ListKind
+from tenure.model.device_manifests import DEVICE_KINDS, RESOURCE_CLAIM_TEMPLATE, read_device_claim
+from tenure.model.device_uses import uses_of, using
+from tenure.model.devices import DeviceClaim
 from tenure.model.document import Document, problems_of
 from tenure.model.entries import API_VERSIONS, CLUSTER_KIND, EntryKind, EntryValues, workload_entry
 from tenure.model.expand import Expander, TaskCount
@@ -42,7 +45,7 @@ _LISTS = (
     ("v1", "List"), ("v1", "PodList"), ("batch/v1", "JobList"), ("scheduling.k8s.io/v1", "PriorityClassList"),
 )  # fmt: skip
 WORKLOAD_KINDS = tuple((version, "WorkloadKind") for version in API_VERSIONS)
-_KINDS = (("v1", "Pod"), PRIORITY_CLASS, *WORKLOAD_KINDS, CLAIM, *_LISTS)
+_KINDS = (("v1", "Pod"), PRIORITY_CLASS, *WORKLOAD_KINDS, CLAIM, *DEVICE_KINDS, *_LISTS)
 _INSTEAD = "add what it makes: Pods, Jobs or workloads"
 
 
@@ -54,7 +57,7 @@ def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ..
     of as many tasks as it runs in parallel, a Pod one of one task, unless the label ``tenure.dev/pod-group`` joins it
     with others. PriorityClasses beside them say what the classes that pods name stand
     for; the annotation by which a class asks to be spared holds for its pods, unless they have their own.
-    PersistentVolumeClaims are there as if the cluster had them.
+    PersistentVolumeClaims and ResourceClaims are there as if the cluster had them; a template makes a claim a task.
 
     Raises
     ------
@@ -85,7 +88,11 @@ def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ..
             [InputProblem(str(path), 0, "", "adds nothing; it holds neither workloads nor Pods nor Jobs")]
         )
     claims = [claim for reader in readers for claim in reader.claims]
-    return mounting((entry.workload for entry in added), resolver_of(cluster.storage, claims))
+    device_claims = [claim for reader in readers for claim in reader.device_claims]
+    templates = {claim.key: claim for reader in readers for claim in reader.templates}
+    resolver = uses_of((*cluster.devices.claims, *device_claims), cluster.devices.classes, cluster.settings)
+    found = mounting((entry.workload for entry in added), resolver_of(cluster.storage, claims))
+    return using(found, resolver, templates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +137,8 @@ class _Reader:
     added: list[_Added] = field(default_factory=list)
     pods: list[_Pod] = field(default_factory=list)
     claims: list[VolumeClaim] = field(default_factory=list)
+    device_claims: list[DeviceClaim] = field(default_factory=list)
+    templates: list[DeviceClaim] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.expander = Expander(self.report, self.now, self.made)
@@ -180,13 +189,18 @@ class _Reader:
             self.report.add(
                 (at, "kind"),
                 f"{what} cannot be added; Pod, PersistentVolumeClaim and List of v1, Job of batch/v1, PriorityClass "
-                "of scheduling.k8s.io/v1, workloads, or a kind that a WorkloadKind beside it describes can",
+                "of scheduling.k8s.io/v1, ResourceClaim and ResourceClaimTemplate of resource.k8s.io/v1, workloads, or "
+                "a kind that a WorkloadKind beside it describes can",
             )
         elif (version, kind) in (PRIORITY_CLASS, *WORKLOAD_KINDS):
             return  # read before
         elif (version, kind) == CLAIM:
             claim = read_claim(value, at, self.report)
             self.claims += [] if claim is None else [claim]
+        elif (version, kind) in DEVICE_KINDS:
+            made = read_device_claim(kind, value, at, self.report)
+            known = self.templates if (version, kind) == RESOURCE_CLAIM_TEMPLATE else self.device_claims
+            known += [] if made is None else [made]
         elif kind.endswith("List"):
             self._read_list(value.get("items") or [], (at, "items"))
         elif owner is not None:

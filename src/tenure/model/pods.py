@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from tenure.model.containers import ExactAmountsKind, ListKind, MapKind, PairsKind, QuantityKind
+from tenure.model.device_manifests import OF_TEMPLATE
 from tenure.model.entries import EntryKind, EntryValues
 from tenure.model.kinds import BooleanKind, ChoiceKind, IntegerKind, TextKind, ValueKind
 from tenure.model.pod_requests import pod_requests, values_of
@@ -208,6 +209,7 @@ def read_pod(read: EntryValues, metadata: Mapping[str, Any], report: ProblemRepo
         "unsupported": tuple(_unsupported(spec)),
         "features": tuple(_features(spec)),
         "claims": tuple(_claims(spec)),
+        "resource_claims": tuple(dict.fromkeys(_device_claims(spec))),
     }
     if spec.get("nodeName"):
         report.add((at, "nodeName"), "binds the pod past any scheduler; leave it out")
@@ -253,13 +255,23 @@ def _claims(spec: Mapping[str, Any]) -> Iterable[str]:
     return dict.fromkeys(str(claim.get("claimName", "")) for claim in named if isinstance(claim, dict))
 
 
+def _device_claims(spec: Mapping[str, Any]) -> Iterable[str]:
+    """Give the claims on devices that a pod uses, each once; one of a template by what stands for the template."""
+    for claim in spec.get("resourceClaims", ()):
+        if claim.get("resourceClaimName"):
+            yield str(claim["resourceClaimName"])
+        elif claim.get("resourceClaimTemplateName"):
+            yield f"{OF_TEMPLATE}{claim['resourceClaimTemplateName']}/{claim.get('name', '')}"
+
+
 def _unsupported(spec: Mapping[str, Any]) -> Iterable[str]:
+    for claim in spec.get("resourceClaims", ()):
+        if not (claim.get("resourceClaimName") or claim.get("resourceClaimTemplateName")):
+            yield f"resource claim {claim.get('name', '')}"
     for volume in spec.get("volumes", ()):
         for source in volume:
             if source not in ("name", "persistentVolumeClaim") and source not in UNBOUND_VOLUMES:
                 yield f"volume {volume.get('name', '')} ({source})"
-    for claim in spec.get("resourceClaims", ()):
-        yield f"resource claim {claim.get('name', '')}"
 
 
 @cache

@@ -72,6 +72,14 @@ def parse_nano(text: str | int) -> int:
     return int(-(-digits * factor // 10 ** min(-exponent, 2 * _MAX_EXPONENT)))
 
 
+def format_nano(nano: int) -> str:
+    """Write thousand-millionths of a unit so that `parse_nano` gives them back."""
+    whole, rest = divmod(nano, 10**_NANO_EXPONENT)
+    if rest:
+        return f"{nano}n"
+    return _format_binary(whole) if whole and whole % 1024 == 0 else str(whole)
+
+
 def round_up(nano: int, resource: str) -> int:
     """Round thousand-millionths of a unit up to whole units of a resource, as kube-scheduler does."""
     exponent = _NANO_EXPONENT - (_MILLI_EXPONENT if resource == CPU else 0)

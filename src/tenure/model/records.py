@@ -158,8 +158,17 @@ def record_of(cls: type) -> RecordKind:
     return RecordKind(cls, ignored=_IGNORED.get(cls.__name__, ()))
 
 
-_IGNORED = {"Toleration": ("tolerationSeconds",), "Taint": ("timeAdded",)}
-"""Keys of a pod's or node's spec that decide nothing here and are passed over."""
+_IGNORED = {
+    "Toleration": ("tolerationSeconds",),
+    "Taint": ("timeAdded",),
+    "DeviceToleration": ("tolerationSeconds",),
+    "DeviceTaint": ("timeAdded",),
+    "Device": ("bindingFailureConditions",),
+    "DeviceClass": ("config",),
+    "DeviceClaim": ("config",),
+    "AllocatedDevice": ("tolerations", "bindingConditions", "bindingFailureConditions"),
+}
+"""Keys of what Kubernetes' objects say that decide nothing here and are passed over."""
 
 
 def fields_of(cls: type, *, skip: Iterable[str] = ()) -> Iterator[RecordField]:

@@ -15,6 +15,7 @@ from tenure.model.vocabulary import (
     Count,
     Duration,
     FieldKey,
+    MilliAmounts,
     NameText,
     Ordinal,
     PositiveDuration,
@@ -256,3 +257,4 @@ class Settings:
     rescheduler: ReschedulerSettings = field(default_factory=ReschedulerSettings)
     nominators: NominatorSettings = field(default_factory=NominatorSettings)
     history: RecordingSettings = field(default_factory=RecordingSettings)
+    device_classes: dict[str, MilliAmounts] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Literal
 
 from tenure.model.containers import AmountsKind, PairsKind
+from tenure.model.devices import DeviceUse
 from tenure.model.kinds import ConstantKind
 from tenure.model.mounts import ClaimMount
 from tenure.model.resources import Amounts, Labels, Pairs
@@ -82,11 +83,12 @@ class TaskSpec:
     """The requests and constraints of a task. Tasks with equal specs are interchangeable.
 
     ``requests`` holds whole GPUs; a part of a GPU stands in ``gpu_share`` instead. ``unsupported`` names
-    constraints that are not evaluated (some volumes, resource claims): such a task is never placed. ``awaits`` names
+    constraints that are not evaluated (some volumes): such a task is never placed. ``awaits`` names
     what it mounts and is not there yet: until it is, the task is not placed. ``features`` are what the kubelet of its
     node has to declare. ``volume_nodes`` are, for each of its volumes that not all nodes reach, those that do.
     ``claims`` are the claims that it mounts, by name in its namespace, and ``mounts`` what the cluster's storage makes
-    of them.
+    of them; ``resource_claims`` are those of devices that it uses, and ``device_uses`` what becomes of these;
+    ``counted`` is what their devices count for the queue, beside the requests and with GPUs in milli-GPU.
     """
 
     requests: Annotated[Amounts, AmountsKind(pairs=True)] = ()
@@ -103,11 +105,19 @@ class TaskSpec:
     awaits: tuple[str, ...] = ()
     claims: tuple[NameText, ...] = ()
     mounts: tuple[ClaimMount, ...] = ()
+    resource_claims: tuple[NameText, ...] = ()
+    device_uses: tuple[DeviceUse, ...] = ()
+    counted: Amounts = ()
 
     @property
     def is_placeable(self) -> bool:
         """Whether nothing but room and its constraints decides whether it is placed."""
-        return not self.unsupported and not self.awaits and all(m.is_ready for m in self.mounts)
+        return (
+            not self.unsupported
+            and not self.awaits
+            and all(m.is_ready for m in self.mounts)
+            and all(u.is_ready for u in self.device_uses)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,6 +78,14 @@ def _step(step: PlanStep) -> dict[str, Any]:
             found["volumes"] = {
                 v.claim: {"volume": v.volume} if v.volume else {"madeFor": v.node} for v in step.volumes
             }
+        if step.claims:
+            found["claims"] = {
+                c.claim: [
+                    {"request": d.request, "driver": d.driver, "pool": d.pool, "device": d.device}
+                    for d in c.allocation.devices
+                ]
+                for c in step.claims
+            }
     return found
 
 

@@ -151,7 +151,8 @@ def _place_step(state: EvictionState, task: TaskState) -> PlanStep:
     node, devices = (task.node, task.devices) if bound else (task.nominated, task.nominated_devices)
     name = state.session.nodes.names[node]
     return PlanStep("bind" if bound else "nominate", task.workload.key, task.name, name, task.index, node, devices,
-                state.cycle, volumes=state.session.volumes_of(task))  # fmt: skip
+                state.cycle, volumes=state.session.volumes_of(task),
+                claims=state.session.devices_of(task))  # fmt: skip
 
 
 def _undo(state: EvictionState, tasks: Sequence[TaskState]) -> None:

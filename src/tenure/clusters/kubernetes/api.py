@@ -45,6 +45,7 @@ class Meta(_Narrow):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: list[Owner] | None = None
+    finalizers: list[str] | None = None
 
 
 class Mount(_Narrow, omit_defaults=True):
@@ -119,6 +120,7 @@ class PodStatus(_Narrow):
     init_container_statuses: list[ContainerStatus] | None = None
     allocated_resources: dict[str, Any] | None = None
     resources: dict[str, Any] | None = None
+    resource_claim_statuses: list[dict[str, Any]] | None = None
 
 
 class ApiPod(_Narrow):

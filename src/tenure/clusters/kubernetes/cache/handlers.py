@@ -129,6 +129,18 @@ def of_claim(item: api.ApiClaim) -> object:
     return meta.uid, meta.deletion_timestamp, marks, item.spec, item.status.phase, owners_of(meta)
 
 
+def of_device_claim(item: api.ApiObject) -> object:
+    """Give what a claim on devices decides."""
+    status, meta = item.status if isinstance(item.status, dict) else {}, item.metadata
+    given = status.get("allocation"), status.get("reservedFor")
+    return meta.uid, meta.deletion_timestamp, item.spec, given, owners_of(meta)
+
+
+def of_device_object(item: api.ApiObject) -> object:
+    """Give what a slice of devices, or a class of them, decides."""
+    return item.metadata.uid, item.spec
+
+
 def owners_of(meta: api.Meta) -> frozenset[str]:
     """Give the uids of an object's owners; one of a claim's is the pod that it was made for."""
     return frozenset(owner.uid for owner in meta.owner_references or ())

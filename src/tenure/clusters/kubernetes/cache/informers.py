@@ -12,12 +12,15 @@ from typing import Any, Final
 import msgspec
 
 from tenure.clusters.kubernetes import api, keys
+from tenure.clusters.kubernetes.cache.allocations import AssumedAllocations
 from tenure.clusters.kubernetes.cache.handlers import (
     NodeStore,
     ObjectStore,
     PodStore,
     of_capacity,
     of_claim,
+    of_device_claim,
+    of_device_object,
     of_meta,
     of_spec,
     of_storage_class,
@@ -35,6 +38,9 @@ from tenure.model.workload_kind import POD, api_path, built_in_kinds
 
 NODE_CLAIMS: Final = "nodeclaims"
 """The name of the watch of nodes that Karpenter has asked for."""
+
+DEVICE_OBJECTS: Final = ("resourceclaims", "resourceslices", "deviceclasses", "devicetaintrules")
+"""The names of the watches of claims on devices, and of what these are met with."""
 
 WORKLOAD_KINDS: Final = "workloadkinds"
 """The name of the watch of kinds of owners."""
@@ -68,6 +74,7 @@ _WHERE_INSTALLED = {
     "kai queues": (("/apis/scheduling.run.ai/v2",), "queues"),
     "kai podgroups": (("/apis/scheduling.run.ai/v2alpha2",), "podgroups"),
     NODE_CLAIMS: (("/apis/karpenter.sh/v1",), NODE_CLAIMS),
+    **{name: (("/apis/resource.k8s.io/v1",), name) for name in DEVICE_OBJECTS},
     "native podgroups": (("/apis/scheduling.k8s.io/v1beta1",), "podgroups"),
     "native workloads": (("/apis/scheduling.k8s.io/v1beta1",), "workloads"),
 }
@@ -101,13 +108,17 @@ _KINDS = {
     "eviction log": "ConfigMap",
     "leases": "Lease",
     NODE_CLAIMS: "NodeClaim",
+    "resourceclaims": "ResourceClaim",
+    "resourceslices": "ResourceSlice",
+    "deviceclasses": "DeviceClass",
+    "devicetaintrules": "DeviceTaintRule",
     kueue.CLUSTER_QUEUES: "ClusterQueue",
     kueue.COHORTS: "Cohort",
     kueue.LOCAL_QUEUES: "LocalQueue",
     RESERVATIONS: "Pod",
     "yunikorn": "ConfigMap",
 }
-_OPTIONAL = frozenset({"namespaces", "leases", NODE_CLAIMS})
+_OPTIONAL = frozenset({"namespaces", "leases", NODE_CLAIMS, *DEVICE_OBJECTS})
 """What only adds to what pods say themselves."""
 
 _NEEDED = frozenset({"pods", "nodes"})
@@ -119,7 +130,8 @@ _KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool", "WorkloadKind"})
 
 _DECIDES: dict[str, Callable[[Any], object]] = {
     "claims": of_claim, "volumes": of_volume, "storageclasses": of_storage_class, "storagecapacities": of_capacity,
-    NODE_CLAIMS: lambda item: item.metadata.resource_version,
+    NODE_CLAIMS: lambda item: item.metadata.resource_version, "resourceclaims": of_device_claim,
+    "resourceslices": of_device_object, "deviceclasses": of_device_object, "devicetaintrules": of_device_object,
 }  # fmt: skip
 
 
@@ -194,6 +206,7 @@ class InformerCache:
         self.pods = PodStore(PodReader(options.namespace, options.schedulers))
         self.nodes = NodeStore(lambda meta, message: self.findings.tell("Node", meta, message))
         self.objects: dict[str, ObjectStore] = {}
+        self.allocations = AssumedAllocations()
         self.reflectors: dict[str, Reflector[Any]] = {}
         self.usage = UsageCollector(client, self.nodes.nodes, self.changed.set)
         self.gpu_usage = GpuUsageCollector(client, options.prometheus, self.changed.set)

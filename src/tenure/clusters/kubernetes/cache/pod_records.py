@@ -74,6 +74,7 @@ class PodRecord:
     said_start: int | None = None
     claims: tuple[str, ...] = ()
     own_claims: tuple[str, ...] = ()
+    device_claims: tuple[tuple[str, str, str], ...] = ()
     link: OwnerLink | None = None
     owners: OwnerChain = NO_OWNER
 
@@ -166,6 +167,7 @@ class PodReader:
             sealed=seal,
             said_start=said.time(keys.STARTED),
             **_claims(pod),
+            device_claims=_device_claims(pod),
             link=link,
             owners=chain,
         )
@@ -339,6 +341,26 @@ def _claims(pod: ApiPod) -> dict[str, Any]:
         if "ephemeral" in volume:
             own.add(intern(f"{pod.metadata.name}-{volume.get('name', '')}"))
     return {"claims": tuple(sorted(named)), "own_claims": tuple(sorted(own))} if named or own else {}
+
+
+def _device_claims(pod: ApiPod) -> tuple[tuple[str, str, str], ...]:
+    """Give the claims on devices that a pod uses: the name of each in the pod, its own name, and what kind it is.
+
+    One of a template is ``own``: its controller says in the status what it is called; it may say that there is none.
+    """
+    if not pod.spec.resource_claims:
+        return ()
+    made = {str(s.get("name", "")): s.get("resourceClaimName") for s in pod.status.resource_claim_statuses or ()}
+    found = []
+    for entry in pod.spec.resource_claims:
+        name, named = intern(str(entry.get("name", ""))), entry.get("resourceClaimName")
+        if named:
+            found.append((name, intern(str(named)), "named"))
+        elif name in made:
+            found.append((name, intern(str(made[name] or "")), "own" if made[name] else "none"))
+        else:
+            found.append((name, "", "own"))
+    return tuple(found)
 
 
 def _is_ready(conditions: list[Condition] | None) -> bool:

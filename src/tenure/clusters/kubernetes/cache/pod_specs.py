@@ -148,7 +148,7 @@ def _differs(allocated: dict[str, Any] | None, actual: dict[str, Any] | None, as
 
 _SPEC_FIELDS = (
     "containers", "init_containers", "overhead", "resources", "node_selector", "affinity", "tolerations",
-    "topology_spread_constraints", "host_network", "resource_claims",
+    "topology_spread_constraints", "host_network",
 )  # fmt: skip
 _CAMEL = dict(zip(ApiPodSpec.__struct_fields__, ApiPodSpec.__struct_encode_fields__, strict=True))
 

@@ -17,6 +17,7 @@ from tenure.clusters.kubernetes.gpus.reservations import SharedDevices, reservat
 from tenure.clusters.kubernetes.read import budgets, eviction_log, kueue
 from tenure.clusters.kubernetes.read.claims import ClaimReader
 from tenure.clusters.kubernetes.read.declarations import DeclarationReader, SiblingPods
+from tenure.clusters.kubernetes.read.devices import DeviceUseReader
 from tenure.clusters.kubernetes.read.joining import JoiningNodes, joining
 from tenure.clusters.kubernetes.read.mapped_view import MappedView
 from tenure.clusters.kubernetes.read.namespaces import Namespaces
@@ -142,6 +143,7 @@ class Observer:
         self._outside = Outside()
         self._settling = GroupSettling()
         self.claims = ClaimReader(self._objects)
+        self.devices = DeviceUseReader(self._objects, informers.allocations, lambda: self._settings)
         self._pools: dict[str, str] = {}
         self._own_nodes: tuple[Node, ...] = ()
         self._nodes_by_name: dict[str, Node] = {}
@@ -207,6 +209,7 @@ class Observer:
             disruption_budgets=self._budgets(),
             evictions=tuple(sorted(map(eviction_log.eviction_of, log), key=lambda e: (e.at, e.workload, e.task))),
             attachments=self.claims.attachments(nodes),
+            devices=self.devices.inventory(),
         )
         return Observed(
             cluster,
@@ -403,7 +406,7 @@ class Observer:
         movable = self._settings.rescheduler.schedulers
         again: Iterable[GroupKey] = {
             *pods.dirty, *self._declared.changed(self.informers.kinds), *self._of_other_past(pasts),
-            *self.claims.changed(),
+            *self.claims.changed(), *self.devices.changed(),
         }  # fmt: skip
         beside = (*(self._objects(name).version for name in _SAYING_OF_ALL), movable, self._homes, self.informers.kinds)
         if beside != self._beside:
@@ -415,6 +418,7 @@ class Observer:
             self._renewed.add(group)
             members = pods.groups.get(group)
             seen = self.claims.mounting(group, [pods.seen(member) for member in sorted(members or ())])
+            seen = self.devices.using(group, seen)
             records = [r for r in seen if self._is_ours(r)]
             self._outside.take(group, records, [r for r in seen if self._is_beyond(r)])
             if not records:

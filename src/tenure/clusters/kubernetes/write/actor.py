@@ -30,6 +30,7 @@ from tenure.clusters.kubernetes.seals import Seal
 from tenure.clusters.kubernetes.write import eviction_log_writer, patches
 from tenure.clusters.kubernetes.write.bindings import BindingsUnderWay
 from tenure.clusters.kubernetes.write.claims import ClaimWriter
+from tenure.clusters.kubernetes.write.devices import DeviceWriter
 from tenure.clusters.kubernetes.write.overdue import REFUSED_BY_BUDGET, OverdueBudgets
 from tenure.clusters.kubernetes.write.queue_status import QueueStatuses
 from tenure.clusters.record import BROKEN, logged
@@ -96,6 +97,7 @@ class Actor:
         self.statuses = QueueStatuses(client, informers)
         self.reservations = ReservationKeeper(client, informers)
         self._claims = ClaimWriter(client, informers)
+        self._devices = DeviceWriter(client, informers)
         self._overdue = OverdueBudgets(informers)
         self._pool = ThreadPoolExecutor(in_flight, thread_name_prefix="write")
         self._bindings = BindingsUnderWay(self._pool, informers)
@@ -129,6 +131,7 @@ class Actor:
         self._keep_promises(plan, observed, outcome)
         self._expire(plan, observed, outcome)
         self._mark_stale(plan, observed, outcome)
+        self._devices.give_back(observed.cluster.devices.claims, plan.steps)
         self._bind(self._prepare(plan, outcome), plan, observed, workloads)
         self._report_bindings(outcome, None if not _only_binds(plan) else observed.urgent)
         evictions = self._promise(plan, observed, outcome)
@@ -201,11 +204,13 @@ class Actor:
             then = pod_records.bound(pod, step.node, step.devices, plan.now, start, seal)
             assumed[step.workload, step.task_index] = pod, then
             pods.assume(pod, then, is_written=False)
+            self.informers.allocations.begin(step.claims)
 
         def bind(step: PlanStep) -> None:
             pod, _ = assumed[step.workload, step.task_index]
             if step.node not in nodes:
                 raise ApiError(_GONE, "NotFound", f"node {step.node} is gone")
+            self._devices.give(step.claims, pod)
             self.client.create(
                 patches.pod_path(pod, "binding"),
                 patches.binding(pod, step, starts[step.workload], names[step.workload, step.task_index]),
@@ -218,6 +223,7 @@ class Actor:
                 error = self._attempt(bind, step)
                 is_bound = error is None
             finally:
+                self.informers.allocations.end(step.claims)
                 if is_bound:
                     pods.assumed.accepted(then)
                 else:

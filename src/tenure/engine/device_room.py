@@ -1,0 +1,118 @@
+"""Which nodes have free devices for what claims demand.
+
+Where all devices that the requests take are given out as wholes, and two requests take the same devices or none in
+common, a count tells; else the search is tried, node by node, and again where something changed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenure.engine.device_counts import LATER, CountedDevices, DeviceCounts, Views
+from tenure.engine.device_kinds import RequestKind
+from tenure.engine.device_search import DemandedDevices, DeviceSearch, DeviceSearchError, TakenDevice, alternatives
+from tenure.model.devices import MOST_RESULTS, ExactDevices
+
+Mask = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+NONE_YET: Final = -1
+"""Stamp of a node on which there was no search yet."""
+
+
+@dataclass(slots=True)
+class _Shape:
+    """Demands that are met together. ``counts`` are the devices of each kind that they need, where a count tells."""
+
+    demands: tuple[DemandedDevices, ...]
+    counts: list[tuple[RequestKind, int]] | None
+
+
+class DeviceRoom:
+    """The nodes that have devices for demands; these have numbers, so that equal ones are looked at once."""
+
+    def __init__(self, counts: DeviceCounts) -> None:
+        self.counts = counts
+        self.demands: list[DemandedDevices] = []
+        self._numbers: dict[DemandedDevices, int] = {}
+        self._shapes: dict[tuple[int, ...], _Shape] = {}
+        self._found: dict[tuple[tuple[int, ...], Views], tuple[Ints, Mask]] = {}
+
+    def number_of(self, demand: DemandedDevices) -> int:
+        """Give the number of what a claim demands."""
+        number = self._numbers.setdefault(demand, len(self.demands))
+        if number == len(self.demands):
+            self.demands.append(demand)
+            for asked in alternatives((demand,)):
+                self.counts.kinds.of(asked)
+        return number
+
+    def mask(self, wanted: tuple[int, ...], views: Views) -> Mask:
+        """Which nodes have devices for all of some demands, free in the views."""
+        shape = self._shapes.get(wanted)
+        if shape is None:
+            shape = self._shapes[wanted] = self._shape_of(wanted)
+        if shape.counts is None:
+            return self._searched(wanted, views)
+        mask = np.ones(len(self.counts.stamps), bool)
+        for kind, count in shape.counts:
+            mask &= kind.free[0 if views == LATER else 1] >= count
+        return mask
+
+    def find(self, wanted: Sequence[int], node: int, views: Views) -> list[list[TakenDevice]] | None:
+        """Give devices of a node for demands; None if there are none, or if that cannot be told."""
+        try:
+            return self.run([self.demands[number] for number in wanted], node, views)
+        except DeviceSearchError:
+            return None
+
+    def run(self, demands: Sequence[DemandedDevices], node: int, views: Views) -> list[list[TakenDevice]] | None:
+        """Give devices of a node for demands; None if there are none.
+
+        Raises
+        ------
+        DeviceSearchError
+            If that cannot be found out.
+        """
+        there = self.counts.stock.at[node]
+        return DeviceSearch(there, CountedDevices(self.counts, views), demands, len(views)).run()
+
+    def _searched(self, wanted: tuple[int, ...], views: Views) -> Mask:
+        now = self.counts.stamps
+        known = self._found.get((wanted, views))
+        if known is None:
+            known = self._found[wanted, views] = np.full(len(now), NONE_YET, np.int64), np.zeros(len(now), bool)
+        stamps, mask = known
+        for node in np.flatnonzero(stamps != now).tolist():
+            mask[node] = self.find(wanted, node, views) is not None
+        stamps[:] = now
+        return mask.copy()
+
+    def _shape_of(self, wanted: tuple[int, ...]) -> _Shape:
+        demands = tuple(self.demands[number] for number in wanted)
+        counts: dict[int, tuple[RequestKind, int]] = {}
+        for demand in demands:
+            if demand.constraints or not all(_is_counted(r.options) for r in demand.requests):
+                return _Shape(demands, None)
+            if sum(r.options[0][1].count for r in demand.requests) > MOST_RESULTS:
+                return _Shape(demands, None)
+            for request in demand.requests:
+                asked = request.options[0][1]
+                kind = self.counts.kinds.of(asked)
+                counts[id(kind)] = kind, counts.get(id(kind), (kind, 0))[1] + asked.count
+        kinds = [kind for kind, _ in counts.values()]
+        is_told = all(
+            kind.is_plain and not any(kind.members & other.members for other in kinds[:place])
+            for place, kind in enumerate(kinds)
+        )
+        return _Shape(demands, list(counts.values()) if is_told else None)
+
+
+def _is_counted(options: Sequence[tuple[str, ExactDevices]]) -> bool:
+    """Whether a request is for so many devices, without a choice between kinds of them."""
+    return len(options) == 1 and options[0][1].mode == "ExactCount" and not options[0][1].has_admin_access
