@@ -6,7 +6,8 @@ import random
 from dataclasses import replace
 
 import pytest
-from tests.builders import bound, cluster, node, spec, workload
+from tests.builders import NOW as NOW_AT
+from tests.builders import bound, cluster, node, spec, task, workload
 
 from tenure.engine.nodes import NOW, THEN
 from tenure.engine.snapshot import session_of
@@ -22,6 +23,7 @@ from tenure.model.volumes import (
     VolumeAttachment,
     VolumeClaim,
 )
+from tenure.model.workload import Phase
 from tenure.playthrough import play
 
 LATE = StorageClass(name="late", provisioner="csi", binding_mode="WaitForFirstConsumer")
@@ -104,6 +106,19 @@ def test_a_node_attaches_no_more_volumes_than_it_says():
     assert bound(play(made)) == {"w-0": "a", "x-0": "a"}
     attached = [VolumeAttachment(driver="csi", handle=h, node="a") for h in ("h1", "old")]
     assert bound(play(replace(made, attachments=tuple(attached)))) == {"x-0": "a"}
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(1, {"x-0": "a"}), (2, {})])
+def test_what_leaves_may_hand_its_volumes_on_but_not_the_place_of_one_that_was_promised(limit, expected):
+    """A node that is over its limit is so with the next pod on the same volumes as well; below it promises count."""
+    volumes = [volume(f"v{i}", driver="csi", handle=f"h{i}") for i in range(4)]
+    claims = [claim(f"c{i}", volume=f"v{i}") for i in range(4)]
+    of = spec(claims=("c0", "c1"))
+    leaving = workload("s", tasks=[task("s-0", of, on="a", phase=Phase.TERMINATING, terminating_since=NOW_AT)])
+    coming = workload("n", tasks=[task("n-0", spec(claims=("c2", "c3")), nominated_to="a")], age=9)
+    standing = [leaving] if limit == 1 else [leaving, coming]
+    made = stored(zones("a", limit=limit), [*standing, mounting("x", "c0", "c1")], claims=claims, volumes=volumes)
+    assert {name: node for name, node in bound(play(made)).items() if name == "x-0"} == expected
 
 
 def test_the_smallest_volume_that_fits_is_taken_and_never_twice():
@@ -235,13 +250,13 @@ def _expected(session, tasks):
     table = session.terms.volumes
     users = [{} for _ in table.attached._users]
     alone, waiting = [[0, 0] for _ in table._alone], [0 for _ in table.open._waiting]
-    for task in tasks:
-        mounts = task.terms.mounts if task.terms else None
+    for each in tasks:
+        mounts = each.terms.mounts if each.terms else None
         if mounts is None:
             continue
-        held = [(task.node, True, True)] if task.node >= 0 else []
-        held += [(task.leaving, True, False)] if task.leaving >= 0 else []
-        held += [(task.nominated, False, True)] if task.nominated >= 0 else []
+        held = [(each.node, True, True)] if each.node >= 0 else []
+        held += [(each.leaving, True, False)] if each.leaving >= 0 else []
+        held += [(each.nominated, False, True)] if each.nominated >= 0 else []
         for where, now, then in held:
             for row in mounts.exclusive:
                 alone[row][NOW] += now

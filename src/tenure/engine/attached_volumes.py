@@ -86,11 +86,22 @@ class AttachedVolumes:
         self.used[NOW, driver, node] += held_now[NOW] - held[NOW]
         self.used[THEN, driver, node] += held_now[THEN] - held[THEN]
 
-    def attachable(self, driver: int, volumes: tuple[int, ...], view: int) -> Mask:
-        """Which nodes can attach volumes of a driver, in one view."""
-        more = np.full(len(self.nodes), len(volumes), np.int64)
+    def attachable(self, driver: int, volumes: tuple[int, ...], view: int, *, at_once: bool = False) -> Mask:
+        """Which nodes can attach volumes of a driver, in one view.
+
+        A task that is bound ``at_once`` may keep what its node has attached for others now, though that is more than
+        the limit; it adds nothing to that, also not once they have left.
+        """
+        more, limit = self._not_in_use(volumes, view), self.limit[driver]
+        if at_once:
+            limit = np.where(self._not_in_use(volumes, NOW) == 0, np.maximum(limit, self.used[NOW, driver]), limit)
+        mask: Mask = (more == 0) | (self.used[view, driver] + more <= limit)
+        return mask
+
+    def _not_in_use(self, volumes: tuple[int, ...], view: int) -> NDArray[np.int64]:
+        """Give for each node how many of some volumes no task uses there, in one view."""
+        found = np.full(len(self.nodes), len(volumes), np.int64)
         for volume in volumes:
             for node, users in self._users[volume].items():
-                more[node] -= users[view] > 0
-        mask: Mask = (more == 0) | (self.used[view, driver] + more <= self.limit[driver])
-        return mask
+                found[node] -= users[view] > 0
+        return found

@@ -324,6 +324,9 @@ class TermTable:
         """
         then = self._mask(terms, THEN)
         now = then & self._mask(terms, NOW)
+        if terms.mounts is not None:
+            now &= self.volumes.mask(terms.mounts, NOW) & self.volumes.mask(terms.mounts, THEN, at_once=True)
+            then &= self.volumes.mask(terms.mounts, THEN)
         if not terms.affinity:
             return now, then
         return now & self._affine(terms, NOW), then & self._affine(terms, THEN)
@@ -342,8 +345,6 @@ class TermTable:
         for (constraint, row), eligible in zip(terms.spread, terms.eligible, strict=True):
             if constraint.when_unsatisfiable == "DoNotSchedule":
                 mask &= self._evenly(terms, constraint, row, eligible, view)
-        if terms.mounts is not None:
-            mask &= self.volumes.mask(terms.mounts, view)
         if terms.devices:
             mask &= self.devices.mask(terms.devices, LATER if view == THEN else BOTH)
         return mask

@@ -111,20 +111,21 @@ class VolumeTable:
 
     # -- where it fits ----------------------------------------------------------------------------------------------
 
-    def mask(self, terms: MountTerms, view: int) -> Mask:
-        """Which nodes let a task mount all that it mounts, in one view."""
+    def mask(self, terms: MountTerms, view: int, *, at_once: bool = False) -> Mask:
+        """Which nodes let a task mount all that it mounts, in one view; ``at_once``: it is bound before that is so."""
         mask = np.ones(len(self.nodes), bool)
-        for _, passes in self.failing(terms, view):
+        for _, passes in self.failing(terms, view, at_once=at_once):
             mask &= passes
         return mask
 
-    def failing(self, terms: MountTerms, view: int) -> Iterator[tuple[str, Mask]]:
+    def failing(self, terms: MountTerms, view: int, *, at_once: bool = False) -> Iterator[tuple[str, Mask]]:
         """Give each obstacle that there may be, and which nodes it does not keep the task off, in one view."""
         if any(self._alone[row][view] > 0 for row in terms.exclusive):
             yield "claim in use by another task", np.zeros(len(self.nodes), bool)
         if terms.needed is not None:
             yield "without the driver of its volumes", terms.needed
         for driver, volumes in terms.attached:
-            yield "as many volumes as the node attaches", self.attached.attachable(driver, volumes, view)
+            passes = self.attached.attachable(driver, volumes, view, at_once=at_once)
+            yield "as many volumes as the node attaches", passes
         if terms.open:
             yield "no volume for its claims", self.open.obtainable(terms.open)
