@@ -60,12 +60,22 @@ def make_state(seed: int, number: int, *, has_devices: bool = False) -> RefereeS
     for i in range(dice.choice((0, 2, 4, 6, 8))):
         state.standing.append(_standing(dice, state, i))
     state.waiting = _waiting(dice, state)
+    if any(c.get("nodeTaintsPolicy") == "Honor" for c in state.waiting["spec"].get("topologySpreadConstraints", ())):
+        _taint_cordoned(state)
     if has_devices:
         devise(random.Random(f"devices-{seed}-{number}"), state)
         return state
     _mount(random.Random(f"volumes-{seed}-{number}"), state)
     store(random.Random(f"storage-{seed}-{number}"), state)
     return state
+
+
+def _taint_cordoned(state):
+    """Give nodes that are cordoned their taint, as the controller of nodes does: Tenure counts it at once."""
+    for node in state.nodes:
+        spec, taint = node["spec"], TAINTS[-1]
+        if spec.get("unschedulable") and taint not in spec["taints"]:
+            spec["taints"].append(taint)
 
 
 def _maybe(dice, share):
