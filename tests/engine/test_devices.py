@@ -285,6 +285,30 @@ def test_what_an_evicted_pod_holds_is_free_in_thought():
     assert [(s.action, s.task) for s in plan.steps] == [("evict", "w1"), ("nominate", "w2")]
 
 
+def test_a_move_takes_a_pod_to_other_devices():
+    """Two devices of one node are made free by moving the pod that has one of them to the other node."""
+    slices = [local(node, device("a"), device("b")) for node in ("n0", "n1")]
+    held = [
+        claim(f"held-{node}", asked(), allocation=DeviceAllocation(
+            devices=(AllocatedDevice(request="r0", driver=DRIVER, pool=node, device="a"),)
+        ))
+        for node in ("n0", "n1")
+    ]  # fmt: skip
+    works = [workload("w1", "held-n0", node="n0"), workload("w2", "held-n1", node="n1"), workload("w3", "pair")]
+    found = EmbeddedCluster(cluster(slices, [*held, claim("pair", asked(2))], works))
+    plan = Scheduler(session_of(found.cluster)).cycle(NOW)
+    assert [(s.action, s.cause) for s in plan.steps if s.action == "evict"] == [("evict", "consolidate")]
+    for step in range(1, 4):
+        found.carry_out(plan)
+        found.advance(NOW + step)
+        plan = Scheduler(session_of(found.cluster)).cycle(NOW + step)
+    placed = {t.name: t.node for w in found.cluster.workloads for t in w.tasks}
+    assert None not in placed.values()
+    assert sorted(placed.values()).count(placed["w3"]) == 1
+    given = [d.key for c in found.cluster.devices.claims for d in c.allocation.devices]
+    assert len(given) == len(set(given)) == 4
+
+
 def test_cycles_on_a_file_remember_which_devices_claims_have():
     """What was bound in one cycle is in use in the next; what a pod that is evicted had is free once it is gone."""
     slices = [local("n0", device("a", numa=number(0)), device("b", numa=number(1)))]
