@@ -13,12 +13,12 @@ import msgspec
 
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.allocations import AssumedAllocations
+from tenure.clusters.kubernetes.cache.claim_store import ClaimStore
 from tenure.clusters.kubernetes.cache.handlers import (
     NodeStore,
     ObjectStore,
     PodStore,
     of_capacity,
-    of_claim,
     of_device_claim,
     of_device_object,
     of_meta,
@@ -129,7 +129,7 @@ _KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool", "WorkloadKind"})
 
 
 _DECIDES: dict[str, Callable[[Any], object]] = {
-    "claims": of_claim, "volumes": of_volume, "storageclasses": of_storage_class, "storagecapacities": of_capacity,
+    "volumes": of_volume, "storageclasses": of_storage_class, "storagecapacities": of_capacity,
     NODE_CLAIMS: lambda item: item.metadata.resource_version, "resourceclaims": of_device_claim,
     "resourceslices": of_device_object, "deviceclasses": of_device_object, "devicetaintrules": of_device_object,
 }  # fmt: skip
@@ -365,7 +365,7 @@ class InformerCache:
         if kind is not None and name not in self.objects:
             self.objects[name] = OwnerStore(kind, self.pods)
         decides = _DECIDES.get(name, of_meta if name in _OPTIONAL else of_spec)
-        return self.objects.setdefault(name, ObjectStore(decides))
+        return self.objects.setdefault(name, ClaimStore() if name == "claims" else ObjectStore(decides))
 
     def _watch(
         self, name: str, path: str, kind: Any, sink: Any, *, labels: str = "", fields: str = "",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from tenure.clusters.kubernetes.bounded import brief
+from tenure.clusters.kubernetes.cache.claim_store import ClaimStore
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore, owners_of
 from tenure.clusters.kubernetes.cache.owners import Key
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
@@ -19,9 +20,6 @@ from tenure.model.volumes import Storage, VolumeAttachment
 MOST_CLAIMS: Final = 32
 """Claims of one pod: each is held against every node."""
 
-MOST_REFUSED: Final = 64
-"""Nodes for which the provisioner of a claim has refused that are kept in mind."""
-
 _NOBODY: Final = frozenset({""})
 """Owner of a claim that has none."""
 
@@ -31,8 +29,7 @@ _STORES: Final = ("claims", "volumes", "storageclasses", "csidrivers", "storagec
 class ClaimReader:
     """The reader of what pods mount; ``store`` gives the objects of a watch by its name.
 
-    It keeps in mind which groups of pods mount which claims, so that those can be made anew of which one changed, and
-    for which nodes a provisioner refused to make a claim's volume: it takes the node off the claim then.
+    It keeps in mind which groups of pods mount which claims, so that those can be made anew of which one changed.
     """
 
     def __init__(self, store: Callable[[str], ObjectStore]) -> None:
@@ -46,8 +43,6 @@ class ClaimReader:
         self._of_group: dict[GroupKey, frozenset[Key]] = {}
         self._mounts: dict[Key, ClaimMount] = {}
         self._owners: dict[Key, frozenset[str]] = {}
-        self._selected: dict[Key, tuple[str, str]] = {}
-        self._refused: dict[Key, tuple[str, ...]] = {}
         self._seen: tuple[int, ...] = ()
         self._resolver = self._make_resolver()
         self._attached: tuple[tuple[int, int], tuple[VolumeAttachment, ...]] = ((-1, -1), ())
@@ -123,7 +118,7 @@ class ClaimReader:
             groups.discard(group)
             if not groups:
                 del self._mounted[key]
-                for known in (self._mounts, self._owners, self._selected, self._refused):
+                for known in (self._mounts, self._owners):
                     known.pop(key, None)
         for key in claims - before:
             self._mounted.setdefault(key, set()).add(group)
@@ -159,19 +154,11 @@ class ClaimReader:
     def _read(self, key: Key) -> ClaimMount:
         text = "/".join(key)
         try:
-            self._note_refusal(key, text)
-            return self._resolver.of(text, self._refused.get(key, ()))
+            return self._resolver.of(text, self._refused(key))
         except Exception as error:  # noqa: BLE001  whatever a stranger wrote costs the pods that mount it alone
             return ClaimMount(claim=text, unsupported=f"claim {key[1]} (cannot be read: {brief(error)})")
 
-    def _note_refusal(self, key: Key, text: str) -> None:
-        """Keep in mind for which nodes the provisioner refused: it takes the node off the claim, which is not bound."""
-        claim = self._claims.get(text)
-        uid, node = self._selected.pop(key, ("", ""))
-        if claim is None or claim.is_bound or (uid and claim.uid != uid):
-            self._refused.pop(key, None)
-        elif claim.selected_node:
-            self._selected[key] = claim.uid, claim.selected_node
-        elif node and not claim.volume:
-            known = self._refused.get(key, ())
-            self._refused[key] = (*(n for n in known if n != node), node)[-MOST_REFUSED:]
+    def _refused(self, key: Key) -> tuple[str, ...]:
+        """Give the nodes for which the provisioner of a claim refused."""
+        store = self._store("claims")
+        return store.refused.get(key, ()) if isinstance(store, ClaimStore) else ()
