@@ -26,13 +26,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         checkout = Path(folder, "tenure")
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(checkout)], check=True)
+        outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
         path = f"{checkout / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
         began, missing = time.monotonic(), []
         for commands, shown in steps_of(page.read_text(encoding="utf-8")):
             printed = ""
             for command in commands:
                 start = time.monotonic()
-                done = subprocess.run(command, shell=True, cwd=checkout, env={**os.environ, "PATH": path},  # noqa: S602  what the page says
+                done = subprocess.run(command, shell=True, cwd=checkout, env={**outside, "PATH": path},  # noqa: S602  what the page says
                                       capture_output=True, text=True, check=False)  # fmt: skip
                 print(f"{time.monotonic() - start:6.1f} s  {command}", flush=True)
                 if done.returncode:
