@@ -127,6 +127,17 @@ def _mount(dice, state, pod, names, modes, there):
         volumes.append({"name": f"m{len(volumes)}", "persistentVolumeClaim": {"claimName": name}})
 
 
+def _keep_one_for_each(state):
+    """Keep at most one volume for a claim that is open: of two kube-scheduler looks at whichever comes first."""
+    kept = set()
+    for path, item, _ in state.storage:
+        reference = item["spec"].get("claimRef", {}) if path == VOLUMES else {}
+        if reference and "uid" not in reference:
+            if reference["name"] in kept:
+                del item["spec"]["claimRef"]
+            kept.add(reference["name"])
+
+
 def _late(dice, state):
     """Let the pod that waits mount claims that are bound where it is placed."""
     namespace = state.waiting["metadata"]["namespace"]
@@ -145,6 +156,7 @@ def _late(dice, state):
             name = dice.choice((f"{state.name}-l0", "somebody-else"))
             spec["claimRef"] = {"namespace": namespace, "name": name}
         state.storage.append((VOLUMES, volume, dice.choice(("Available",) * 5 + ("Released",))))
+    _keep_one_for_each(state)
     for number in range(dice.choice((1, 1, 2, 3))):
         name = f"{state.name}-l{number}"
         mode = dice.choice(("ReadWriteOnce", "ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"))
