@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.history import postgres
 from tests.kubernetes.proxy import FaultProxy
+from tests.kubernetes.stage import Stage
 from tools.controlplane import build
 from tools.controlplane.plane import ControlPlane, Options
 
@@ -58,10 +59,16 @@ def control_plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture(scope="module")
-def plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """Give a control plane of the module's own on which Tenure is installed; it has the audit log."""
+def plane(
+    request: pytest.FixtureRequest, programs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """Give a control plane of the module's own on which Tenure is installed.
+
+    It has the audit log, or what the module's ``PLANE`` says.
+    """
     assert programs.exists()
-    with ControlPlane(tmp_path_factory.mktemp("plane"), Options(audit=True)) as started:
+    options = getattr(request.module, "PLANE", Options(audit=True))
+    with ControlPlane(tmp_path_factory.mktemp("plane"), options) as started:
         started.install_tenure()
         yield started
 
@@ -70,6 +77,14 @@ def plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def token(plane: ControlPlane) -> str:
     """Give the token of the service account that was installed."""
     return plane.token_of("tenure", "tenure-system")
+
+
+@pytest.fixture
+def stage(request: pytest.FixtureRequest, plane: ControlPlane) -> Iterator[Stage]:
+    """Give a stage on the module's control plane; what is there in the end goes, the module's ``CLEARED`` as well."""
+    made = Stage(plane, also=getattr(request.module, "CLEARED", ()))
+    yield made
+    made.clear()
 
 
 @pytest.fixture

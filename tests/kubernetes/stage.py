@@ -61,8 +61,9 @@ def can_stage(cluster):
 class Stage:
     """The test's hands on an API server."""
 
-    def __init__(self, plane, namespace_account=True):
+    def __init__(self, plane, namespace_account=True, also=()):
         self.client = plane.client()
+        self.also = also
         self.classes = set()
         self.bodies = {}
         wait_until(self.is_served, "the new kinds are not served")
@@ -101,6 +102,12 @@ class Stage:
                 name = item["metadata"]["name"]
                 if name != "kube-root-ca.crt":
                     self.client.delete(f"{path}/{name}", {"gracePeriodSeconds": 0})
+        for path in self.also:
+            for item in self.client.get(path)["items"]:
+                one = f"{path}/{item['metadata']['name']}"
+                self.client.patch(one, {"metadata": {"finalizers": None}})
+                if self.client.exists(one):
+                    self.client.delete(one)
 
     def add_node(self, node):
         """Create a node, ready or not."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import threading
 
-import pytest
 from tests.builders import cluster, node, queue, spec, workload
-from tests.kubernetes.stage import Stage, wait_until
-from tools.controlplane.plane import ControlPlane
+from tests.kubernetes.stage import wait_until
 from tools.controlplane.plane import Options as PlaneOptions
 
 from tenure.clusters.kubernetes.cache.informers import Options
@@ -15,6 +13,8 @@ from tenure.clusters.kubernetes.client.access import find_access
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.live.loop import Loop
+
+PLANE = PlaneOptions(controllers=False, nodes=False)
 
 LONG = 120.0
 
@@ -62,21 +62,6 @@ class Running:
         self.loop.stop()
         self.thread.join(LONG)
         self.live.close()
-
-
-@pytest.fixture(scope="module")
-def plane(programs, tmp_path_factory):
-    assert programs.exists()
-    with ControlPlane(tmp_path_factory.mktemp("bare-plane"), PlaneOptions(controllers=False, nodes=False)) as started:
-        started.install_tenure()
-        yield started
-
-
-@pytest.fixture
-def stage(plane):
-    made = Stage(plane)
-    yield made
-    made.clear()
 
 
 def nodes_of_pods(stage):

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.builders import SECOND, cluster, node, queue, spec, task, workload
 from tests.effort import tries
-from tests.kubernetes.stage import Stage, wait_until
-from tools.controlplane.plane import ControlPlane
+from tests.kubernetes.stage import wait_until
 from tools.controlplane.plane import Options as PlaneOptions
 
 from tenure.clusters.kubernetes import keys
@@ -21,6 +20,8 @@ from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.live.loop import Loop
 from tenure.model.settings import BudgetRule, DisruptionSettings
+
+PLANE = PlaneOptions(controllers=False, nodes=False)
 
 
 class Killed(BaseException):
@@ -75,21 +76,6 @@ class MortalClient(Client):
         """Let pass who has not lost the lease yet."""
         if self.ends == "lost" and self.last and self.count >= self.last:
             raise NotLeaderError
-
-
-@pytest.fixture(scope="module")
-def plane(programs, tmp_path_factory):
-    assert programs.exists()
-    with ControlPlane(tmp_path_factory.mktemp("bare-plane"), PlaneOptions(controllers=False, nodes=False)) as started:
-        started.install_tenure()
-        yield started
-
-
-@pytest.fixture
-def stage(plane):
-    made = Stage(plane)
-    yield made
-    made.clear()
 
 
 def reclaiming():

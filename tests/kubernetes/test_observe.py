@@ -476,7 +476,7 @@ def test_a_claim_that_changes_makes_the_pods_that_mount_it_anew_and_no_others():
     assert after["q"] is before["q"]
     observer.informers.pods.drop(("default", "p"))
     observer.observe(NOW)
-    assert list(observer.claims._mounted) == [("default", "other")]
+    assert list(observer.claims._users.of) == [("default", "other")]
 
 
 def awaited(spec):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.builders import NOW, SECOND
 from tests.effort import tries
-from tests.kubernetes.stage import Stage, wait_until
+from tests.kubernetes.stage import wait_until
 from tests.kubernetes.test_crashes import Killed, MortalClient
 from tests.kubernetes.test_volumes import CLAIMS, CLASSES, VOLUMES, late, open_claim, volume
-from tools.controlplane.plane import ControlPlane, Options
+from tools.controlplane.plane import Options
 
 from tenure.clusters.kubernetes.cache.informers import Options as InformerOptions
 from tenure.clusters.kubernetes.client.access import find_access
@@ -16,36 +15,11 @@ from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.live.loop import Loop
 from tenure.model.node import Node
 
+PLANE = Options(controllers=False, nodes=False)
+CLEARED = (CLAIMS, VOLUMES, CLASSES)
 PODS = "/api/v1/namespaces/default/pods"
 SELECTED = "volume.kubernetes.io/selected-node"
 DONE = "pv.kubernetes.io/bind-completed"
-
-
-@pytest.fixture(scope="module")
-def plane(programs, tmp_path_factory):
-    assert programs.exists()
-    with ControlPlane(tmp_path_factory.mktemp("plane"), Options(controllers=False, nodes=False)) as started:
-        started.install_tenure()
-        yield started
-
-
-@pytest.fixture
-def stage(plane):
-    made = Stage(plane)
-    yield made
-    clear(made)
-
-
-def clear(stage):
-    """Delete all that was made."""
-    stage.clear()
-    for path in (CLAIMS, VOLUMES, CLASSES):
-        for item in stage.client.get(path)["items"]:
-            one = f"{path}/{item['metadata']['name']}"
-            if path != CLASSES:
-                stage.client.patch(one, {"metadata": {"finalizers": None}})
-            if stage.client.exists(one):
-                stage.client.delete(one)
 
 
 def set_up(stage):
@@ -147,7 +121,7 @@ def test_whoever_takes_over_binds_what_is_left_and_nothing_twice(plane, stage):
     assert writes >= 6, "four claims and two pods are written"
     for last in range(1, writes + 1, tries(2, 1)):
         for ends in ("before", "after"):
-            clear(stage)
+            stage.clear()
             set_up(stage)
             life(plane, stage, last, ends)
             life(plane, stage)

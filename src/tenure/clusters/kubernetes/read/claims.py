@@ -12,6 +12,7 @@ from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore, own
 from tenure.clusters.kubernetes.cache.owners import Key
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.read import storage
+from tenure.clusters.kubernetes.read.claim_users import ClaimUsers
 from tenure.clusters.kubernetes.read.storage import ConvertedObjects
 from tenure.model.mounts import ClaimMount, MountResolver
 from tenure.model.node import Node
@@ -39,8 +40,7 @@ class ClaimReader:
         self._classes = ConvertedObjects(lambda: store("storageclasses"), storage.storage_class_of)
         self._drivers = ConvertedObjects(lambda: store("csidrivers"), storage.driver_of)
         self._capacities = ConvertedObjects(lambda: store("storagecapacities"), storage.capacity_of)
-        self._mounted: dict[Key, set[GroupKey]] = {}
-        self._of_group: dict[GroupKey, frozenset[Key]] = {}
+        self._users = ClaimUsers()
         self._mounts: dict[Key, ClaimMount] = {}
         self._owners: dict[Key, frozenset[str]] = {}
         self._seen: tuple[int, ...] = ()
@@ -75,7 +75,7 @@ class ClaimReader:
         before, self._seen = self._seen, seen
         self._resolver = self._make_resolver()
         is_other = self._concerned(before)
-        for key, groups in self._mounted.items():
+        for key, groups in self._users.of.items():
             known = self._mounts.get(key)
             if known is None or is_other(key, known):
                 found, owners = self._read(key), self._owners.get(key)
@@ -112,18 +112,9 @@ class ClaimReader:
         return [self._with(r, keys_of[r.key]) if keys_of[r.key] else r for r in listed]
 
     def _note(self, group: GroupKey, claims: frozenset[Key]) -> None:
-        before = self._of_group.pop(group, frozenset())
-        for key in before - claims:
-            groups = self._mounted[key]
-            groups.discard(group)
-            if not groups:
-                del self._mounted[key]
-                for known in (self._mounts, self._owners):
-                    known.pop(key, None)
-        for key in claims - before:
-            self._mounted.setdefault(key, set()).add(group)
-        if claims:
-            self._of_group[group] = claims
+        for key in self._users.note(group, claims):
+            self._mounts.pop(key, None)
+            self._owners.pop(key, None)
 
     def _with(self, record: PodRecord, claims: list[Key]) -> PodRecord:
         spec = record.task.spec

@@ -14,6 +14,7 @@ from tenure.clusters.kubernetes.cache.allocations import AssumedAllocations
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore, owners_of
 from tenure.clusters.kubernetes.cache.owners import Key
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
+from tenure.clusters.kubernetes.read.claim_users import ClaimUsers
 from tenure.clusters.kubernetes.read.storage import ConvertedObjects
 from tenure.model.device_manifests import claim_from, class_from, slice_from, taint_rule_from, tainted
 from tenure.model.device_uses import DeviceUseResolver, using_devices
@@ -73,8 +74,7 @@ class DeviceUseReader:
         self._claims = ClaimsWithAssumed(ConvertedObjects(lambda: store(CLAIMS), _claim_of), assumed)
         self._slices = ConvertedObjects(lambda: store(SLICES), _slice_of)
         self._classes = ConvertedObjects(lambda: store(CLASSES), _class_of)
-        self._used: dict[Key, set[GroupKey]] = {}
-        self._of_group: dict[GroupKey, frozenset[Key]] = {}
+        self._users = ClaimUsers()
         self._uses: dict[Key, DeviceUse] = {}
         self._seen: tuple[int, ...] = ()
         self._having: dict[str, DeviceClaim] = {}
@@ -122,16 +122,17 @@ class DeviceUseReader:
         seen = self._versions()
         before, self._seen = self._seen, seen
         counts, self._counts = self._counts, self._settings().device_classes
-        if (seen == before and counts == self._counts) or not self._used:
+        if (seen == before and counts == self._counts) or not self._users.of:
             return
         is_of_claims = bool(before) and before[2] == seen[2] and counts == self._counts
         changed = self._store(CLAIMS).since(before[0]) if is_of_claims else None
-        keys = self._used.keys() if changed is None else (changed | self._assumed.changed()) & self._used.keys()
+        used = self._users.of
+        keys = used.keys() if changed is None else (changed | self._assumed.changed()) & used.keys()
         for key in sorted(keys):
             found = self._read(key)
             if found != self._uses.get(key):
                 self._uses[key] = found
-                yield from sorted(self._used[key])
+                yield from sorted(used[key])
 
     def using(self, group: GroupKey, records: Iterable[PodRecord]) -> list[PodRecord]:
         """Give a group's pods with what their claims on devices make of their placement."""
@@ -141,17 +142,8 @@ class DeviceUseReader:
         return [self._with(r) if r.device_claims else r for r in listed]
 
     def _note(self, group: GroupKey, claims: frozenset[Key]) -> None:
-        before = self._of_group.pop(group, frozenset())
-        for key in before - claims:
-            groups = self._used[key]
-            groups.discard(group)
-            if not groups:
-                del self._used[key]
-                self._uses.pop(key, None)
-        for key in claims - before:
-            self._used.setdefault(key, set()).add(group)
-        if claims:
-            self._of_group[group] = claims
+        for key in self._users.note(group, claims):
+            self._uses.pop(key, None)
 
     def _with(self, record: PodRecord) -> PodRecord:
         spec = record.task.spec
