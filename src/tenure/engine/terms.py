@@ -325,8 +325,9 @@ class TermTable:
         then = self._mask(terms, THEN)
         now = then & self._mask(terms, NOW)
         if terms.mounts is not None:
-            now &= self.volumes.mask(terms.mounts, NOW) & self.volumes.mask(terms.mounts, THEN, at_once=True)
-            then &= self.volumes.mask(terms.mounts, THEN)
+            mountable_now, mountable_then = self.volumes.masks(terms.mounts)
+            now &= mountable_now
+            then &= mountable_then
         if not terms.affinity:
             return now, then
         return now & self._affine(terms, NOW), then & self._affine(terms, THEN)

@@ -111,6 +111,12 @@ class VolumeTable:
 
     # -- where it fits ----------------------------------------------------------------------------------------------
 
+    def masks(self, terms: MountTerms) -> tuple[Mask, Mask]:
+        """Which nodes let a task mount all that it mounts now, and stay so, and which then."""
+        then = self.mask(terms, THEN)
+        stays = self.mask(terms, THEN, at_once=True) if terms.attached else then
+        return self.mask(terms, NOW) & stays, then
+
     def mask(self, terms: MountTerms, view: int, *, at_once: bool = False) -> Mask:
         """Which nodes let a task mount all that it mounts, in one view; ``at_once``: it is bound before that is so."""
         mask = np.ones(len(self.nodes), bool)
