@@ -183,10 +183,12 @@ def calls(plane):
 
 
 def usable(client, rights):
-    """Give the rights on what is served: an earlier Kubernetes has its own groups in versions that are not read."""
-    if client.exists("/apis/scheduling.k8s.io/v1beta1"):
-        return set(rights)
-    return {right for right in rights if right[:2] not in NATIVE}
+    """Give the rights on what is served: an earlier Kubernetes has some kinds in versions that are not read."""
+    missing = set() if client.exists("/apis/scheduling.k8s.io/v1beta1") else set(NATIVE)
+    served = {resource["name"] for resource in client.get("/apis/resource.k8s.io/v1")["resources"]}
+    if "devicetaintrules" not in served:
+        missing.add(("resource.k8s.io", "devicetaintrules"))
+    return {right for right in rights if right[:2] not in missing}
 
 
 def running(client, name):
