@@ -285,7 +285,8 @@ class Loop:
         return (*why_pending(session, state), *plan.obstacles.get(state.key, ()))
 
 
-_REST = 3.0
+_REST = 0.2
+"""So many times what a cycle took of a processor is the pause after it, `Pace.least` at most."""
 _MOST_EXPLAINED = 50
 _EXPLAINING = 0.05
 """Seconds of a processor in each cycle that looking why something waits may take."""
