@@ -8,12 +8,11 @@ of its own. Only what is taken down once (plans, ends of workloads) is lost with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
-from tenure.engine.session import Session
+from tenure.engine.queues import Amount
 from tenure.history.meter import UsageMeter, capacity_records
 from tenure.history.plans import PlanChronicle
 from tenure.history.record import Draft, encode, key_of, payload_of
@@ -21,12 +20,14 @@ from tenure.history.rollup import MINUTE
 from tenure.history.who import Who
 from tenure.live.eviction_records import EvictionRecords
 from tenure.live.life_records import LifeRecords
-from tenure.live.loop import CycleOutcome
 from tenure.live.outcome_records import OutcomeRecords
 from tenure.live.planned_records import WorkloadsByName
 from tenure.live.proof_inquiries import ProofInquiries
+from tenure.live.queue_levels import QueueLevels
+from tenure.live.recorded_cycle import RecordedCycle
 from tenure.model.cluster import Cluster
 from tenure.model.dump import cluster_to_plain
+from tenure.model.queue import Queue
 from tenure.model.resources import GPU, MILLI, PODS
 
 
@@ -44,6 +45,8 @@ class LiveRecorder:
         self.outcomes = OutcomeRecords(pool)
         self.meter: UsageMeter | None = None
         self.levels: dict[str, list[int]] = {}
+        self.queues: Sequence[Queue] = ()
+        self.allocated: dict[str, Amount] = {}
         self.until = 0
         self.configured: tuple[Any, ...] = ()
         self.turn = 0, 0
@@ -54,11 +57,6 @@ class LiveRecorder:
         self.evictions.forget()
         if len(self.life.known or ()) <= _FEW_ENOUGH:
             self.life.again()
-
-    @property
-    def never(self) -> list[EvictionEntry]:
-        """Entries of the cluster's log of which the last cycle found out that nothing came of them."""
-        return self.evictions.never
 
     def stop(self) -> None:
         """End what works beside."""
@@ -72,20 +70,19 @@ class LiveRecorder:
         self.outcomes.begin()
         return [self._keyed(Draft(now, "leader", payload=payload_of(identity=identity)), identity, now)]
 
-    def cycle(self, cycle: CycleOutcome, paused_until: int) -> list[Draft]:
+    def cycle(self, cycle: RecordedCycle) -> list[Draft]:
         """Give the records of a cycle."""
-        observed, plan, session = cycle.observed, cycle.plan, cycle.session
+        observed, plan, queues = cycle.observed, cycle.plan, cycle.queues
         cluster = observed.cluster
-        drafts = [*self._configuration(cluster), *self._pause(cluster.now, paused_until)]
-        outcomes = [cycle.outcome] if cycle.external is None else [cycle.outcome, cycle.external.outcome]
+        drafts = [*self._configuration(cluster), *self._pause(cluster.now, cycle.paused_until)]
         who, workloads = Who(cluster), WorkloadsByName(observed)
-        drafts += self.evictions.records(plan, observed, outcomes, workloads, who)
-        drafts += self.life.records(observed, plan, session.queues, who)
+        drafts += self.evictions.records(cycle, workloads, who)
+        drafts += self.life.records(observed, plan, queues, who)
         found = self.life.started, self.life.ended
-        drafts += self.outcomes.records(cluster, session.queues, workloads, self.evictions.granted, found)
+        drafts += self.outcomes.records(cluster, queues, workloads, self.evictions.granted, found)
         told = (d for d in self.chronicle.records(plan) if d.kind not in _ON_PODS)
         drafts += [self._keyed(d, d.workload, d.queue, d.cause, d.at, d.payload) for d in told]
-        drafts += self._usage(cluster, session)
+        drafts += self._usage(cluster, queues)
         return drafts
 
     def _keyed(self, draft: Draft, *parts: object) -> Draft:
@@ -93,15 +90,15 @@ class LiveRecorder:
 
     # -- usage --------------------------------------------------------------------------------------------------------
 
-    def _usage(self, cluster: Cluster, session: Session) -> Iterator[Draft]:
+    def _usage(self, cluster: Cluster, queues: QueueLevels) -> Iterator[Draft]:
         """Count up to the last whole minute; the first minute of a term, which began before it, is not counted."""
-        now, queues = cluster.now, session.queues
+        now = cluster.now
         resources = [r for r in queues.resources if r != PODS]
         places = [queues.resources.index(r) for r in resources]
         if self.meter is None or self.meter.resources != resources:
             begin = now - now % MINUTE + MINUTE
             self.meter = UsageMeter(resources, {q.name: q.guaranteed for q in cluster.queues}, begin)
-            self.levels, self.until = {}, begin
+            self.queues, self.levels, self.until = (), {}, begin
         meter = self.meter
         minute = now - now % MINUTE
         while self.until + MINUTE <= minute:
@@ -109,17 +106,30 @@ class LiveRecorder:
             meter.close(end)
             yield from self._minute(meter, end, _capacity(cluster, resources))
             self.until = end
-        at = max(now, self.until)
-        parents = {q.parent for q in cluster.queues}
-        for number, queue in enumerate(queues.queues):
-            if queue.name in parents:
-                continue
-            allocated = queues.allocated[number]
-            level = [allocated[place] for place in places]
-            before = self.levels.get(queue.name, [0] * len(level))
-            if level != before:
-                meter.change(queue.name, at, [new - old for new, old in zip(level, before, strict=True)], 1)
-                self.levels[queue.name] = level
+        self._queues(meter, max(now, self.until), queues, places)
+
+    def _queues(self, meter: UsageMeter, at: int, queues: QueueLevels, places: Sequence[int]) -> None:
+        """Tell the meter of queues that hold, or are guaranteed, something else than before, or are gone."""
+        is_other = queues.queues is not self.queues
+        if is_other:
+            self.queues, self.allocated = queues.queues, {}
+        leaves = [number for number, is_leaf in enumerate(queues.leaf) if is_leaf]
+        for number in leaves:
+            queue, allocated = queues.queues[number], queues.allocated[number]
+            if is_other:
+                meter.guarantee(queue.name, at, queue.guaranteed)
+            if self.allocated.get(queue.name) is not allocated:
+                self.allocated[queue.name] = allocated
+                self._level(meter, at, queue.name, [allocated[place] for place in places])
+        if is_other:
+            for name in sorted(self.levels.keys() - {queues.queues[number].name for number in leaves}):
+                self._level(meter, at, name, [0] * len(places))
+
+    def _level(self, meter: UsageMeter, at: int, queue: str, level: list[int]) -> None:
+        before = self.levels.get(queue, [0] * len(level))
+        if level != before:
+            meter.change(queue, at, [new - old for new, old in zip(level, before, strict=True)], 1)
+            self.levels[queue] = level
 
     def _minute(self, meter: UsageMeter, end: int, capacity: Mapping[str, int]) -> Iterator[Draft]:
         drafts = [*meter.records, *capacity_records(capacity, end - MINUTE, end)]
