@@ -8,8 +8,9 @@ so it can only be where tens of thousands of workloads are found for the first t
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
-from queue import Queue as Waiting
+from queue import SimpleQueue
 from typing import Final
 
 from tenure.history.record import Draft
@@ -17,7 +18,12 @@ from tenure.live.recorded_cycle import RecordedCycle
 from tenure.live.recorder import LiveRecorder
 
 MOST: Final = 64
-"""Cycles that wait to be recorded."""
+"""Cycles that wait to be recorded, about."""
+
+_TOGETHER: Final = 0.02
+"""Seconds after a cycle in which others are waited for: to wake a thread for each costs the loop, and each a write."""
+
+_PAUSE: Final = 0.01
 
 
 class Recording:
@@ -38,7 +44,7 @@ class Recording:
     ) -> None:
         self._recorder = recorder
         self._add, self._failed = add, failed
-        self._waiting: Waiting[Callable[[], Sequence[Draft]] | None] = Waiting(MOST)
+        self._waiting: SimpleQueue[Callable[[], Sequence[Draft]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
 
     def start(self) -> None:
@@ -55,6 +61,8 @@ class Recording:
 
     def cycle(self, cycle: RecordedCycle) -> None:
         """Record a cycle."""
+        while self._waiting.qsize() >= MOST:
+            time.sleep(_PAUSE)
         self._waiting.put(lambda: self._recorder.cycle(cycle))
 
     def stop(self) -> None:
@@ -66,10 +74,22 @@ class Recording:
 
     def _run(self) -> None:
         while (make := self._waiting.get()) is not None:
-            try:
-                self._add(make())
-            except Exception as error:  # noqa: BLE001  a bug in what is only told must end neither a cycle nor this thread
-                self._failed(error)
+            time.sleep(_TOGETHER)
+            drafts = [*self._made(make)]
+            while not self._waiting.empty():
+                make = self._waiting.get()
+                if make is None:
+                    self._waiting.put(None)
+                    break
+                drafts += self._made(make)
+            self._add(drafts)
+
+    def _made(self, make: Callable[[], Sequence[Draft]]) -> Sequence[Draft]:
+        try:
+            return make()
+        except Exception as error:  # noqa: BLE001  a bug in what is only told must end neither a cycle nor this thread
+            self._failed(error)
+            return ()
 
     def _again(self) -> Sequence[Draft]:
         self._recorder.give_again()
