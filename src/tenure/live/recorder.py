@@ -8,12 +8,10 @@ of its own. Only what is taken down once (plans, ends of workloads) is lost with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tenure.engine.queues import Amount
-from tenure.history.meter import UsageMeter, capacity_records
 from tenure.history.plans import PlanChronicle
 from tenure.history.record import Draft, encode, key_of, payload_of
 from tenure.history.rollup import MINUTE
@@ -23,12 +21,10 @@ from tenure.live.life_records import LifeRecords
 from tenure.live.outcome_records import OutcomeRecords
 from tenure.live.planned_records import WorkloadsByName
 from tenure.live.proof_inquiries import ProofInquiries
-from tenure.live.queue_levels import QueueLevels
 from tenure.live.recorded_cycle import RecordedCycle
+from tenure.live.usage_records import UsageRecords
 from tenure.model.cluster import Cluster
 from tenure.model.dump import cluster_to_plain
-from tenure.model.queue import Queue
-from tenure.model.resources import GPU, MILLI, PODS
 
 
 class LiveRecorder:
@@ -43,11 +39,7 @@ class LiveRecorder:
         self.evictions = EvictionRecords(pool, proofs)
         self.life = LifeRecords(pool, self.evictions.was_evicted)
         self.outcomes = OutcomeRecords(pool)
-        self.meter: UsageMeter | None = None
-        self.levels: dict[str, list[int]] = {}
-        self.queues: Sequence[Queue] = ()
-        self.allocated: dict[str, Amount] = {}
-        self.until = 0
+        self.usage = UsageRecords(pool)
         self.configured: tuple[Any, ...] = ()
         self.turn = 0, 0
         self.paused = 0
@@ -64,8 +56,8 @@ class LiveRecorder:
 
     def begin(self, now: int, identity: str) -> list[Draft]:
         """Lead from now on: what was known of an earlier term counts no more."""
-        self.meter, self.levels = None, {}
         self.evictions.forget()
+        self.usage.begin()
         self.life.begin()
         self.outcomes.begin()
         return [self._keyed(Draft(now, "leader", payload=payload_of(identity=identity)), identity, now)]
@@ -82,60 +74,11 @@ class LiveRecorder:
         drafts += self.outcomes.records(cluster, queues, workloads, self.evictions.granted, found)
         told = (d for d in self.chronicle.records(plan) if d.kind not in _ON_PODS)
         drafts += [self._keyed(d, d.workload, d.queue, d.cause, d.at, d.payload) for d in told]
-        drafts += self._usage(cluster, queues)
+        drafts += self.usage.records(cluster, queues)
         return drafts
 
     def _keyed(self, draft: Draft, *parts: object) -> Draft:
         return draft._replace(key=key_of(self.pool, draft.kind, *parts))
-
-    # -- usage --------------------------------------------------------------------------------------------------------
-
-    def _usage(self, cluster: Cluster, queues: QueueLevels) -> Iterator[Draft]:
-        """Count up to the last whole minute; the first minute of a term, which began before it, is not counted."""
-        now = cluster.now
-        resources = [r for r in queues.resources if r != PODS]
-        places = [queues.resources.index(r) for r in resources]
-        if self.meter is None or self.meter.resources != resources:
-            begin = now - now % MINUTE + MINUTE
-            self.meter = UsageMeter(resources, {q.name: q.guaranteed for q in cluster.queues}, begin)
-            self.queues, self.levels, self.until = (), {}, begin
-        meter = self.meter
-        minute = now - now % MINUTE
-        while self.until + MINUTE <= minute:
-            end = self.until + MINUTE
-            meter.close(end)
-            yield from self._minute(meter, end, _capacity(cluster, resources))
-            self.until = end
-        self._queues(meter, max(now, self.until), queues, places)
-
-    def _queues(self, meter: UsageMeter, at: int, queues: QueueLevels, places: Sequence[int]) -> None:
-        """Tell the meter of queues that hold, or are guaranteed, something else than before, or are gone."""
-        is_other = queues.queues is not self.queues
-        if is_other:
-            self.queues, self.allocated = queues.queues, {}
-        leaves = [number for number, is_leaf in enumerate(queues.leaf) if is_leaf]
-        for number in leaves:
-            queue, allocated = queues.queues[number], queues.allocated[number]
-            if is_other:
-                meter.guarantee(queue.name, at, queue.guaranteed)
-            if self.allocated.get(queue.name) is not allocated:
-                self.allocated[queue.name] = allocated
-                self._level(meter, at, queue.name, [allocated[place] for place in places])
-        if is_other:
-            for name in sorted(self.levels.keys() - {queues.queues[number].name for number in leaves}):
-                self._level(meter, at, name, [0] * len(places))
-
-    def _level(self, meter: UsageMeter, at: int, queue: str, level: list[int]) -> None:
-        before = self.levels.get(queue, [0] * len(level))
-        if level != before:
-            meter.change(queue, at, [new - old for new, old in zip(level, before, strict=True)], 1)
-            self.levels[queue] = level
-
-    def _minute(self, meter: UsageMeter, end: int, capacity: Mapping[str, int]) -> Iterator[Draft]:
-        drafts = [*meter.records, *capacity_records(capacity, end - MINUTE, end)]
-        meter.records.clear()
-        for draft in drafts:
-            yield self._keyed(draft, draft.queue, draft.at // MINUTE)
 
     # -- what is set --------------------------------------------------------------------------------------------------
 
@@ -172,10 +115,6 @@ _FEW_ENOUGH = 20_000
 
 _ON_PODS = frozenset({"nominated", "nomination-ended"})
 """What the pods themselves say as well, whoever promised it."""
-
-
-def _capacity(cluster: Cluster, resources: Iterable[str]) -> dict[str, int]:
-    return {r: sum(n.allocatable.get(r, 0) for n in cluster.nodes) * (MILLI if r == GPU else 1) for r in resources}
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
