@@ -109,6 +109,14 @@ def test_a_view_fits_and_is_accessible(browser, address, view, width, scheme):  
         assert result.violations_count == 0, result.generate_report()
 
 
+def test_a_page_below_a_view_says_which_view_that_is(opened):
+    """What the first of the crumbs names is the place in the navigation."""
+    for path in ("/queue?name=b", "/workloads/team-b/longest", "/node?name=gpu-2", "/moves", "/moves?drain=gpu-2"):
+        opened.go(path)
+        above = opened.page.locator(".crumbs a").first.text_content()
+        assert opened.page.locator(".top nav a[aria-current]").all_text_contents() == [above], path
+
+
 def test_the_way_is_found_by_keyboard_alone(opened):
     opened.go("/")
     opened.page.keyboard.press("Tab")

@@ -73,22 +73,32 @@ COMMANDS = [
 ]  # fmt: skip
 
 
+def check_fits(words, *widths, **environment):
+    """Check that no line is wider than the terminal, unless it is a single word, and that no word is cut.
+
+    A word is cut where it is a part of one that a wide terminal shows.
+    """
+    _, wide = in_terminal(words, columns=400, NO_COLOR="1", **environment)
+    figures = re.compile(r"[0-9.,]+(s|ms|/s)?")  # how fast it was is another figure each time
+
+    def all_words(lines):
+        found = {word.strip("():") for line in lines for word in line.split()}
+        return {word for word in found if not figures.fullmatch(word)}
+
+    known = all_words(wide)
+    for columns in widths:
+        code, shown = in_terminal(words, columns, NO_COLOR="1", **environment)
+        assert code == 0, shown
+        assert len(shown) > 1
+        assert "\x1b" not in "".join(shown)
+        assert [line for line in shown if text_width(line) > columns and len(line.split()) > 1] == []
+        told = all_words(shown) - known
+        assert [word for word in told if any(one.startswith(word) or one.endswith(word) for one in known)] == []
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_a_command_shows_fits_and_no_word_is_cut(made, command):
-    """A line is wider only where a single word is; and no word is a part of one that a wide terminal shows."""
-    words = command.format(examples=EXAMPLES, made=made).split()
-    code, shown = in_terminal(words, NO_COLOR="1")
-    assert code == 0
-    assert len(shown) > 3
-    assert "\x1b" not in "".join(shown)
-    assert [line for line in shown if text_width(line) > NARROW and len(line.split()) > 1] == []
-    _, wide = in_terminal(words, columns=400, NO_COLOR="1")
-    figures = re.compile(r"[0-9.,]+(s|ms|/s)?")  # how fast it was is another figure each time
-    known, told = (
-        {word.strip("():") for line in lines for word in line.split() if not figures.fullmatch(word.strip("():"))}
-        for lines in (wide, shown)
-    )
-    assert [word for word in told - known if any(one.startswith(word) or one.endswith(word) for one in known)] == []
+    check_fits(command.format(examples=EXAMPLES, made=made).split(), NARROW)
 
 
 @pytest.mark.parametrize(("words", "environment", "colored"), [

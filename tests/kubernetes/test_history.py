@@ -124,6 +124,7 @@ def test_killed_at_random_writes_the_history_has_each_eviction_once(plane, token
         scheduler = Scheduler(kubeconfig, tmp_path, "history", "--history", address)
         unkind = UnkindKubelet(scheduler, proxy, 3, plane.client())
         with killed_now_and_then(scheduler, proxy, 3, unkind) as kubelet:
+            teams.lives = lambda: kubelet.kills
             teams.ask()
 
             def both(until):

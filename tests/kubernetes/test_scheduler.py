@@ -7,6 +7,7 @@ import signal
 import subprocess
 
 import pytest
+from tests.cli.test_terminal import check_fits
 from tests.kubernetes.faults import CutWatch, DropRequest, ExpireWatch, LoseAnswer, Refuse, RepeatWatch
 from tests.kubernetes.proxy import FaultProxy
 from tests.kubernetes.running import (
@@ -167,6 +168,28 @@ def tenure_plan(file):
     run = subprocess.run([*COMMAND, "plan", str(file), "--format", "json"], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
+
+
+LIVE = (
+    "queues", "workloads", "plan --live", "explain --live default/a-second", "diff {old} {new} --live",
+    "reschedule --live --dry-run --drain node-0", "report --history {history} --by workload",
+    "story default/b-first --history {history}",
+)  # fmt: skip
+"""Commands that show a live cluster, or what its scheduler wrote of it."""
+
+
+def test_what_commands_show_of_a_live_cluster_fits_a_terminal(plane, client, token, tmp_path):
+    """At 60 columns and at 120 no line is wider and no word is cut; and what runs is counted as what runs."""
+    names = {"history": tmp_path / "history.db", "old": tmp_path / "old.yaml", "new": tmp_path / "new.yaml"}
+    for name, actions in (("old", "[allocate]"), ("new", "[allocate, reclaim]")):
+        names[name].write_text(f"kind: SchedulerConfig\nscheduler: {{actions: {actions}}}\n")
+    with running(plane.kubeconfig_for(token, "tenure"), tmp_path, "one", "--history", str(names["history"])):
+        reclaim(client)
+        counts = {f"default/{name}": bound(client, name) for name in ("a-first", "a-second", "b-first")}
+        told = tenure("workloads", "--format", "json", kubeconfig=plane.kubeconfig)
+        assert {row["workload"]: row["running"] for row in json.loads(told.stdout)} == counts
+        for command in LIVE:
+            check_fits(command.format(**names).split(), 60, 120, KUBECONFIG=str(plane.kubeconfig))
 
 
 def test_another_replica_goes_on_when_the_leader_is_killed(plane, client, token, tmp_path):

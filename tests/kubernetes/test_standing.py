@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,10 @@ from tenure.clusters.kubernetes.read.observe import Observer
 from tenure.clusters.kubernetes.seals import NominationNote
 from tenure.engine.kept_session import KeptSession
 from tenure.engine.plan import Plan
+from tenure.engine.snapshot import session_of
+from tenure.history.who import Who
+from tenure.live.life_records import LifeRecords
+from tenure.live.queue_levels import levels_of
 from tenure.model.cluster import Eviction
 
 NODES = ("n0", "n1")
@@ -97,8 +103,8 @@ def changes(draw):
 def test_whoever_looks_at_changes_alone_sees_what_is_there(story):
     """After each round of changes the kept image is the one of an observer that has just begun."""
     kept = watching(node("n0", **{GPU: "2"}), node("n1"))
-    informers = kept.informers
-    for number, told in enumerate(story):
+    informers, before = kept.informers, kept.observe(NOW)
+    for number, told in enumerate(story, 1):
         for store, what, given_object in told:
             known = {"pods": informers.pods, "nodes": informers.nodes}.get(store) or informers._objects(store)
             getattr(known, what)(given_object)
@@ -110,6 +116,29 @@ def test_whoever_looks_at_changes_alone_sees_what_is_there(story):
         own = tuple(seen.workloads[key] for key in sorted(seen.made))
         assert seen.cluster.workloads[: len(own)] == own
         assert {key: seen.subject(key) for key in seen.pods} == {key: anew.subject(key) for key in anew.pods}
+        names = seen.made.keys() | before.made.keys()
+        others = {key for key in names if seen.made.get(key) is not before.made.get(key)}
+        assert seen.changed is None or others <= seen.changed
+        assert seen.number == before.number + 1
+        before = seen
+
+
+@given(st.lists(st.lists(changes(), min_size=1, max_size=4), min_size=1, max_size=8), st.data())
+def test_a_history_that_looks_at_changes_alone_says_what_one_says_that_looks_at_everything(story, data):
+    """Also where it was not shown every observation, as when a cycle ended early."""
+    kept = watching(node("n0", **{GPU: "2"}), node("n1"))
+    informers = kept.informers
+    changed, whole = (LifeRecords("pool", lambda _: False) for _ in range(2))
+    for number, told in enumerate(story):
+        for store, what, given_object in told:
+            known = {"pods": informers.pods, "nodes": informers.nodes}.get(store) or informers._objects(store)
+            getattr(known, what)(given_object)
+        seen = kept.observe(NOW + number * 1_000_000)
+        if data.draw(st.booleans(), "it is shown"):
+            around = Plan(seen.cluster.now), levels_of(session_of(seen.cluster).queues), Who(seen.cluster)
+            said = changed.records(seen, *around)
+            assert said == whole.records(replace(seen, changed=None), *around)
+            assert (changed.started, changed.ended) == (whole.started, whole.ended)
 
 
 def test_who_shared_a_name_is_there_when_the_other_is_gone():
@@ -127,8 +156,9 @@ def test_what_is_plain_is_not_looked_at_again():
     first = kept.observe(NOW).cluster.workloads
     assert kept._standing.others == {}
     kept.informers.pods.put(pod("new"))
-    second = kept.observe(NOW + 1).cluster.workloads
-    assert sum(w not in set(map(id, first)) for w in map(id, second)) == 1
+    seen = kept.observe(NOW + 1)
+    assert sum(w not in set(map(id, first)) for w in map(id, seen.cluster.workloads)) == 1
+    assert seen.changed == {"default/new"}
 
 
 def test_gpus_are_looked_at_on_the_nodes_of_what_changed_alone(monkeypatch):

@@ -9,6 +9,7 @@ from tenure.clusters.kubernetes.write.actor import Outcome
 from tenure.engine.plan import Plan
 from tenure.engine.snapshot import session_of
 from tenure.live.loop import CycleOutcome
+from tenure.live.recorded_cycle import recorded
 from tenure.live.recorder import LiveRecorder
 from tenure.model.cluster import Cluster
 
@@ -19,7 +20,8 @@ def told(recorder, most):
     """Let a cycle go by at one and the same time, with another maximum of the queue."""
     cluster = Cluster(now=NOW, nodes=(node("a"),), queues=(queue("q", max={"cpu": most}),))
     plan = Plan(NOW)
-    return recorder.cycle(CycleOutcome(plan, Observed(cluster), session_of(cluster), Outcome(), 0.0, 0.0, 0.0), 0)
+    cycle = CycleOutcome(plan, Observed(cluster), session_of(cluster), Outcome(), 0.0, 0.0, 0.0)
+    return recorder.cycle(recorded(cycle, 0))
 
 
 def test_what_is_set_there_and_back_while_the_clock_stands_still_is_told_each_time():

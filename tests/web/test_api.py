@@ -64,6 +64,13 @@ def test_a_workload_says_why_it_waits_and_who_took_its_room(client):
     assert [(one["kind"], one["for"]) for one in found["story"]] == [("submitted", None), ("evicted", "team-a/first")]
 
 
+def test_those_that_wait_come_first_and_then_those_that_waited_longest(client):
+    found = get(client, "workloads", sort="waited")["workloads"]
+    assert [(one["workload"], one["waited_s"]) for one in found] == [
+        ("team-b/longest", 7200), ("team-a/first", 600), ("team-b/late", 100), ("team-a/small", 10),
+    ]  # fmt: skip
+
+
 def test_a_node_shows_its_devices(client):
     found = get(client, "nodes", q="GPU-2")["nodes"]
     assert [(one["name"], one["allocated"]["milliGpu"]) for one in found] == [("gpu-2", 500)]

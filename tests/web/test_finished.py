@@ -4,13 +4,16 @@ import asyncio
 import gzip
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from starlette.datastructures import Headers
 from tests.builders import cluster, node, queue, spec, workload
 from tests.web.consoles import Asking, served, shown, small
 
 from tenure.web import pages
+from tenure.web.at_once import FinishedFirst
 from tenure.web.console import MANY
 from tenure.web.finished import FinishedAnswers, finished
 from tenure.web.viewer import Viewer
@@ -86,6 +89,39 @@ def test_many_who_ask_at_once_wait_for_one_that_makes_it():
     answers.close()
     assert len(made) == 1
     assert {one.body for one in found} == {b"x"}
+
+
+def test_what_is_finished_goes_past_the_routes():
+    """Also where it is only being made; what failed is asked for as if nothing had been found."""
+    answers = FinishedAnswers(1, "test")
+    routed = []
+
+    async def app(scope, receive, send):
+        routed.append(scope["path"])
+        with suppress(ValueError):
+            found = await answers.get(scope["path"], lambda: made(scope["path"]))
+            await found.sent(Headers())(scope, receive, send)
+
+    def made(path):
+        time.sleep(0.05)
+        if path == "/wrong":
+            raise ValueError
+        return finished(b"x", "text/plain")
+
+    async def ask():
+        first, bodies = FinishedFirst(app, lambda scope: answers.found(scope["path"])), []
+
+        async def send(message):
+            bodies.append(message.get("body"))
+
+        for path in ("/", "/", "/wrong"):
+            asked = {"type": "http", "method": "GET", "path": path, "headers": []}
+            await asyncio.gather(*(first(dict(asked), None, send) for _ in range(3)))
+        return [body for body in bodies if body]
+
+    assert asyncio.run(ask()) == [b"x"] * 6
+    answers.close()
+    assert routed == ["/", *["/wrong"] * 3]
 
 
 def test_what_fails_fails_for_all_who_wait_and_is_tried_again():

@@ -34,7 +34,7 @@ class UsageMeter:
     def __init__(self, resources: Sequence[str], guaranteed: Mapping[str, Mapping[str, int]], begin: int) -> None:
         self.resources = list(resources)
         self.named = [f"{quoted(r)}:" for r in self.resources]
-        self.guaranteed = guaranteed
+        self.guaranteed = dict(guaranteed)
         self.begin = begin
         self.gauges: dict[str, _Gauge] = {}
         self.records: list[Draft] = []
@@ -49,6 +49,20 @@ class UsageMeter:
         gauge.level = [now + sign * amount for now, amount in zip(gauge.level, amounts, strict=True)]
         if gauge.owed:
             gauge.inside = list(map(min, gauge.level, gauge.guaranteed))
+
+    def guarantee(self, queue: str, at: int, due: Mapping[str, int]) -> None:
+        """So much is guaranteed to a queue from ``at`` on."""
+        if self.guaranteed.get(queue, {}) == due:
+            return
+        self.guaranteed[queue] = due
+        gauge = self.gauges.get(queue)
+        if gauge is None:
+            return
+        if at > gauge.at:
+            self._advance(queue, gauge, at)
+        gauge.guaranteed = [due.get(r, 0) for r in self.resources]
+        gauge.owed = any(gauge.guaranteed)
+        gauge.inside = list(map(min, gauge.level, gauge.guaranteed))
 
     def level(self, queue: str) -> Mapping[str, int]:
         """Give what a queue holds now."""

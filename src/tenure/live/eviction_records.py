@@ -12,16 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
-from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.read.proofs import EvictionProof
-from tenure.clusters.kubernetes.write.actor import Outcome
 from tenure.engine.cost import lost_unit
-from tenure.engine.plan import Plan, PlanStep
+from tenure.engine.plan import PlanStep
 from tenure.history.amounts import weighted
 from tenure.history.record import Draft, key_of, payload_of
 from tenure.history.who import Who
 from tenure.live.planned_records import PlannedRecords, WorkloadsByName
-from tenure.live.proof_inquiries import MEMORY, ProofInquiries
+from tenure.live.proof_inquiries import MEMORY, FoundProof, ProofInquiries
+from tenure.live.recorded_cycle import RecordedCycle
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.duration import parse_time
 from tenure.model.resources import PODS
@@ -48,7 +47,6 @@ class EvictionRecords:
         self.pool = pool
         self.proofs = proofs
         self.granted: list[GrantedEviction] = []
-        self.never: list[EvictionEntry] = []
         self._given: dict[Name, int] = {}
         self._proof: dict[Name, EvictionProof] = {}
         self._steps: dict[tuple[str, str], PlanStep] = {}
@@ -63,18 +61,11 @@ class EvictionRecords:
         """Give all of the cluster's log once more: some of it was dropped on its way."""
         self._given.clear()
 
-    def records(
-        self,
-        plan: Plan,
-        observed: Observed,
-        outcomes: Iterable[Outcome],
-        workloads: WorkloadsByName,
-        who: Who,
-    ) -> list[Draft]:
-        """Give the records of a cycle. ``granted`` then has what is new, ``never`` what is to leave the log."""
-        self.granted, self.never = [], []
+    def records(self, cycle: RecordedCycle, workloads: WorkloadsByName, who: Who) -> list[Draft]:
+        """Give the records of a cycle; ``granted`` then has what is new."""
+        self.granted = []
+        plan, observed, outcomes = cycle.plan, cycle.observed, cycle.outcomes
         cluster = observed.cluster
-        outcomes = list(outcomes)
         made = {entry.uid for outcome in outcomes for entry in outcome.evicted}
         drafts = list(self.plans.planned(plan, observed, workloads, made))
         planned = {draft.key for draft in drafts}
@@ -87,6 +78,7 @@ class EvictionRecords:
                 drafts += (draft for draft in [self.plans.announced(entry)] if draft.key not in planned)
                 drafts += self._once(entry, cluster, workloads, who, is_fresh=True)
             drafts += self.plans.failed(outcome, plan, observed, workloads)
+        self._hear(cycle.proofs)
         drafts += self._logged(observed.log, cluster, workloads, who)
         return drafts
 
@@ -96,8 +88,6 @@ class EvictionRecords:
         self, log: Iterable[EvictionEntry], cluster: Cluster, workloads: WorkloadsByName, who: Who
     ) -> Iterator[Draft]:
         """What stands in the log and was not recorded yet, as far as it is known what came of it."""
-        if self.proofs is not None:
-            self._hear(self.proofs)
         current = set()
         for entry in log:
             name = entry.uid, entry.at
@@ -126,12 +116,10 @@ class EvictionRecords:
         else:
             self.proofs.want(entry)
 
-    def _hear(self, proofs: ProofInquiries) -> None:
-        for entry, proof in proofs.take():
+    def _hear(self, proofs: Iterable[FoundProof]) -> None:
+        for entry, proof in proofs:
             if proof is not EvictionProof.OPEN:
                 self._proof[entry.uid, entry.at] = proof
-            if proof is EvictionProof.NEVER:
-                self.never.append(entry)
 
     def _once(
         self, entry: EvictionEntry, cluster: Cluster, workloads: WorkloadsByName, who: Who, *, is_fresh: bool = False

@@ -14,12 +14,12 @@ from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.read.workloads import ObservedWorkload
 from tenure.engine.plan import Plan
-from tenure.engine.queues import QueueTree
 from tenure.history.amounts import Holder
 from tenure.history.record import Draft, key_of, payload_of
 from tenure.history.submissions import submission
 from tenure.history.who import Who
 from tenure.live.pod_notes import HELD, PodNotes
+from tenure.live.queue_levels import QueueLevels
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.resources import PODS
 from tenure.model.workload import Phase, Workload
@@ -83,6 +83,7 @@ class LifeRecords:
         self.notes = PodNotes(pool)
         self._held: dict[str, dict[str, int]] = {}
         self._seen: Mapping[str, ObservedWorkload] = {}
+        self._number = 0
 
     def begin(self) -> None:
         """Lead from now on: what was known of an earlier term counts no more."""
@@ -93,7 +94,7 @@ class LifeRecords:
         self._held = {one.uid: one.held for one in (self.known or {}).values() if one is not None and one.held}
         self.known, self._seen = None, {}
 
-    def records(self, observed: Observed, plan: Plan, queues: QueueTree, who: Who) -> list[Draft]:
+    def records(self, observed: Observed, plan: Plan, queues: QueueLevels, who: Who) -> list[Draft]:
         """Give what happened since the last look; None in ``known`` is a workload of another scheduler."""
         self.started, self.ended = [], []
         self.notes.hear(plan)
@@ -101,7 +102,8 @@ class LifeRecords:
         look = _Look(observed.cluster, queues, who)
         drafts: list[Draft] = []
         present, seen = observed.made, self._seen
-        for key in [key for key, made in present.items() if seen.get(key) is not made]:
+        names = self._names(observed)
+        for key in [key for key in names if key in present and seen.get(key) is not present[key]]:
             before, model, pods = known.get(key), present[key].workload, present[key].pods
             if before is not None:
                 if before.model is model and before.pods is pods:
@@ -110,13 +112,18 @@ class LifeRecords:
                 known[key] = None
                 continue
             drafts += self._changed(key, model.uid, model, pods, look)
-        if len(known) > len(present):
-            for key in known.keys() - present.keys():
-                gone = known.pop(key)
-                if gone is not None:
-                    drafts += self._gone(key, gone, look)
-        self._seen = present
+        for key in [key for key in names if key in known and key not in present]:
+            gone = known.pop(key)
+            if gone is not None:
+                drafts += self._gone(key, gone, look)
+        self._seen, self._number = present, observed.number
         return drafts
+
+    def _names(self, observed: Observed) -> list[str]:
+        """Give the names of what may have changed since the last look; of all where that cannot be told."""
+        if self._seen and observed.changed is not None and observed.number == self._number + 1:
+            return sorted(observed.changed)
+        return sorted({*observed.made, *(self.known or ())})
 
     # -- one workload -------------------------------------------------------------------------------------------------
 
@@ -215,7 +222,7 @@ class LifeRecords:
 class _Look:
     """One look at a cluster, and what is worked out for it only when it is needed."""
 
-    def __init__(self, cluster: Cluster, queues: QueueTree, who: Who) -> None:
+    def __init__(self, cluster: Cluster, queues: QueueLevels, who: Who) -> None:
         self.cluster, self.queues, self.who = cluster, queues, who
         self._holder: Holder | None = None
         self._nodes: dict[str, int] = {}
@@ -251,7 +258,7 @@ class _Look:
         return bool(due) and all(have.get(r, 0) <= amount for r, amount in due.items())
 
 
-def holder_of(queues: QueueTree, cluster: Cluster) -> Holder:
+def holder_of(queues: QueueLevels, cluster: Cluster) -> Holder:
     """Give what tells what tasks hold, of all that queues count."""
     holder = Holder((), cluster.nodes)
     holder.resources = [r for r in queues.resources if r != PODS]

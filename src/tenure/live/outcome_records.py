@@ -11,7 +11,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from tenure.engine.queues import QueueTree
 from tenure.history.amounts import Holder, weighted
 from tenure.history.otherwise import RoomOverTime
 from tenure.history.record import Draft, key_of, payload_of
@@ -19,6 +18,7 @@ from tenure.history.who import Who
 from tenure.live.eviction_records import GrantedEviction
 from tenure.live.life_records import Ended, Started, holder_of
 from tenure.live.planned_records import WorkloadsByName
+from tenure.live.queue_levels import QueueLevels
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.workload import Phase, Workload
 
@@ -68,7 +68,7 @@ class OutcomeRecords:
     def records(
         self,
         cluster: Cluster,
-        queues: QueueTree,
+        queues: QueueLevels,
         workloads: WorkloadsByName,
         granted: Iterable[GrantedEviction],
         life: tuple[Iterable[Started], Iterable[Ended]],
@@ -102,7 +102,7 @@ class OutcomeRecords:
                 return
         runs.append(_Run(gain, workload, uid, at))
 
-    def _note(self, one: GrantedEviction, cluster: Cluster, queues: QueueTree, workloads: WorkloadsByName) -> None:
+    def _note(self, one: GrantedEviction, cluster: Cluster, queues: QueueLevels, workloads: WorkloadsByName) -> None:
         """Keep the beneficiary of an eviction; the first eviction for a start counts."""
         whom = workloads.get(one.entry.beneficiary)
         if whom is None or one.at < (whom.last_evicted_at or whom.created_at) or len(self._waiting) >= _MOST:
@@ -116,7 +116,7 @@ class OutcomeRecords:
             estimated = self._estimates.submit(estimate, cluster, queues, whom) if one.is_fresh else None
             self._waiting[whom.key] = _Gain(one.at, one.entry.cause, estimated)
 
-    def _outcome(self, run: _Run, cluster: Cluster, queues: QueueTree) -> Draft | None:
+    def _outcome(self, run: _Run, cluster: Cluster, queues: QueueLevels) -> Draft | None:
         """Give the outcome of a run, once enough is known of it."""
         gain, estimated = run.gain, None
         if gain.estimated is not None:
@@ -152,7 +152,7 @@ def _asked(workload: Workload, holder: Holder) -> Mapping[str, int]:
     return found
 
 
-def estimate(cluster: Cluster, queues: QueueTree, whom: Workload) -> int | None:
+def estimate(cluster: Cluster, queues: QueueLevels, whom: Workload) -> int | None:
     """Say when a workload would have started, had nothing been evicted; None where that is unknown."""
     holder = holder_of(queues, cluster)
     room = RoomOverTime(cluster.nodes, holder.resources)

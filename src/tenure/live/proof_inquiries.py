@@ -23,6 +23,9 @@ MOST: Final = 5_000
 PAUSE: Final = 1.0
 """Seconds before an API server that gave no answer is asked again."""
 
+FoundProof = tuple[EvictionEntry, EvictionProof]
+"""An entry of the eviction log, and what came of it."""
+
 
 class ProofInquiries:
     """A thread that asks, one after the other. ``ask`` gives what became of an entry; an OSError: not known yet."""
@@ -31,7 +34,7 @@ class ProofInquiries:
         self._ask = ask
         self._waiting: deque[EvictionEntry] = deque()
         self._asked: set[tuple[str, str]] = set()
-        self._found: list[tuple[EvictionEntry, EvictionProof]] = []
+        self._found: list[FoundProof] = []
         self._changed = threading.Condition()
         self._stopped = False
         self._thread: threading.Thread | None = None
@@ -49,7 +52,7 @@ class ProofInquiries:
                 self._thread.start()
             self._changed.notify()
 
-    def take(self) -> list[tuple[EvictionEntry, EvictionProof]]:
+    def take(self) -> list[FoundProof]:
         """Give what was found out since the last time; what is still open may be asked about again."""
         with self._changed:
             found, self._found = self._found, []

@@ -8,26 +8,23 @@ of its own. Only what is taken down once (plans, ends of workloads) is lost with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
-from tenure.engine.session import Session
-from tenure.history.meter import UsageMeter, capacity_records
 from tenure.history.plans import PlanChronicle
 from tenure.history.record import Draft, encode, key_of, payload_of
 from tenure.history.rollup import MINUTE
 from tenure.history.who import Who
 from tenure.live.eviction_records import EvictionRecords
 from tenure.live.life_records import LifeRecords
-from tenure.live.loop import CycleOutcome
 from tenure.live.outcome_records import OutcomeRecords
 from tenure.live.planned_records import WorkloadsByName
 from tenure.live.proof_inquiries import ProofInquiries
+from tenure.live.recorded_cycle import RecordedCycle
+from tenure.live.usage_records import UsageRecords
 from tenure.model.cluster import Cluster
 from tenure.model.dump import cluster_to_plain
-from tenure.model.resources import GPU, MILLI, PODS
 
 
 class LiveRecorder:
@@ -42,9 +39,7 @@ class LiveRecorder:
         self.evictions = EvictionRecords(pool, proofs)
         self.life = LifeRecords(pool, self.evictions.was_evicted)
         self.outcomes = OutcomeRecords(pool)
-        self.meter: UsageMeter | None = None
-        self.levels: dict[str, list[int]] = {}
-        self.until = 0
+        self.usage = UsageRecords(pool)
         self.configured: tuple[Any, ...] = ()
         self.turn = 0, 0
         self.paused = 0
@@ -55,77 +50,35 @@ class LiveRecorder:
         if len(self.life.known or ()) <= _FEW_ENOUGH:
             self.life.again()
 
-    @property
-    def never(self) -> list[EvictionEntry]:
-        """Entries of the cluster's log of which the last cycle found out that nothing came of them."""
-        return self.evictions.never
-
     def stop(self) -> None:
         """End what works beside."""
         self.outcomes.stop()
 
     def begin(self, now: int, identity: str) -> list[Draft]:
         """Lead from now on: what was known of an earlier term counts no more."""
-        self.meter, self.levels = None, {}
         self.evictions.forget()
+        self.usage.begin()
         self.life.begin()
         self.outcomes.begin()
         return [self._keyed(Draft(now, "leader", payload=payload_of(identity=identity)), identity, now)]
 
-    def cycle(self, cycle: CycleOutcome, paused_until: int) -> list[Draft]:
+    def cycle(self, cycle: RecordedCycle) -> list[Draft]:
         """Give the records of a cycle."""
-        observed, plan, session = cycle.observed, cycle.plan, cycle.session
+        observed, plan, queues = cycle.observed, cycle.plan, cycle.queues
         cluster = observed.cluster
-        drafts = [*self._configuration(cluster), *self._pause(cluster.now, paused_until)]
-        outcomes = [cycle.outcome] if cycle.external is None else [cycle.outcome, cycle.external.outcome]
+        drafts = [*self._configuration(cluster), *self._pause(cluster.now, cycle.paused_until)]
         who, workloads = Who(cluster), WorkloadsByName(observed)
-        drafts += self.evictions.records(plan, observed, outcomes, workloads, who)
-        drafts += self.life.records(observed, plan, session.queues, who)
+        drafts += self.evictions.records(cycle, workloads, who)
+        drafts += self.life.records(observed, plan, queues, who)
         found = self.life.started, self.life.ended
-        drafts += self.outcomes.records(cluster, session.queues, workloads, self.evictions.granted, found)
+        drafts += self.outcomes.records(cluster, queues, workloads, self.evictions.granted, found)
         told = (d for d in self.chronicle.records(plan) if d.kind not in _ON_PODS)
         drafts += [self._keyed(d, d.workload, d.queue, d.cause, d.at, d.payload) for d in told]
-        drafts += self._usage(cluster, session)
+        drafts += self.usage.records(cluster, queues)
         return drafts
 
     def _keyed(self, draft: Draft, *parts: object) -> Draft:
         return draft._replace(key=key_of(self.pool, draft.kind, *parts))
-
-    # -- usage --------------------------------------------------------------------------------------------------------
-
-    def _usage(self, cluster: Cluster, session: Session) -> Iterator[Draft]:
-        """Count up to the last whole minute; the first minute of a term, which began before it, is not counted."""
-        now, queues = cluster.now, session.queues
-        resources = [r for r in queues.resources if r != PODS]
-        places = [queues.resources.index(r) for r in resources]
-        if self.meter is None or self.meter.resources != resources:
-            begin = now - now % MINUTE + MINUTE
-            self.meter = UsageMeter(resources, {q.name: q.guaranteed for q in cluster.queues}, begin)
-            self.levels, self.until = {}, begin
-        meter = self.meter
-        minute = now - now % MINUTE
-        while self.until + MINUTE <= minute:
-            end = self.until + MINUTE
-            meter.close(end)
-            yield from self._minute(meter, end, _capacity(cluster, resources))
-            self.until = end
-        at = max(now, self.until)
-        parents = {q.parent for q in cluster.queues}
-        for number, queue in enumerate(queues.queues):
-            if queue.name in parents:
-                continue
-            allocated = queues.allocated[number]
-            level = [allocated[place] for place in places]
-            before = self.levels.get(queue.name, [0] * len(level))
-            if level != before:
-                meter.change(queue.name, at, [new - old for new, old in zip(level, before, strict=True)], 1)
-                self.levels[queue.name] = level
-
-    def _minute(self, meter: UsageMeter, end: int, capacity: Mapping[str, int]) -> Iterator[Draft]:
-        drafts = [*meter.records, *capacity_records(capacity, end - MINUTE, end)]
-        meter.records.clear()
-        for draft in drafts:
-            yield self._keyed(draft, draft.queue, draft.at // MINUTE)
 
     # -- what is set --------------------------------------------------------------------------------------------------
 
@@ -162,10 +115,6 @@ _FEW_ENOUGH = 20_000
 
 _ON_PODS = frozenset({"nominated", "nomination-ended"})
 """What the pods themselves say as well, whoever promised it."""
-
-
-def _capacity(cluster: Cluster, resources: Iterable[str]) -> dict[str, int]:
-    return {r: sum(n.allocatable.get(r, 0) for n in cluster.nodes) * (MILLI if r == GPU else 1) for r in resources}
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:

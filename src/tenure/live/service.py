@@ -16,7 +16,7 @@ from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.read_only import NoReservations, ReadOnlyCluster
 from tenure.clusters.kubernetes.keys import lease_name
-from tenure.clusters.kubernetes.read.proofs import proof_of
+from tenure.clusters.kubernetes.read.proofs import EvictionProof, proof_of
 from tenure.clusters.kubernetes.write.actor import Outcome
 from tenure.clusters.record import BROKEN
 from tenure.history.record import Origin
@@ -29,7 +29,9 @@ from tenure.live.loop import CycleOutcome, Loop, Pace
 from tenure.live.metrics import LiveMetrics
 from tenure.live.probes import Admits, Answer, Probes, plain
 from tenure.live.proof_inquiries import ProofInquiries
+from tenure.live.recorded_cycle import recorded
 from tenure.live.recorder import LiveRecorder
+from tenure.live.recording import Recording
 from tenure.live.tables import WARNINGS
 from tenure.model.collector import collector_seldom
 from tenure.model.settings import Settings
@@ -76,10 +78,13 @@ class Service:
         self.client = client
         self.log = log
         self.proofs = ProofInquiries(lambda entry: proof_of(client, entry))
-        self.recorder = LiveRecorder(options.pool, self.proofs)
         self.drain = None if history is None else HistoryDrain(
             history, Origin(name, options.pool), told=self._tell_of_history,
             lost=self._history_lost, most=history_backlog,
+        )  # fmt: skip
+        self.recording = None if self.drain is None else Recording(
+            LiveRecorder(options.pool, self.proofs), self.drain.add,
+            lambda error: log.failed("the history misses a cycle", error),
         )  # fmt: skip
         self._forget = threading.Event()
         self._term = 0
@@ -143,17 +148,18 @@ class Service:
             self._until_reachable()
             self.election.start()
             self.figures.start()
-            if self.drain is not None:
+            if self.drain is not None and self.recording is not None:
                 self.figures.tell_of_history(WRITTEN)
                 self.drain.start()
+                self.recording.start()
             # to look through all that runs takes several times as long as a cycle
             with collector_seldom(), _prompt_threads():
                 self._go_on()
         finally:
-            if self.drain is not None:
+            if self.drain is not None and self.recording is not None:
+                self.recording.stop()
                 self.drain.stop()
             self.proofs.stop()
-            self.recorder.stop()
             self.log.info("scheduler ends")
             self.figures.stop()
             self.cluster.close()
@@ -208,8 +214,8 @@ class Service:
         cluster = cycle.observed.cluster
         self.figures.tell(cluster, self.cluster.paused_until(cluster.now), self.cluster.news.version)
         self.metrics.count(cycle)
-        if self.drain is not None:
-            self._record(self.drain, cycle)
+        if self.recording is not None:
+            self._record(self.recording, cycle)
         self.metrics.aside.set(self.loop.isolation.quarantine.count(cluster.now))
         self.metrics.refused.set(self.loop.spared.count(cluster.now))
         self._tell_of_usage()
@@ -221,24 +227,20 @@ class Service:
         for record in records_of(cycle.plan):
             self.log.debug(record.event, **record.fields)
 
-    def _record(self, drain: HistoryDrain, cycle: CycleOutcome) -> None:
-        """Hand on what the cycle says; nothing that goes wrong here may hold scheduling up."""
-        try:
-            now = cycle.observed.cluster.now
-            if self._forget.is_set():
-                self._forget.clear()
-                self.recorder.give_again()
-            if self.election.terms != self._term:
-                self._term = self.election.terms
-                drain.add(self.recorder.begin(now, self.election.identity))
-            paused = self.cluster.paused_until(now)
-            drain.add(self.recorder.cycle(cycle, paused))
-            if self.recorder.never:
-                self.cluster.strike(self.recorder.never)
-        except (OSError, NotLeaderError):
-            raise
-        except Exception as error:  # noqa: BLE001  a bug in what is only told must not end a cycle
-            self.log.failed("the history misses a cycle", error)
+    def _record(self, recording: Recording, cycle: CycleOutcome) -> None:
+        """Hand on what the cycle says; nothing of what is made of it holds scheduling up."""
+        now = cycle.observed.cluster.now
+        if self._forget.is_set():
+            self._forget.clear()
+            recording.give_again()
+        if self.election.terms != self._term:
+            self._term = self.election.terms
+            recording.begin(now, self.election.identity)
+        proofs = self.proofs.take()
+        recording.cycle(recorded(cycle, self.cluster.paused_until(now), proofs))
+        never = [entry for entry, proof in proofs if proof is EvictionProof.NEVER]
+        if never:
+            self.cluster.strike(never)
 
     def _tell_of_history(self, text: str) -> None:
         """Log what the drain says, and let the node pool's status say how the history is written."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -17,10 +17,12 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
+from starlette.types import Scope
 
 from tenure.report.theme import style_sheet
 from tenure.web import api, pages
 from tenure.web.asked import AskedError, RequestParameters
+from tenure.web.at_once import FinishedFirst
 from tenure.web.changes import ChangeWatch
 from tenure.web.console import Console
 from tenure.web.data import Looked, moment
@@ -36,6 +38,7 @@ STATIC: Final = Path(__file__).parent / "static"
 KINDS: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 HTML: Final = "text/html"
 JSON: Final = "application/json"
+API: Final = "/api/v1/"
 PAGE_THREADS: Final = 12
 ANSWER_THREADS: Final = 32
 """Threads in which answers of the API are made; they may wait, pages do not wait for them."""
@@ -76,10 +79,10 @@ class ConsoleApp:
             Route("/static/{name}", self._static), Route("/me", self._me),
             Route("/workloads/{namespace}/{name}", self._workload_page),
         ]  # fmt: skip
-        found += [Route(f"/api/v1/{name}", self._answering(made)) for name, made in api.ANSWERS.items()]
-        found.append(Route("/api/v1/workloads/{namespace}/{name}", self._workload_answer))
-        found.append(Route("/api/v1/nodes/{name}", self._node_answer))
-        found.append(Route("/api/v1/plan", self._plan, methods=["POST"]))
+        found += [Route(f"{API}{name}", self._answering(made)) for name, made in api.ANSWERS.items()]
+        found.append(Route(API + "workloads/{namespace}/{name}", self._workload_answer))
+        found.append(Route(API + "nodes/{name}", self._node_answer))
+        found.append(Route(API + "plan", self._plan, methods=["POST"]))
         return found
 
     def warm(self) -> None:
@@ -90,6 +93,17 @@ class ConsoleApp:
             look = Looked(self.console, self.console.picture(), EVERYTHING, wait=0.0)
             for view in (pages.overview, pages.workloads):
                 view(look, {}, [])
+
+    async def finished(self, scope: Scope) -> FinishedAnswer | None:
+        """Give the finished answer to a request, if there is one and whoever sends it sees everything."""
+        if self.whose is not everybody:
+            return None
+        kept = self.answers if scope["path"].startswith(API) else self.pages
+        return await kept.found(self._key(scope, EVERYTHING))
+
+    def _key(self, scope: Scope, viewer: Viewer) -> Hashable:
+        """Give what the answer to a request depends on."""
+        return scope["path"], scope["query_string"], self.console.version, viewer
 
     # -- plain things -------------------------------------------------------------------------------------------------
 
@@ -144,14 +158,14 @@ class ConsoleApp:
         try:
             if path == "/whatif" and (filled := canonical(pairs)) is not None:
                 return RedirectResponse(filled, status_code=303)
-            key = (request.url.path, request.url.query, self.console.version, viewer)
+            key = self._key(request.scope, viewer)
             found = await self.pages.get(key, lambda: self._made(request, view, given, pairs, viewer))
         except (AskedError, WrongError, BusyError) as error:
             status, message = 503 if isinstance(error, BusyError) else 400, str(error)
             return await self._aside(lambda: self._trouble(request, viewer, status, message))
         if found is None:
             return await self._aside(lambda: self._trouble(request, viewer, 404, NOWHERE))
-        return found.sent(request)
+        return found.sent(request.headers)
 
     def _made(
         self, request: Request, view: pages.View, given: dict[str, str], pairs: list[tuple[str, str]], viewer: Viewer
@@ -214,14 +228,14 @@ class ConsoleApp:
         if len(given) < len(request.query_params.multi_items()):
             return _refused(400, "a parameter stands there twice; each may stand there once")
         viewer = viewer.unnamed
-        key = (request.url.path, request.url.query, self.console.version, viewer)
+        key = self._key(request.scope, viewer)
         try:
             found = await self.answers.get(key, lambda: self._json(made, given, viewer))
         except AskedError as error:
             return _refused(400, str(error))
         except BusyError as error:
             return _refused(503, str(error))
-        return _refused(404, "there is nothing of that name") if found is None else found.sent(request)
+        return _refused(404, "there is nothing of that name") if found is None else found.sent(request.headers)
 
     def _json(self, made: api.Answer, given: dict[str, str], viewer: Viewer) -> FinishedAnswer | None:
         look = self._look(given, viewer, api.patience(given))
@@ -340,9 +354,12 @@ def application(console: Console, *, hosts: tuple[str, ...] = LOOPBACK, whose: W
     routes = made.routes() + (more(made) if more is not None else [])
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, hosts=hosts), Middleware(GZipMiddleware, minimum_size=2000, compresslevel=4)],
+        middleware=[
+            Middleware(Guard, hosts=hosts), Middleware(FinishedFirst, find=made.finished),
+            Middleware(GZipMiddleware, minimum_size=2000, compresslevel=4),
+        ],
         exception_handlers={404: _nowhere, 405: _not_so},
-    )
+    )  # fmt: skip
     app.state.console = made
     return app
 

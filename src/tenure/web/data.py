@@ -312,7 +312,16 @@ def _sorted_by(sort: str, main: str) -> SortKey[WorkloadLine]:
         case "size":
             return lambda line: (-line.held.get(main, 0) - line.asked.get(main, 0), line.key)
         case _:
-            return lambda line: (line.state != WAITING, line.created_at if line.state == WAITING else 0, line.key)
+            return lambda line: (line.state != WAITING, _waited_first(line), line.key)
+
+
+def _waited_first(line: WorkloadLine) -> int:
+    """Give less for those that waited longer: among those that wait, and among the others."""
+    if line.state == WAITING:
+        return line.created_at
+    if line.state == FOREIGN or line.started_at is None or not line.created_at:
+        return 0
+    return min(0, line.created_at - line.started_at)
 
 
 def folded(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
-from starlette.requests import Request
+from starlette.datastructures import Headers
 from starlette.responses import Response
 
 KEPT_BYTES: Final = 64 * 2**20
@@ -40,12 +40,12 @@ class FinishedAnswer(NamedTuple):
         """Bytes that it takes."""
         return len(self.body) + len(self.packed or b"")
 
-    def sent(self, request: Request) -> Response:
-        """Give the response: the whole answer, or that whoever asks has it already."""
+    def sent(self, asked: Headers) -> Response:
+        """Give the response: the whole answer, or that whoever asks has it already, as the request's headers say."""
         headers = {"cache-control": "private, no-cache", "etag": self.tag, "vary": "Accept-Encoding"}
-        if self.tag in request.headers.get("if-none-match", ""):
+        if self.tag in asked.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
-        if self.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        if self.packed is not None and "gzip" in asked.get("accept-encoding", ""):
             return Response(self.packed, media_type=self.kind, headers={**headers, "content-encoding": "gzip"})
         return Response(self.body, media_type=self.kind, headers={**headers, "content-encoding": "identity"})
 
@@ -90,6 +90,16 @@ class FinishedAnswers:
             self._making[key] = making
             making.add_done_callback(lambda done: self._made(key, done))
         return await asyncio.shield(making)
+
+    async def found(self, key: Hashable) -> FinishedAnswer | None:
+        """Give an answer that is finished and still holds, or is just being made; None where there is neither."""
+        making = self._making.get(key)
+        if making is None:
+            return self._found(key)
+        try:
+            return await asyncio.shield(making)
+        except Exception:  # noqa: BLE001  whoever asks for it to be made is told what is wrong
+            return None
 
     def _found(self, key: Hashable) -> FinishedAnswer | None:
         with self._lock:

@@ -67,11 +67,12 @@ def queues(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Cont
     main = asked.choice("resource", resources(look), picture.main)
     offset = asked.number("offset", 0, 10_000_000)
     found = data.queues(look, limit=100, offset=offset)
-    plan = look.played("outlook")
+    outlook = look.played("outlook")
+    plan = None if outlook is None else data.narrowed(outlook, look.viewer)
     return "queues.html", {
         "found": found, "main": main, "resources": resources(look), "colors": colors_of(picture),
-        "bars": bars(found["queues"], main), "plan": None if plan is None else data.narrowed(plan, look.viewer),
-        "headline": "" if plan is None else headline(data.narrowed(plan, look.viewer)), "most": _STEPS,
+        "bars": bars(found["queues"], main), "plan": plan, "most": _STEPS,
+        "headline": "" if plan is None else headline(plan).partition(": ")[2],
     }  # fmt: skip
 
 

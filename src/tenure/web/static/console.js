@@ -115,7 +115,7 @@ async function draw(area) {
   const clock = (second) => new Date(second * 1000).toISOString().slice(span > 3 * 86400 ? 5 : 11, span > 3 * 86400 ? 10 : 16);
   const plot = new uPlot({
     width: area.clientWidth, height: area.classList.contains("tall") ? 240 : 190, series: series, tzDate: (ts) => uPlot.tzDate(new Date(ts * 1000), "Etc/UTC"),
-    axes: [Object.assign({ values: (u, all) => all.map(clock) }, axis), Object.assign({ size: 56 }, axis)], legend: { show: false }, cursor: { y: false, points: { show: false } },
+    axes: [Object.assign({ size: 30, values: (u, all) => all.map(clock) }, axis), Object.assign({ size: 56 }, axis)], legend: { show: false }, cursor: { y: false, points: { show: false } },
     scales: { y: { range: (u, low, high) => [0, Math.max(only ? high * 1.05 : top, high, 1)] } },
     hooks: { ready: [(u) => mark(u, area)] },
   }, [times].concat(layers.map((layer) => layer.values)), area);

@@ -78,7 +78,8 @@ class Observed:
 
     ``wake`` is when it will look otherwise although nothing has changed, in µs since the epoch. ``urgent`` is how much
     the informers had heard that may call for a decision at once. ``waiting`` are Tenure's workloads of which a task
-    waits.
+    waits. ``number`` counts what one observer has observed; ``changed`` names the workloads that are not the same
+    objects as in the observation before (None: any may be another).
     """
 
     cluster: Cluster
@@ -93,6 +94,8 @@ class Observed:
     kinds: WorkloadKinds = field(default_factory=built_in_kinds)
     shared_devices: SharedDevices | None = None
     waiting: frozenset[str] = frozenset()
+    number: int = 0
+    changed: frozenset[str] | None = None
 
     @property
     def identities(self) -> dict[tuple[str, int], str]:
@@ -152,6 +155,8 @@ class Observer:
         self._retry = _Retries()
         self._namespaces = Namespaces((), {})
         self._standing = StandingWorkloads()
+        self._number = 0
+        self._looked_at: set[str] | None = None
         self._renewed: set[GroupKey] = set()
         self._rules: tuple[Any, ...] = ()
         self._resources: set[str] = set()
@@ -162,6 +167,7 @@ class Observer:
         ``is_brief``: what may be looked at a little later is left for a later look.
         """
         informers, urgent = self.informers, self.informers.urgent()
+        looked_at_before, self._looked_at = self._looked_at, None  # unknown, should this observation fail
         with informers.pods.lock:
             if not is_brief:
                 informers.pods.dirty |= informers.pods.calm
@@ -176,12 +182,13 @@ class Observer:
             announced = [entry for entry in written if entry.uid in alive]
             self._renew(eviction_log.pasts(log), now)
             known = self._nodes_by_name
-            self._stand(nodes, known)
+            renewed = self._stand(nodes, known)
             standing, named = self._standing, {entry.workload for entry in written}
             for entry in filter(lambda entry: entry.to_node, written):
                 named |= self._siblings.of(entry.workload.partition("/")[0], entry.workload_uid)
             is_all = standing.are_unclear or bool(informers.usage.pods) or bool(informers.gpu_usage.pods)
             found = self._named(known) if is_all else [_on_nodes(m, known) for m in standing.to_look_at(named)]
+            looked_at = None if is_all else {made.workload.key for made in found}
             used = informers.usage.of_workloads(found, now, informers.gpu_usage)
             found = [believed(made, self._queues, now) for made in used]
             nodes = informers.usage.of_nodes(nodes, now)
@@ -195,6 +202,8 @@ class Observer:
         else:
             all_made, workloads = standing.with_those(found, named)
             waiting = standing.waiting(found, named)
+        changed = _together(renewed, looked_at, looked_at_before)
+        self._number, self._looked_at = self._number + 1, looked_at
         devices = self._shared_devices(workloads)
         if devices is not None:
             workloads = without_reservations(workloads, devices, informers.options.namespace)
@@ -224,6 +233,8 @@ class Observer:
             informers.kinds,
             devices,
             waiting,
+            self._number,
+            changed,
         )
 
     def _joining(self, known: Mapping[str, Node], now: int) -> JoiningNodes:
@@ -247,16 +258,21 @@ class Observer:
             return (*self._queues, _UNKNOWN)
         return self._queues
 
-    def _stand(self, nodes: tuple[Node, ...], known: Mapping[str, Node]) -> None:
-        """Sort what was made anew into what is plain and what has to be looked at; all of it if its rules changed."""
+    def _stand(self, nodes: tuple[Node, ...], known: Mapping[str, Node]) -> set[str] | None:
+        """Sort what was made anew into what is plain and what has to be looked at; all of it if its rules changed.
+
+        Gives the names that are affected; None: any may be.
+        """
         rules = nodes, self._queues, self._objects("namespaces").version
         changed: Iterable[GroupKey] = self._renewed
-        if rules != self._rules:
+        is_anew = rules != self._rules
+        if is_anew:
             self._rules, self._standing, changed = rules, StandingWorkloads(), self._made.keys()
             self._namespaces = Namespaces(self._queues, self._objects("namespaces").items)
             self._resources = self._known_resources(nodes)
-        self._standing.renew(self._made, changed, lambda fresh: self._are_plain(fresh, known), known)
+        names = self._standing.renew(self._made, changed, lambda fresh: self._are_plain(fresh, known), known)
         self._renewed.clear()
+        return None if is_anew else names
 
     def _are_plain(self, found: list[ObservedWorkload], nodes: Mapping[str, Node]) -> list[bool]:
         """Say of each whether nothing about it is left to be found out."""
@@ -591,6 +607,16 @@ class Observer:
 
 
 _NO_OBJECTS = ObjectStore()
+
+
+def _together(*named: set[str] | None) -> frozenset[str] | None:
+    """Give all names; None where any of the sets stands for all names there are."""
+    found: set[str] = set()
+    for names in named:
+        if names is None:
+            return None
+        found |= names
+    return frozenset(found)
 
 
 def _subject(pod: PodRecord, uid: str, kinds: WorkloadKinds) -> Subject:

@@ -51,8 +51,8 @@ class StandingWorkloads:
         changed: Iterable[GroupKey],
         are_plain: Callable[[list[ObservedWorkload]], list[bool]],
         nodes: Mapping[str, Node],
-    ) -> None:
-        """Take what was made anew, or is no more, of some groups."""
+    ) -> set[str]:
+        """Take what was made anew, or is no more, of some groups; gives the names that are affected."""
         fresh = [(group, made[group]) for group in sorted(changed) if group in made]
         names = {self._leave(group) for group in changed if group in self._groups}
         for (group, one), plain in zip(fresh, are_plain([one for _, one in fresh]), strict=True):
@@ -63,6 +63,7 @@ class StandingWorkloads:
             self._show(name)
         self._order.renew(names, self._made)
         self._check_devices(nodes)
+        return names
 
     def _check_devices(self, nodes: Mapping[str, Node]) -> None:
         """Look whether devices are held twice, on the nodes of those holders that came, changed or went."""
