@@ -13,7 +13,7 @@ LONGEST ?= 600
 EARLIER_TESTS := $(addprefix tests/kubernetes/test_,crds.py install.py rights.py scheduler.py plugin.py observe.py)
 PYTHON_TESTS := tests/model tests/engine tests/fairness tests/cases tests/ledger tests/nominators tests/docs/test_import_circles.py
 
-.PHONY: install demo demo-kubernetes docs tutorial test test-release test-matrix check bench browser controlplane helm \
+.PHONY: install demo demo-kubernetes docs tutorial test test-release test-matrix check bench browser controlplane helm kueue \
   deploy image krew crun postgresql prometheus clean
 
 install: $(STAMP)
@@ -82,6 +82,10 @@ controlplane: install
 helm: install
 	@$(BIN)/python tools/controlplane/build.py --if-go --helm
 
+# Kueue's controllers, for the test of both together before a release; five minutes on two cores.
+kueue: install
+	@$(BIN)/python tools/controlplane/build.py --if-go --kueue
+
 # Writes the Helm chart and the kustomize base anew, of what `tenure install` is made of.
 deploy: install
 	$(BIN)/python -m tools.deploy
@@ -100,8 +104,8 @@ crun:
 	  echo "no crun here, and none could be installed: the image will not be run"
 
 # What is tried before a release: the image, the chart on a real control plane, the upgrade from the version before, the
-# wheel on a clean machine, krew, the tutorial with a cluster.
-test-release: install controlplane helm crun
+# wheel on a clean machine, krew, Kueue beside Tenure, the tutorial with a cluster.
+test-release: install controlplane helm kueue crun
 	$(BIN)/python tools/controlplane/build.py --if-go --krew
 	TENURE_RELEASE=yes $(BIN)/pytest tests/release -rsR
 

@@ -104,9 +104,7 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
     if pending is not None:
         state = "partly running" if placed else "pending"
         headline = _waiting_headline(after, played.before.now, len(placed))
-        nominated_tasks = tuple(
-            r for r in pending.reasons if r.code == "Nominated"
-        )  # what else was tried matters no more
+        nominated_tasks = tuple(r for r in pending.reasons if _is_promised(r))  # what else was tried matters no more
         reasons = (*(nominated_tasks or pending.reasons), *_made_room(played, key))
         helps = what_helps(reasons, after)
         return Story(key, state, headline, reasons, helps, _future(pending, played), evictions, placed)
@@ -127,6 +125,11 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         )
         return Story(key, "running", headline, held, evictions=evictions, nodes=placed)
     return _apart(after, evictions)
+
+
+def _is_promised(reason: Reason) -> bool:
+    """Whether a reason to wait is that a place is promised: one that is not free yet, or a node that is on its way."""
+    return reason.code == "Nominated" or (reason.code == "AwaitsNodes" and "nodes" in reason.numbers)
 
 
 def _apart(after: Workload, evictions: tuple[Eviction, ...]) -> Story:

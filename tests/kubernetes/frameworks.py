@@ -45,13 +45,15 @@ def path_of(key):
 class Operators:
     """What the operators of all frameworks do, one step at a time: they make pods, and what goes with them goes.
 
-    A pod is made of its ``plan``: the object it belongs to, directly or by the driver's pod, and its labels.
+    A pod is made of its ``plan``: the object it belongs to, directly or by the driver's pod, and its labels. ``mounts``
+    has the claims of pods that mount any.
     """
 
     def __init__(self, client):
         self.client = client
         self.made = {}
         self.plans = {}
+        self.mounts = {}
 
     def create(self, key, name, spec, queue=""):
         """Create an object of a kind."""
@@ -110,10 +112,12 @@ class Operators:
         amounts = {GPU: str(gpus)} if gpus else {}
         resources = {"requests": {"cpu": "100m", **amounts}, "limits": amounts}
         container = {"name": "main", "image": "none", "resources": resources}
+        claims = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in self.mounts.get(name, ())]
         return {
             "metadata": {"name": name, "labels": labels, "ownerReferences": [owner]},
-            "spec": {"schedulerName": "tenure", "containers": [container], "terminationGracePeriodSeconds": 1},
-        }
+            "spec": {"schedulerName": "tenure", "containers": [container], "volumes": claims,
+                     "terminationGracePeriodSeconds": 1},
+        }  # fmt: skip
 
     def clear(self):
         """Delete all objects of the kinds that were ever used, and forget about them."""
@@ -122,6 +126,7 @@ class Operators:
                 self.client.delete(f"{path}/{item['metadata']['name']}")
         self.made.clear()
         self.plans.clear()
+        self.mounts.clear()
 
 
 USED = set()

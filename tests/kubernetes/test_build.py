@@ -24,7 +24,7 @@ import sys
 from tools.controlplane import build
 build.PROGRAMS.clear()
 build.PROGRAMS.update({QUICK})
-build._copy_stages = lambda target: target.mkdir(exist_ok=True)
+build._copy_files = lambda wanted: (wanted.folder / wanted.beside).mkdir(exist_ok=True)
 sys.exit(build.main([]))
 """
 

@@ -52,6 +52,29 @@ def test_subgroups_of_kai_that_hang_nowhere_are_told_of(lost):
     assert "other" in by_name(seen)
 
 
+@pytest.mark.parametrize(
+    ("constraint", "told"),
+    [
+        ({"topology": "dc", "requiredTopologyLevel": "rack", "preferredTopologyLevel": "host"}, ""),
+        ({"topology": "dc", "requiredTopologyLevel": "row"}, "Topology dc has no level 'row', but zone, rack, host"),
+        ({"topology": "other", "requiredTopologyLevel": "rack"}, "topology: there is no Topology 'other'"),
+        ({"requiredTopologyLevel": "row"}, ""),
+        ({"topology": 7}, ""),
+    ],
+)
+def test_levels_that_no_topology_of_kai_has_are_told_of(constraint, told):
+    """A level is a node label whatever the topology says; one that it does not have is most likely misspelt."""
+    levels = [{"nodeLabel": name} for name in ("zone", "rack", "host")]
+    groups = kai("g", {"name": "x", "minMember": 1, "topologyConstraint": constraint})
+    topologies = [thing("dc", spec={"levels": levels}), thing("odd", spec=[]), thing("odder", spec={"levels": [3]})]
+    labels = {"tenure.dev/pod-group": "g", "tenure.dev/sub-group": "x"}
+    watch = watching(pod("p", labels=labels), **{"kai podgroups": groups, "kai topologies": topologies})
+    made = watch.observe(NOW).made["default/g"]
+    assert [told in line for line in made.problems] == ([True] if told else [])
+    if isinstance(constraint.get("requiredTopologyLevel"), str):
+        assert made.workload.sub_groups[0].topology.required == constraint["requiredTopologyLevel"]
+
+
 @pytest.mark.parametrize(("quota", "gets"), [(-1, 8000), (2, 2000), (0, 0)])
 def test_a_quota_of_kai_without_end_is_all_that_there_is(quota, gets):
     """KAI's -1 means that everything is guaranteed, and not nothing."""
@@ -167,6 +190,32 @@ def test_a_pod_for_a_local_queue_of_kueue_is_in_its_cluster_queue():
     assert {name: w.queue for name, w in by_name(watch.observe(NOW)).items()} == {"p": "vision", "j": "vision"}
     watch.informers._objects("localqueues").put(thing("mine", namespace="default", spec={"clusterQueue": "other"}))
     assert by_name(watch.observe(NOW))["p"].queue == "other"
+
+
+def test_queues_of_volcano_are_queues_where_there_are_no_others():
+    """What is deserved comes before what is reserved; nothing is taken from a queue that is not reclaimable."""
+    queues = [
+        thing("root", spec={"weight": 1}),
+        thing("lab", spec={"parent": "root", "weight": 3, "capability": {"cpu": "16", "nvidia.com/gpu": "8"}}),
+        thing("vision", spec={"parent": "lab", "deserved": {"nvidia.com/gpu": "4"}, "priority": 7,
+                              "guarantee": {"resource": {"nvidia.com/gpu": "1"}}}),
+        thing("kept", spec={"guarantee": {"resource": {"cpu": "2"}}, "reclaimable": False}),
+    ]  # fmt: skip
+    gpu = "nvidia.com/gpu"
+    watch = watching(pod("p", labels={"queue": "vision"}), **{"volcano queues": queues})
+    tree = {q.name: q for q in watch.observe(NOW).cluster.queues}
+    assert {name: q.parent for name, q in tree.items()} == {"lab": None, "vision": "lab", "kept": None}
+    assert (tree["lab"].max, tree["lab"].weight) == ({"cpu": 16000, gpu: 8000}, 3)
+    assert (tree["vision"].guaranteed, tree["vision"].priority) == ({gpu: 4000}, 7)
+    assert (tree["kept"].guaranteed, tree["kept"].preemption_policy) == ({"cpu": 2000}, "disabled")
+    watch.informers._objects("kai queues").put(thing("kais", spec={}))
+    assert [q.name for q in watch.observe(NOW).cluster.queues] == ["kais"]
+
+
+@pytest.mark.parametrize("spec", [None, [], {"capability": 3}, {"weight": "x"}, {"guarantee": []}, {"parent": {}}])
+def test_a_queue_of_volcano_that_cannot_be_read_harms_no_other(spec):
+    seen = observed(**{"volcano queues": [thing("q", spec=spec), thing("fine", spec={})]})
+    assert "fine" in {q.name for q in seen.cluster.queues}
 
 
 MUCH = {"resourceGroups": [{"flavors": [{"resources": [{"name": "cpu", "nominalQuota": "much"}]}]}]}

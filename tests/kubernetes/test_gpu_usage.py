@@ -142,7 +142,7 @@ def test_what_is_not_measured_for_as_long_is_not_called_idle():
     ]}}  # fmt: skip
     gpus._client = Client()
     with served(lambda _: json.dumps(answer)) as target:
-        gpus.server = f"http://{target}"
+        gpus.prometheus.server = f"http://{target}"
         gpus.read()
     tasks = {w.name: w.tasks[0] for w in observer.observe(NOW).cluster.workloads}
     assert (tasks["asked"].usage, tasks["asked"].usage_for) == ({GPU: 15}, 600 * SECOND)
@@ -164,7 +164,7 @@ def test_an_answer_that_cannot_be_read_leaves_nothing_known(answer, says):
     gpus = GpuUsageCollector(Client(), "", lambda: None)
     gpus.want(60 * SECOND)
     with served(lambda _: answer) as target:
-        gpus.server = f"http://{target}"
+        gpus.prometheus.server = f"http://{target}"
         gpus.read()
     assert says in gpus.trouble
     assert bool(gpus.trouble) == bool(says)

@@ -304,6 +304,27 @@ def test_a_moved_pod_is_stood_in_for_until_its_replacement_is_there():
     assert [(landing.pod.name, landing.replaces) for landing in after.promises.landings] == [("w-2", "uid-gone")]
 
 
+@pytest.mark.parametrize(
+    ("where", "created", "names"),
+    [
+        ("m", "2026-11-20T10:00:00Z", []),
+        ("m", "2026-11-20T09:00:00Z", ["w-0.moving"]),
+        ("n", "2026-11-20T10:00:00Z", ["w-0.moving"]),
+    ],
+    ids=["landed", "older", "elsewhere"],
+)
+def test_a_moved_pod_whose_replacement_runs_where_it_was_to_land_is_stood_in_for_no_longer(where, created, names):
+    """Its room would be held twice. A replacement that found its place at once was promised none."""
+    move = eviction_log.entry_of(
+        Eviction(at=NOW - 1_000_000, workload="default/w", task="w-0", cause="consolidate", from_node="n", to_node="m"),
+        "uid-gone", "uid-w", None,
+    )  # fmt: skip
+    stays, new = (pod(f"w-{n}", owner=("Job", "w"), node=on) for n, on in ((1, "n"), (2, where)))
+    new.metadata.creation_timestamp = created
+    seen = observed(node("n"), node("m"), stays, new, eviction_log=log(move))
+    assert [t.name for t in by_name(seen)["w"].tasks[2:]] == names
+
+
 def test_a_promise_is_broken_while_somebody_who_was_to_go_stays():
     """A place for which a pod had to go that was never sent away is no promise, and is taken back."""
     note = NominationNote(node="n", at="2026-11-20T09:59:00Z", needs=("uid-stays",))

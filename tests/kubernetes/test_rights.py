@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.kubernetes.frameworks import OWNERS, definition
+from tests.kubernetes.kueue import WORKLOADS, workloads_definition
 from tools.controlplane.process import wait_for
 
 from tenure.clusters.kubernetes.install.installation import Installation
@@ -35,6 +36,10 @@ OTHERS = (
     definition("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", "Namespaced"),
     *OWNERS,
     definition("karpenter.sh", "v1", "NodeClaim", "nodeclaims", "Cluster"),
+    definition("autoscaling.x-k8s.io", "v1", "ProvisioningRequest", "provisioningrequests", "Namespaced"),
+    definition("kai.scheduler", "v1alpha1", "Topology", "topologies", "Cluster"),
+    definition("scheduling.volcano.sh", "v1beta1", "Queue", "queues", "Cluster"),
+    workloads_definition(),
 )
 
 
@@ -196,6 +201,18 @@ def running(client, name):
     return [pod for pod in pods if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]]
 
 
+def admit(client, name):
+    """Let Kueue have admitted a Job an hour ago."""
+    uid = client.get(f"/apis/batch/v1/namespaces/team/jobs/{name}")["metadata"]["uid"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid, "controller": True}
+    path, at = f"{WORKLOADS}/namespaces/team/workloads", datetime.now(UTC) - timedelta(hours=1)
+    meta = {"name": f"of-{name}", "ownerReferences": [owner]}
+    client.create(path, {"apiVersion": WORKLOADS.removeprefix("/apis/"), "kind": "Workload", "metadata": meta})
+    reserved = {"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved", "message": "",
+                "lastTransitionTime": at.strftime("%Y-%m-%dT%H:%M:%SZ")}  # fmt: skip
+    client.patch(f"{path}/of-{name}/status", {"status": {"conditions": [reserved]}})
+
+
 @pytest.fixture
 def cluster(start_plane):
     """Give a cluster on which everything is installed that Tenure can read, and kube-scheduler."""
@@ -223,6 +240,7 @@ def test_a_scheduler_uses_all_of_its_rights_and_asks_for_no_other(cluster, tmp_p
     cluster.apply(*OURS)
     for name in BORROWERS:
         wait_for(lambda name=name: running(client, name), f"{name} to run", 60)
+    admit(client, BORROWERS[0])
     for name in ("lender-1", "lender-2"):
         cluster.apply(job(name, "lender", 4))
         wait_for(lambda name=name: running(client, name), f"{name} to have what it is guaranteed", 60)

@@ -127,6 +127,7 @@ def specs(draw):
 def clusters(draw):
     """Draw a cluster that a file can describe."""
     nodes = draw(st.lists(objects(Node), max_size=3, unique_by=lambda node: node.name))
+    there = [node for node in nodes if node.awaited_until is None]
     queues = draw(queue_trees())
     keys = draw(st.lists(st.tuples(names, names), max_size=3, unique=True))
     parents = {queue.parent for queue in queues}
@@ -137,7 +138,7 @@ def clusters(draw):
         settings=draw(settings),
         nodes=tuple(nodes),
         queues=tuple(queues),
-        workloads=tuple(draw(workloads(key, leaves, nodes)) for key in keys),
+        workloads=tuple(draw(workloads(key, leaves, there)) for key in keys),
         disruption_budgets=tuple(_one_bound(budget) for budget in draw(budgets)),
         evictions=tuple(draw(st.lists(objects(Eviction), max_size=2))),
         storage=draw(stores()),

@@ -12,9 +12,10 @@ from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.notices import notice_of
 from tenure.engine.snapshot import session_of
+from tenure.model.cluster import Eviction
 from tenure.model.duration import format_time
 from tenure.model.settings import CAUSES, BudgetRule, DisruptionSettings
-from tenure.model.workload import Checkpoint
+from tenure.model.workload import Checkpoint, Nomination, Notice, Phase
 
 GPU = "nvidia.com/gpu"
 SECOND = 1_000_000
@@ -294,6 +295,46 @@ def test_only_what_is_still_needed_goes():
     (spared,) = {s.workload for p in plans for s in p.steps if s.action == "withdraw"}
     assert {kept, spared} == {"default/x", "default/y"}
     assert [s.task for p in plans for s in p.steps if s.action == "bind"] == ["c-0", "c-1"]
+
+
+def cut_short(*, nodes=1, at=NOW - SECOND, log_at=None, core=4):
+    """Three of a core of four were evicted for a contender, which has room; the fourth was announced and never went."""
+    state = cluster(TREE, [runs("x", "b", ["n0"] * 4, core=core), waits("c", "a", gpus=2)], nodes=nodes, gpus=4)
+    notice = Notice(deadline=at, cause="reclaim", beneficiary="default/c", at=at)
+    gone = tuple(
+        Eviction(at=at if log_at is None else log_at, workload="default/x", task=f"x-{i}", cause="reclaim",
+                 beneficiary="default/c", from_node="n0")
+        for i in range(3)
+    )  # fmt: skip
+    victim, contender = state.workloads
+    lost = [replace(t, phase=Phase.PENDING, node=None, started_at=None) for t in victim.tasks[:3]]
+    left = replace(victim.tasks[3], notice=notice)
+    promised = replace(contender.tasks[0], nominated=Nomination(node="n0", at=at))
+    work = (replace(victim, tasks=(*lost, left)), replace(contender, tasks=(promised,)))
+    return replace(state, workloads=work, evictions=gone)
+
+
+def test_what_is_left_of_a_core_whose_evictions_were_cut_short_goes_as_well():
+    """Nothing of it is bound and evicted later on, though the contender could do without the rest."""
+    found = play(cut_short())
+    assert seen(found, "evict") == [(0, "x-3")]
+    assert seen(found, "bind") == [(0, "c-0")]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        cut_short(nodes=2),
+        cut_short(log_at=NOW - 60 * MINUTE),
+        cut_short(core=1),
+    ],
+    ids=["it becomes whole again", "the others went at another time", "its core is whole"],
+)
+def test_what_goes_on_is_left_where_evictions_were_cut_short(state):
+    """Where the contender can do without it, and it has a core or will have one, its notice is withdrawn."""
+    found = play(state)
+    assert seen(found, "evict") == []
+    assert seen(found, "withdraw") == [(0, "x-3")]
 
 
 def test_what_is_told_again_at_once_keeps_its_first_deadline():

@@ -5,7 +5,7 @@ two cores and downloads 400 MB of modules through Go's module proxy; it says how
 
     python tools/controlplane/build.py          # builds what is missing and prints the folder
     python tools/controlplane/build.py --if-go  # the same; where there is no Go it says so and is content
-    python tools/controlplane/build.py --earlier --helm --krew     # also these
+    python tools/controlplane/build.py --earlier --helm --krew --kueue     # also these
 """
 
 from __future__ import annotations
@@ -40,20 +40,30 @@ PROGRAMS: Final = {
 EARLIER_KUBERNETES: Final = "v1.35.4"
 _OF_KUBERNETES: Final = ("kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler")
 HELM_VERSION: Final = "v4.3.1"
-_STAGES: Final = ("node/fast/node-initialize.yaml", "pod/fast/pod-ready.yaml")
+_STAGES: Final = ("kustomize/stage/node/fast/node-initialize.yaml", "kustomize/stage/pod/fast/pod-ready.yaml")
 """What of KWOK's own stages is used, by its path in the module."""
+
+_KUEUE_KINDS: Final = (
+    "admissionchecks", "clusterqueues", "cohorts", "localqueues", "multikueueclusters", "multikueueconfigs",
+    "provisioningrequestconfigs", "resourceflavors", "topologies", "workloadpriorityclasses", "workloads",
+)  # fmt: skip
 
 _ENVIRONMENT: Final = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
 
 
 @dataclass(frozen=True)
 class GoPrograms:
-    """Programs that are built of one go.mod. ``stamps`` are variables that the linker sets, by their names."""
+    """Programs that are built of one go.mod. ``stamps`` are variables that the linker sets, by their names.
+
+    ``files`` of the module ``module`` are copied into the folder ``beside`` them.
+    """
 
     source: Path
     packages: dict[str, str]
     stamps: dict[str, str]
-    stages: bool = False
+    module: str = ""
+    files: tuple[str, ...] = ()
+    beside: str = ""
 
     @property
     def folder(self) -> Path:
@@ -69,7 +79,7 @@ class GoPrograms:
         """Whether everything is there."""
         here = self.folder
         made = [here / name for name in self.packages]
-        made += [here / "stages" / Path(path).name for path in (_STAGES if self.stages else ())]
+        made += [here / self.beside / Path(path).name for path in self.files]
         return all(path.exists() for path in made)
 
 
@@ -80,7 +90,9 @@ def _kubernetes(version: str) -> dict[str, str]:
     return {f"k8s.io/component-base/version.{key}": text for key, text in stamps.items()}
 
 
-NEWEST: Final = GoPrograms(HERE, PROGRAMS, _kubernetes(KUBERNETES), stages=True)
+NEWEST: Final = GoPrograms(
+    HERE, PROGRAMS, _kubernetes(KUBERNETES), module="sigs.k8s.io/kwok", files=_STAGES, beside="stages"
+)
 EARLIER: Final = GoPrograms(
     HERE / "earlier", {name: PROGRAMS[name] for name in _OF_KUBERNETES}, _kubernetes(EARLIER_KUBERNETES)
 )
@@ -97,6 +109,17 @@ KREW: Final = GoPrograms(
     {name: f"sigs.k8s.io/krew/cmd/{name}" for name in ("krew", "validate-krew-manifest")},
     {},
 )
+
+
+KUEUE: Final = GoPrograms(
+    HERE.parent / "kueue",
+    {"kueue": "sigs.k8s.io/kueue/cmd/kueue"},
+    {},
+    module="sigs.k8s.io/kueue",
+    files=tuple(f"config/components/crd/bases/kueue.x-k8s.io_{kind}.yaml" for kind in _KUEUE_KINDS),
+    beside="crds",
+)
+"""Kueue's controllers and the definitions of its kinds, for the test of what becomes of its workloads."""
 
 
 class NoGoError(RuntimeError):
@@ -133,8 +156,7 @@ def build(wanted: GoPrograms = NEWEST) -> Path:
                 if not (target / name).exists():
                     with LongStep(f"building {name} ({number} of {len(wanted.packages)})"):
                         _compile(target / name, package, wanted)
-            if wanted.stages:
-                _copy_stages(target / "stages")
+            _copy_files(wanted)
     return target
 
 
@@ -154,12 +176,15 @@ def _compile(program: Path, package: str, wanted: GoPrograms) -> None:
     made.rename(program)
 
 
-def _copy_stages(target: Path) -> None:
-    """Copy from KWOK's module how nodes and pods become ready."""
-    module = Path(_go("list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok").strip())
+def _copy_files(wanted: GoPrograms) -> None:
+    """Copy from a module what is used of it as it is: how nodes and pods become ready, definitions of kinds."""
+    if not wanted.files:
+        return
+    module = Path(_go("list", "-m", "-f", "{{.Dir}}", wanted.module, source=wanted.source).strip())
+    target = wanted.folder / wanted.beside
     target.mkdir(exist_ok=True)
-    for path in _STAGES:
-        shutil.copyfile(module / "kustomize" / "stage" / path, target / Path(path).name)
+    for path in wanted.files:
+        shutil.copyfile(module / path, target / Path(path).name)
 
 
 def _go(*arguments: str, source: Path = HERE) -> str:
@@ -172,7 +197,7 @@ def _go(*arguments: str, source: Path = HERE) -> str:
 def main(arguments: list[str]) -> int:
     """Build, and print where the programs are."""
     try:
-        further = {"--earlier": EARLIER, "--helm": HELM, "--krew": KREW}
+        further = {"--earlier": EARLIER, "--helm": HELM, "--krew": KREW, "--kueue": KUEUE}
         for wanted in (NEWEST, *(programs for word, programs in further.items() if word in arguments)):
             print(build(wanted))
     except NoGoError as missing:

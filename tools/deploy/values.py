@@ -86,7 +86,7 @@ VALUES: Final = (
     _switch("kueueQueues", "Read Kueue's queues, where there are no others.", on=False),
     ChartValue(
         "prometheus", "", {"type": "string", "pattern": "^(https?://[^/]+.*)?$"},
-        "The address of a Prometheus that scrapes DCGM's exporter, to be asked what pods use of their GPUs.",
+        "The address of a Prometheus, to be asked what pods use of their GPUs, and nodes of their CPU.",
     ),
     ChartValue("yunikorn.namespace", "yunikorn", _NAME, "Namespace of YuniKorn's ConfigMap."),
     ChartValue("yunikorn.configMap", "", _OPTIONAL_NAME, "YuniKorn's ConfigMap from which queues are read."),

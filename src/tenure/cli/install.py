@@ -61,7 +61,7 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
               help="Hold GPUs of which parts are given out, so that containers are told which they have.")  # fmt: skip
 @click.option("--kueue-queues", is_flag=True, help="Read Kueue's queues, where there are no others.")
 @click.option("--prometheus", default="", metavar="URL",
-              help="A Prometheus that scrapes DCGM's exporter, to be asked what pods use of their GPUs.")  # fmt: skip
+              help="A Prometheus to be asked what pods use of their GPUs, and nodes of their CPU.")  # fmt: skip
 @click.option("--history-secret", metavar="NAME/KEY", help="Keep a history in PostgreSQL; the Secret has its address.")
 @click.option("--history-volume", metavar="SIZE", help="Keep a history on a volume of this size; takes --replicas 1.")
 @click.option("--priority-class", metavar="NAME", help="Use this PriorityClass instead of installing one.")

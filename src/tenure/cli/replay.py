@@ -64,9 +64,10 @@ def _play(cluster: Cluster, trace: Trace, history: str | None) -> Statement:
     from tenure.history.simulation import PlanListener, write_simulation  # noqa: PLC0415
     from tenure.history.statement import statement_of  # noqa: PLC0415
     from tenure.simulator.outcomes import outcomes_of  # noqa: PLC0415
-    from tenure.simulator.run import Simulation, SimulationSetup  # noqa: PLC0415
+    from tenure.simulator.run import Simulation  # noqa: PLC0415
+    from tenure.simulator.whole_run import setup_of  # noqa: PLC0415
 
-    simulation = Simulation(SimulationSetup(cluster), trace)
+    simulation = Simulation(setup_of(cluster, arrivals_only=False), trace)
     simulation.heard = listener = PlanListener(cluster.now)
     result: Any = simulation.run()
     outcomes = outcomes_of(result.log, trace)

@@ -38,8 +38,8 @@ from tenure.cli.live_cluster import ClusterAddress, cluster_options
               help="The image of the pods that hold GPUs of which parts are given out; without it parts are only "
                    "counted.")  # fmt: skip
 @click.option("--prometheus", default="", metavar="URL",
-              help="The address of a Prometheus that scrapes DCGM's exporter: what pods use of their GPUs, for the "
-                   "nominator of idle ones.")  # fmt: skip
+              help="The address of a Prometheus: what pods use of their GPUs, for the nominator of idle ones, and "
+                   "without a metrics API what nodes use.")  # fmt: skip
 @writes_history
 @cluster_options()
 def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any) -> int:

@@ -17,7 +17,6 @@ from tenure.engine.queues import Amount
 from tenure.engine.roster import Roster
 from tenure.engine.session import Session
 from tenure.engine.workloads import PENDING, TERMINATING, TaskState
-from tenure.model.resources import MILLI
 
 
 def audit(session: Session) -> list[str]:
@@ -42,8 +41,7 @@ def _holdings(task: TaskState) -> Iterator[tuple[int, tuple[int, ...], bool, boo
 
 def _room(session: Session, tasks: list[TaskState]) -> Iterator[str]:
     nodes = session.nodes
-    room = np.concatenate([nodes.capacity, nodes.capacity])
-    device = np.where(np.arange(nodes.device.shape[2]) < nodes.device_count[:, None], MILLI, 0)[None].repeat(2, axis=0)
+    room, device = nodes.empty()
     for task in tasks:
         for node, devices, now, then in _holdings(task):
             ask = task.cls.takes(node, nodes)
@@ -111,9 +109,9 @@ def _lists(session: Session, tasks: list[TaskState]) -> Iterator[str]:
     ):
         if kept != found:
             yield f"{name} are kept as {sorted(map(_name, kept))}, found as {sorted(map(_name, found))}"
-    waiting = len(nominated) + sum(not t.stuck for t in leaving)
+    waiting = len(nominated) + sum(not t.stuck for t in leaving) + int(session.nodes.awaited.sum())
     if waiting != session.nodes.waiting:
-        yield f"{session.nodes.waiting} tasks are counted for which now and then differ, there are {waiting}"
+        yield f"{session.nodes.waiting} tasks and nodes are counted for which now and then differ, there are {waiting}"
     here: list[set[TaskState]] = [set() for _ in session.on_node]
     for task in tasks:
         for node, *_ in _holdings(task):

@@ -78,6 +78,8 @@ class EstimatePass(AllocationPass):
 def _promised_start(session: Session, workload: WorkloadState) -> int | None:
     """When what terminates on the nodes that a workload was promised has left; None if something is stuck there."""
     nodes = {t.nominated for t in workload.tasks if t.nominated >= 0}
+    if any(session.nodes.awaited[node] for node in nodes):
+        return None
     leaving = [t for node in nodes for t in session.on_node[node] if going(t, node)]
     if not nodes or any(t.stuck for t in leaving):
         return None

@@ -36,7 +36,8 @@ class NodeTable:
     ``capacity`` is ``int64[rows, nodes]``; ``device`` is ``int64[2, nodes, devices]``, milli-GPU free on each device
     now and then, 0 for devices that a node does not have. ``changed`` lists the nodes in the order in which they
     changed, for caches to catch up; ``stamps`` has for each a number that is a new one after every change, and the old
-    one again once that is undone. ``waiting`` counts the tasks for which the two halves differ.
+    one again once that is undone. ``awaited`` nodes are on their way: what they have is there then, and not now.
+    ``waiting`` counts the tasks and nodes for which the two halves differ.
     """
 
     def __init__(self, nodes: list[Node], resources: list[str], journal: Journal) -> None:
@@ -46,12 +47,13 @@ class NodeTable:
         self.labels = NodeLabels(self.nodes)
         self.outside = np.fromiter((n.outside for n in self.nodes), bool, len(self.nodes))
         self.ready = np.fromiter((n.ready and not n.outside for n in self.nodes), bool, len(self.nodes))
+        self.awaited = np.fromiter((n.awaited_until is not None for n in self.nodes), bool, len(self.nodes))
         self.gpu_memory = np.fromiter((n.gpu_memory or 0 for n in self.nodes), np.int64, len(self.nodes))
         self.journal = journal
         self.changed: list[int] = []
         self.stamps = [0] * len(self.nodes)
         self._stamp = 0
-        self.waiting = 0
+        self.waiting = int(self.awaited.sum())
         self._build(resources)
 
     def __len__(self) -> int:
@@ -77,13 +79,18 @@ class NodeTable:
                 scale = MILLI if name == GPU else 1
                 values = (n.allocatable.get(name, unlimited) * scale for n in self.nodes)
                 self.capacity[row] = np.fromiter(values, np.int64, count)
-        self.room = np.concatenate([self.capacity, self.capacity])
-        most = int(self.device_count.max()) if self.has_devices else 0
-        exists = np.arange(most) < self.device_count[:, None]
-        self.device = np.repeat(np.where(exists, MILLI, 0)[None].astype(np.int64), 2, axis=0)
+        self.room, self.device = self.empty()
         self.gpu_row = self.row.get(GPU, -1)
         self.cpu_row = self.row.get(CPU, -1)
         self.cpu_capacity: list[int] = self.capacity[self.cpu_row].tolist() if self.cpu_row >= 0 else []
+
+    def empty(self) -> tuple[Ints, Ints]:
+        """Give ``room`` and ``device`` as they are while no task is anywhere."""
+        most = int(self.device_count.max()) if self.has_devices else 0
+        exists = np.arange(most) < self.device_count[:, None]
+        there = np.where(exists, MILLI, 0).astype(np.int64)
+        now = np.where(self.awaited, 0, self.capacity)
+        return np.concatenate([now, self.capacity]), np.stack([np.where(self.awaited[:, None], 0, there), there])
 
     def most_room(self) -> list[int]:
         """Give the most of each row that any ready node will have, -1 where there is none."""

@@ -1,7 +1,8 @@
 """Why a workload waits: one reason for each obstacle, with its numbers.
 
 Codes: ``Gated``, ``NotEnoughTasks``, ``Unsupported``, ``OverMax``, ``BeyondGuaranteed``, ``NeverFits``,
-``NoNodeFits``, ``NoRoomTogether``, ``Reserved``, ``NextCycle``, ``Nominated``, ``VolumeNotReady``.
+``NoNodeFits``, ``NoRoomTogether``, ``Reserved``, ``NextCycle``, ``Nominated``, ``AwaitsNodes``, ``VolumeNotReady``,
+``DevicesNotReady``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from tenure.engine.plan import Reason
 from tenure.engine.session import Session
 from tenure.engine.volume_reasons import tied_by_volumes
 from tenure.engine.workloads import GATED, PENDING, Demand, TaskState, WorkloadState
+from tenure.model.duration import format_time
+from tenure.model.node import Node
 from tenure.model.readable import amount_with_unit, bare_quantity
 from tenure.model.resources import GPU
 
@@ -57,9 +60,19 @@ def _fits_after_all(session: Session) -> Reason:
 
 
 def _nominated(session: Session, tasks: list[TaskState]) -> Reason:
+    coming = sorted({t.nominated for t in tasks if session.nodes.awaited[t.nominated]})
+    if coming:
+        return _awaits(session, [session.nodes.nodes[node] for node in coming])
     where = sorted({session.nodes.names[t.nominated] for t in tasks})
     text = f"it is nominated to {_listed(where)}; the room there is not free yet"
     return Reason("Nominated", text, {"nodes": where, "tasks": len(tasks)})
+
+
+def _awaits(session: Session, nodes: list[Node]) -> Reason:
+    """Give the reason of a workload that fits nodes which are on their way: an autoscaler goes on making these."""
+    names, until = [node.name for node in nodes], max(node.awaited_until or session.now for node in nodes)
+    text = f"it waits for {_listed(names)}, on the way until {format_time(until)}: it fits there"
+    return Reason("AwaitsNodes", text, {"nodes": names, "until": format_time(until)})
 
 
 def unsupported(constraints: list[str]) -> Reason:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tenure.engine.device_reasons import supply
 from tenure.engine.session import Session
 from tenure.model.cluster import Cluster
 from tenure.model.collector import collector_paused
 from tenure.model.device_uses import class_counts
+from tenure.model.node import Node
 
 
 def session_of(cluster: Cluster) -> Session:
@@ -15,7 +18,8 @@ def session_of(cluster: Cluster) -> Session:
     counts = class_counts(cluster.devices.classes, cluster.settings)
     asked |= {name for found in counts.values() for name in found}
     namespaces = {namespace.name: namespace.labels for namespace in cluster.namespaces}
-    session = Session(cluster.nodes, cluster.queues, cluster.settings, extra=asked, namespaces=namespaces)
+    nodes = [_as_of(node, cluster.now) for node in cluster.nodes]
+    session = Session(nodes, cluster.queues, cluster.settings, extra=asked, namespaces=namespaces)
     session.now = cluster.now
     session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
     session.refused_evictions = cluster.refused_evictions
@@ -25,3 +29,9 @@ def session_of(cluster: Cluster) -> Session:
     with collector_paused():
         session.add_workloads(cluster.workloads)
     return session
+
+
+def _as_of(node: Node, now: int) -> Node:
+    """Give a node as it counts at a time: one that was to be there by then counts as one that is not ready."""
+    is_late = node.awaited_until is not None and node.awaited_until <= now
+    return replace(node, awaited_until=None, ready=False) if is_late else node

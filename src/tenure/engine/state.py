@@ -255,10 +255,10 @@ class SessionState:
             self.terms.count_leaving(task.terms, where, now=now, then=then, sign=sign)
 
     def total(self) -> list[int]:
-        """What ready nodes have, less what pods of other schedulers use: amounts by row."""
+        """What nodes have that are there and ready, less what pods of other schedulers use: amounts by row."""
         nodes = self.nodes
         if self._capacity is None:
-            has = nodes.capacity[: nodes.amounts, nodes.ready]
+            has = nodes.capacity[: nodes.amounts, nodes.ready & ~nodes.awaited]
             sums = [int(c.sum()) if c.size else 0 for c in has]
             for name, amount in self.supply.items():
                 sums[nodes.row[name]] += amount

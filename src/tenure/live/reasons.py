@@ -13,7 +13,7 @@ from tenure.engine.plan import Reason
 
 UNSCHEDULABLE: Final = "Unschedulable"
 
-_ROOM: Final = frozenset({"NoNodeFits", "NoRoomTogether", "NeverFits"})
+_ROOM: Final = frozenset({"NoNodeFits", "NoRoomTogether", "NeverFits", "AwaitsNodes"})
 _OWN: Final = {
     "OverMax": "QueueOverMax",
     "BeyondGuaranteed": "QueueBeyondGuaranteed",

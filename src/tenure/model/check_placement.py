@@ -29,6 +29,7 @@ def check_placement(nodes: Sequence[Node], workloads: Sequence[Workload]) -> Fin
     real clusters (a node that shrank, pods that others bound).
     """
     holdings = {node.name: _Holding(node) for node in nodes}
+    coming = {node.name for node in nodes if node.awaited_until is not None}
     names = NearestNames(holdings)
     for w, workload in enumerate(workloads):
         for t, task in enumerate(workload.tasks):
@@ -40,6 +41,9 @@ def check_placement(nodes: Sequence[Node], workloads: Sequence[Workload]) -> Fin
             holding = holdings.get(task.node)
             if holding is None:
                 yield ClusterFinding((*at, "node"), _unknown(task.node, names))
+            elif task.node in coming:
+                text = f"node {task.node} is on its way (awaitedUntil), so that no task is there yet"
+                yield ClusterFinding((*at, "node"), text)
             else:
                 yield from holding.place(task, at)
     for index, node in enumerate(nodes):

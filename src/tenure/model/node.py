@@ -20,7 +20,8 @@ class Node:
     milli-GPU. ``allocatable`` without
     ``pods`` means that the number of pods is not limited. ``outside``: it belongs to another node pool; nothing is
     placed there, and what stands there counts for constraints that look at other tasks. ``features`` are those that
-    its kubelet declares, ``drivers`` the CSI drivers that are there.
+    its kubelet declares, ``drivers`` the CSI drivers that are there. ``awaited_until``: the node is on its
+    way; nothing is bound there, its room may be promised, and from that time (µs since the epoch) on it does not count.
     """
 
     name: NameText
@@ -35,5 +36,6 @@ class Node:
     usage_for: Duration | None = None
     drain: bool = False
     outside: bool = False
+    awaited_until: Time | None = None
     features: tuple[str, ...] = ()
     drivers: Annotated[tuple[NodeDriver, ...], FieldKey("csiDrivers")] = ()

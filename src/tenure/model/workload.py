@@ -205,7 +205,8 @@ class Workload:
 
     Times are µs since the epoch, durations µs; ``None`` means unset. ``tasks`` are in the order in which they start.
     ``min_member`` ``None`` means all tasks. ``scheduler_name`` other than ``tenure`` marks pods of another scheduler:
-    they hold room on their nodes, belong to no queue and are never touched.
+    they hold room on their nodes, belong to no queue and are never touched. Until ``awaits_nodes_until`` nodes are on
+    their way for it, and nothing is evicted for it.
     """
 
     name: NameText
@@ -228,6 +229,7 @@ class Workload:
     requeue_delay: Duration | None = None
     requeue_not_before: Time | None = None
     preemption_delay: Duration | None = None
+    awaits_nodes_until: Time | None = None
     checkpoint: Checkpoint | None = None
     preemption_policy: ContenderPolicy | None = None
     allow_preemption: bool = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
+from tenure.engine.allocation import serve
 from tenure.engine.evictions import evict
 from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome
@@ -57,10 +58,10 @@ class NoticeJudge:
             return self._stale(group)
         if group.cause == "quota":
             return self._over_max(group)
-        contender = group.contender
-        if contender is None or contender.step is None or contender.entry is None or not group.held:
-            return []
-        return [t for p in self.contended(group, self.pieces(group)) for t in p.tasks]
+        contender, needed = group.contender, list[TaskState]()
+        if contender is not None and contender.step is not None and contender.entry is not None and group.held:
+            needed = [t for p in self.contended(group, self.pieces(group)) for t in p.tasks]
+        return needed or self._begun(group)
 
     @cached_property
     def nominated(self) -> set[str]:
@@ -151,6 +152,28 @@ class NoticeJudge:
         if group.cause == "requeue":
             return RequeueCommits(self.state, dry_runs, RequeueOutcome()).play(group.contender, pieces, keep=keep)
         return dry_runs.play(group.contender, pieces, self._rules(group, pieces), keep=keep)
+
+    def _begun(self, group: NoticeGroup) -> list[TaskState]:
+        """Give what is left of cores of which the rest was evicted with them, and that will not be whole again.
+
+        A core goes as a whole. Where its evictions were cut short, and the contender can do without the rest, what is
+        left would hold its room and do nothing until it is stale, and what replaces the others would go with it.
+        """
+        session, found = self.session, list[TaskState]()
+        gone = {(e.workload, e.cause, e.beneficiary, e.at) for e in session.evictions}
+        for victim, tasks in group.by_workload().items():
+            told = {(victim.key, group.cause, group.beneficiary, group.notices[task].at) for task in tasks}
+            if not told & gone or victim.root.satisfied() or self._recovers(victim):
+                continue
+            if preemptibility(victim) is None:
+                found += self._evict(group, covering(pieces_of(session, victim, frozenset(), core=True), tasks), victim)
+        return found
+
+    def _recovers(self, victim: WorkloadState) -> bool:
+        """Whether what a core has lost finds places if nothing more of it goes."""
+        with self.session.scenario():
+            serve(self.session, self.state.placer, self.shares)
+            return bool(victim.root.satisfied())
 
     # -- for nobody ---------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
-"""Contenders for which nothing is evicted, ever or for a while: the policy ``Never``, and the preemption delay.
+"""Contenders for which nothing is evicted, ever or for a while.
 
-Preemption delay: for a while a contender causes no eviction, so that an autoscaler can act first (spec: reclaim).
+The policy ``Never``; nodes that are on their way for it; and the preemption delay: for a while a contender causes no
+eviction, so that an autoscaler can act first (spec: reclaim).
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
-from tenure.model.duration import format_duration
+from tenure.model.duration import format_duration, format_time
 from tenure.model.workload import NEVER
 
 SHIELD = "preemption-delay"
 POLICY = "preemption-policy"
+AWAITED = "awaited-nodes"
 
 
 def evicts_never(contender: WorkloadState) -> bool:
@@ -24,6 +26,10 @@ def delay(session: Session, contender: WorkloadState) -> Refusal | None:
     """Refuse a contender for which nothing is ever evicted, or not yet: max(createdAt, lastEvictedAt) + delay."""
     if evicts_never(contender):
         return Refusal(POLICY, f"nothing is evicted for it: its preemptionPolicy is {NEVER}")
+    coming = contender.model.awaits_nodes_until
+    if coming is not None and session.now < coming:
+        text = f"it waits for nodes that are on their way for it: until {format_time(coming)} nothing is evicted for it"
+        return Refusal(AWAITED, text, coming)
     own = contender.model.preemption_delay
     wait = session.settings.preemption_delay if own is None else own
     if not wait:

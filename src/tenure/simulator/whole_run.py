@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tenure.model.cluster import Cluster
@@ -25,8 +26,12 @@ class FinishedSimulation(NamedTuple):
 
 
 def setup_of(cluster: Cluster, *, arrivals_only: bool) -> SimulationSetup:
-    """Give the start of a simulation; with ``arrivals_only`` placement knows the trace's mix of tasks."""
-    return SimulationSetup(cluster, arrivals_only=arrivals_only, whole_mix=arrivals_only)
+    """Give the start of a simulation; with ``arrivals_only`` placement knows the trace's mix of tasks.
+
+    Nodes that are on their way are left out: a cluster does not say when they come, or whether.
+    """
+    there = replace(cluster, nodes=tuple(node for node in cluster.nodes if node.awaited_until is None))
+    return SimulationSetup(there, arrivals_only=arrivals_only, whole_mix=arrivals_only)
 
 
 def run_whole(

@@ -18,7 +18,7 @@ from tenure.model.duration import format_time
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
 from tenure.shields.budget import has_budgets
-from tenure.shields.delay import delay
+from tenure.shields.delay import AWAITED, delay
 from tenure.shields.opt_out import may_go
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
@@ -184,7 +184,8 @@ class PreemptionPass:
                 state.obstacle(workload.key, Reason("NeverPreempts", refusal.message))
             else:
                 numbers = {"until": format_time(refusal.until)}
-                state.obstacle(workload.key, Reason("PreemptionDelay", refusal.message, numbers))
+                code = "AwaitsNodes" if refusal.shield == AWAITED else "PreemptionDelay"
+                state.obstacle(workload.key, Reason(code, refusal.message, numbers))
             state.wake_at(refusal.until)
             return False
         return True

@@ -289,7 +289,7 @@ def _node_line(node: Node, placed: Iterable[Placed]) -> NodeLine:
         count += 1
     size = {name: amount * MILLI if name == GPU else amount for name, amount in node.allocatable.items()}
     remarks = [text for text, on in ((NOT_READY, not node.ready), ("unschedulable", node.unschedulable)) if on]
-    remarks += ["draining"] if node.drain else []
+    remarks += [text for text, on in (("draining", node.drain), ("on its way", node.awaited_until is not None)) if on]
     return NodeLine(node.name, size, held, count, ", ".join(remarks))
 
 

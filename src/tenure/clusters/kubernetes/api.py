@@ -255,6 +255,19 @@ class ApiStorageCapacity(_Narrow):
     status: Any = None
 
 
+class KueueStatus(_Narrow):
+    """What of the status of one of Kueue's workloads says whether it is admitted."""
+
+    conditions: list[Condition] | None = None
+
+
+class ApiKueueWorkload(_Narrow):
+    """A workload of Kueue's: what it admits, and evicts, as a whole."""
+
+    metadata: Meta
+    status: KueueStatus = msgspec.field(default_factory=KueueStatus)
+
+
 class ListMeta(_Narrow):
     """Metadata of a list."""
 

@@ -12,6 +12,7 @@ from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import Client, FencedClient
 from tenure.clusters.kubernetes.keys import lease_name
 from tenure.clusters.kubernetes.news import ClusterNews
+from tenure.clusters.kubernetes.read import kueue, volcano
 from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
 from tenure.clusters.kubernetes.read.observe import Observed, Observer
 from tenure.clusters.kubernetes.write.actor import Actor, Outcome
@@ -165,7 +166,7 @@ class KubernetesCluster:
         item = None if objects is None else objects.items.get(("", name))
         if item is None:
             return None
-        return _subject("Queue" if kind == "queues" else "KAI Queue", item.metadata)
+        return _subject(_QUEUES[kind], item.metadata)
 
     def _explain(self, pods: Sequence[PodRecord], reason: str, message: str, now: int) -> None:
         """Have it written on pods why they wait, where they do not say it already."""
@@ -182,6 +183,11 @@ class KubernetesCluster:
 
 
 _MOST_PODS = 200
+_QUEUES = {
+    "queues": "Queue", "kai queues": "KAI Queue", volcano.WATCH: "Volcano Queue", kueue.CLUSTER_QUEUES: "ClusterQueue",
+}  # fmt: skip
+"""Kinds of queues by the names of their watches."""
+
 _VERSIONS = {
     "Pod": "v1",
     "Node": "v1",
@@ -196,6 +202,8 @@ _VERSIONS = {
     "ReplicaSet": "apps/v1",
     "JobSet": "jobset.x-k8s.io/v1alpha2",
     "KAI Queue": "scheduling.run.ai/v2",
+    "Volcano Queue": "scheduling.volcano.sh/v1beta1",
+    "ClusterQueue": "kueue.x-k8s.io/v1beta2",
     "KAI PodGroup": "scheduling.run.ai/v2alpha2",
     "native PodGroup": "scheduling.k8s.io/v1beta1",
     "native Workload": "scheduling.k8s.io/v1beta1",
@@ -204,4 +212,4 @@ _VERSIONS = {
 
 def _subject(kind: str, meta: api.Meta) -> Subject:
     version = _VERSIONS.get(kind, api.GROUP_VERSION)
-    return Subject(version, kind.removeprefix("KAI ").removeprefix("native "), meta.namespace, meta.name, meta.uid)
+    return Subject(version, kind.rpartition(" ")[2], meta.namespace, meta.name, meta.uid)

@@ -30,8 +30,9 @@ from tenure.clusters.kubernetes.cache.owner_store import OwnerStore
 from tenure.clusters.kubernetes.cache.pod_records import PodReader
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.client.watch import BROKEN_SECONDS, Reflector, WatchReports
-from tenure.clusters.kubernetes.read import eviction_log, kueue
+from tenure.clusters.kubernetes.read import eviction_log, kueue, kueue_workloads, provisioning, volcano
 from tenure.clusters.kubernetes.read.gpu_usage import GpuUsageCollector
+from tenure.clusters.kubernetes.read.groups import KAI_TOPOLOGIES
 from tenure.clusters.kubernetes.read.kinds import kind_of
 from tenure.clusters.kubernetes.read.usage import UsageCollector
 from tenure.model.workload_kind import POD, api_path, built_in_kinds
@@ -73,15 +74,16 @@ _WHERE_INSTALLED = {
     WORKLOAD_KINDS: (api.GROUP_PATHS, WORKLOAD_KINDS),
     "kai queues": (("/apis/scheduling.run.ai/v2",), "queues"),
     "kai podgroups": (("/apis/scheduling.run.ai/v2alpha2",), "podgroups"),
+    KAI_TOPOLOGIES: (("/apis/kai.scheduler/v1alpha1",), "topologies"),
     NODE_CLAIMS: (("/apis/karpenter.sh/v1",), NODE_CLAIMS),
     **{name: (("/apis/resource.k8s.io/v1",), name) for name in DEVICE_OBJECTS},
     "native podgroups": (("/apis/scheduling.k8s.io/v1beta1",), "podgroups"),
     "native workloads": (("/apis/scheduling.k8s.io/v1beta1",), "workloads"),
+    volcano.WATCH: (volcano.PATHS, "queues"),
+    kueue_workloads.WATCH: (kueue.PATHS, "workloads"),
+    provisioning.WATCH: (provisioning.PATHS, "provisioningrequests"),
 }
-_KUEUE = {
-    name: (tuple(api_path("kueue.x-k8s.io", version) for version in kueue.VERSIONS), name)
-    for name in (kueue.CLUSTER_QUEUES, kueue.COHORTS, kueue.LOCAL_QUEUES)
-}
+_KUEUE = {name: (kueue.PATHS, name) for name in (kueue.CLUSTER_QUEUES, kueue.COHORTS, kueue.LOCAL_QUEUES)}
 """Kueue's queues, where they are read: in the first of their versions that is served."""
 
 _KINDS = {
@@ -103,11 +105,14 @@ _KINDS = {
     WORKLOAD_KINDS: "WorkloadKind",
     "kai queues": "KAI Queue",
     "kai podgroups": "KAI PodGroup",
+    volcano.WATCH: "Volcano Queue",
     "native podgroups": "native PodGroup",
     "native workloads": "native Workload",
     "eviction log": "ConfigMap",
     "leases": "Lease",
+    KAI_TOPOLOGIES: "Topology",
     NODE_CLAIMS: "NodeClaim",
+    provisioning.WATCH: "ProvisioningRequest",
     "resourceclaims": "ResourceClaim",
     "resourceslices": "ResourceSlice",
     "deviceclasses": "DeviceClass",
@@ -115,10 +120,13 @@ _KINDS = {
     kueue.CLUSTER_QUEUES: "ClusterQueue",
     kueue.COHORTS: "Cohort",
     kueue.LOCAL_QUEUES: "LocalQueue",
+    kueue_workloads.WATCH: "Kueue Workload",
     RESERVATIONS: "Pod",
     "yunikorn": "ConfigMap",
 }
-_OPTIONAL = frozenset({"namespaces", "leases", NODE_CLAIMS, *DEVICE_OBJECTS})
+_OPTIONAL = frozenset(
+    {"namespaces", "leases", KAI_TOPOLOGIES, NODE_CLAIMS, kueue_workloads.WATCH, provisioning.WATCH, *DEVICE_OBJECTS}
+)
 """What only adds to what pods say themselves."""
 
 _NEEDED = frozenset({"pods", "nodes"})
@@ -130,8 +138,10 @@ _KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool", "WorkloadKind"})
 
 _DECIDES: dict[str, Callable[[Any], object]] = {
     "volumes": of_volume, "storageclasses": of_storage_class, "storagecapacities": of_capacity,
-    NODE_CLAIMS: lambda item: item.metadata.resource_version, "resourceclaims": of_device_claim,
-    "resourceslices": of_device_object, "deviceclasses": of_device_object, "devicetaintrules": of_device_object,
+    KAI_TOPOLOGIES: of_spec, NODE_CLAIMS: lambda item: item.metadata.resource_version,
+    "resourceclaims": of_device_claim, "resourceslices": of_device_object, "deviceclasses": of_device_object,
+    "devicetaintrules": of_device_object,
+    kueue_workloads.WATCH: kueue_workloads.of_kueue_workload, provisioning.WATCH: provisioning.awaited_until,
 }  # fmt: skip
 
 
@@ -208,7 +218,7 @@ class InformerCache:
         self.objects: dict[str, ObjectStore] = {}
         self.allocations = AssumedAllocations()
         self.reflectors: dict[str, Reflector[Any]] = {}
-        self.usage = UsageCollector(client, self.nodes.nodes, self.changed.set)
+        self.usage = UsageCollector(client, self.nodes.nodes, self.changed.set, options.prometheus)
         self.gpu_usage = GpuUsageCollector(client, options.prometheus, self.changed.set)
         self.kinds = built_in_kinds()
         self._kinds_version = 0
@@ -249,7 +259,7 @@ class InformerCache:
             group = None if name in self.reflectors else self._first_with(resource, groups, served)
             if group is not None:
                 self._groups[name] = group
-                self._watch(name, f"{group}/{resource}", api.ApiObject, self._objects(name))
+                self._watch(name, f"{group}/{resource}", _struct_of(name), self._objects(name))
         for kind in self.kinds:
             if kind.source in self.reflectors or kind.key == POD:
                 continue
@@ -352,13 +362,12 @@ class InformerCache:
         """
         known = self.objects.get(name)
         if known is not None:
-            kind = _OF_VOLUMES[name][1] if name in _OF_VOLUMES else api.ApiObject
-            known.written(msgspec.json.decode(answer, type=kind), is_new=is_new)
+            known.written(msgspec.json.decode(answer, type=_struct_of(name)), is_new=is_new)
 
-    def status_path(self, plural: str, namespace: str, name: str) -> str:
-        """Give where the status of one of Tenure's own objects is written: in the version that is watched."""
+    def status_path(self, watch: str, namespace: str, name: str) -> str:
+        """Give where the status of an object is written that a watch of what is installed shows, in its version."""
         inside = f"namespaces/{namespace}/" if namespace else ""
-        return f"{self._groups[plural]}/{inside}{plural}/{name}/status"
+        return f"{self._groups[watch]}/{inside}{_WHERE_INSTALLED[watch][1]}/{name}/status"
 
     def _objects(self, name: str) -> ObjectStore:
         kind = next((kind for kind in self.kinds if kind.source == name), None)
@@ -384,3 +393,10 @@ class InformerCache:
         reflector.accept = METADATA if only_metadata else ""
         self.reflectors[name] = reflector
         reflector.start()
+
+
+def _struct_of(name: str) -> Any:
+    """Give as what the objects of a watch are read."""
+    if name == kueue_workloads.WATCH:
+        return api.ApiKueueWorkload
+    return _OF_VOLUMES[name][1] if name in _OF_VOLUMES else api.ApiObject

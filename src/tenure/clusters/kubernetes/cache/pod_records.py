@@ -256,6 +256,7 @@ _ROLES = ("originator",)
 _READ = (
     "tenure.dev/", "kai.scheduler/", "volcano.sh/", "yunikorn.apache.org/", "cluster-autoscaler.kubernetes.io/",
     "karpenter.sh/", "descheduler.alpha.kubernetes.io/", "kueue.x-k8s.io/",
+    "autoscaling.x-k8s.io/",
 )  # fmt: skip
 """Beginnings of the annotations that anything is read of; the others are not kept."""
 

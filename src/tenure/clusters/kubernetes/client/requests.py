@@ -21,6 +21,7 @@ from tenure.clusters.kubernetes.client.server_clock import ServerClock
 
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
+APPLY: Final = "application/apply-patch+yaml"
 JSON: Final = "application/json"
 
 TIMEOUT = 30.0

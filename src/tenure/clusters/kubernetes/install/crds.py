@@ -29,7 +29,7 @@ VERSIONS: Final = tuple(version.partition("/")[2] for version in API_VERSIONS)
 
 _OWN_TO_FILES: Final = (
     "name", "namespace", "uid", "tasks", "priority", "created_at", "started_at", "last_evicted_at", "stale_since",
-    "requeue_not_before", "checkpoint", "owner_kind", "scheduler_name", "labels", "annotations",
+    "requeue_not_before", "awaits_nodes_until", "checkpoint", "owner_kind", "scheduler_name", "labels", "annotations",
 )  # fmt: skip
 """What a workload of a cluster file has and a PodGroup's spec has not: metadata, status, and what its pods say."""
 

@@ -88,8 +88,12 @@ CLUSTER_RIGHTS: Final = (
     Right(GROUP, _OWN, _OBSERVE, "queues, groups, budgets and settings"),
     *_owner_rights(),
     Right("karpenter.sh", ("nodeclaims",), _OBSERVE, "nodes that are on their way"),
+    Right("autoscaling.x-k8s.io", ("provisioningrequests",), _OBSERVE, "nodes that were asked for"),
+    Right("kueue.x-k8s.io", ("workloads",), _OBSERVE, "what Kueue has admitted, and takes back"),
     Right("scheduling.k8s.io", ("podgroups", "workloads"), _OBSERVE, "Kubernetes' own groups"),
     Right("scheduling.run.ai", ("queues", "podgroups"), _OBSERVE, "KAI's queues and groups"),
+    Right("kai.scheduler", ("topologies",), _OBSERVE, "the levels of KAI's topologies"),
+    Right("scheduling.volcano.sh", ("queues",), _OBSERVE, "Volcano's queues"),
     Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what Tenure reports about them"),
     Right("events.k8s.io", ("events",), ("create",), "what Tenure did, and why workloads wait"),
     Right("authentication.k8s.io", ("tokenreviews",), ("create",), "identity of clients that ask for its metrics"),
@@ -107,6 +111,7 @@ CLUSTER_RIGHTS: Final = (
     ),
     Right("", ("pods/eviction",), ("create",), "evicting pods, within PodDisruptionBudgets", ACTING),
     Right("", ("pods",), ("delete",), "pods that budgets have kept for longer than maxOptOut", ACTING),
+    Right("kueue.x-k8s.io", ("workloads/status",), ("patch",), "telling Kueue of what was evicted", ACTING),
     Right("", ("pods/status",), ("patch",), "conditions, nominatedNodeName, and the annotations beside them", ACTING),
 )
 

@@ -16,7 +16,7 @@ from tenure.clusters.kubernetes.read import groups, kueue
 from tenure.clusters.kubernetes.read.groups import GroupDeclaration, said
 from tenure.model.workload_kind import POD, WorkloadKind, WorkloadKinds, shape_of
 
-_ObjectPlace = tuple[str, str, str]
+ObjectPlace = tuple[str, str, str]
 """Namespace, kind and name of an object."""
 
 _GROUP_READERS: Final = (
@@ -36,9 +36,9 @@ class DeclarationReader:
     def __init__(self, store: Callable[[str], ObjectStore]) -> None:
         self._store = store
         self._heard: dict[str, int] = {}
-        self._named_so: dict[_ObjectPlace, set[GroupKey]] = {}
-        self._places: dict[GroupKey, frozenset[_ObjectPlace]] = {}
-        self._described: dict[_ObjectPlace, GroupDeclaration] = {}
+        self._named_so: dict[ObjectPlace, set[GroupKey]] = {}
+        self._places: dict[GroupKey, frozenset[ObjectPlace]] = {}
+        self._described: dict[ObjectPlace, GroupDeclaration] = {}
         self._queues = NamespaceQueues(store)
 
     def changed(self, kinds: WorkloadKinds) -> Iterator[GroupKey]:
@@ -59,6 +59,11 @@ class DeclarationReader:
         other = self._queues.changed()
         if other:
             yield from [group for group in self._places if group[0] in other]
+
+    def named(self, places: Iterable[ObjectPlace]) -> Iterator[GroupKey]:
+        """Give the groups of pods that some objects own."""
+        for place in places:
+            yield from self._named_so.get(place, ())
 
     def read_native(self) -> None:
         """Read anew which owners the Workloads of ``scheduling.k8s.io`` describe."""
@@ -99,7 +104,7 @@ class DeclarationReader:
             self._named_so.setdefault(place, set()).add(group)
         self._places[group] = places
 
-    def _drop(self, place: _ObjectPlace, group: GroupKey) -> None:
+    def _drop(self, place: ObjectPlace, group: GroupKey) -> None:
         named = self._named_so[place]
         named.discard(group)
         if not named:
@@ -108,11 +113,7 @@ class DeclarationReader:
     def _said(self, group: GroupKey, chains: Collection[OwnerChain], kinds: WorkloadKinds) -> GroupDeclaration | None:
         namespace, kind, name, _, _ = group
         if kind == "group":
-            for source, read in _GROUP_READERS:
-                item = self._store(source).items.get((namespace, name))
-                if item is not None:
-                    return said(read, item)
-            return None
+            return self._of_group(namespace, name)
         chain = min(chains, key=lambda c: (-len(c.links), c), default=NO_OWNER)
         if chain.top is None:
             return None
@@ -123,6 +124,15 @@ class DeclarationReader:
         places = [(namespace, link.kind, link.name) for link in chain.links[chain.deciding :: -1]]
         by = next((self._described[place] for place in places if place in self._described), None)
         return about if by is None else groups.described(about, by)
+
+    def _of_group(self, namespace: str, name: str) -> GroupDeclaration | None:
+        for source, read in _GROUP_READERS:
+            item = self._store(source).items.get((namespace, name))
+            if item is not None:
+                about, topologies = said(read, item), self._store(groups.KAI_TOPOLOGIES).items
+                is_checked = topologies and read is groups.kai_group
+                return groups.in_topologies(about, item, groups.kai_levels(topologies)) if is_checked else about
+        return None
 
     def _owner(self, namespace: str, link: OwnerLink, kinds: WorkloadKinds) -> GroupDeclaration | None:
         kind = kinds.by_key.get(link.kind)

@@ -11,6 +11,7 @@ from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.bounded import LONGEST, MOST_PROBLEMS, brief
 from tenure.clusters.kubernetes.read.values import read
 from tenure.model.entries import EntryKind
+from tenure.model.problems import shorten
 from tenure.model.records import fields_of
 from tenure.model.report import BAD
 from tenure.model.workload import Checkpoint, Workload
@@ -18,6 +19,9 @@ from tenure.model.workload_kind import OwnerShape, WorkloadKind, WorkloadKinds, 
 
 POD_GROUP, KAI_GROUP = "PodGroup", "KAI PodGroup"
 NATIVE_GROUP, NATIVE_WORKLOAD = "scheduling.k8s.io PodGroup", "scheduling.k8s.io Workload"
+
+KAI_TOPOLOGIES = "kai topologies"
+"""The name of the watch of KAI's topologies."""
 
 _FIELDS = frozenset(
     {
@@ -57,6 +61,8 @@ NOTHING_SAID = GroupDeclaration()
 MOST_SUB_GROUPS = 256
 """Subgroups of a group that are read."""
 
+MOST_LEVELS = 16
+_LONGEST_NAME = 100
 MOST_NESTED = 8
 """Levels of subgroups that are read."""
 
@@ -118,6 +124,47 @@ def _kai_topology(said: Mapping[str, Any]) -> dict[str, Any] | None:
         "preferred": constraint.get("preferredTopologyLevel"),
     }
     return {key: level for key, level in levels.items() if level} or None
+
+
+def kai_levels(topologies: Mapping[tuple[str, str], Any]) -> dict[str, tuple[str, ...]]:
+    """Give by name the node labels that are the levels of KAI's topologies, the widest first."""
+    found = {}
+    for (_, name), item in topologies.items():
+        spec = item.spec if isinstance(item.spec, dict) else {}
+        levels = spec.get("levels")
+        listed = [level for level in levels if isinstance(level, dict)] if isinstance(levels, list) else []
+        found[name] = tuple(str(level.get("nodeLabel")) for level in listed[:MOST_LEVELS])
+    return found
+
+
+def in_topologies(
+    about: GroupDeclaration, item: api.ApiObject, levels: Mapping[str, tuple[str, ...]]
+) -> GroupDeclaration:  # fmt: skip
+    """Give what one of KAI's groups says with what of its topology constraints no topology has."""
+    spec = item.spec if isinstance(item.spec, dict) else {}
+    listed = spec.get("subGroups")
+    groups = [g for g in listed if isinstance(g, dict)] if isinstance(listed, list) else []
+    places = [("spec", spec), *((f"spec.subGroups[{n}]", g) for n, g in enumerate(groups[:MOST_SUB_GROUPS]))]
+    problems = [line for place, said in places for line in _strange_levels(place, said, levels)]
+    return replace(about, problems=(*about.problems, *problems[:MOST_PROBLEMS])) if problems else about
+
+
+def _strange_levels(place: str, said: Mapping[str, Any], levels: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Say which topology is not there, or which levels it does not have; the labels count all the same."""
+    constraint = said.get("topologyConstraint")
+    name = constraint.get("topology") if isinstance(constraint, dict) else None
+    if not isinstance(constraint, dict) or not isinstance(name, str) or not name:
+        return []
+    at = f"{place}.topologyConstraint"
+    if name not in levels:
+        return [f"{at}.topology: there is no Topology {shorten(name, _LONGEST_NAME)}"]
+    asked = (constraint.get("requiredTopologyLevel"), constraint.get("preferredTopologyLevel"))
+    known = ", ".join(levels[name])
+    return [
+        f"{at}: Topology {name} has no level {shorten(str(level), _LONGEST_NAME)}, but {known}"
+        for level in asked
+        if level and level not in levels[name]
+    ]
 
 
 def _kai_tree(groups: list[dict[str, Any]], parent: str | None, levels: int) -> list[dict[str, Any]]:

@@ -20,8 +20,8 @@ from tenure.model.resources import GPU
 CLUSTER_QUEUES: Final = "clusterqueues"
 COHORTS: Final = "cohorts"
 LOCAL_QUEUES: Final = "localqueues"
-VERSIONS: Final = ("v1beta2", "v1beta1")
-"""Versions in which these are read: the first that is served."""
+PATHS: Final = ("/apis/kueue.x-k8s.io/v1beta2", "/apis/kueue.x-k8s.io/v1beta1")
+"""Where Kueue's objects are read: in the first of these versions that is served."""
 
 QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
 """Label that names a LocalQueue of the namespace."""

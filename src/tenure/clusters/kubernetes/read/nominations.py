@@ -1,7 +1,8 @@
 """Nominations: handed on to the pods that replace moved pods, and given up where they do not hold any more.
 
 A pod that is evicted to land elsewhere comes back under another name, if it comes back. Until then a task stands in
-for it that has no pod, so that nobody takes its place; once the replacement is there, the promise is written on it.
+for it that has no pod, so that nobody takes its place; once the replacement is there, the promise is written on it. One
+that is newer than the move and runs where that led is the replacement, whether or not a promise was written on it.
 """
 
 from __future__ import annotations
@@ -130,12 +131,17 @@ def _landed(
     taken = {pod.replaces for pod in pods.values() if pod.replaces}
     leaving = {pod.uid: at for at, pod in pods.items() if pod.task.phase is Phase.TERMINATING}
     waiting = [(w, n) for w, n in pods if tasks[w][n].phase is Phase.PENDING and tasks[w][n].nominated is None]
+    landed = [(w, n) for (w, n), pod in pods.items() if tasks[w][n].phase in ACTIVE and not pod.replaces]
     for entry in sorted(entries, key=lambda e: (e.at, e.uid)):
         if entry.uid in taken:
             continue
         at = micros(entry.at) or 0
+        there = [(w, n) for w, n in landed if tasks[w][n].node == entry.to_node and _is_newer(tasks[w][n], at)]
+        if there:
+            landed.remove(there[0])
+            continue
         nomination = Nomination(node=entry.to_node or "", at=at)
-        newer = [(w, n) for w, n in waiting if (tasks[w][n].created_at or 0) >= at // 1_000_000 * 1_000_000]
+        newer = [(w, n) for w, n in waiting if _is_newer(tasks[w][n], at)]
         if newer:
             waiting.remove(newer[0])
             _nominate(tasks, newer[0], nomination)
@@ -148,6 +154,11 @@ def _landed(
         replace(made, workload=replace(made.workload, tasks=tuple(now_so)))
         for made, now_so in zip(found, tasks, strict=True)
     ]
+
+
+def _is_newer(task: Task, at: int) -> bool:
+    """Whether a pod was created after a move, by a clock of whole seconds."""
+    return (task.created_at or 0) >= at // 1_000_000 * 1_000_000
 
 
 def _nominate(tasks: list[list[Task]], at: tuple[int, int], nomination: Nomination) -> None:

@@ -14,15 +14,18 @@ from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
 from tenure.clusters.kubernetes.cache.informers import NODE_CLAIMS, RESERVATIONS, InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
 from tenure.clusters.kubernetes.gpus.reservations import SharedDevices, reservation_of, without_reservations
-from tenure.clusters.kubernetes.read import budgets, eviction_log, kueue
+from tenure.clusters.kubernetes.read import budgets, eviction_log, kueue, volcano
 from tenure.clusters.kubernetes.read.claims import ClaimReader
 from tenure.clusters.kubernetes.read.declarations import DeclarationReader, SiblingPods
 from tenure.clusters.kubernetes.read.devices import DeviceUseReader
-from tenure.clusters.kubernetes.read.joining import JoiningNodes, joining
+from tenure.clusters.kubernetes.read.groups import KAI_TOPOLOGIES
+from tenure.clusters.kubernetes.read.joining import joining
+from tenure.clusters.kubernetes.read.kueue_workloads import KueueAdmissions
 from tenure.clusters.kubernetes.read.mapped_view import MappedView
 from tenure.clusters.kubernetes.read.namespaces import Namespaces
 from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_promises
 from tenure.clusters.kubernetes.read.outside import Outside
+from tenure.clusters.kubernetes.read.provisioning import ProvisioningReader
 from tenure.clusters.kubernetes.read.queues import config_map, kai_queue_of, queue_of, sound, stored_status
 from tenure.clusters.kubernetes.read.sealed_times import believed
 from tenure.clusters.kubernetes.read.settling import GroupSettling
@@ -36,6 +39,7 @@ from tenure.clusters.kubernetes.read.workloads import (
     make,
     salvaged,
     unreadable,
+    without_pending,
     without_resources,
     without_waiting,
 )
@@ -60,7 +64,7 @@ _UNKNOWN = Queue(name=UNKNOWN, weight=0.0, priority=0)
 _KINDS = ("group", "Job", "StatefulSet", "Deployment", "ReplicaSet", "Pod")
 """Of groups of one name the first of these keeps it; the others have their kind behind it."""
 
-_SAYING_OF_ALL = ("native workloads", "priorityclasses")
+_SAYING_OF_ALL = ("native workloads", "priorityclasses", KAI_TOPOLOGIES)
 """Where something is said of many workloads at once."""
 
 
@@ -78,8 +82,8 @@ class Observed:
 
     ``wake`` is when it will look otherwise although nothing has changed, in µs since the epoch. ``urgent`` is how much
     the informers had heard that may call for a decision at once. ``waiting`` are Tenure's workloads of which a task
-    waits. ``number`` counts what one observer has observed; ``changed`` names the workloads that are not the same
-    objects as in the observation before (None: any may be another).
+    waits. ``admissions`` is what Kueue has admitted. ``number`` counts what one observer has observed; ``changed``
+    names the workloads that are not the same objects as in the observation before (None: any may be another).
     """
 
     cluster: Cluster
@@ -96,6 +100,7 @@ class Observed:
     waiting: frozenset[str] = frozenset()
     number: int = 0
     changed: frozenset[str] | None = None
+    admissions: KueueAdmissions | None = None
 
     @property
     def identities(self) -> dict[tuple[str, int], str]:
@@ -145,6 +150,8 @@ class Observer:
         self._left_out: list[LeftOut] = []
         self._outside = Outside()
         self._settling = GroupSettling()
+        self.kueue = KueueAdmissions(self._objects)
+        self._provisioning = ProvisioningReader(self._objects)
         self.claims = ClaimReader(self._objects)
         self.devices = DeviceUseReader(self._objects, informers.allocations, lambda: self._settings)
         self._pools: dict[str, str] = {}
@@ -208,12 +215,13 @@ class Observer:
         if devices is not None:
             workloads = without_reservations(workloads, devices, informers.options.namespace)
         coming = self._joining(known, now)
+        lapse = [node.awaited_until for node in coming.values()]
         cluster = Cluster(
             now=now,
             settings=self._settings,
-            nodes=(*nodes, *beyond, *coming.nodes),
+            nodes=(*(coming.pop(n.name, n) for n in nodes), *beyond, *coming.values()),
             queues=queues,
-            workloads=(*workloads, *self._outside.workloads(beyond), *coming.workloads),
+            workloads=(*workloads, *self._outside.workloads(beyond)),
             namespaces=self._labelled_namespaces(),
             disruption_budgets=self._budgets(),
             evictions=tuple(sorted(map(eviction_log.eviction_of, log), key=lambda e: (e.at, e.workload, e.task))),
@@ -226,7 +234,7 @@ class Observer:
             self._queue_kinds,
             tuple(log),
             promises,
-            self._settling.wake(now),
+            min((wake for wake in (self._settling.wake(now), *lapse) if wake is not None), default=None),
             tuple(self._left_out),
             tuple(announced),
             urgent,
@@ -235,13 +243,14 @@ class Observer:
             waiting,
             self._number,
             changed,
+            self.kueue,
         )
 
-    def _joining(self, known: Mapping[str, Node], now: int) -> JoiningNodes:
-        """Give the nodes that are on their way."""
+    def _joining(self, known: Mapping[str, Node], now: int) -> dict[str, Node]:
+        """Give by name the nodes that are on their way."""
         claims = self._objects(NODE_CLAIMS).items.copy()
         if not claims:
-            return JoiningNodes()
+            return {}
         there = {**self.informers.nodes.nodes, **known}
         return joining(claims.values(), there, self.informers.options.pool, DEFAULT_POOL, now)
 
@@ -301,7 +310,7 @@ class Observer:
         """Read queues and settings anew where anything of them changed."""
         names = (
             "queues", "kai queues", "yunikorn", "nodepools", "disruptionbudgets", "eviction log",
-            kueue.CLUSTER_QUEUES, kueue.COHORTS,
+            volcano.WATCH, kueue.CLUSTER_QUEUES, kueue.COHORTS,
         )  # fmt: skip
         versions = tuple(self._objects(name).version for name in names)
         if versions == self._configured:
@@ -310,11 +319,7 @@ class Observer:
         self.informers.findings.begin("Queue", "DisruptionBudget", "NodePool")
         tell = self.informers.findings.tell
         self.yunikorn.read(self._objects("yunikorn").sorted(), tell)
-        own = [(q, item.metadata) for item in self._objects("queues").sorted() if (q := queue_of(item, tell))]
-        kai = [(q, item.metadata) for item in self._objects("kai queues").sorted() if (q := kai_queue_of(item, tell))]
-        others, cohorts = (self._objects(name).sorted() for name in (kueue.CLUSTER_QUEUES, kueue.COHORTS))
-        listed = own or kai or list(kueue.kueue_queues(others, cohorts, tell))
-        first = "queues" if own else "kai queues" if kai or not listed else kueue.CLUSTER_QUEUES
+        first, listed = self._listed_queues()
         kind = "yunikorn" if self.yunikorn.queues else first
         queues = self.yunikorn.queues or sound(listed, tell)
         if kind != "queues":
@@ -326,6 +331,17 @@ class Observer:
         self.informers.usage.want(hot.hot if hot.enabled else None)
         idle = self._settings.nominators.idle
         self.informers.gpu_usage.want(idle.for_ if idle.enabled else None)
+
+    def _listed_queues(self) -> tuple[str, list[tuple[Queue, api.Meta]]]:
+        """Give the watch of the first kind of which there are queues, and these, each with its object."""
+        tell = self.informers.findings.tell
+        readers = (("queues", queue_of), ("kai queues", kai_queue_of), (volcano.WATCH, volcano.volcano_queue))
+        for name, made_of in readers:
+            found = [(q, item.metadata) for item in self._objects(name).sorted() if (q := made_of(item, tell))]
+            if found:
+                return name, found
+        others, cohorts = (self._objects(name).sorted() for name in (kueue.CLUSTER_QUEUES, kueue.COHORTS))
+        return kueue.CLUSTER_QUEUES, list(kueue.kueue_queues(others, cohorts, tell))
 
     def _stored(self) -> dict[str, QueueStatus]:
         """Give what was written about queues that are not Tenure's own."""
@@ -422,7 +438,8 @@ class Observer:
         movable = self._settings.rescheduler.schedulers
         again: Iterable[GroupKey] = {
             *pods.dirty, *self._declared.changed(self.informers.kinds), *self._of_other_past(pasts),
-            *self.claims.changed(), *self.devices.changed(),
+            *self.claims.changed(), *self.devices.changed(), *self._declared.named(self.kueue.changed()),
+            *self._provisioning.changed(),
         }  # fmt: skip
         beside = (*(self._objects(name).version for name in _SAYING_OF_ALL), movable, self._homes, self.informers.kinds)
         if beside != self._beside:
@@ -441,6 +458,7 @@ class Observer:
                 self._made.pop(group, None)
                 self._siblings.note(group, "")
                 self._declared.forget(group)
+                self._provisioning.forget(group)
                 self._retry.forget(group)
                 self._settling.forget(group)
                 continue
@@ -451,7 +469,11 @@ class Observer:
                 uid = (about.uid if about else "") or records[0].owner_uid
                 settled = self._settling.is_settled(group, records, now)
                 past = history.of(f"{group[0]}/{group[2]}", uid)
-                self._made[group] = make(group, records, about, classes, past, now, movable, settled=settled)
+                made = make(group, records, about, classes, past, now, movable, settled=settled)
+                owners = {link.uid for chain in chains for link in chain.links} | {uid}
+                if (until := self._provisioning.until(group, records)) is not None:
+                    made = replace(made, workload=replace(made.workload, awaits_nodes_until=until))
+                self._made[group] = without_pending(made) if self.kueue.is_evicting(group[0], owners) else made
                 self._siblings.note(group, uid if group[2] == records[0].name else "")
                 self._retry.forget(group)
             except Exception as error:  # noqa: BLE001  one group that cannot be made costs no other

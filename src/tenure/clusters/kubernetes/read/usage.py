@@ -1,12 +1,13 @@
 """What nodes and pods really use: CPU and memory as the metrics API says, GPUs as an annotation of the pod says.
 
-The metrics API is asked now and then, and only where a setting needs it; where it is not served, nothing is known and
-nothing follows from that. For how long a node has been on its side of the threshold is kept in memory: whoever takes
-over begins anew, and acts later.
+The metrics API is asked now and then, and only where a setting needs it. Where it is not served, Prometheus is asked
+what it has scraped of the kubelets' cAdvisor, if there is one; else nothing is known and nothing follows from that. For
+how long a node has been on its side of the threshold is kept in memory: whoever takes over begins anew, and acts later.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -14,6 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from tenure.clusters.kubernetes.api import Meta
+from tenure.clusters.kubernetes.client.prometheus import PrometheusClient, PrometheusError, PrometheusSample
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.read.gpu_usage import GpuUsageCollector
 from tenure.clusters.kubernetes.read.periodic import FRESH, PeriodicReads
@@ -24,6 +26,8 @@ from tenure.model.resources import CPU, GPU, MEMORY
 
 METRICS: Final = "/apis/metrics.k8s.io/v1beta1"
 _Key = tuple[str, str]
+_Usage = tuple[dict[str, dict[str, int]], dict[_Key, dict[str, int]]]
+"""Amounts by node, and by pod."""
 
 
 class _Container(msgspec.Struct):
@@ -60,9 +64,11 @@ class UsageCollector:
         client: Client,
         nodes: Mapping[str, Node],
         changed: Callable[[], None],
+        server: str = "",
         *,
         wall: Callable[[], int] | None = None,
     ) -> None:
+        self.prometheus = PrometheusClient(server)
         self.version = 0
         self.trouble = ""
         self.nodes: dict[str, UsageReading] = {}
@@ -90,31 +96,41 @@ class UsageCollector:
             self.nodes, self.pods, self.trouble = {}, {}, ""
 
     def read(self) -> None:
-        """Ask the metrics API once."""
+        """Ask once: the metrics API, or Prometheus where that does not answer."""
         share, now = self._share, (self._wall or self._client.clock.now)()
-        nodes, pods = self._listed("nodes"), self._listed("pods")
-        if nodes is None or pods is None or share is None:
+        found = self._measured()
+        if found is None or share is None:
             return
         self.trouble = ""
+        nodes, pods = found
         before = self.nodes
-        self.nodes = {m.metadata.name: self._reading(m, share, now) for m in nodes}
-        self.pods = {
-            (m.metadata.namespace, m.metadata.name): UsageReading(_sum([c.usage for c in m.containers]), now)
-            for m in pods
-        }
+        self.nodes = {name: self._reading(name, amounts, share, now) for name, amounts in nodes.items()}
+        self.pods = {key: UsageReading(amounts, now) for key, amounts in pods.items()}
         if any(r.is_hot or (name in before and before[name].is_hot) for name, r in self.nodes.items()):
             self.version += 1
             self._changed()
 
-    def _listed(self, what: str) -> list[_Measured] | None:
+    def _measured(self) -> _Usage | None:
+        """Give what nodes and pods use; None, and the trouble, where that cannot be known."""
         try:
-            return _DECODE(self._client.request("GET", f"{METRICS}/{what}")).items
+            nodes, pods = self._listed("nodes"), self._listed("pods")
         except (ApiError, msgspec.MsgspecError) as error:
             self.trouble = f"the metrics API cannot be read: {error}"
+        else:
+            by_pod = {(m.metadata.namespace, m.metadata.name): _sum([c.usage for c in m.containers]) for m in pods}
+            return {m.metadata.name: _sum([m.usage]) for m in nodes}, by_pod
+        if not self.prometheus.server:
+            return None
+        try:
+            return _scraped(self.prometheus)
+        except PrometheusError as error:
+            self.trouble += f"; Prometheus at {self.prometheus.server} cannot be read: {error}"
             return None
 
-    def _reading(self, measured: _Measured, share: float, now: int) -> UsageReading:
-        name, amounts = measured.metadata.name, _sum([measured.usage])
+    def _listed(self, what: str) -> list[_Measured]:
+        return _DECODE(self._client.request("GET", f"{METRICS}/{what}")).items
+
+    def _reading(self, name: str, amounts: dict[str, int], share: float, now: int) -> UsageReading:
         node, before = self._known.get(name), self.nodes.get(name)
         is_hot = node is not None and amounts.get(CPU, 0) > share * node.allocatable.get(CPU, 0)
         goes_on = before is not None and before.is_hot == is_hot and now - before.at <= FRESH
@@ -145,6 +161,46 @@ class UsageCollector:
             else made
             for made in found
         ]
+
+
+_CPU: Final = "rate(container_cpu_usage_seconds_total{{{0}}}[{1}s])"
+_MEMORY: Final = "container_memory_working_set_bytes{{{0}}}"
+_OF_NODES: Final = 'id="/"'
+_OF_PODS: Final = 'container!="",pod!=""'
+RATE_SECONDS: Final = 120
+"""Seconds over which CPU time is averaged: two scrapes fit in, where these are a minute apart."""
+
+
+def usage_queries() -> dict[str, tuple[str, str]]:
+    """Give the questions to Prometheus: by resource, for nodes and for pods."""
+    found = {}
+    for resource, measured in ((CPU, _CPU), (MEMORY, _MEMORY)):
+        nodes, pods = (measured.format(which, RATE_SECONDS) for which in (_OF_NODES, _OF_PODS))
+        found[resource] = f"sum by (node, instance) ({nodes})", f"sum by (namespace, pod) ({pods})"
+    return found
+
+
+def _scraped(prometheus: PrometheusClient) -> _Usage:
+    """Give what Prometheus knows of nodes and pods; a node is the label ``node``, else the instance."""
+    nodes: dict[str, dict[str, int]] = {}
+    pods: dict[_Key, dict[str, int]] = {}
+    for resource, (of_nodes, of_pods) in usage_queries().items():
+        for sample in prometheus.ask(of_nodes):
+            _take(nodes.setdefault(sample.label("node", "instance"), {}), resource, sample)
+        for sample in prometheus.ask(of_pods):
+            _take(pods.setdefault((sample.label("namespace"), sample.label("pod")), {}), resource, sample)
+    return nodes, pods
+
+
+def _take(amounts: dict[str, int], resource: str, sample: PrometheusSample) -> None:
+    """Take an amount in cores or bytes, rounded up; what is none is left out."""
+    number = sample.number
+    if number is not None and 0 <= number < _MOST:
+        amounts[resource] = math.ceil(number * (_MILLI if resource == CPU else 1))
+
+
+_MOST: Final = 1e18
+_MILLI: Final = 1000
 
 
 def _with_usage(

@@ -165,6 +165,13 @@ def without_waiting(made: ObservedWorkload) -> ObservedWorkload:
     return ObservedWorkload(kept, tuple(p for p, _ in pairs), made.problems)
 
 
+def without_pending(made: ObservedWorkload) -> ObservedWorkload:
+    """Give a workload of which nothing that waits is placed, for its pods are about to go: they count as gated."""
+    tasks = made.workload.tasks
+    held = tuple(replace(t, phase=Phase.GATED, nominated=None) if t.phase is Phase.PENDING else t for t in tasks)
+    return made if held == tasks else replace(made, workload=replace(made.workload, tasks=held))
+
+
 def salvaged(made: ObservedWorkload, why: str, queue: str) -> ObservedWorkload:
     """Let what runs of a workload that cannot be decided about stay charged to a queue, and evictable.
 

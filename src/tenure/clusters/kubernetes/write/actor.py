@@ -31,6 +31,7 @@ from tenure.clusters.kubernetes.write import eviction_log_writer, patches
 from tenure.clusters.kubernetes.write.bindings import BindingsUnderWay
 from tenure.clusters.kubernetes.write.claims import ClaimWriter
 from tenure.clusters.kubernetes.write.devices import DeviceWriter
+from tenure.clusters.kubernetes.write.kueue import KueueEvictions
 from tenure.clusters.kubernetes.write.overdue import REFUSED_BY_BUDGET, OverdueBudgets
 from tenure.clusters.kubernetes.write.queue_status import QueueStatuses
 from tenure.clusters.record import BROKEN, logged
@@ -98,6 +99,7 @@ class Actor:
         self.reservations = ReservationKeeper(client, informers)
         self._claims = ClaimWriter(client, informers)
         self._devices = DeviceWriter(client, informers)
+        self._kueue = KueueEvictions(client, informers)
         self._overdue = OverdueBudgets(informers)
         self._pool = ThreadPoolExecutor(in_flight, thread_name_prefix="write")
         self._bindings = BindingsUnderWay(self._pool, informers)
@@ -139,6 +141,8 @@ class Actor:
         self._announce(plan, observed, outcome)
         if evictions:
             self._evict(self._rehearse(evictions, observed, outcome), plan, observed, workloads, outcome)
+        untold = self._kueue.tell(observed, outcome.evicted)
+        outcome.failures += [Failure("status", "", "", error) for error in untold]
         return outcome
 
     def _write_statuses(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
