@@ -12,6 +12,7 @@ from tests.engine.reference_devices import meets
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
+from tenure.engine.audit import audit
 from tenure.engine.device_capacity import consumed_of
 from tenure.engine.device_counts import BOTH, LATER
 from tenure.engine.device_selectors import CompiledSelector, DeviceSelectorError, compiled
@@ -271,6 +272,33 @@ def test_a_claim_that_has_devices_ties_its_pods_to_them():
     slices = [local("n0", device("a")), local("n1", device("a"))]
     found = planned(cluster(slices, [claim("one", asked())], [workload("w1", "one"), workload("w2", "one")]))
     assert found == {"w1": ("bind", "n0", {"one": ["a"]}), "w2": ("bind", "n0", {"one": ["a"]})}
+
+
+@pytest.mark.parametrize(
+    "slices",
+    [
+        [],
+        [local("n1", device("b"))],
+        [local("n0", device("b"), generation=2)],
+        [local("n0", device("a"), device("b"), slices=2)],
+    ],
+    ids=["the driver is gone", "its node has no slice", "the device is gone", "the pool is incomplete"],
+)
+def test_what_a_claim_has_stays_its_own_whatever_becomes_of_its_slice(slices):
+    """Who runs on a device that is not published any more runs on; others get what there is, and say what they want."""
+    held = DeviceAllocation(devices=(AllocatedDevice(request="r0", driver=DRIVER, pool="n0", device="a"),))
+    claims = [claim("old", asked(), allocation=held), claim("new", asked())]
+    found = cluster(slices, claims, [workload("w1", "old", node="n0"), workload("w2", "new")])
+    steps = planned(found)
+    assert [devices for _, _, got in steps.values() for devices in got.values()] in ([], [["b"]])
+    assert set(steps) <= {"w2"}
+    session = session_of(found)
+    assert not audit(session)
+    if not steps:
+        reason = why_pending(session, session.workloads["default/w2"])[0].message
+        assert "it waits for resource claim new: no node has 1 device of class gpu" in reason
+    again = cluster([local("n0", device("a"))], claims, [workload("w1", "old", node="n0"), workload("w2", "new")])
+    assert not planned(again), "a device that is published again is given out twice"
 
 
 def test_what_an_evicted_pod_holds_is_free_in_thought():

@@ -26,6 +26,8 @@ def devise(dice, state):
         devices += _network_pool(dice, state, domain)
     _given(dice, state, domain, devices)
     _waiting(dice, state, domain)
+    if dice.random() < 0.35:
+        _extended(dice, state)
 
 
 def _plain(dice, state):
@@ -74,6 +76,8 @@ def _device(dice, name, *, shared_ok=True, counters=()):
     if dice.random() < 0.2:
         made["taints"] = [{"key": "sick", "value": dice.choice("xy"),
                            "effect": dice.choice(("NoSchedule", "NoExecute", "NoSchedule", "None"))}]  # fmt: skip
+    if dice.random() < 0.1:
+        made["bindingConditions"], made["bindingFailureConditions"] = ["example.org/ready"], ["example.org/broken"]
     if counters and dice.random() < 0.7:
         amount = dice.choice(("1", "2", "3"))
         made["consumesCounters"] = [{"counterSet": dice.choice(counters), "counters": {"slots": {"value": amount}}}]
@@ -176,6 +180,33 @@ def _waiting(dice, state, domain):
     if state.given and dice.random() < 0.15:
         named.append(dice.choice(state.given))
     state.waiting["spec"]["resourceClaims"] = [{"name": f"r{i}", "resourceClaimName": n} for i, n in enumerate(named)]
+
+
+def _extended(dice, state):
+    """Let the pod ask for extended resources that classes serve, perhaps beside its claims; some nodes have some."""
+    names = [f"{state.name}.example.com/r{n}" for n in range(2)]
+    classes = [body for path, body, _ in state.devices if path.endswith("deviceclasses")]
+    for number, name in enumerate(names):
+        if dice.random() < 0.9:
+            classes[number]["spec"]["extendedResourceName"] = name
+        for node in state.nodes:
+            if dice.random() < 0.25:
+                for known in (node["status"]["allocatable"], node["status"].setdefault("capacity", {})):
+                    known[name] = dice.choice(("0", "1", "2", "4"))
+    spec = state.waiting["spec"]
+    if dice.random() < 0.7:
+        spec.pop("resourceClaims", None)
+    own = f"deviceclass.resource.kubernetes.io/{classes[2]['metadata']['name']}"
+
+    def container(name):
+        amounts = {n: str(dice.choice((1, 1, 2, 3))) for n in dice.sample([*names, own], dice.choice((0, 1, 1, 2)))}
+        return {"name": name, "image": "none", "resources": {"requests": amounts, "limits": amounts}}
+
+    spec["containers"] = [container(f"c{n}") for n in range(dice.choice((1, 1, 2)))]
+    if dice.random() < 0.3:
+        spec["initContainers"] = [container(f"i{n}") for n in range(dice.choice((1, 2)))]
+        if dice.random() < 0.4:
+            spec["initContainers"][0]["restartPolicy"] = "Always"
 
 
 def _demand(dice, state, domain):

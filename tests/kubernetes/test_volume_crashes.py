@@ -72,9 +72,9 @@ def bind_claims(stage):
             stage.client.patch(f"{CLAIMS}/{name}/status", {"status": {"phase": "Bound"}})
 
 
-def life(plane, stage, last=0, ends="", cycles=12):
+def life(plane, stage, last=0, ends="", cycles=12, kind=MortalClient):
     """Let one process run until it ends at its write number ``last``, or all pods are bound; gives its writes."""
-    client = MortalClient(find_access(str(plane.kubeconfig)), last, ends)
+    client = kind(find_access(str(plane.kubeconfig)), last, ends)
     live = KubernetesCluster(client, InformerOptions(), in_flight=1, allowed=client.allowed)
     live.start()
     now = NOW
@@ -130,3 +130,31 @@ def test_whoever_takes_over_binds_what_is_left_and_nothing_twice(plane, stage):
             for pod in stage.client.get(PODS)["items"]:
                 number = pod["metadata"]["name"][1:]
                 assert pod["spec"]["nodeName"] == f"n{claims[f'there-{number}'][1:]}", (last, ends)
+
+
+def test_a_volume_that_another_claim_got_between_plan_and_bind_is_planned_anew(plane, stage):
+    """Another claim is kept for the planned volume: the pod takes another one, and nothing is shared."""
+    set_up(stage)
+    for number in range(2, 4):
+        made = volume(f"v{number}", f"n{number - 2}")
+        made["spec"] |= {"storageClassName": "there", "claimRef": None}
+        stage.client.create(VOLUMES, made)
+        stage.client.patch(f"{VOLUMES}/v{number}/status", {"status": {"phase": "Available"}})
+    taken = []
+
+    class Overtaken(MortalClient):
+        """A client that is overtaken at its first write on a volume."""
+
+        def request(self, method, path, body=None, *more, **named):
+            name = path.rsplit("/", 1)[-1]
+            if method == "PATCH" and "/persistentvolumes/" in path and not taken:
+                taken.append(name)
+                theirs = {"namespace": "default", "name": "theirs", "uid": "theirs"}
+                stage.client.patch(f"{VOLUMES}/{name}", {"spec": {"claimRef": theirs}})
+            return super().request(method, path, body, *more, **named)
+
+    life(plane, stage, kind=Overtaken)
+    claims = {c["metadata"]["name"]: c["spec"]["volumeName"] for c in stage.client.get(CLAIMS)["items"]}
+    assert len(set(claims.values())) == 4
+    assert taken
+    assert taken[0] not in claims.values()

@@ -199,6 +199,6 @@ def look(where: ClusterAddress) -> Cluster:
             place = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
             click.echo(f"warning: {kind} {place}: {message}", err=True)
         refused = refused_evictions(found.informers.client, found.observed)
-        devices = replace(found.cluster.devices, claims=found.observer.devices.all_claims())
+        devices = replace(found.cluster.devices, claims=found.observer.inventory.all_claims())
         storage = found.observer.claims.storage()
         return replace(found.cluster, refused_evictions=refused, storage=storage, devices=devices)

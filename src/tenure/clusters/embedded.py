@@ -15,6 +15,7 @@ from tenure.engine.plan import Plan, PlanStep
 from tenure.model.cluster import Cluster
 from tenure.model.devices import DeviceClaim, DeviceInventory
 from tenure.model.duration import format_time
+from tenure.model.extended_resources import is_implied
 from tenure.model.workload import SAVING, Checkpoint, Nomination, Notice, Phase, Task, Workload
 
 
@@ -89,7 +90,7 @@ def _with_devices(devices: DeviceInventory, steps: Iterable[PlanStep]) -> Device
     known = {claim.key: claim for claim in devices.claims}
     for key, allocation in given.items():
         namespace, _, name = key.partition("/")
-        claim = known.get(key) or DeviceClaim(name=name, namespace=namespace)
+        claim = known.get(key) or DeviceClaim(name=name, namespace=namespace, is_made=is_implied(name))
         known[key] = replace(claim, allocation=allocation)
     return replace(devices, claims=tuple(known.values()))
 
@@ -99,8 +100,8 @@ def _given_back(devices: DeviceInventory, before: Iterable[Workload], now: Itera
     left = _used(before) - _used(now)
     if not left:
         return devices
-    claims = tuple(replace(c, allocation=None) if c.key in left else c for c in devices.claims)
-    return replace(devices, claims=claims)
+    kept = (c for c in devices.claims if c.key not in left or not c.is_made)
+    return replace(devices, claims=tuple(replace(c, allocation=None) if c.key in left else c for c in kept))
 
 
 def _used(workloads: Iterable[Workload]) -> set[str]:

@@ -79,7 +79,9 @@ def _claims(session: Session, tasks: list[TaskState]) -> Iterator[str]:
     users: dict[str, tuple[int, int]] = {}
     for task in tasks:
         for term in task.terms.devices if task.terms is not None else ():
-            for _, _, now, then in _holdings(task):
+            for node, _, now, then in _holdings(task):
+                if term not in session.terms.devices.served.needed_at((term,), node):
+                    continue
                 known = users.get(term.claim, (0, 0))
                 users[term.claim] = known[NOW] + now, known[THEN] + then
     yield from device_findings(session.terms.devices, users)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,14 @@ from tenure.engine.journal import Journal
 from tenure.engine.labels import reached
 from tenure.engine.nodes import NOW, THEN, NodeTable
 from tenure.engine.plan import ClaimedDevices
-from tenure.model.devices import AllocatedDevice, DeviceAllocation, DeviceClaim, DeviceInventory, DeviceUse
+from tenure.engine.served_nodes import DeviceTerm, ServedNodes
+from tenure.model.devices import (
+    AllocatedDevice,
+    DeviceAllocation,
+    DeviceClaim,
+    DeviceInventory,
+    DeviceUse,
+)
 from tenure.model.selectors import NodeSelector, NodeSelectorTerm, Requirement
 
 Mask = NDArray[np.bool_]
@@ -28,14 +35,6 @@ Held = tuple["GivenDevices | None", "GivenDevices | None"]
 """What a claim holds now, and then."""
 
 _UNUSED: Final = (0, 0)
-
-
-class DeviceTerm(NamedTuple):
-    """A claim of a task: its row in the table, and the number of what it demands."""
-
-    claim: str
-    row: int
-    demand: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +62,7 @@ class DeviceTable:
         self._known: dict[str, DeviceClaim] = {}
         self._claims: tuple[DeviceClaim, ...] = ()
         self.room = DeviceRoom(DeviceCounts(DeviceStock(nodes, DeviceInventory()), journal))
+        self.served = ServedNodes(nodes)
 
     def take_in(self, inventory: DeviceInventory) -> None:
         """Take what drivers publish, and the claims that have devices; before any task."""
@@ -89,10 +89,13 @@ class DeviceTable:
     def of(self, uses: Iterable[DeviceUse]) -> tuple[DeviceTerm, ...]:
         """Resolve the claims of a task."""
         return tuple(
-            DeviceTerm(u.claim, self._row_of(u.claim), self.room.number_of(DemandedDevices(u.requests, u.constraints)))
+            DeviceTerm(
+                u.claim, self._row_of(u.claim), self.room.number_of(DemandedDevices(u.requests, u.constraints)),
+                u.resources,
+            )
             for u in uses
             if u.is_ready
-        )
+        )  # fmt: skip
 
     def _row_of(self, claim: str) -> int:
         row = self.rows.setdefault(claim, len(self.users))
@@ -106,6 +109,7 @@ class DeviceTable:
 
     def count(self, terms: tuple[DeviceTerm, ...], node: int, *, now: bool, then: bool, sign: int) -> None:
         """Count a task in (``sign`` 1) or out (-1) on a node, in one or both views."""
+        terms = self.served.needed_at(terms, node)
         for term in terms:
             users = self.users[term.row]
             self.journal.put(self.users, term.row, (users[NOW] + sign * now, users[THEN] + sign * then))
@@ -166,18 +170,23 @@ class DeviceTable:
 
     def mask(self, terms: tuple[DeviceTerm, ...], views: Views) -> Mask:
         """Which nodes have the devices for all claims of a task, free in the views."""
-        mask = np.ones(len(self.nodes), bool)
-        wanted = []
-        for term in terms:
-            held = self.holds[term.row]
-            known = held[THEN] if views == LATER else held[NOW] or held[THEN]
-            if known is None:
-                wanted.append(term.demand)
-            elif _may_share(self.room.counts, known, held, views):
-                mask &= known.reach
-            else:
-                mask[:] = False
-        return mask & self.room.mask(tuple(wanted), views) if wanted else mask
+        return self.served.joined(terms, lambda needed: _meeting(self, needed, views))
+
+
+def _meeting(table: DeviceTable, terms: tuple[DeviceTerm, ...], views: Views) -> Mask:
+    """Which nodes have the devices for claims that are all needed there."""
+    mask = np.ones(len(table.nodes), bool)
+    wanted = []
+    for term in terms:
+        held = table.holds[term.row]
+        known = held[THEN] if views == LATER else held[NOW] or held[THEN]
+        if known is None:
+            wanted.append(term.demand)
+        elif _may_share(table.room.counts, known, held, views):
+            mask &= known.reach
+        else:
+            mask[:] = False
+    return mask & table.room.mask(tuple(wanted), views) if wanted else mask
 
 
 def _given(nodes: NodeTable, stock: DeviceStock, claim: DeviceClaim) -> GivenDevices:
@@ -209,6 +218,8 @@ def _made_of(nodes: NodeTable, taken: list[TakenDevice], node: int) -> GivenDevi
         AllocatedDevice(
             request=t.request, driver=t.device.key[0], pool=t.device.key[1], device=t.device.key[2],
             has_admin_access=t.has_admin_access, consumed=dict(t.consumed),
+            binding_conditions=t.device.model.binding_conditions,
+            binding_failure_conditions=t.device.model.binding_failure_conditions,
         )
         for t in taken
     )  # fmt: skip

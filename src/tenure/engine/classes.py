@@ -50,8 +50,9 @@ class TaskClass:
                 self.ask[nodes.row[name]] = value
         if PODS in nodes.row:
             self.ask[nodes.row[PODS]] += 1
-        if self.whole and nodes.has_devices:
+        if self.whole and nodes.gpu_row >= 0:
             self.ask[nodes.gpu_row] = self.whole * MILLI
+        if self.whole and nodes.has_devices:
             self.ask[nodes.rows - 1] = self.whole
         if spec.gpu_share is not None:
             self.devices = spec.gpu_share.devices
@@ -95,7 +96,7 @@ class TaskClass:
         if self.milli is not None:
             mask &= (self.milli > 0) & (nodes.device_count >= self.devices)
         unknown = any(value and name not in nodes.row for name, value in self.spec.requests)
-        if unknown or not self.spec.is_placeable or (self.whole and not nodes.has_devices):
+        if unknown or not self.spec.is_placeable:
             mask = np.zeros(len(nodes), bool)
         return mask
 
@@ -111,6 +112,10 @@ class TaskClass:
         ask = self.ask.copy()
         ask[nodes.gpu_row] += int(self.milli[node]) * self.devices
         return ask
+
+    def numbered(self, node: int, nodes: NodeTable) -> int:
+        """How many devices with numbers one task holds on ``node``: none where claims serve its GPUs."""
+        return self.devices or (self.whole if nodes.device_count[node] else 0)
 
     def milli_on(self, node: int) -> int:
         """Milli-GPU that one task takes of each of its devices on ``node``."""
@@ -184,7 +189,7 @@ class ClassTable:
 
 def _bare(spec: TaskSpec) -> TaskSpec:
     """Give a spec with what decides about the class alone: of what it mounts, which nodes reach that."""
-    if spec.mounts or spec.claims or spec.resource_claims:
+    if spec.mounts or spec.claims or spec.resource_claims or spec.device_uses or spec.extended:
         mounts, uses = spec.mounts, spec.device_uses
         nodes = (nodes for mount in mounts for nodes in mount.nodes)
         return replace(
@@ -194,6 +199,7 @@ def _bare(spec: TaskSpec) -> TaskSpec:
             mounts=(),
             resource_claims=(),
             device_uses=(),
+            extended=(),
             volume_nodes=tuple(dict.fromkeys((*spec.volume_nodes, *nodes))),
             awaits=(*spec.awaits, *_told(m.awaits for m in mounts), *_told(u.awaits for u in uses)),
             unsupported=(

@@ -13,6 +13,7 @@ from tenure.engine.device_search import DeviceSearchError, alternatives
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState
 from tenure.model.devices import DeviceRequest, ExactDevices
+from tenure.model.extended_resources import is_implied
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -22,7 +23,7 @@ _LONG: Final = 120
 def missing_devices(table: DeviceTable, terms: tuple[DeviceTerm, ...]) -> Iterator[tuple[str, Mask]]:
     """Give each obstacle that there may be once what terminates has left, and which nodes it does not concern."""
     for term in terms:
-        yield f"without devices for resource claim {_name(term)}", table.mask((term,), LATER)
+        yield f"without devices for {_name(term)}", table.mask((term,), LATER)
     if len(terms) > 1:
         yield "without devices for all resource claims together", table.mask(terms, LATER)
 
@@ -36,14 +37,14 @@ def tied_by_devices(session: Session, task: TaskState) -> str:
     for term in terms.devices:
         there = table.mask((term,), LATER) & nodes.ready
         if not there.any():
-            return f"it waits for resource claim {_name(term)}: {_missing(table, term)}"
+            return f"it waits for {_name(term)}: {_missing(table, term)}"
         if term.claim in held:
             names = [nodes.names[i] for i in there.nonzero()[0].tolist()]
             where = f"node {names[0]}" if len(names) == 1 else f"{len(names)} nodes"
-            return f"resource claim {_name(term)} has its devices on {where}"
+            return f"{_name(term)} has its devices on {where}"
     if len(terms.devices) > 1 and not (table.mask(terms.devices, LATER) & nodes.ready).any():
         every = ", ".join(_name(term) for term in terms.devices)
-        return f"no node has the devices for its resource claims {every} together"
+        return f"no node has the devices for {every} together"
     return ""
 
 
@@ -60,7 +61,9 @@ def supply(table: DeviceTable, counts: Mapping[str, Mapping[str, int]]) -> dict[
 
 
 def _name(term: DeviceTerm) -> str:
-    return term.claim.partition("/")[2]
+    if is_implied(term.claim):
+        return f"{' and '.join(term.resources)}, which is given out by claims"
+    return f"resource claim {term.claim.partition('/')[2]}"
 
 
 def _missing(table: DeviceTable, term: DeviceTerm) -> str:

@@ -12,11 +12,10 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 from cel_expr_python import cel
-from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
+from tenure.engine.device_functions import EXTENSIONS, NOT_THERE, amount, declared, version
 from tenure.model.device_uses import LONGEST_EXPRESSION
 from tenure.model.devices import Device, DeviceAttribute
-from tenure.model.quantity import parse_nano
 
 _MOST_GROWTH: Final = 10_000
 """Times by which an expression may multiply the length of a text, as far as that can be told from its form."""
@@ -25,13 +24,14 @@ _LONGEST_LOOP: Final = 2_048
 """Characters of an expression that goes through lists."""
 
 _LITERAL: Final = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'")
-_LOOPS: Final = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter)\s*\(")
+_LOOPS: Final = re.compile(
+    r"\.\s*(?:all|exists|exists_one|existsOne|map|filter|transformList|sortBy|distinct)\s*\(|\bsets\s*\.|\blists\s*\."
+)
+_RANGES: Final = re.compile(r"\blists\s*\.\s*range\b(?!\s*\(\s*\d{1,2}\s*\))")
+_BY_PAIRS: Final = re.compile(r"\.\s*distinct\s*\(|\bsets\s*\.")
+_MAKES_LISTS: Final = re.compile(r"\.\s*flatten\s*\(|\blists\s*\.\s*range\b")
 _MAKES_TEXT: Final = re.compile(r"\.\s*(?:replace|join|format)\s*\(|\bcel\s*\.\s*bind\s*\(")
 _ASKED_FOR: Final = re.compile(r"\bin\s+device\s*\.\s*(?:attributes|capacity)\b(?!\s*\[)")
-_VERSION: Final = re.compile(
-    r"(0|[1-9]\d{0,17})\.(0|[1-9]\d{0,17})\.(0|[1-9]\d{0,17})(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?"
-)
-_NANO: Final = 10**9
 
 
 class DeviceSelectorError(ValueError):
@@ -86,6 +86,13 @@ def _check_form(expression: str) -> None:
     code = _LITERAL.sub('""', expression)
     if len(code) > _LONGEST_LOOP and _LOOPS.search(code):
         raise DeviceSelectorError(f"goes through lists and has more than {_LONGEST_LOOP:,} characters")
+    unknown = NOT_THERE.search(code)
+    if unknown:
+        raise DeviceSelectorError(f"calls {unknown[0].lstrip('. ')}, which is not evaluated")
+    if _RANGES.search(code):
+        raise DeviceSelectorError("calls lists.range with anything but a number below 100")
+    if _BY_PAIRS.search(code) and (_MAKES_TEXT.search(code) or _MAKES_LISTS.search(code)):
+        raise DeviceSelectorError("calls distinct or sets on lists that it makes by cel.bind, flatten or lists.range")
     makers = len(_MAKES_TEXT.findall(code))
     longest = max((len(match[0]) for match in _LITERAL.finditer(expression)), default=1)
     if makers and ((code.count("+") + longest) / makers + 1) ** makers > _MOST_GROWTH:
@@ -110,7 +117,7 @@ def _seen(driver: str, device: Device, domains: tuple[str, ...]) -> dict[str, An
         "driver": driver,
         "allowMultipleAllocations": device.is_shared,
         "attributes": _by_domain(driver, {name: _plain(a) for name, a in device.attributes.items()}, domains),
-        "capacity": _by_domain(driver, {name: _amount(c.value) for name, c in device.capacity.items()}, domains),
+        "capacity": _by_domain(driver, {name: amount(c.value) for name, c in device.capacity.items()}, domains),
     }
 
 
@@ -126,105 +133,18 @@ def _plain(attribute: DeviceAttribute) -> Any:
     for value in (attribute.number, attribute.flag, attribute.text):
         if value is not None:
             return value
-    return _version(attribute.version or "")
-
-
-def _amount(nano: int) -> dict[str, str]:
-    return {"quantity": str(nano)}
-
-
-def _version(text: str) -> dict[str, str]:
-    if _VERSION.fullmatch(text) is None:
-        raise DeviceSelectorError(f"{text[:60]} is no version")
-    return {"version": text}
-
-
-# -- the functions of Kubernetes ---------------------------------------------------------------------------------------
-
-
-def _quantity(text: str) -> dict[str, str]:
-    is_negative = text.startswith("-")
-    nano = parse_nano(text[1:] if is_negative else text)
-    return _amount(-nano if is_negative else nano)
-
-
-def _is_quantity(text: str) -> bool:
     try:
-        _quantity(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _rank(value: Mapping[str, str]) -> Any:
-    """Give by what a quantity or a version is compared."""
-    if "quantity" in value:
-        return int(value["quantity"])
-    match = _VERSION.fullmatch(value["version"])
-    assert match is not None
-    numbers = tuple(int(part) for part in match.groups()[:3])
-    before = match[4]
-    parts = [(0, int(p), "") if p.isdecimal() else (1, 0, p) for p in before.split(".")] if before else []
-    return (*numbers, before is None, parts)
-
-
-def _compare(one: Mapping[str, str], other: Mapping[str, str]) -> int:
-    left, right = _rank(one), _rank(other)
-    return int(left > right) - int(left < right)
-
-
-def _whole(value: Mapping[str, str]) -> int:
-    whole, rest = divmod(int(value["quantity"]), _NANO)
-    if rest or abs(whole) >= 1 << 63:
-        raise ValueError("no whole number of 64 bits")
-    return whole
-
-
-def _is_whole(value: Mapping[str, str]) -> bool:
-    return int(value["quantity"]) % _NANO == 0 and abs(int(value["quantity"])) < _NANO << 63
-
-
-def _sum(one: Mapping[str, str], other: Any, sign: int) -> dict[str, str]:
-    more = int(other["quantity"]) if isinstance(other, Mapping) else int(other) * _NANO
-    return _amount(int(one["quantity"]) + sign * more)
-
-
-def _sign(value: Mapping[str, str]) -> int:
-    nano = int(value["quantity"])
-    return (nano > 0) - (nano < 0)
+        return version(attribute.version or "")
+    except ValueError as error:
+        raise DeviceSelectorError(str(error)) from None
 
 
 @cache
 def _environment() -> Any:
     """Give the environment of all selectors, made once: the language with Kubernetes' functions."""
-    kinds = cel.Type
-    text, truth, whole, value = kinds.STRING, kinds.BOOL, kinds.INT, kinds.MAP
-    known: dict[str, list[Any]] = {}
-
-    def add(name: str, parameters: list[Any], result: Any, work: Any, *, is_member: bool = True) -> None:
-        overload = f"{name}_{'_'.join(p.name() for p in parameters)}"
-        known.setdefault(name, []).append(
-            cel.Overload(overload, return_type=result, parameters=parameters, is_member=is_member, impl=work)
-        )
-
-    add("quantity", [text], value, _quantity, is_member=False)
-    add("isQuantity", [text], truth, _is_quantity, is_member=False)
-    add("semver", [text], value, _version, is_member=False)
-    add("isSemver", [text], truth, lambda t: _VERSION.fullmatch(t) is not None, is_member=False)
-    add("isGreaterThan", [value, value], truth, lambda a, b: _compare(a, b) > 0)
-    add("isLessThan", [value, value], truth, lambda a, b: _compare(a, b) < 0)
-    add("compareTo", [value, value], whole, _compare)
-    add("asInteger", [value], whole, _whole)
-    add("isInteger", [value], truth, _is_whole)
-    add("asApproximateFloat", [value], kinds.DOUBLE, lambda a: int(a["quantity"]) / _NANO)
-    add("sign", [value], whole, _sign)
-    for name, sign in (("add", 1), ("sub", -1)):
-        add(name, [value, value], value, lambda a, b, sign=sign: _sum(a, b, sign))
-        add(name, [value, whole], value, lambda a, b, sign=sign: _sum(a, b, sign))
-    for number, name in enumerate(("major", "minor", "patch")):
-        add(name, [value], whole, lambda a, number=number: _rank(a)[number])
+    extensions = "".join(f"- name: {name}\n" for name in EXTENSIONS)
     return cel.NewEnv(
-        variables={"device": kinds.Map(text, kinds.DYN)},
-        extensions=[ext_strings.ExtStrings(), ext_bindings.ExtBindings(), ext_optional.ExtOptional()],
-        functions=[cel.FunctionDecl(name, overloads) for name, overloads in known.items()],
+        config=cel.NewEnvConfigFromYaml(f"name: devices\nextensions:\n{extensions}"),
+        variables={"device": cel.Type.Map(cel.Type.STRING, cel.Type.DYN)},
+        functions=declared(),
     )

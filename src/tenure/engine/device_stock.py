@@ -136,11 +136,15 @@ class DeviceStock:
         return None if number is None else self.by_number[number]
 
     def _gathered(self, slices: list[DeviceSlice], node: int) -> NodeDevices:
-        """Put the slices that a node reaches together to pools, by driver and name."""
+        """Put the slices that a node reaches together to pools, by driver and name.
+
+        Pools of which devices have to be prepared come last.
+        """
         pools: dict[tuple[str, str], list[DeviceSlice]] = {}
         for one in slices:
             pools.setdefault((one.driver, one.pool.name), []).append(one)
         devices: list[StockedDevice] = []
+        later: list[StockedDevice] = []
         is_whole = True
         for pool, found in sorted(pools.items()):
             generation = max(s.pool.generation for s in found)
@@ -156,8 +160,10 @@ class DeviceStock:
             if made is None:
                 is_whole = False
                 continue
-            devices += (d for d in made if self._is_reached(d, newest, node))
-        return NodeDevices(tuple(devices), is_whole)
+            is_prepared = any(d.binding_conditions for s in newest for d in s.devices)
+            kept = later if is_prepared else devices
+            kept += (d for d in made if self._is_reached(d, newest, node))
+        return NodeDevices((*devices, *later), is_whole)
 
     def _is_reached(self, device: StockedDevice, slices: list[DeviceSlice], node: int) -> bool:
         if not any(s.is_per_device for s in slices):
@@ -183,8 +189,7 @@ class DeviceStock:
     def _made_of(self, pool: int, slices: list[DeviceSlice]) -> Iterator[StockedDevice]:
         for one in slices:
             for device in one.devices:
-                if not device.binding_conditions:
-                    yield self._stocked(pool, one, device)
+                yield self._stocked(pool, one, device)
 
     def _stocked(self, pool: int, one: DeviceSlice, device: Device) -> StockedDevice:
         made = self._made.get((id(one), device.name))

@@ -55,6 +55,8 @@ class NodeTable:
         self._stamp = 0
         self.waiting = int(self.awaited.sum())
         self._build(resources)
+        self.served: Ints | None = None
+        """``int64[rows, nodes]``: what of the capacity are devices that claims give out, where there is any."""
 
     def __len__(self) -> int:
         """Count the nodes."""
@@ -91,6 +93,32 @@ class NodeTable:
         there = np.where(exists, MILLI, 0).astype(np.int64)
         now = np.where(self.awaited, 0, self.capacity)
         return np.concatenate([now, self.capacity]), np.stack([np.where(self.awaited[:, None], 0, there), there])
+
+    def by_itself(self, resource: str) -> NDArray[np.bool_]:
+        """Which nodes have a resource by themselves, whatever devices serve it elsewhere."""
+        row = self.row.get(resource)
+        if row is None:
+            return np.zeros(len(self), bool)
+        own = self.capacity[row] if self.served is None else self.capacity[row] - self.served[row]
+        return np.asarray(own > 0)
+
+    def serve(self, resource: str, counts: Ints) -> None:
+        """Let devices serve a resource on the nodes that have none of it by themselves; before any task is there.
+
+        ``counts`` is ``int64[nodes]``: at most so many can be had of it. Which are free is decided by claims.
+        """
+        rows = [self.row[resource]] if resource in self.row else []
+        if resource == GPU and self.has_devices:
+            rows.append(self.rows - 1)
+        if self.served is None:
+            self.served = np.zeros_like(self.capacity)
+        for row in rows:
+            scale = MILLI if self.resources[row] == GPU else 1
+            more = np.where(self.capacity[row] == 0, counts * scale, 0)
+            self.served[row] += more
+            self.capacity[row] += more
+            self.room[row] += np.where(self.awaited, 0, more)
+            self.room[self.rows + row] += more
 
     def most_room(self) -> list[int]:
         """Give the most of each row that any ready node will have, -1 where there is none."""

@@ -187,7 +187,7 @@ def _failures(session: Session, task: TaskState) -> tuple[Mask, dict[str, int]]:
     for row, amount in cls.asks:
         resource = nodes.resources[row]
         fail("insufficient " + (GPU if resource == FREE_DEVICES else resource), nodes.room[nodes.rows + row] >= amount)
-    if cls.milli is not None or (cls.whole and not nodes.has_devices):
+    if cls.milli is not None:
         fail(f"insufficient {GPU}", session.scorer.fits(cls, slice(None))[1])
     fail("topology of what is placed", cls.static)
     for name, passes in _beside_others(session, task):

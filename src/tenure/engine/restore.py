@@ -47,8 +47,9 @@ def restore_devices(session: SessionState, workloads: Iterable[WorkloadState]) -
 
     Those that stay hold what is not nominated, those that go hold what is, as far as that is possible.
     """
-    untold = [t for w in workloads for t in w.tasks if t.node >= 0 and t.cls.whole and not t.devices]
     nodes = session.nodes
+    placed = (t for w in workloads for t in w.tasks if t.node >= 0 and not t.devices)
+    untold = [t for t in placed if t.cls.whole and nodes.device_count[t.node]]
     taken_on = _nominated_devices(session, workloads) if untold else {}
     for task in sorted(untold, key=lambda t: (t.phase is TERMINATING, t.workload.key, t.index)):
         now, both = nodes.device[NOW, task.node].tolist(), nodes.free_devices(task.node, bindable=True)
@@ -87,7 +88,7 @@ def restore_nominations(session: SessionState, workloads: Iterable[WorkloadState
     ]
     for nomination, task in sorted(nominated_tasks, key=lambda p: (not p[0].devices, p[1].workload.key, p[1].index)):
         node, devices = session.nodes.index[nomination.node], nomination.devices
-        wanted, milli = task.cls.whole or task.cls.devices, task.cls.milli_on(node)
+        wanted, milli = task.cls.numbered(node, session.nodes), task.cls.milli_on(node)
         free = session.nodes.free_devices(node, bindable=False) if wanted else []
         if len(devices) != wanted or any(d >= len(free) or free[d] < milli for d in devices):
             others = kernels.choose_devices(free, free, milli, wanted, packed=True)

@@ -9,6 +9,7 @@ from tenure.engine.session import Session
 from tenure.model.cluster import Cluster
 from tenure.model.collector import collector_paused
 from tenure.model.device_uses import class_counts
+from tenure.model.extended_resources import OF_CLASS, served_by
 from tenure.model.node import Node
 
 
@@ -25,7 +26,12 @@ def session_of(cluster: Cluster) -> Session:
     session.refused_evictions = cluster.refused_evictions
     session.terms.volumes.attached.attach(cluster.attachments)
     session.terms.devices.take_in(cluster.devices)
+    served = {name: of for name, of in served_by(cluster.devices.classes).items() if name in session.nodes.row}
+    for name, class_name in served.items():
+        if name.startswith(OF_CLASS):  # so that there is as much of it as its class has devices
+            counts[class_name] = {**counts.get(class_name, {}), name: 1}
     session.supply = supply(session.terms.devices, counts)
+    session.terms.devices.served.serve(session.terms.devices.room, served)
     with collector_paused():
         session.add_workloads(cluster.workloads)
     return session

@@ -258,7 +258,8 @@ class SessionState:
         """What nodes have that are there and ready, less what pods of other schedulers use: amounts by row."""
         nodes = self.nodes
         if self._capacity is None:
-            has = nodes.capacity[: nodes.amounts, nodes.ready & ~nodes.awaited]
+            own = nodes.capacity if nodes.served is None else nodes.capacity - nodes.served  # those are in the supply
+            has = own[: nodes.amounts, nodes.ready & ~nodes.awaited]
             sums = [int(c.sum()) if c.size else 0 for c in has]
             for name, amount in self.supply.items():
                 sums[nodes.row[name]] += amount

@@ -71,7 +71,10 @@ class _Holding:
         used = self._used
         used[PODS] += 1
         whole = 0
+        served = {name for use in task.spec.device_uses for name in use.resources}
         for resource, amount in task.spec.requests:
+            if resource in served and not self._node.allocatable.get(resource):
+                continue  # devices serve it, and claims count these
             if resource == GPU:
                 whole = amount
             elif resource != PODS:

@@ -48,6 +48,9 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
             "By class of devices, what a device of it counts for queues; a class that is not named here counts as one "
             "of its extended resource."
         ),
+        "deviceBindingTimeout": (
+            "How long a claim keeps devices of which the driver does not report the conditions for binding a pod."
+        ),
         "history": "Labels that name the team and the user of a workload in the history.",
     },
     "RecordingSettings": {

@@ -24,6 +24,9 @@ RESOURCE_CLAIM_TEMPLATE: Final = ("resource.k8s.io/v1", "ResourceClaimTemplate")
 DEVICE_KINDS: Final = (RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE)
 """Version and kind of the manifests."""
 
+MADE: Final = "resource.kubernetes.io/extended-resource-claim"
+"""Annotation of a claim that a scheduler made for a pod that asks for extended resources."""
+
 OF_TEMPLATE: Final = "template/"
 """What begins the name that stands for the claim that a template makes for a pod; no object can be called so."""
 
@@ -36,6 +39,11 @@ def flat_claim(plain: Mapping[str, Any]) -> dict[str, Any]:
     if allocation is not None:
         results = (allocation.get("devices") or {}).get("results") or []
         found["allocation"] = {"devices": results, "nodeSelector": allocation.get("nodeSelector")}
+        if allocation.get("allocationTimestamp"):
+            found["allocation"]["allocationTimestamp"] = allocation["allocationTimestamp"]
+        reported = [one for one in status.get("devices") or () if one.get("conditions")]
+        found["devices"] = [{k: one.get(k) for k in ("driver", "pool", "device", "conditions")} for one in reported]
+    found["extendedResources"] = ((plain.get("metadata") or {}).get("annotations") or {}).get(MADE) == "true"
     found["reservedFor"] = [str(one.get("uid", "")) for one in status.get("reservedFor") or ()]
     return found
 
@@ -60,7 +68,8 @@ def flat_class(plain: Mapping[str, Any]) -> dict[str, Any]:
     """Give the manifest of a class as a cluster file has it."""
     spec = plain.get("spec") or {}
     kept = {key: spec[key] for key in ("selectors", "extendedResourceName") if spec.get(key)}
-    return {**_named(plain), **kept}
+    created = (plain.get("metadata") or {}).get("creationTimestamp")
+    return {**_named(plain), **kept, **({"creationTimestamp": created} if created else {})}
 
 
 def _named(plain: Mapping[str, Any], *, is_namespaced: bool = False) -> dict[str, Any]:
@@ -76,9 +85,14 @@ def claim_from(plain: Mapping[str, Any]) -> DeviceClaim:
     """Give a claim as an API server has it. What it has got counts, whether or not its requests can be read."""
     flat, report = flat_claim(plain), ProblemReport()
     asked = {key: flat.pop(key) for key in ("requests", "constraints")}
-    known = {key: value for key, value in flat.items() if key != "allocation"}
+    known = {key: value for key, value in flat.items() if key not in ("allocation", "devices")}
     found: DeviceClaim = record_of(DeviceClaim).decode(known, None, report)
     allocation = flat.get("allocation")
+    said = record_of(DeviceClaim).decode(
+        {"name": found.name, "devices": flat.get("devices", [])}, None, ProblemReport()
+    )
+    if said is not BAD:
+        found = replace(found, statuses=said.statuses)
     if allocation is not None:
         got = record_of(DeviceAllocation).decode(allocation, None, ProblemReport())
         found = replace(found, allocation=DeviceAllocation() if got is BAD else got)

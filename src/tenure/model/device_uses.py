@@ -9,6 +9,7 @@ from typing import Final
 from tenure.model.cluster import Cluster
 from tenure.model.device_manifests import OF_TEMPLATE
 from tenure.model.devices import MOST_RESULTS, DeviceClaim, DeviceClass, DeviceUse, ExactDevices
+from tenure.model.extended_resources import OF_CLASS, implied_uses, served_by, serves
 from tenure.model.resources import GPU, MILLI, Amounts
 from tenure.model.settings import Settings
 from tenure.model.workload import Task, TaskSpec, Workload
@@ -23,7 +24,8 @@ MOST_REQUESTS: Final = 32
 class DeviceUseResolver:
     """The maker of uses, from the claims (by namespace/name) and the classes of a cluster.
 
-    ``counts`` say what a device of a class counts for queues, by name of the class.
+    ``counts`` say what a device of a class counts for queues, by name of the class. ``served`` has the class that
+    serves each extended resource; it is made of the classes where it is not known yet.
     """
 
     def __init__(
@@ -31,10 +33,12 @@ class DeviceUseResolver:
         claims: Mapping[str, DeviceClaim],
         classes: Mapping[str, DeviceClass],
         counts: Mapping[str, Mapping[str, int]],
+        served: Mapping[str, str] | None = None,
     ) -> None:
         self._claims = claims
         self._classes = classes
         self._counts = counts
+        self.served = served_by(classes.values()) if served is None else served
 
     def of(self, key: str) -> DeviceUse:
         """Give what the claim of that namespace and name makes of placement."""
@@ -68,6 +72,8 @@ class DeviceUseResolver:
 
     def _counted(self, claim: DeviceClaim) -> Amounts:
         """Give what the devices of a claim count: those that it has; else the least that would meet its requests."""
+        if claim.is_made:
+            return ()  # the pod's requests count
         options = {name: asked for request in claim.requests for name, asked in request.options}
         if claim.allocation is not None:
             got = [d for d in claim.allocation.devices if not d.has_admin_access and d.request in options]
@@ -82,6 +88,11 @@ class DeviceUseResolver:
     def count_of(self, class_name: str) -> dict[str, int]:
         """Give what a device of a class counts."""
         return self._of(class_name, 1)
+
+    def made_for(self, key: str, spec: TaskSpec) -> tuple[str, ...]:
+        """Give the extended resources of a task that a claim serves; none for a claim that a user made."""
+        claim = self._claims.get(key)
+        return () if claim is None or not claim.is_made else serves(claim, spec)
 
     def _of(self, class_name: str, devices: int) -> dict[str, int]:
         counts = self._counts.get(class_name)
@@ -137,10 +148,14 @@ def uses_of(claims: Iterable[DeviceClaim], classes: Iterable[DeviceClass], setti
     return DeviceUseResolver({claim.key: claim for claim in claims}, known, settings.device_classes)
 
 
-def using_devices(spec: TaskSpec, uses: tuple[DeviceUse, ...], pod: str = "") -> TaskSpec:
+def using_devices(spec: TaskSpec, uses: tuple[DeviceUse, ...], resolver: DeviceUseResolver, pod: str = "") -> TaskSpec:
     """Give the spec of a task that uses devices; ``pod`` is the uid of its pod, where that is known."""
-    counted = _sum(dict(use.counted) for use in uses if use.payer in ("", pod) or not pod)
-    return replace(spec, device_uses=uses, counted=counted)
+    counted = [dict(use.counted) for use in uses if use.payer in ("", pod) or not pod]
+    for name, amount in spec.requests:
+        if name.startswith(OF_CLASS) and name in resolver.served:  # it counts for queues as what its class says
+            each = resolver.count_of(resolver.served[name])
+            counted.append({resource: many * amount for resource, many in each.items()})
+    return replace(spec, device_uses=uses, counted=_sum(counted))
 
 
 def with_device_uses(cluster: Cluster) -> Cluster:
@@ -161,24 +176,41 @@ def using(
 
     def resolved(task: Task, namespace: str) -> Task:
         spec = task.spec
-        if not spec.resource_claims:
+        if not concerns(spec, resolver):
             return task
         key = id(spec), namespace
         found = known.get(key)
         if found is None:
             uses = tuple(_use(resolver, templates or {}, namespace, task, name) for name in spec.resource_claims)
             names = tuple(use.claim.partition("/")[2] for use in uses)
-            found = using_devices(replace(spec, resource_claims=names), uses)
-            if names == spec.resource_claims:
+            uses = tuple(replace(use, resources=resolver.made_for(use.claim, spec)) for use in uses)
+            implied = _implied(resolver, namespace, task, uses)
+            found = using_devices(replace(spec, resource_claims=names), (*uses, *implied), resolver)
+            if names == spec.resource_claims and not implied:
                 known[key] = found
         return replace(task, spec=found)
 
     def changed(workload: Workload) -> Workload:
-        if not any(task.spec.resource_claims for task in workload.tasks):
+        if not any(concerns(task.spec, resolver) for task in workload.tasks):
             return workload
         return replace(workload, tasks=tuple(resolved(task, workload.namespace) for task in workload.tasks))
 
     return tuple(map(changed, listed))
+
+
+def concerns(spec: TaskSpec, resolver: DeviceUseResolver) -> bool:
+    """Whether a task uses devices, by claims that it names or by extended resources."""
+    served = resolver.served
+    return bool(spec.resource_claims) or (bool(served) and any(name in served for name, _ in spec.requests))
+
+
+def _implied(
+    resolver: DeviceUseResolver, namespace: str, task: Task, uses: tuple[DeviceUse, ...]
+) -> tuple[DeviceUse, ...]:
+    """Give what a task uses beside the claims that it names, where none of these serves its extended resources."""
+    if any(use.resources for use in uses):
+        return ()
+    return implied_uses(namespace, task.name, task.spec, resolver.served)
 
 
 def _use(

@@ -13,7 +13,7 @@ from tenure.model.containers import NanoQuantityKind
 from tenure.model.kinds import IntegerKind
 from tenure.model.records import check_with
 from tenure.model.selectors import NodeSelector
-from tenure.model.vocabulary import FieldKey, NameText
+from tenure.model.vocabulary import FieldKey, NameText, Time
 
 AllocationMode = Literal["ExactCount", "All"]
 Nano = Annotated[int, NanoQuantityKind()]
@@ -109,7 +109,8 @@ class Device:
     """A device of a pool. ``is_shared``: several claims have shares of it at a time.
 
     ``node``, ``nodes`` and ``on_all_nodes`` say where it is, where its slice leaves that to each device.
-    ``binding_conditions`` are what its driver has to report before a pod is bound.
+    ``binding_conditions`` are what its driver has to report before a pod is bound, ``binding_failure_conditions`` what
+    it reports where that will never be.
     """
 
     name: NameText
@@ -120,6 +121,7 @@ class Device:
     is_shared: Annotated[bool, FieldKey("allowMultipleAllocations")] = False
     binds_to_node: bool = False
     binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
     node: Annotated[str | None, FieldKey("nodeName")] = None
     nodes: Annotated[NodeSelector | None, FieldKey("nodeSelector")] = None
     on_all_nodes: Annotated[bool, FieldKey("allNodes")] = False
@@ -167,12 +169,14 @@ class DeviceSelector:
 class DeviceClass:
     """A DeviceClass: the devices that all of its selectors take.
 
-    ``extended_resource``: the name by which pods ask for its devices as for any resource.
+    ``extended_resource``: the name by which pods ask for its devices as for any resource; of two classes with one name
+    the one that was created later serves it.
     """
 
     name: NameText
     selectors: tuple[DeviceSelector, ...] = ()
     extended_resource: Annotated[str, FieldKey("extendedResourceName")] = ""
+    created_at: Annotated[Time | None, FieldKey("creationTimestamp")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +239,16 @@ class DeviceRequest:
         return tuple((f"{self.name}/{option.name}", option.exactly) for option in self.first_available)
 
 
+@dataclass(frozen=True, slots=True)
+class ExtendedRequest:
+    """A request for an extended resource: the name that it has in a claim, how many, and the containers that use it."""
+
+    resource: str
+    name: str
+    count: int
+    containers: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceConstraint:
     """A constraint on the devices of some requests (of all, where none is named): alike, or distinct, in an attribute.
@@ -258,6 +272,8 @@ class AllocatedDevice:
     has_admin_access: Annotated[bool, FieldKey("adminAccess")] = False
     share: Annotated[str | None, FieldKey("shareID")] = None
     consumed: Annotated[Mapping[str, Nano], FieldKey("consumedCapacity")] = field(default_factory=dict, hash=False)
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -267,15 +283,49 @@ class AllocatedDevice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceAllocation:
-    """The devices that a claim has got, and the nodes that reach all of them (None: all nodes do)."""
+    """The devices that a claim got ``at`` (µs since the epoch), and the nodes that reach all of them (None: all)."""
 
     devices: tuple[AllocatedDevice, ...] = ()
     nodes: Annotated[NodeSelector | None, FieldKey("nodeSelector")] = None
+    at: Annotated[Time | None, FieldKey("allocationTimestamp")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceCondition:
+    """A condition that a driver reports of a device."""
+
+    type: str
+    status: str = "Unknown"
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def is_true(self) -> bool:
+        """Whether the condition holds."""
+        return self.status == "True"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceStatus:
+    """The status of a device that a claim has, as its driver reports it."""
+
+    driver: str
+    pool: str
+    device: str
+    conditions: tuple[DeviceCondition, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The device by driver, pool and name."""
+        return self.driver, self.pool, self.device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceClaim:
-    """A ResourceClaim. ``reserved_for`` are the uids of the pods that use it, ``unsupported`` what is not evaluated."""
+    """A ResourceClaim. ``reserved_for`` are the uids of the pods that use it, ``unsupported`` what is not evaluated.
+
+    ``is_made``: a scheduler made it for a pod that asks for extended resources.
+    """
 
     name: NameText
     namespace: NameText = "default"
@@ -283,8 +333,10 @@ class DeviceClaim:
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
     allocation: DeviceAllocation | None = None
+    statuses: Annotated[tuple[DeviceStatus, ...], FieldKey("devices")] = ()
     reserved_for: tuple[str, ...] = ()
     is_going: Annotated[bool, FieldKey("deleting")] = False
+    is_made: Annotated[bool, FieldKey("extendedResources")] = False
     unsupported: str = ""
 
     @property
@@ -298,7 +350,8 @@ class DeviceUse:
     """A use of a claim by a task. ``awaits`` is why it has to be waited for, ``unsupported`` what is not evaluated.
 
     ``counted`` is what its devices count for the task's queue, GPUs in milli-GPU; where ``payer`` (the uid of a pod) is
-    known, for that pod alone.
+    known, for that pod alone. ``resources`` are the extended resources that it serves: a node that has all of them by
+    itself needs no claim, and none is made there.
     """
 
     claim: str
@@ -309,6 +362,7 @@ class DeviceUse:
     unsupported: str = ""
     counted: tuple[tuple[str, int], ...] = ()
     payer: str = ""
+    resources: tuple[str, ...] = ()
 
     @property
     def is_ready(self) -> bool:

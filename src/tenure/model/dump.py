@@ -142,7 +142,7 @@ def _own_fields(cls: type) -> tuple[RecordField, ...]:
     left_out = {
         Workload: ("tasks",),
         Task: ("spec",),
-        TaskSpec: ("gpu_share", "labels", "mounts", "device_uses", "counted"),
+        TaskSpec: ("gpu_share", "labels", "mounts", "device_uses", "counted", "extended"),
     }
     return tuple(fields_of(cls, skip=left_out[cls]))
 

@@ -148,7 +148,7 @@ def settings_entry() -> EntryKind:
 
 
 def _spec_fields() -> Iterator[RecordField]:
-    for field in fields_of(TaskSpec, skip=("gpu_share", "mounts", "device_uses", "counted")):
+    for field in fields_of(TaskSpec, skip=("gpu_share", "mounts", "device_uses", "counted", "extended")):
         if field.attribute == "host_ports":
             yield RecordField(field.key, field.attribute, ListKind(PortKind()), field.default)
         else:

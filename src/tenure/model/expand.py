@@ -25,6 +25,7 @@ _SPEC_ATTRIBUTES = frozenset({entry.name for entry in fields(TaskSpec)} | set(SH
     "mounts",
     "device_uses",
     "counted",
+    "extended",
 }
 
 

@@ -27,6 +27,11 @@ def values_of(reads: Iterable[EntryValues]) -> list[dict[str, Any]]:
     return [read.values for read in reads]
 
 
+def asked_by(container: Mapping[str, Any]) -> Mapping[str, int]:
+    """Give by resource what a container asks for, in thousand-millionths of a unit."""
+    return _requests(container.get("resources"))
+
+
 def pod_requests(spec: Mapping[str, Any]) -> dict[str, int]:
     """Give by resource what a pod asks for, in the units of `tenure.model.resources`.
 

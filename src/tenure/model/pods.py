@@ -13,6 +13,7 @@ from typing import Any, Final
 from tenure.model.containers import ExactAmountsKind, ListKind, MapKind, PairsKind, QuantityKind
 from tenure.model.device_manifests import OF_TEMPLATE
 from tenure.model.entries import EntryKind, EntryValues
+from tenure.model.extended_resources import extended_requests
 from tenure.model.kinds import BooleanKind, ChoiceKind, IntegerKind, TextKind, ValueKind
 from tenure.model.pod_requests import pod_requests, values_of
 from tenure.model.records import RecordField, kind_of, record_of
@@ -210,6 +211,7 @@ def read_pod(read: EntryValues, metadata: Mapping[str, Any], report: ProblemRepo
         "features": tuple(_features(spec)),
         "claims": tuple(_claims(spec)),
         "resource_claims": tuple(dict.fromkeys(_device_claims(spec))),
+        "extended": tuple(extended_requests(spec)),
     }
     if spec.get("nodeName"):
         report.add((at, "nodeName"), "binds the pod past any scheduler; leave it out")

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Literal
 
 from tenure.model.containers import AmountsKind, PairsKind
-from tenure.model.devices import DeviceUse
+from tenure.model.devices import DeviceUse, ExtendedRequest
 from tenure.model.kinds import ConstantKind
 from tenure.model.mounts import ClaimMount
 from tenure.model.resources import Amounts, Labels, Pairs
@@ -88,7 +88,8 @@ class TaskSpec:
     node has to declare. ``volume_nodes`` are, for each of its volumes that not all nodes reach, those that do.
     ``claims`` are the claims that it mounts, by name in its namespace, and ``mounts`` what the cluster's storage makes
     of them; ``resource_claims`` are those of devices that it uses, and ``device_uses`` what becomes of these;
-    ``counted`` is what their devices count for the queue, beside the requests and with GPUs in milli-GPU.
+    ``counted`` is what their devices count for the queue, beside the requests and with GPUs in milli-GPU. ``extended``
+    is what its containers ask for of extended resources.
     """
 
     requests: Annotated[Amounts, AmountsKind(pairs=True)] = ()
@@ -108,6 +109,7 @@ class TaskSpec:
     resource_claims: tuple[NameText, ...] = ()
     device_uses: tuple[DeviceUse, ...] = ()
     counted: Amounts = ()
+    extended: tuple[ExtendedRequest, ...] = ()
 
     @property
     def is_placeable(self) -> bool:

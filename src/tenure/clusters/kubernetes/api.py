@@ -121,6 +121,7 @@ class PodStatus(_Narrow):
     allocated_resources: dict[str, Any] | None = None
     resources: dict[str, Any] | None = None
     resource_claim_statuses: list[dict[str, Any]] | None = None
+    extended_resource_claim_status: dict[str, Any] | None = None
 
 
 class ApiPod(_Narrow):

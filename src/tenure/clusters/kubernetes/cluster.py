@@ -108,8 +108,8 @@ class KubernetesCluster:
     def carry_out(self, plan: Plan, view: Observed) -> Outcome:
         """Carry a plan out."""
         outcome = self.actor.carry_out(plan, view)
-        for workload, message in outcome.preparing.items() if self.explains else ():
-            self._explain(view.pods.get(workload, ()), "VolumeNotReady", message, view.cluster.now)
+        for workload, (reason, message) in outcome.preparing.items() if self.explains else ():
+            self._explain(view.pods.get(workload, ()), reason, message, view.cluster.now)
         self.sealer.tell(view)
         return outcome
 

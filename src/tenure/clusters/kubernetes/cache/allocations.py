@@ -26,6 +26,10 @@ class AssumedAllocations:
         found = self._known.get(claim)
         return None if found is None else found[0]
 
+    def known(self) -> set[str]:
+        """Give the claims for which anything is being written."""
+        return set(self._known)
+
     def begin(self, claims: Iterable[ClaimedDevices]) -> None:
         """Writing of these allocations begins."""
         with self._lock:

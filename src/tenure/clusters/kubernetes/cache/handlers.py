@@ -132,7 +132,7 @@ def of_claim(item: api.ApiClaim) -> object:
 def of_device_claim(item: api.ApiObject) -> object:
     """Give what a claim on devices decides."""
     status, meta = item.status if isinstance(item.status, dict) else {}, item.metadata
-    given = status.get("allocation"), status.get("reservedFor")
+    given = status.get("allocation"), status.get("reservedFor"), status.get("devices")
     return meta.uid, meta.deletion_timestamp, item.spec, given, owners_of(meta)
 
 

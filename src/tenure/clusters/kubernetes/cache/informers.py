@@ -14,6 +14,7 @@ import msgspec
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.allocations import AssumedAllocations
 from tenure.clusters.kubernetes.cache.claim_store import ClaimStore
+from tenure.clusters.kubernetes.cache.given_up import GivenUpDevices
 from tenure.clusters.kubernetes.cache.handlers import (
     NodeStore,
     ObjectStore,
@@ -217,6 +218,7 @@ class InformerCache:
         self.nodes = NodeStore(lambda meta, message: self.findings.tell("Node", meta, message))
         self.objects: dict[str, ObjectStore] = {}
         self.allocations = AssumedAllocations()
+        self.given_up = GivenUpDevices()
         self.reflectors: dict[str, Reflector[Any]] = {}
         self.usage = UsageCollector(client, self.nodes.nodes, self.changed.set, options.prometheus)
         self.gpu_usage = GpuUsageCollector(client, options.prometheus, self.changed.set)

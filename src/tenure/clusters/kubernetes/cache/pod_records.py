@@ -36,7 +36,8 @@ class PodRecord:
     nomination it was given, ``needs`` those of the pods that have to leave for it. ``kept`` says why it is
     never evicted, or never moved. ``controller`` is the uid of what recreates it. ``is_going``: it was deleted or
     evicted, whatever its phase; one that has ended by then may be there for a while. ``said_start`` is what stands in
-    its annotation of that name, which nothing is decided by. ``link`` is the first of its owners, ``owners`` all of
+    its annotation of that name, which nothing is decided by. ``made_claim`` is the claim that serves its extended
+    resources, as its status says. ``link`` is the first of its owners, ``owners`` all of
     them, from which its group follows where it names none itself.
     """
 
@@ -75,6 +76,7 @@ class PodRecord:
     claims: tuple[str, ...] = ()
     own_claims: tuple[str, ...] = ()
     device_claims: tuple[tuple[str, str, str], ...] = ()
+    made_claim: str = ""
     link: OwnerLink | None = None
     owners: OwnerChain = NO_OWNER
 
@@ -168,6 +170,7 @@ class PodReader:
             said_start=said.time(keys.STARTED),
             **_claims(pod),
             device_claims=_device_claims(pod),
+            made_claim=intern(str((status.extended_resource_claim_status or _NONE).get("resourceClaimName") or "")),
             link=link,
             owners=chain,
         )

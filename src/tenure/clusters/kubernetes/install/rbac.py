@@ -104,6 +104,13 @@ CLUSTER_RIGHTS: Final = (
     Right("resource.k8s.io", ("resourceclaims",), ("patch",), "the finalizer of a claim that gets devices", ACTING),
     Right(
         "resource.k8s.io",
+        ("resourceclaims",),
+        ("create", "delete", "get"),
+        "claims for pods whose extended resources are given out by claims",
+        ACTING,
+    ),
+    Right(
+        "resource.k8s.io",
         ("resourceclaims/status", "resourceclaims/binding"),
         ("patch",),
         "giving devices to claims, and back",

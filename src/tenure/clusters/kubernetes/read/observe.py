@@ -17,6 +17,7 @@ from tenure.clusters.kubernetes.gpus.reservations import SharedDevices, reservat
 from tenure.clusters.kubernetes.read import budgets, eviction_log, kueue, volcano
 from tenure.clusters.kubernetes.read.claims import ClaimReader
 from tenure.clusters.kubernetes.read.declarations import DeclarationReader, SiblingPods
+from tenure.clusters.kubernetes.read.device_inventory import DeviceInventoryReader
 from tenure.clusters.kubernetes.read.devices import DeviceUseReader
 from tenure.clusters.kubernetes.read.groups import KAI_TOPOLOGIES
 from tenure.clusters.kubernetes.read.joining import joining
@@ -48,6 +49,7 @@ from tenure.clusters.kubernetes.write.events import Subject
 from tenure.model.check_placement import check_placement
 from tenure.model.check_workloads import check_workloads
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Namespace
+from tenure.model.devices import DeviceClaim
 from tenure.model.findings import ClusterFinding
 from tenure.model.node import Node
 from tenure.model.queue import Queue, QueueStatus
@@ -83,7 +85,8 @@ class Observed:
     ``wake`` is when it will look otherwise although nothing has changed, in µs since the epoch. ``urgent`` is how much
     the informers had heard that may call for a decision at once. ``waiting`` are Tenure's workloads of which a task
     waits. ``admissions`` is what Kueue has admitted. ``number`` counts what one observer has observed; ``changed``
-    names the workloads that are not the same objects as in the observation before (None: any may be another).
+    names the workloads that are not the same objects as in the observation before (None: any may be another). ``prepared``
+    are the claims with devices that their drivers prepare.
     """
 
     cluster: Cluster
@@ -101,6 +104,7 @@ class Observed:
     number: int = 0
     changed: frozenset[str] | None = None
     admissions: KueueAdmissions | None = None
+    prepared: tuple[DeviceClaim, ...] = ()
 
     @property
     def identities(self) -> dict[tuple[str, int], str]:
@@ -153,7 +157,10 @@ class Observer:
         self.kueue = KueueAdmissions(self._objects)
         self._provisioning = ProvisioningReader(self._objects)
         self.claims = ClaimReader(self._objects)
-        self.devices = DeviceUseReader(self._objects, informers.allocations, lambda: self._settings)
+        self.inventory = DeviceInventoryReader(
+            self._objects, informers.allocations, informers.given_up, lambda: self._settings
+        )
+        self.devices = DeviceUseReader(self._objects, self.inventory, lambda: self._settings)
         self._pools: dict[str, str] = {}
         self._own_nodes: tuple[Node, ...] = ()
         self._nodes_by_name: dict[str, Node] = {}
@@ -216,6 +223,9 @@ class Observer:
             workloads = without_reservations(workloads, devices, informers.options.namespace)
         coming = self._joining(known, now)
         lapse = [node.awaited_until for node in coming.values()]
+        informers.given_up.pass_to(now)
+        inventory = self.inventory.inventory()
+        wakes = (self._settling.wake(now), self.inventory.wake(now), informers.given_up.wake(), *lapse)
         cluster = Cluster(
             now=now,
             settings=self._settings,
@@ -226,7 +236,7 @@ class Observer:
             disruption_budgets=self._budgets(),
             evictions=tuple(sorted(map(eviction_log.eviction_of, log), key=lambda e: (e.at, e.workload, e.task))),
             attachments=self.claims.attachments(nodes),
-            devices=self.devices.inventory(),
+            devices=inventory,
         )
         return Observed(
             cluster,
@@ -234,7 +244,7 @@ class Observer:
             self._queue_kinds,
             tuple(log),
             promises,
-            min((wake for wake in (self._settling.wake(now), *lapse) if wake is not None), default=None),
+            min((at for at in wakes if at is not None), default=None),
             tuple(self._left_out),
             tuple(announced),
             urgent,
@@ -244,6 +254,7 @@ class Observer:
             self._number,
             changed,
             self.kueue,
+            self.inventory.prepared(),
         )
 
     def _joining(self, known: Mapping[str, Node], now: int) -> dict[str, Node]:
@@ -272,7 +283,7 @@ class Observer:
 
         Gives the names that are affected; None: any may be.
         """
-        rules = nodes, self._queues, self._objects("namespaces").version
+        rules = nodes, self._queues, self._objects("namespaces").version, self.devices.served
         changed: Iterable[GroupKey] = self._renewed
         is_anew = rules != self._rules
         if is_anew:
@@ -562,7 +573,7 @@ class Observer:
 
     def _known_resources(self, nodes: tuple[Node, ...]) -> set[str]:
         """Give the resources that a node has, or a queue speaks of."""
-        known = {name for node in nodes for name in node.allocatable}
+        known = {name for node in nodes for name in node.allocatable} | self.devices.served
         return known | {name for queue in self._queues for name in (*queue.guaranteed, *queue.max)}
 
     def _wrong(self, found: list[ObservedWorkload], nodes: tuple[Node, ...]) -> dict[int, ClusterFinding]:

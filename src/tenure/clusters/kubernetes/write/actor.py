@@ -30,6 +30,7 @@ from tenure.clusters.kubernetes.seals import Seal
 from tenure.clusters.kubernetes.write import eviction_log_writer, patches
 from tenure.clusters.kubernetes.write.bindings import BindingsUnderWay
 from tenure.clusters.kubernetes.write.claims import ClaimWriter
+from tenure.clusters.kubernetes.write.device_preparation import DevicePreparation
 from tenure.clusters.kubernetes.write.devices import DeviceWriter
 from tenure.clusters.kubernetes.write.kueue import KueueEvictions
 from tenure.clusters.kubernetes.write.overdue import REFUSED_BY_BUDGET, OverdueBudgets
@@ -62,6 +63,13 @@ class Failure:
     error: ApiError
 
 
+class Preparation(NamedTuple):
+    """What the pods of a workload wait for before they are bound, with the reason for their condition."""
+
+    reason: str
+    message: str
+
+
 @dataclass(slots=True)
 class Outcome:
     """The outcome of a plan: the steps that were carried out, and those that were not.
@@ -74,7 +82,7 @@ class Outcome:
     failures: list[Failure] = field(default_factory=list)
     skipped: list[PlanStep] = field(default_factory=list)
     evicted: list[eviction_log.EvictionEntry] = field(default_factory=list)
-    preparing: dict[str, str] = field(default_factory=dict)
+    preparing: dict[str, Preparation] = field(default_factory=dict)
 
 
 class Actor:
@@ -100,6 +108,7 @@ class Actor:
         self._claims = ClaimWriter(client, informers)
         self._devices = DeviceWriter(client, informers)
         self._kueue = KueueEvictions(client, informers)
+        self._preparation = DevicePreparation(self._devices, informers)
         self._overdue = OverdueBudgets(informers)
         self._pool = ThreadPoolExecutor(in_flight, thread_name_prefix="write")
         self._bindings = BindingsUnderWay(self._pool, informers)
@@ -133,8 +142,7 @@ class Actor:
         self._keep_promises(plan, observed, outcome)
         self._expire(plan, observed, outcome)
         self._mark_stale(plan, observed, outcome)
-        self._devices.give_back(observed.cluster.devices.claims, plan.steps)
-        self._bind(self._prepare(plan, outcome), plan, observed, workloads)
+        self._bind(self._prepare(plan, observed, outcome), plan, observed, workloads)
         self._report_bindings(outcome, None if not _only_binds(plan) else observed.urgent)
         evictions = self._promise(plan, observed, outcome)
         self._reserve(to_hold, observed, outcome)
@@ -170,15 +178,13 @@ class Actor:
 
     # -- placing ----------------------------------------------------------------------------------------------------
 
-    def _prepare(self, plan: Plan, outcome: Outcome) -> list[PlanStep]:
-        """Write what claims that are not bound need; gives the bindings of workloads that have none of these.
+    def _prepare(self, plan: Plan, observed: Observed, outcome: Outcome) -> list[PlanStep]:
+        """Write what claims that are not bound need, and devices that are not ready; gives the bindings of the others.
 
         Pods are bound once all claims of those that are placed with them are: a core lands whole, or not yet.
         """
         steps = [s for s in plan.steps if s.action == "bind"]
         due = [s for s in steps if s.volumes]
-        if not due:
-            return steps
         told: set[str] = set()
         once = []
         for step in due:
@@ -186,9 +192,21 @@ class Actor:
             told.update(v.claim for v in step.volumes)
         self._all(self._claims.prepare, once, outcome, note=False)
         for step in due:
-            outcome.preparing.setdefault(step.workload, _awaited(step))
-        outcome.skipped += [s for s in steps if s.workload in outcome.preparing]
-        return [s for s in steps if s.workload not in outcome.preparing]
+            outcome.preparing.setdefault(step.workload, Preparation("VolumeNotReady", _awaited(step)))
+        left = [s for s in steps if s.workload not in outcome.preparing]
+        devices = self._preparation.of(left, plan, observed)
+        for step, why in devices.failed:
+            outcome.failures.append(Failure("bind", step.workload, step.task, ApiError(0, "DeviceFailed", why)))
+        for step, awaited in devices.due:
+            outcome.preparing.setdefault(step.workload, Preparation("DevicesNotReady", f"it waits for {awaited}"))
+        pod = observed.pod
+        self._all(
+            lambda step: self._devices.give(step.claims, pod(step.workload, step.task_index), plan.now),
+            [step for step, _ in devices.due], outcome, note=False,
+        )  # fmt: skip
+        late = outcome.preparing.keys() | {step.workload for step, _ in devices.failed}
+        outcome.skipped += [s for s in steps if s.workload in late]
+        return [s for s in left if s.workload not in late]
 
     def _bind(
         self, steps: Sequence[PlanStep], plan: Plan, observed: Observed, workloads: Mapping[str, Workload]
@@ -214,7 +232,7 @@ class Actor:
             pod, _ = assumed[step.workload, step.task_index]
             if step.node not in nodes:
                 raise ApiError(_GONE, "NotFound", f"node {step.node} is gone")
-            self._devices.give(step.claims, pod)
+            self._devices.give(step.claims, pod, plan.now)
             self.client.create(
                 patches.pod_path(pod, "binding"),
                 patches.binding(pod, step, starts[step.workload], names[step.workload, step.task_index]),

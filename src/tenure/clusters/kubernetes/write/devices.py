@@ -3,12 +3,14 @@
 A claim gets a finalizer, then its devices and the pod that they are reserved for in one write; then the pod is bound.
 After a crash between two of these the next leader finds what was written. It places the pod where its devices are, or
 gives them back where the pod has no place there; of a pod that is gone, the controller of claims gives them back.
+What devices serve of a pod's extended resources is given to a claim that is made for it first.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -17,15 +19,19 @@ from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
 from tenure.clusters.kubernetes.client.requests import MERGE, ApiError, Client
+from tenure.clusters.kubernetes.read.device_inventory import claim_of
+from tenure.clusters.kubernetes.read.storage import ConvertedObjects
+from tenure.clusters.kubernetes.write.made_claims import CLAIMS, FINALIZER, MadeClaims, claim_path
 from tenure.engine.plan import ClaimedDevices, PlanStep
+from tenure.model.device_readiness import readiness
 from tenure.model.devices import AllocatedDevice, DeviceAllocation, DeviceClaim
+from tenure.model.duration import format_time
+from tenure.model.extended_resources import is_implied, made_claim_name
 from tenure.model.quantity import format_nano
 from tenure.model.records import record_of
 from tenure.model.selectors import NodeSelector
 from tenure.model.workload import Phase
 
-FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-_STORE: Final = "resourceclaims"
 _GONE: Final = 404
 _CONFLICT: Final = 409
 _TRIES: Final = 5
@@ -37,22 +43,26 @@ class DeviceWriter:
     def __init__(self, client: Client, informers: InformerCache) -> None:
         self._client = client
         self._informers = informers
+        self._claims = ConvertedObjects(lambda: informers.objects[CLAIMS], claim_of)
+        self._made = MadeClaims(client, informers)
 
-    def give(self, claims: Iterable[ClaimedDevices], pod: PodRecord) -> None:
-        """Write what the claims of a pod get, unless that stands there, and reserve it for the pod.
+    def give(self, claims: Iterable[ClaimedDevices], pod: PodRecord, now: int) -> None:
+        """Write what the claims of a pod get at ``now``, unless that stands there, and reserve it for the pod.
 
         Raises
         ------
         ApiError
             If that is refused, or if a claim has other devices by now.
         """
-        for claim, allocation in claims:
+        for claim, allocation in self._made.settled(claims, pod):
             namespace, _, name = claim.partition("/")
-            self._retried((namespace, name), lambda item, a=allocation: self._give(item, a, pod))
+            given = allocation if allocation.at is not None else replace(allocation, at=now)
+            self._retried((namespace, name), lambda item, a=given: self._give(item, a, pod))
+            self._made.tell(claim, pod)
 
     def _retried(self, key: tuple[str, str], write: Any) -> None:
         """Write on a claim, once more on its newest state where it has changed meanwhile."""
-        item = self._informers.objects[_STORE].items.get(key)
+        item = self._informers.objects[CLAIMS].items.get(key)
         for attempt in range(_TRIES):
             if item is None:
                 raise ApiError(_GONE, "NotFound", f"resource claim {key[1]} is gone")
@@ -66,8 +76,8 @@ class DeviceWriter:
                 return
 
     def _newest(self, key: tuple[str, str]) -> api.ApiObject:
-        answer = self._client.get(_path(*key))
-        self._informers.wrote(_STORE, answer)
+        answer = self._client.get(claim_path(*key))
+        self._informers.wrote(CLAIMS, answer)
         return msgspec.json.decode(answer, type=api.ApiObject)
 
     def _give(self, item: api.ApiObject, allocation: DeviceAllocation, pod: PodRecord) -> None:
@@ -90,11 +100,11 @@ class DeviceWriter:
     ) -> api.ApiObject:
         """Change a claim of that version, or its status."""
         body: dict[str, Any] = {"metadata": {"resourceVersion": item.metadata.resource_version, **meta}}
-        path = _path(item.metadata.namespace, item.metadata.name)
+        path = claim_path(item.metadata.namespace, item.metadata.name)
         if status is not None:
             body["status"], path = status, f"{path}/status"
         answer = self._client.patch(path, body, MERGE)
-        self._informers.wrote(_STORE, answer)
+        self._informers.wrote(CLAIMS, answer)
         return msgspec.json.decode(answer, type=api.ApiObject)
 
     def _written(self, item: api.ApiObject, allocation: DeviceAllocation) -> dict[str, Any]:
@@ -116,28 +126,56 @@ class DeviceWriter:
         found_devices = {"results": results, **({"config": config} if config else {})}
         nodes = allocation.nodes
         selector = {} if nodes is None else {"nodeSelector": record_of(NodeSelector).encode(nodes)}
-        return {"devices": found_devices, **selector}
+        at = {} if allocation.at is None else {"allocationTimestamp": format_time(allocation.at)}
+        return {"devices": found_devices, **selector, **at}
+
+    # -- what has to be prepared --------------------------------------------------------------------------------------
+
+    def awaited(self, step: PlanStep, pod: PodRecord, now: int, timeout: int) -> str:
+        """Say what a pod waits for of the devices that it is to get; empty where all of them are ready."""
+        for claim, allocation in step.claims:
+            if not any(device.binding_conditions for device in allocation.devices):
+                continue
+            namespace, _, name = claim.partition("/")
+            known = self._claims.get(f"{namespace}/{made_claim_name(pod.name, pod.uid) if is_implied(name) else name}")
+            has_them = known is not None and known.allocation is not None
+            found = known if known is not None and has_them else DeviceClaim(name=name, allocation=allocation)
+            awaited = readiness(found, now, timeout).awaits
+            if awaited or not has_them:
+                return awaited
+        return ""
+
+    def failed(self, claims: Iterable[DeviceClaim], now: int, timeout: int) -> dict[str, str]:
+        """Say of claims why their devices are given up, where their drivers report that, or nothing for too long."""
+        looked = ((claim.key, readiness(claim, now, timeout).failed) for claim in claims)
+        return {key: why for key, why in looked if why}
 
     # -- what is given back -----------------------------------------------------------------------------------------
 
-    def give_back(self, claims: Iterable[DeviceClaim], steps: Iterable[PlanStep]) -> None:
-        """Take the devices from those claims of which all pods wait, and get no place by these steps."""
+    def give_back(self, claims: Iterable[DeviceClaim], steps: Iterable[PlanStep], failed: Container[str] = ()) -> None:
+        """Take the devices from those claims of which all pods wait, and get no place by these steps.
+
+        Those that ``failed`` lose them whatever the steps are.
+        """
         placed = {(step.workload.partition("/")[0], step.task) for step in steps if step.action in ("bind", "nominate")}
         for claim in claims:
             key = claim.namespace, claim.name
-            item = self._informers.objects[_STORE].items.get(key)
+            item = self._informers.objects[CLAIMS].items.get(key)
             status = item.status if item is not None and isinstance(item.status, dict) else {}
             reserved = status.get("reservedFor") or ()
             if item is None or status.get("allocation") is None or not reserved:
                 continue
-            if all(self._waits(key[0], one, placed) for one in reserved):
+            if all(self._waits(key[0], one, () if claim.key in failed else placed) for one in reserved):
                 try:
-                    self._patched(item, {}, {"allocation": None, "reservedFor": None})
+                    if claim.is_made:
+                        self._made.delete(item)
+                    else:
+                        self._patched(item, {}, {"allocation": None, "reservedFor": None, "devices": None})
                 except ApiError as error:
                     if error.status not in (_CONFLICT, _GONE):
                         raise
 
-    def _waits(self, namespace: str, pod: Mapping[str, Any], placed: set[tuple[str, str]]) -> bool:
+    def _waits(self, namespace: str, pod: Mapping[str, Any], placed: Container[tuple[str, str]]) -> bool:
         record = self._informers.pods.records.get((namespace, str(pod.get("name", ""))))
         return (
             record is not None
@@ -147,10 +185,6 @@ class DeviceWriter:
             and record.task.phase is Phase.PENDING
             and (namespace, record.task.name) not in placed
         )
-
-
-def _path(namespace: str, name: str) -> str:
-    return f"/apis/resource.k8s.io/v1/namespaces/{namespace}/{_STORE}/{name}"
 
 
 def _devices_of(allocation: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -185,6 +219,9 @@ def _result(device: AllocatedDevice, asked: Mapping[str, Any]) -> dict[str, Any]
         found["adminAccess"] = True
     if asked.get("tolerations"):
         found["tolerations"] = asked["tolerations"]
+    if device.binding_conditions:
+        found["bindingConditions"] = list(device.binding_conditions)
+        found["bindingFailureConditions"] = list(device.binding_failure_conditions)
     if device.consumed:
         found["shareID"] = str(uuid.uuid4())
         found["consumedCapacity"] = {name: format_nano(amount) for name, amount in device.consumed.items()}
