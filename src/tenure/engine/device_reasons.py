@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tenure.engine.claimed_devices import DeviceTable, DeviceTerm
+from tenure.engine.claimed_devices import DeviceTable
 from tenure.engine.device_counts import LATER
 from tenure.engine.device_search import DeviceSearchError, alternatives
+from tenure.engine.served_nodes import DeviceTerm
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState
 from tenure.model.devices import DeviceRequest, ExactDevices

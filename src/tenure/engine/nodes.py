@@ -94,32 +94,6 @@ class NodeTable:
         now = np.where(self.awaited, 0, self.capacity)
         return np.concatenate([now, self.capacity]), np.stack([np.where(self.awaited[:, None], 0, there), there])
 
-    def by_itself(self, resource: str) -> NDArray[np.bool_]:
-        """Which nodes have a resource by themselves, whatever devices serve it elsewhere."""
-        row = self.row.get(resource)
-        if row is None:
-            return np.zeros(len(self), bool)
-        own = self.capacity[row] if self.served is None else self.capacity[row] - self.served[row]
-        return np.asarray(own > 0)
-
-    def serve(self, resource: str, counts: Ints) -> None:
-        """Let devices serve a resource on the nodes that have none of it by themselves; before any task is there.
-
-        ``counts`` is ``int64[nodes]``: at most so many can be had of it. Which are free is decided by claims.
-        """
-        rows = [self.row[resource]] if resource in self.row else []
-        if resource == GPU and self.has_devices:
-            rows.append(self.rows - 1)
-        if self.served is None:
-            self.served = np.zeros_like(self.capacity)
-        for row in rows:
-            scale = MILLI if self.resources[row] == GPU else 1
-            more = np.where(self.capacity[row] == 0, counts * scale, 0)
-            self.served[row] += more
-            self.capacity[row] += more
-            self.room[row] += np.where(self.awaited, 0, more)
-            self.room[self.rows + row] += more
-
     def most_room(self) -> list[int]:
         """Give the most of each row that any ready node will have, -1 where there is none."""
         if len(self.names) == 1 and self.ready[0]:
@@ -188,6 +162,34 @@ class NodeTable:
         if not bindable:
             return there
         return [min(a, b) for a, b in zip(self.device[NOW, node].tolist(), there, strict=True)]
+
+
+def by_itself(nodes: NodeTable, resource: str) -> NDArray[np.bool_]:
+    """Which nodes have a resource by themselves, whatever devices serve it elsewhere."""
+    row = nodes.row.get(resource)
+    if row is None:
+        return np.zeros(len(nodes), bool)
+    own = nodes.capacity[row] if nodes.served is None else nodes.capacity[row] - nodes.served[row]
+    return np.asarray(own > 0)
+
+
+def serve(nodes: NodeTable, resource: str, counts: Ints) -> None:
+    """Let devices serve a resource on the nodes that have none of it by themselves; before any task is there.
+
+    ``counts`` is ``int64[nodes]``: at most so many can be had of it. Which are free is decided by claims.
+    """
+    rows = [nodes.row[resource]] if resource in nodes.row else []
+    if resource == GPU and nodes.has_devices:
+        rows.append(nodes.rows - 1)
+    if nodes.served is None:
+        nodes.served = np.zeros_like(nodes.capacity)
+    for row in rows:
+        scale = MILLI if nodes.resources[row] == GPU else 1
+        more = np.where(nodes.capacity[row] == 0, counts * scale, 0)
+        nodes.served[row] += more
+        nodes.capacity[row] += more
+        nodes.room[row] += np.where(nodes.awaited, 0, more)
+        nodes.room[nodes.rows + row] += more
 
 
 def resources_of(nodes: list[Node], queues: list[Queue], extra: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tenure.engine.device_room import DeviceRoom
-from tenure.engine.nodes import NodeTable
+from tenure.engine.nodes import NodeTable, by_itself, serve
 from tenure.model.devices import ExactDevices
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -47,7 +47,7 @@ class ServedNodes:
             for number in kinds.of(ExactDevices(class_name=class_name)).members:
                 device = stock.by_number[number]
                 counts[stock.reach[number]] += MOST_SHARES if device is not None and device.model.is_shared else 1
-            self._nodes.serve(resource, counts)
+            serve(self._nodes, resource, counts)
 
     def needed_at(self, terms: tuple[DeviceTerm, ...], node: int) -> tuple[DeviceTerm, ...]:
         """Give the claims of a task that it needs on a node."""
@@ -71,5 +71,5 @@ class ServedNodes:
         """Which nodes have by themselves all that a claim of a task is for."""
         mask = np.full(len(self._nodes), bool(term.resources))
         for resource in term.resources:
-            mask &= self._nodes.by_itself(resource)
+            mask &= by_itself(self._nodes, resource)
         return mask

@@ -14,11 +14,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.claimed_devices import DeviceTable, DeviceTerm
+from tenure.engine.claimed_devices import DeviceTable
 from tenure.engine.device_counts import BOTH, LATER
 from tenure.engine.journal import Journal
 from tenure.engine.labels import selects
 from tenure.engine.nodes import NOW, THEN, Ints, NodeTable
+from tenure.engine.served_nodes import DeviceTerm
 from tenure.engine.volumes import MountTerms, VolumeTable
 from tenure.model.resources import Labels, Pairs
 from tenure.model.selectors import (

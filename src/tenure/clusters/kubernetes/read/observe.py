@@ -85,8 +85,8 @@ class Observed:
     ``wake`` is when it will look otherwise although nothing has changed, in µs since the epoch. ``urgent`` is how much
     the informers had heard that may call for a decision at once. ``waiting`` are Tenure's workloads of which a task
     waits. ``admissions`` is what Kueue has admitted. ``number`` counts what one observer has observed; ``changed``
-    names the workloads that are not the same objects as in the observation before (None: any may be another). ``prepared``
-    are the claims with devices that their drivers prepare.
+    names the workloads that are not the same objects as in the observation before (None: any may be another).
+    ``prepared`` are the claims with devices that their drivers prepare.
     """
 
     cluster: Cluster
