@@ -17,6 +17,8 @@ from tools.controlplane.process import wait_for
 from tenure.clusters.kubernetes.install.installation import Installation
 from tenure.clusters.kubernetes.install.rbac import Role, granted
 from tenure.clusters.kubernetes.read import eviction_log
+from tenure.model.device_manifests import MADE
+from tenure.model.extended_resources import made_claim_name
 
 ROOT = Path(__file__).resolve().parents[2]
 USER = "system:serviceaccount:tenure-system:tenure"
@@ -110,9 +112,10 @@ STORAGE = (
 
 
 DEVICES = (
-    {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
+    {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"},
+     "spec": {"extendedResourceName": "example.com/gpu"}},
     {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "node-0"},
-     "spec": {"driver": "gpu.example.com", "nodeName": "node-0", "devices": [{"name": "gpu-0"}],
+     "spec": {"driver": "gpu.example.com", "nodeName": "node-0", "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
               "pool": {"name": "node-0", "generation": 1, "resourceSliceCount": 1}}},
     {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "gpu", "namespace": "team"},
      "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}},
@@ -121,7 +124,33 @@ DEVICES = (
      "spec": {"schedulerName": "tenure", "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}],
               "containers": [{"name": "c", "image": "x"}]}},
 )  # fmt: skip
-"""A device, a claim on it, and the pod that uses that."""
+"""Devices, a claim on one, and the pod that uses that."""
+
+
+def asking(name, **spec):
+    """Give a pod that asks for a device as for any resource."""
+    amounts = {"example.com/gpu": "1"}
+    resources = {"requests": amounts, "limits": amounts}
+    spec |= {"schedulerName": "tenure", "containers": [{"name": "c", "image": "x", "resources": resources}]}
+    metadata = {"name": name, "namespace": "team", "labels": {"tenure.dev/queue": "theirs"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def leave_claim(client, name):
+    """Make the claim that an earlier leader made for a pod, with a device, before it ended."""
+    path = "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims"
+    uid = client.get(f"{PODS}/{name}")["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
+    made = made_claim_name(name, uid)
+    metadata = {"name": made, "annotations": {MADE: "true"}, "ownerReferences": [owner]}
+    asked = {"requests": [{"name": "container-0-request-0", "exactly": {"deviceClassName": "gpu"}}]}
+    client.create(path, {"metadata": metadata, "spec": {"devices": asked}})
+    device = {"request": "container-0-request-0", "driver": "gpu.example.com", "pool": "gone", "device": "gone"}
+    given = {"allocation": {"devices": {"results": [device]}}, "reservedFor": [
+        {"resource": "pods", "name": name, "uid": uid}
+    ]}  # fmt: skip
+    client.patch(f"{path}/{made}/status", {"status": given})
+
 
 CHECKED_ALONE = {("resource.k8s.io", "resourceclaims/binding", "patch")}
 """Rights that the API server asks about while it serves another request: no request of its own is on record."""
@@ -228,7 +257,8 @@ def cluster(start_plane):
 def test_a_scheduler_uses_all_of_its_rights_and_asks_for_no_other(cluster, tmp_path):
     """While it places, reclaims and reports, no request is refused, and each right of the table is used."""
     cluster.install_tenure(Installation(image="tenure:test", role=Role.SCHEDULER, config=HOT))
-    cluster.apply(*THEIRS, *STORAGE, *DEVICES, reading(), job("their-own", "theirs", 4))
+    cluster.apply(*THEIRS, *STORAGE, *DEVICES, reading(), job("their-own", "theirs", 4), asking("asks"),
+                  asking("left", nodeSelector={"no": "node"}))  # fmt: skip
     scheduler = Scheduler(cluster, tmp_path)
     client = cluster.client()
     wait_for(lambda: running(client, "their-own"), "the pod in KAI's queue to run", 60)
@@ -236,7 +266,10 @@ def test_a_scheduler_uses_all_of_its_rights_and_asks_for_no_other(cluster, tmp_p
     bound = {("", "persistentvolumes", "patch"), ("", "persistentvolumeclaims", "patch"),
              ("resource.k8s.io", "resourceclaims/status", "patch")}  # fmt: skip
     wait_for(lambda: bound <= {call[:3] for call in calls(cluster)}, "claims to be written", 60)
-    cluster.kubectl("delete", "-n", "team", "job/their-own", "pod/reads", "pod/uses")
+    leave_claim(client, "left")
+    given_back = "resource.k8s.io", "resourceclaims", "delete"
+    wait_for(lambda: given_back in {call[:3] for call in calls(cluster)}, "the claim of an earlier leader to go", 60)
+    cluster.kubectl("delete", "-n", "team", "job/their-own", "pod/reads", "pod/uses", "pod/asks", "pod/left")
     cluster.apply(*OURS)
     for name in BORROWERS:
         wait_for(lambda name=name: running(client, name), f"{name} to run", 60)

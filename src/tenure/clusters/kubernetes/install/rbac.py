@@ -105,7 +105,7 @@ CLUSTER_RIGHTS: Final = (
     Right(
         "resource.k8s.io",
         ("resourceclaims",),
-        ("create", "delete", "get"),
+        ("create", "delete"),
         "claims for pods whose extended resources are given out by claims",
         ACTING,
     ),

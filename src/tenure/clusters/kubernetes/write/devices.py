@@ -21,7 +21,13 @@ from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
 from tenure.clusters.kubernetes.client.requests import MERGE, ApiError, Client
 from tenure.clusters.kubernetes.read.device_inventory import claim_of
 from tenure.clusters.kubernetes.read.storage import ConvertedObjects
-from tenure.clusters.kubernetes.write.made_claims import CLAIMS, FINALIZER, MadeClaims, claim_path
+from tenure.clusters.kubernetes.write.made_claims import (
+    CLAIMS,
+    FINALIZER,
+    MadeClaims,
+    claim_path,
+    newest_claim,
+)
 from tenure.engine.plan import ClaimedDevices, PlanStep
 from tenure.model.device_readiness import readiness
 from tenure.model.devices import AllocatedDevice, DeviceAllocation, DeviceClaim
@@ -76,9 +82,9 @@ class DeviceWriter:
                 return
 
     def _newest(self, key: tuple[str, str]) -> api.ApiObject:
-        answer = self._client.get(claim_path(*key))
+        item, answer = newest_claim(self._client, *key)
         self._informers.wrote(CLAIMS, answer)
-        return msgspec.json.decode(answer, type=api.ApiObject)
+        return item
 
     def _give(self, item: api.ApiObject, allocation: DeviceAllocation, pod: PodRecord) -> None:
         status = item.status if isinstance(item.status, dict) else {}

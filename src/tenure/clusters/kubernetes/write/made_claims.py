@@ -35,6 +35,25 @@ def claim_path(namespace: str, name: str = "") -> str:
     return f"{path}/{name}" if name else path
 
 
+def newest_claim(client: Client, namespace: str, name: str) -> tuple[api.ApiObject, bytes]:
+    """Ask for a claim as it is now, by the right to list claims; gives it with what the API server would send of it.
+
+    Raises
+    ------
+    ApiError
+        If it is gone.
+    """
+    answer = client.get(claim_path(namespace), fieldSelector=f"metadata.name={name}")
+    listed = msgspec.json.decode(answer, type=_Listed).items
+    if not listed:
+        raise ApiError(_GONE, "NotFound", f"resource claim {name} is gone")
+    return msgspec.json.decode(listed[0], type=api.ApiObject), bytes(listed[0])
+
+
+class _Listed(msgspec.Struct):
+    items: list[msgspec.Raw] = []
+
+
 class MadeClaims:
     """The writer of claims that are made for pods."""
 
@@ -113,7 +132,7 @@ class MadeClaims:
         except ApiError as error:
             if error.status != _CONFLICT:
                 raise
-            answer = self._client.get(claim_path(pod.namespace, body["metadata"]["name"]))
+            _, answer = newest_claim(self._client, pod.namespace, body["metadata"]["name"])
         self._informers.wrote(CLAIMS, answer, is_new=True)
         return msgspec.json.decode(answer, type=api.ApiObject)
 
