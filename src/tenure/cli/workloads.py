@@ -58,6 +58,7 @@ def _rows(cluster: Cluster) -> list[dict[str, Any]]:
                 "running": running,
                 "waiting": waits,
                 "leaving": counts[Phase.TERMINATING],
+                "ended": counts[Phase.SUCCEEDED] + counts[Phase.FAILED],
                 "runs for": "" if ran is None or not running else format_duration(ran),
                 "why it waits": why,
             }
