@@ -112,11 +112,8 @@ class UsageCollector:
 
     def _measured(self) -> _Usage | None:
         """Give what nodes and pods use; None, and the trouble, where that cannot be known."""
-        try:
-            nodes, pods = self._listed("nodes"), self._listed("pods")
-        except (ApiError, msgspec.MsgspecError) as error:
-            self.trouble = f"the metrics API cannot be read: {error}"
-        else:
+        nodes, pods = self._listed("nodes"), self._listed("pods")
+        if nodes is not None and pods is not None:
             by_pod = {(m.metadata.namespace, m.metadata.name): _sum([c.usage for c in m.containers]) for m in pods}
             return {m.metadata.name: _sum([m.usage]) for m in nodes}, by_pod
         if not self.prometheus.server:
@@ -127,8 +124,12 @@ class UsageCollector:
             self.trouble += f"; Prometheus at {self.prometheus.server} cannot be read: {error}"
             return None
 
-    def _listed(self, what: str) -> list[_Measured]:
-        return _DECODE(self._client.request("GET", f"{METRICS}/{what}")).items
+    def _listed(self, what: str) -> list[_Measured] | None:
+        try:
+            return _DECODE(self._client.request("GET", f"{METRICS}/{what}")).items
+        except (ApiError, msgspec.MsgspecError) as error:
+            self.trouble = f"the metrics API cannot be read: {error}"
+            return None
 
     def _reading(self, name: str, amounts: dict[str, int], share: float, now: int) -> UsageReading:
         node, before = self._known.get(name), self.nodes.get(name)
