@@ -6,7 +6,9 @@ Labels are no part of a class: what other tasks' terms make of them is the task'
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,7 +166,7 @@ class ClassTable:
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes
         self.classes: list[TaskClass] = []
-        self._by_spec: dict[TaskSpec, TaskClass] = {}
+        self._by_key: dict[tuple[object, ...], TaskClass] = {}
         self._by_identity: dict[int, tuple[TaskSpec, TaskClass]] = {}
 
     @property
@@ -177,38 +179,45 @@ class ClassTable:
         known = self._by_identity.get(id(spec))
         if known is not None:
             return known[1]
-        bare = _bare(spec)
-        found = self._by_spec.get(bare)
+        key = _key(spec)
+        found = self._by_key.get(key)
         if found is None:
-            found = self._by_spec[bare] = TaskClass(len(self.classes), bare, self.nodes)
+            found = self._by_key[key] = TaskClass(len(self.classes), _bare(spec, key), self.nodes)
             self.classes.append(found)
-        if bare is spec:  # specs that differ in labels only would pile up here
+        if not any(_ASIDE(spec)):  # specs that differ in labels only would pile up here
             self._by_identity[id(spec)] = (spec, found)
         return found
 
 
-def _bare(spec: TaskSpec) -> TaskSpec:
-    """Give a spec with what decides about the class alone: of what it mounts, which nodes reach that."""
-    if spec.mounts or spec.claims or spec.resource_claims or spec.device_uses or spec.extended:
-        mounts, uses = spec.mounts, spec.device_uses
-        nodes = (nodes for mount in mounts for nodes in mount.nodes)
-        return replace(
-            spec,
-            labels=(),
-            claims=(),
-            mounts=(),
-            resource_claims=(),
-            device_uses=(),
-            extended=(),
-            volume_nodes=tuple(dict.fromkeys((*spec.volume_nodes, *nodes))),
-            awaits=(*spec.awaits, *_told(m.awaits for m in mounts), *_told(u.awaits for u in uses)),
-            unsupported=(
-                *spec.unsupported,
-                *_told(m.unsupported for m in mounts),
-                *_told(u.unsupported for u in uses),
-            ),
-        )
-    return replace(spec, labels=()) if spec.labels else spec
+_LEFT_OUT: Final = ("labels", "claims", "mounts", "resource_claims", "device_uses", "extended")
+_JOINED: Final = ("volume_nodes", "awaits", "unsupported")
+_ASIDE: Final = attrgetter(*_LEFT_OUT)
+_DECIDING: Final = attrgetter(*(f.name for f in fields(TaskSpec) if f.name not in (*_LEFT_OUT, *_JOINED)))
+
+
+def _key(spec: TaskSpec) -> tuple[object, ...]:
+    """Give what of a spec decides about its class: of what it mounts, which nodes reach that, and what is wrong.
+
+    A spec of its own for each pod is usual where claims are mounted, and to make a bare one of each took most of the
+    time that volumes cost a session (``benchmarks/b29_volumes.py``).
+    """
+    mounts, uses = spec.mounts, spec.device_uses
+    if not (mounts or uses):
+        return (_DECIDING(spec), spec.volume_nodes, spec.awaits, spec.unsupported)
+    return (
+        _DECIDING(spec),
+        tuple(dict.fromkeys((*spec.volume_nodes, *(nodes for mount in mounts for nodes in mount.nodes)))),
+        (*spec.awaits, *_told(m.awaits for m in mounts), *_told(u.awaits for u in uses)),
+        (*spec.unsupported, *_told(m.unsupported for m in mounts), *_told(u.unsupported for u in uses)),
+    )
+
+
+def _bare(spec: TaskSpec, key: tuple[object, ...]) -> TaskSpec:
+    """Give a spec with what decides about the class alone."""
+    if not any(_ASIDE(spec)):
+        return spec
+    changes: dict[str, Any] = {**dict.fromkeys(_LEFT_OUT, ()), **dict(zip(_JOINED, key[1:], strict=True))}
+    return replace(spec, **changes)
 
 
 def _told(texts: Iterable[str]) -> Iterator[str]:
