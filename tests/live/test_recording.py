@@ -55,6 +55,21 @@ def test_a_cycle_of_which_no_records_can_be_made_costs_no_other():
     assert [draft.kind for draft in made] == ["origin", "origin", "setting"]
 
 
+def test_records_that_cannot_be_handed_on_hold_up_no_cycle():
+    failed = []
+
+    def refuse(_):
+        raise OSError("no room")
+
+    recording = Recording(LiveRecorder("default"), refuse, failed.append)
+    recording.start()
+    for cycle in cycles(2 * MOST):
+        recording.cycle(cycle)
+    recording.stop()
+    assert failed
+    assert {str(error) for error in failed} == {"no room"}
+
+
 def test_what_a_later_decision_changes_does_not_change_the_picture():
     session = session_of(
         cluster(nodes=[node("n")], queues=[queue("q")], workloads=[workload("w", of=spec(), queue="q")])

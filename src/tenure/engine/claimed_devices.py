@@ -28,7 +28,7 @@ from tenure.model.devices import (
     DeviceInventory,
     DeviceUse,
 )
-from tenure.model.selectors import NodeSelector, NodeSelectorTerm, Requirement
+from tenure.model.selectors import NodeSelector, NodeSelectorTerm, Requirement, common_nodes
 
 Mask = NDArray[np.bool_]
 Held = tuple["GivenDevices | None", "GivenDevices | None"]
@@ -236,11 +236,4 @@ def _nodes_of(nodes: NodeTable, taken: list[TakenDevice], node: int) -> NodeSele
     if any(t.device.is_local for t in taken):
         here = Requirement(key="metadata.name", operator="In", values=(nodes.names[node],))
         return NodeSelector(terms=(NodeSelectorTerm(match_fields=(here,)),))
-    terms = [t.device.nodes.terms[0] for t in taken if t.device.nodes is not None and t.device.nodes.terms]
-    if not terms:
-        return None
-    both = NodeSelectorTerm(
-        match_expressions=tuple(dict.fromkeys(r for term in terms for r in term.match_expressions)),
-        match_fields=tuple(dict.fromkeys(r for term in terms for r in term.match_fields)),
-    )
-    return NodeSelector(terms=(both,))
+    return common_nodes(t.device.nodes for t in taken)

@@ -11,11 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
-from typing import Final
+from typing import Final, TypeVar
 
 from tenure.history.record import Draft
 from tenure.live.recorded_cycle import RecordedCycle
 from tenure.live.recorder import LiveRecorder
+
+Result = TypeVar("Result")
 
 MOST: Final = 64
 """Cycles that wait to be recorded, about."""
@@ -61,7 +63,7 @@ class Recording:
 
     def cycle(self, cycle: RecordedCycle) -> None:
         """Record a cycle."""
-        while self._waiting.qsize() >= MOST:
+        while self._waiting.qsize() >= MOST and self._thread.is_alive():
             time.sleep(_PAUSE)
         self._waiting.put(lambda: self._recorder.cycle(cycle))
 
@@ -82,14 +84,18 @@ class Recording:
                     self._waiting.put(None)
                     break
                 drafts += self._made(make)
-            self._add(drafts)
+            self._alone(lambda: self._add(drafts))  # noqa: B023  called at once
 
     def _made(self, make: Callable[[], Sequence[Draft]]) -> Sequence[Draft]:
+        return self._alone(make) or ()
+
+    def _alone(self, do: Callable[[], Result]) -> Result | None:
+        """Do something; a bug in what is only told must end neither a cycle nor this thread."""
         try:
-            return make()
-        except Exception as error:  # noqa: BLE001  a bug in what is only told must end neither a cycle nor this thread
+            return do()
+        except Exception as error:  # noqa: BLE001  see above
             self._failed(error)
-            return ()
+            return None
 
     def _again(self) -> Sequence[Draft]:
         self._recorder.give_again()

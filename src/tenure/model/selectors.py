@@ -6,6 +6,7 @@ Semantics are those of Kubernetes 1.37.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -61,6 +62,18 @@ class NodeSelector:
     """A selector of nodes: at least one of its terms matches."""
 
     terms: Annotated[tuple[NodeSelectorTerm, ...], FieldKey("nodeSelectorTerms")] = ()
+
+
+def common_nodes(selectors: Iterable[NodeSelector | None]) -> NodeSelector | None:
+    """Give the nodes that all of some selectors match, each of one term; None where there is no selector."""
+    terms = [selector.terms[0] for selector in selectors if selector is not None and selector.terms]
+    if not terms:
+        return None
+    both = NodeSelectorTerm(
+        match_expressions=tuple(dict.fromkeys(r for term in terms for r in term.match_expressions)),
+        match_fields=tuple(dict.fromkeys(r for term in terms for r in term.match_fields)),
+    )
+    return NodeSelector(terms=(both,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

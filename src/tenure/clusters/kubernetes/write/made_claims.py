@@ -21,7 +21,7 @@ from tenure.engine.plan import ClaimedDevices
 from tenure.model.device_manifests import MADE
 from tenure.model.devices import DeviceAllocation, DeviceUse
 from tenure.model.extended_resources import is_implied, made_claim_name
-from tenure.model.selectors import NodeSelector, NodeSelectorTerm
+from tenure.model.selectors import common_nodes
 
 CLAIMS: Final = "resourceclaims"
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
@@ -77,7 +77,7 @@ class MadeClaims:
         uses = [use for use in pod.task.spec.device_uses if use.claim in implied]
         item = self._made(pod, _body(pod, uses))
         devices = tuple(device for use in uses for device in implied[use.claim].allocation.devices)
-        nodes = _common(found.allocation.nodes for found in implied.values())
+        nodes = common_nodes(found.allocation.nodes for found in implied.values())
         name = f"{pod.namespace}/{item.metadata.name}"
         return [*kept, ClaimedDevices(name, DeviceAllocation(devices=devices, nodes=nodes))]
 
@@ -176,15 +176,3 @@ def _requests_of(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
         told = {"class": exactly.get("deviceClassName"), "count": exactly.get("count")}
         found.append({"name": request.get("name"), **told})
     return found
-
-
-def _common(selectors: Iterable[NodeSelector | None]) -> NodeSelector | None:
-    """Give the nodes that all of some selectors match, each of one term."""
-    terms = [selector.terms[0] for selector in selectors if selector is not None and selector.terms]
-    if not terms:
-        return None
-    both = NodeSelectorTerm(
-        match_expressions=tuple(dict.fromkeys(r for term in terms for r in term.match_expressions)),
-        match_fields=tuple(dict.fromkeys(r for term in terms for r in term.match_fields)),
-    )
-    return NodeSelector(terms=(both,))
