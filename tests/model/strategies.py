@@ -117,7 +117,16 @@ shares |= st.builds(GpuShare, memory=st.integers(1, 2**40), devices=st.integers(
 @st.composite
 def specs(draw):
     """Draw what a task asks for: whole GPUs or a part of some."""
-    spec = draw(objects(TaskSpec, gpu_share=shares, mounts=st.just(()), device_uses=st.just(()), counted=st.just(())))
+    spec = draw(
+        objects(
+            TaskSpec,
+            gpu_share=shares,
+            mounts=st.just(()),
+            device_uses=st.just(()),
+            counted=st.just(()),
+            extended=st.just(()),
+        )
+    )
     if spec.gpu_share is not None:
         spec = replace(spec, requests=tuple(pair for pair in spec.requests if pair[0] != GPU))
     return spec
