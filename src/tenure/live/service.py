@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from tenure.clusters.kubernetes.cache.informers import Options
 from tenure.clusters.kubernetes.client.leader import Election, NotLeaderError
@@ -46,14 +44,6 @@ _WITHOUT_RIGHTS = "the service account may not list and watch what decisions nee
 
 DROPS_SECONDS = 60.0
 """So often at most the log says that events were not written."""
-
-
-SWITCH_SECONDS = 0.0005
-"""For so long a thread goes on while another one waits to run.
-
-A binding takes the interpreter back after each read and write of its connection. With Python's own 5 ms each of these
-waits for a whole cycle: at 100 pods a second a pod is bound after 29 ms instead of 40 (``benchmarks/b24_latency.py``).
-"""
 
 
 class Service:
@@ -152,8 +142,7 @@ class Service:
                 self.figures.tell_of_history(WRITTEN)
                 self.drain.start()
                 self.recording.start()
-            # to look through all that runs takes several times as long as a cycle
-            with collector_seldom(), _prompt_threads():
+            with collector_seldom():  # to look through all that runs takes several times as long as a cycle
                 self._go_on()
         finally:
             if self.drain is not None and self.recording is not None:
@@ -323,14 +312,3 @@ class Service:
         self.metrics.problems.set(self.cluster.informers.findings.count)
         self.metrics.lists.set(sum(r.lists for r in self.cluster.informers.reflectors.values()))
         return self.metrics.text()
-
-
-@contextmanager
-def _prompt_threads() -> Iterator[None]:
-    """Let threads that were waiting for the network go on soon, although a cycle is under way."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_SECONDS)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)

@@ -10,7 +10,7 @@ from tenure.clusters.kubernetes.cache.informers import InformerCache
 LATER_SECONDS = 0.25
 """After so long what calls for no decision at once is looked at as well."""
 
-SETTLE_SECONDS = 0.0003
+SETTLE_SECONDS = 0.001
 """What comes within this time of a first change is taken together with it."""
 
 
