@@ -127,6 +127,7 @@ def simulated(folder: Path, jobs: int, words: Sequence[str], rounds: int) -> lis
     ]
     subprocess.run([tenure, *made], check=True, stderr=subprocess.DEVNULL)
     command = [tenure, "simulate", str(trace), "--cluster", str(cluster), "--format", "json", *words]
+    store.unlink(missing_ok=True)
     processor_and_wall([*command, "--history", str(store)])  # compiles
     alone: list[tuple[float, float]] = []
     beside: list[tuple[float, float]] = []
