@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 from urllib.parse import urlencode
 
@@ -33,7 +34,7 @@ class PrometheusSample(msgspec.Struct):
             found = float(self.value[1])
         except ValueError:
             return None
-        return found if found == found else None  # noqa: PLR0124  NaN is unlike itself
+        return None if math.isnan(found) else found
 
     def label(self, *names: str) -> str:
         """Give the first of some labels that is there: exporters' own labels may have come under another name."""
