@@ -6,10 +6,12 @@ replacements. So what happens when is up to the test.
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from dataclasses import replace
 
+from tests.effort import tries
 from tools.controlplane.client import ApiError
 
 from tenure.clusters.kubernetes import keys
@@ -311,6 +313,11 @@ def share_annotations(spec):
 
 PATIENCE = 6.0
 """How many times as long as it takes on a quiet machine a test waits: what others do there fails no test."""
+
+
+def each_end(writes):
+    """Give at which of so many writes a scheduler ends, before and after it: at every second one, or by hand at all."""
+    return itertools.product(range(1, writes + 1, tries(2, 1)), ("before", "after"))
 
 
 def wait_until(holds, what, seconds=30.0):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tests.builders import NOW, SECOND
-from tests.effort import tries
-from tests.kubernetes.stage import wait_until
+from tests.kubernetes.stage import each_end, wait_until
 from tests.kubernetes.test_crashes import Killed, MortalClient
 from tests.kubernetes.test_devices import (
     CLAIMS,
@@ -127,16 +126,15 @@ def test_whoever_takes_over_gives_what_is_left_and_nothing_twice(plane, stage):
     writes = life(plane, stage, until=lambda: is_whole(stage))
     assert is_whole(stage)
     assert writes >= 9, "three finalizers, three allocations, a reservation and two bindings"
-    for last in range(1, writes + 1, tries(2, 1)):
-        for ends in ("before", "after"):
-            stage.clear()
-            set_up(stage)
-            life(plane, stage, last, ends)
-            for name, (devices, _) in given(stage).items():
-                assert len(devices) <= 1, name
-            life(plane, stage, until=lambda: is_whole(stage))
-            assert is_whole(stage), (last, ends, given(stage))
-            assert {d for got, _ in given(stage).values() for d in got} == {(DRIVER, f"gpu-{i}") for i in range(3)}
+    for last, ends in each_end(writes):
+        stage.clear()
+        set_up(stage)
+        life(plane, stage, last, ends)
+        for name, (devices, _) in given(stage).items():
+            assert len(devices) <= 1, name
+        life(plane, stage, until=lambda: is_whole(stage))
+        assert is_whole(stage), (last, ends, given(stage))
+        assert {d for got, _ in given(stage).values() for d in got} == {(DRIVER, f"gpu-{i}") for i in range(3)}
 
 
 def test_devices_of_a_pod_that_gets_no_place_any_more_are_given_back(plane, stage):
@@ -187,14 +185,13 @@ def test_claims_that_are_made_for_pods_are_made_once(plane, stage):
     writes = life(plane, stage, until=lambda: has_extended(stage))
     assert has_extended(stage)
     assert writes >= 8, "two claims, two allocations, two statuses and two bindings"
-    for last in range(1, writes + 1, tries(2, 1)):
-        for ends in ("before", "after"):
-            stage.clear()
-            set_up_extended(stage)
-            life(plane, stage, last, ends)
-            life(plane, stage, until=lambda: has_extended(stage))
-            assert has_extended(stage), (last, ends, given(stage))
-            assert len(given(stage)) == 2, "a claim was made twice"
+    for last, ends in each_end(writes):
+        stage.clear()
+        set_up_extended(stage)
+        life(plane, stage, last, ends)
+        life(plane, stage, until=lambda: has_extended(stage))
+        assert has_extended(stage), (last, ends, given(stage))
+        assert len(given(stage)) == 2, "a claim was made twice"
 
 
 def set_up_prepared(stage, devices=1):

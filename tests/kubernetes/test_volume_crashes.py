@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tests.builders import NOW, SECOND
-from tests.effort import tries
-from tests.kubernetes.stage import wait_until
+from tests.kubernetes.stage import each_end, wait_until
 from tests.kubernetes.test_crashes import Killed, MortalClient
 from tests.kubernetes.test_volumes import CLAIMS, CLASSES, VOLUMES, late, open_claim, volume
 from tools.controlplane.plane import Options
@@ -119,17 +118,16 @@ def test_whoever_takes_over_binds_what_is_left_and_nothing_twice(plane, stage):
     set_up(stage)
     writes = life(plane, stage)
     assert writes >= 6, "four claims and two pods are written"
-    for last in range(1, writes + 1, tries(2, 1)):
-        for ends in ("before", "after"):
-            stage.clear()
-            set_up(stage)
-            life(plane, stage, last, ends)
-            life(plane, stage)
-            claims = {c["metadata"]["name"]: c["spec"]["volumeName"] for c in stage.client.get(CLAIMS)["items"]}
-            assert sorted(claims.values()) == ["for-made-0", "for-made-1", "v0", "v1"]
-            for pod in stage.client.get(PODS)["items"]:
-                number = pod["metadata"]["name"][1:]
-                assert pod["spec"]["nodeName"] == f"n{claims[f'there-{number}'][1:]}", (last, ends)
+    for last, ends in each_end(writes):
+        stage.clear()
+        set_up(stage)
+        life(plane, stage, last, ends)
+        life(plane, stage)
+        claims = {c["metadata"]["name"]: c["spec"]["volumeName"] for c in stage.client.get(CLAIMS)["items"]}
+        assert sorted(claims.values()) == ["for-made-0", "for-made-1", "v0", "v1"]
+        for pod in stage.client.get(PODS)["items"]:
+            number = pod["metadata"]["name"][1:]
+            assert pod["spec"]["nodeName"] == f"n{claims[f'there-{number}'][1:]}", (last, ends)
 
 
 def test_a_volume_that_another_claim_got_between_plan_and_bind_is_planned_anew(plane, stage):
