@@ -122,3 +122,29 @@ def test_nobody_is_evicted_because_of_a_binding_that_is_refused(plane, stage):
         wait_until(lambda: ("bind", "slow-0") in scheduler.failures, "nobody says that the binding was refused")
     assert nodes_of_pods(stage) == {"old-0": "n0", "slow-0": None, "new-0": "n0"}
     assert not any(action == "evict" for action, _ in scheduler.done)
+
+
+def test_an_eviction_that_is_due_whatever_was_refused_is_made(plane, stage):
+    """The plan that is made after a refusal stands, although nobody was told of that refusal yet."""
+    gpu = spec(gpu=1, cpu=0)
+    old = workload("old", of=gpu, on=["n0"], running=600, age=700, queue="a")
+    queues = [queue("a"), queue("b", guaranteed={"gpu": 2})]
+    told = cluster([node("n0", cpu=4, gpu=2)], [old], queues, actions=("allocate", "reclaim"))
+    stage.put(told)
+    with Running(plane, told.settings, told.now, "slow-0") as scheduler:
+        scheduler.client.refusal = ApiError(403, "Forbidden", "not today")
+        stage.add_workload(workload("slow", of=gpu, age=10, queue="a"))
+        assert scheduler.client.held.wait(LONG)
+        seen, judge = threading.Event(), scheduler.live.stands
+
+        def stands(plan):
+            if any(step.action == "evict" for step in plan.steps):
+                seen.set()
+            return judge(plan)
+
+        scheduler.live.stands = stands
+        stage.add_workload(workload("new", of=spec(gpu=2, cpu=0), age=5, queue="b"))
+        assert seen.wait(LONG), "nothing was to be evicted"
+        scheduler.client.released.set()
+        wait_until(lambda: ("evict", "old-0") in scheduler.done, "it decides anew for ever")
+        wait_until(lambda: ("bind", "slow-0") in scheduler.failures, "nobody says that the binding was refused")

@@ -118,11 +118,14 @@ class Actor:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def stands(self, plan: Plan) -> bool:
-        """Whether a plan may be carried out: not if it does more than bind, and a binding that it counts on failed."""
+        """Whether a plan may be carried out: not if it does more than bind, and a binding that it counts on failed.
+
+        The plan that is made after that knows of it, and stands.
+        """
         if _only_binds(plan):
             return True
         self._bindings.wait()
-        return not self._bindings.is_any_refused()
+        return not self._bindings.is_any_refused_anew()
 
     def has_answers(self) -> bool:
         """Whether bindings were answered that no outcome has yet."""

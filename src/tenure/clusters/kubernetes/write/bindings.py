@@ -28,6 +28,7 @@ class BindingsUnderWay:
         self._pool = pool
         self._informers = informers
         self._begun: list[tuple[PlanStep, Future[ApiError | None]]] = []
+        self._judged: set[Future[ApiError | None]] = set()
 
     def begin(self, bind: Callable[[PlanStep], ApiError | None], steps: Sequence[PlanStep]) -> None:
         """Begin bindings; ``bind`` makes one and gives why it was refused."""
@@ -53,9 +54,11 @@ class BindingsUnderWay:
         """Whether one that was not reported yet was answered."""
         return any(future.done() for _, future in self._begun)
 
-    def is_any_refused(self) -> bool:
-        """Whether one that was not reported yet was answered with a refusal."""
-        return any(f.done() and (f.exception() is not None or f.result() is not None) for _, f in self._begun)
+    def is_any_refused_anew(self) -> bool:
+        """Whether one was answered with a refusal since this was last asked: what is decided now may not know of it."""
+        refused = {f for _, f in self._begun if f.done() and (f.exception() is not None or f.result() is not None)}
+        new, self._judged = refused - self._judged, refused
+        return bool(new)
 
     def answered(self) -> list[Answered]:
         """Give those that were answered since this was last asked; raises what ended one of them."""
