@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import sys
 from dataclasses import replace
@@ -14,6 +13,7 @@ import click
 from tenure.cli.errors import DONE, OUTSIDE_FAILED
 from tenure.cli.history_option import writes_history
 from tenure.cli.live_cluster import ClusterAddress, cluster_options
+from tenure.cli.signals import on_end
 
 
 @click.command()
@@ -62,12 +62,7 @@ def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any)
                       read_only=others["read_only"], history=others["history"],
                       history_backlog=others["history_backlog"], name=others["cluster_name"],
                       queues=_names(others["queue_metrics"]))  # fmt: skip
-
-    def end(*_: object) -> None:
-        service.stop()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
+    on_end(service.stop)
     guards = others["metrics_access"] == "authorized"
     done = service.run((host.strip("[]"), int(port)), guards_metrics=guards)
     return DONE if done else OUTSIDE_FAILED
