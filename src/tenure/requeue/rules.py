@@ -77,6 +77,10 @@ class RequeueRules:
             return None
         return self.floor.floor(victim.leaf, held, core=core, owed=owed)
 
+    def goes_along(self, held: Amount) -> bool:  # noqa: ARG002
+        """Each part is taken by itself."""
+        return False
+
     def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:
         """Refuse a set if one of its candidates is as deserving as the contender once the whole set is evicted."""
         return next((r for v in victims if (r := self._less_deserving(v)) is not None), None)

@@ -358,12 +358,17 @@ class DryRuns:
     ) -> Refusal | None:
         """Ask the rules about every piece in turn, surplus before cores, as the queues stand then.
 
-        Rules look at queues alone, so only these are changed here, which costs little: most sets end here.
+        Rules look at queues alone, so only these are changed here, which costs little: most sets end here. Surplus that
+        holds nothing of what is asked for is no part of its own where all of its workload goes.
         """
-        session = self.session
+        session, along = self.session, dict[WorkloadState, list[TaskState]]()
         with session.scenario():
             for piece, tasks, core in stages:
-                workload, amount = piece.workload, held(session, tasks)
+                workload = piece.workload
+                if piece.whole and not core and rules.goes_along(held(session, tasks)):
+                    along.setdefault(workload, []).extend(tasks)
+                    continue
+                amount = held(session, [*tasks, *along.get(workload, ())] if core else tasks)
                 refusal = rules.may_take(workload, amount, core=core, owed=owed)
                 if refusal is not None:
                     return refusal._replace(about=workload.key)

@@ -14,6 +14,7 @@ from operator import add, sub
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
+from tenure.engine.workloads import TaskState
 from tenure.victims.candidate_index import CandidateIndex, PieceStream
 from tenure.victims.pieces import Piece, held
 from tenure.victims.room_bounds import RoomDemand
@@ -269,14 +270,20 @@ class GreedySets:
                 )
 
     def _ask(self, piece: Piece) -> Refusal | None:
-        """Ask the rules about each stage, and take it off the queues."""
-        session, workload = self.session, piece.workload
+        """Ask the rules about each stage, and take it off the queues.
+
+        Surplus that holds nothing of what is asked for is no part of its own where all of the workload goes.
+        """
+        session, workload, along = self.session, piece.workload, list[TaskState]()
         gone = {t for p in self.pool.of(workload) if p in self.tally.chosen for t in p.tasks}
         for stage, core in piece.stages:
             tasks = [t for t in stage if t not in gone]
             if not tasks:
                 continue
-            amount = held(session, tasks)
+            if piece.whole and not core and self.rules.goes_along(held(session, tasks)):
+                along += tasks
+                continue
+            amount = held(session, [*tasks, *along] if core else tasks)
             refusal = self.rules.may_take(workload, amount, core=core, owed=[])
             if refusal is not None:
                 return refusal

@@ -41,6 +41,9 @@ class CauseRules(Protocol):
     ) -> Refusal | None:
         """Refuse one piece."""
 
+    def goes_along(self, held: Amount) -> bool:
+        """Whether surplus that holds so much goes along with its core, for there is nothing to take by itself."""
+
     def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:
         """Refuse a set that is evicted, the contender not yet being placed."""
 
@@ -88,6 +91,10 @@ class ReclaimEligibility:
     ) -> Refusal | None:
         """Refuse a piece whose queue has no more to give."""
         return self.rules.may_take(victim.leaf, held, core=core, owed=owed)
+
+    def goes_along(self, held: Amount) -> bool:
+        """Whether it holds nothing of what is asked for."""
+        return not any(held[row] > 0 for row in self.rules.rows)
 
     def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:
         """Refuse what would leave the contender's side fuller than the others."""
@@ -159,6 +166,10 @@ class PreemptRules:
     ) -> Refusal | None:
         """No queue loses a share inside one leaf."""
         return None
+
+    def goes_along(self, held: Amount) -> bool:  # noqa: ARG002
+        """Each part is taken by itself."""
+        return False
 
     def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:  # noqa: ARG002
         """Nothing changes between queues."""
