@@ -33,6 +33,16 @@ def test_subgroups_of_kai_are_a_tree():
     assert seen.min_member is None
 
 
+def test_pods_name_their_subgroup_of_kai_by_its_own_label():
+    """The label counts for pods of one of KAI's groups, and for no others."""
+    groups = kai("g", {"name": "actor", "minMember": 1}, {"name": "critic", "minMember": 1})
+    label, named = "kai.scheduler/subgroup-name", {"pod-group-name": "g"}
+    pods = [pod(name, labels={label: name}, annotations=named) for name in ("actor", "critic")]
+    seen = by_name(observed(*pods, pod("alone", labels={label: "actor"}), **{"kai podgroups": groups}))
+    assert {task.name: task.sub_group for task in seen["g"].tasks} == {"actor": "actor", "critic": "critic"}
+    assert seen["alone"].tasks[0].sub_group is None
+
+
 @pytest.mark.parametrize(
     "lost",
     [

@@ -9,6 +9,9 @@ PREFIX: Final = "tenure.dev/"
 POD_GROUP: Final = "tenure.dev/pod-group"
 POOL: Final = "tenure.dev/node-pool"
 SUB_GROUP: Final = "tenure.dev/sub-group"
+KAI_SUB_GROUP: Final = "kai.scheduler/subgroup-name"
+"""Label by which a pod names its subgroup of one of KAI's groups."""
+
 TASK_ORDER: Final = "tenure.dev/order"
 ROLE: Final = "tenure.dev/role"
 DRAIN: Final = "tenure.dev/drain"
@@ -16,7 +19,8 @@ DRAIN: Final = "tenure.dev/drain"
 QUEUE_LABELS: Final = ("tenure.dev/queue", "kai.scheduler/queue", "queue")
 """Labels that name a queue; the first that is there counts."""
 
-FOREIGN_GROUPS: Final = ("pod-group-name", "scheduling.x-k8s.io/pod-group", "kueue.x-k8s.io/pod-group-name")
+KAI_GROUP: Final = "pod-group-name"
+FOREIGN_GROUPS: Final = (KAI_GROUP, "scheduling.x-k8s.io/pod-group", "kueue.x-k8s.io/pod-group-name")
 """What pods name their group by elsewhere: KAI's annotation, the labels of the coscheduling plugin and of Kueue."""
 
 GROUP_SIZES: Final = ("kueue.x-k8s.io/pod-group-total-count",)

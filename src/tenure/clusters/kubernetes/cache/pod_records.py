@@ -191,7 +191,9 @@ class PodReader:
             if annotations
             else _NONE
         )
-        label = (meta.labels or _NONE).get(keys.SUB_GROUP)
+        labels = meta.labels or _NONE
+        of_kai = labels.get(keys.KAI_SUB_GROUP) if keys.KAI_GROUP in (annotations or _NONE) else None
+        label = labels.get(keys.SUB_GROUP) or of_kai
         return Task(
             name=meta.name,
             spec=spec,

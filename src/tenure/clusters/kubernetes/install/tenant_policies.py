@@ -25,9 +25,11 @@ RESERVED: Final = (
 )  # fmt: skip
 """Annotations that only Tenure writes."""
 
-FIXED_LABELS: Final = (*keys.QUEUE_LABELS, keys.POD_GROUP, keys.SUB_GROUP, "tenure.dev/preemptible")
+FIXED_LABELS: Final = (
+    *keys.QUEUE_LABELS, keys.POD_GROUP, keys.SUB_GROUP, keys.KAI_SUB_GROUP, "tenure.dev/preemptible",
+)  # fmt: skip
 FIXED_ANNOTATIONS: Final = (
-    "tenure.dev/preemptible", "kai.scheduler/preemptibility", keys.ROLE, keys.SUB_GROUP, "pod-group-name",
+    "tenure.dev/preemptible", "kai.scheduler/preemptibility", keys.ROLE, keys.SUB_GROUP, keys.KAI_GROUP,
     "tenure.dev/gpu-fraction", "tenure.dev/gpu-memory", "tenure.dev/gpu-devices", *KAI_SHARE,
 )  # fmt: skip
 """What decides where a pod is charged, and what spares it: it stays as it was when the pod was bound."""
