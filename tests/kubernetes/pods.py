@@ -59,13 +59,13 @@ def sealed(*conditions, **fields):
     return {"conditions": [condition_of(Seal(**fields), NOW), *conditions]}
 
 
-def node(name, cpu="8", **amounts):
+def node(name, cpu="8", *, labels=None, **amounts):
     """Give a node that is ready."""
     status = {
         "allocatable": {"cpu": cpu, "pods": "110", **amounts},
         "conditions": [{"type": "Ready", "status": "True"}],
     }
-    return decoded({"metadata": {"name": name}, "status": status}, api.ApiNode)
+    return decoded({"metadata": {"name": name, "labels": labels or {}}, "status": status}, api.ApiNode)
 
 
 def thing(name, *, namespace="", kind=api.ApiObject, **body):

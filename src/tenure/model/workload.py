@@ -174,13 +174,14 @@ class Task:
 class SubGroup:
     """A node of the tree of subgroups: a leaf has ``min_member``, an inner one ``sub_groups`` and ``min_sub_group``.
 
-    ``min_member`` ``None`` means all tasks of the group, ``min_sub_group`` ``None`` all of its subgroups.
+    ``min_member`` ``None`` means all tasks of the group, ``min_sub_group`` ``None`` all of its subgroups; 0: the
+    workload starts without it.
     """
 
     name: NameText
-    min_member: Count | None = None
+    min_member: Ordinal | None = None
     sub_groups: tuple[SubGroup, ...] = ()
-    min_sub_group: Count | None = None
+    min_sub_group: Ordinal | None = None
     topology: Topology | None = None
 
 

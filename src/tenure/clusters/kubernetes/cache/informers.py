@@ -31,7 +31,7 @@ from tenure.clusters.kubernetes.cache.owner_store import OwnerStore
 from tenure.clusters.kubernetes.cache.pod_records import PodReader
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.client.watch import BROKEN_SECONDS, Reflector, WatchReports
-from tenure.clusters.kubernetes.read import eviction_log, kueue, kueue_workloads, provisioning, volcano
+from tenure.clusters.kubernetes.read import eviction_log, hyper_nodes, kueue, kueue_workloads, provisioning, volcano
 from tenure.clusters.kubernetes.read.gpu_usage import GpuUsageCollector
 from tenure.clusters.kubernetes.read.groups import KAI_TOPOLOGIES
 from tenure.clusters.kubernetes.read.kinds import kind_of
@@ -81,6 +81,7 @@ _WHERE_INSTALLED = {
     "native podgroups": (("/apis/scheduling.k8s.io/v1beta1",), "podgroups"),
     "native workloads": (("/apis/scheduling.k8s.io/v1beta1",), "workloads"),
     volcano.WATCH: (volcano.PATHS, "queues"),
+    hyper_nodes.WATCH: (hyper_nodes.PATHS, hyper_nodes.WATCH),
     kueue_workloads.WATCH: (kueue.PATHS, "workloads"),
     provisioning.WATCH: (provisioning.PATHS, "provisioningrequests"),
 }
@@ -107,6 +108,7 @@ _KINDS = {
     "kai queues": "KAI Queue",
     "kai podgroups": "KAI PodGroup",
     volcano.WATCH: "Volcano Queue",
+    hyper_nodes.WATCH: "HyperNode",
     "native podgroups": "native PodGroup",
     "native workloads": "native Workload",
     "eviction log": "ConfigMap",
@@ -126,8 +128,11 @@ _KINDS = {
     "yunikorn": "ConfigMap",
 }
 _OPTIONAL = frozenset(
-    {"namespaces", "leases", KAI_TOPOLOGIES, NODE_CLAIMS, kueue_workloads.WATCH, provisioning.WATCH, *DEVICE_OBJECTS}
-)
+    {
+        "namespaces", "leases", KAI_TOPOLOGIES, NODE_CLAIMS, kueue_workloads.WATCH, provisioning.WATCH,
+        hyper_nodes.WATCH, *DEVICE_OBJECTS,
+    }
+)  # fmt: skip
 """What only adds to what pods say themselves."""
 
 _NEEDED = frozenset({"pods", "nodes"})
@@ -139,7 +144,7 @@ _KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool", "WorkloadKind"})
 
 _DECIDES: dict[str, Callable[[Any], object]] = {
     "volumes": of_volume, "storageclasses": of_storage_class, "storagecapacities": of_capacity,
-    KAI_TOPOLOGIES: of_spec, NODE_CLAIMS: lambda item: item.metadata.resource_version,
+    KAI_TOPOLOGIES: of_spec, hyper_nodes.WATCH: of_spec, NODE_CLAIMS: lambda item: item.metadata.resource_version,
     "resourceclaims": of_device_claim, "resourceslices": of_device_object, "deviceclasses": of_device_object,
     "devicetaintrules": of_device_object,
     kueue_workloads.WATCH: kueue_workloads.of_kueue_workload, provisioning.WATCH: provisioning.awaited_until,

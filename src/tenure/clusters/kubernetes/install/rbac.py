@@ -94,6 +94,7 @@ CLUSTER_RIGHTS: Final = (
     Right("scheduling.run.ai", ("queues", "podgroups"), _OBSERVE, "KAI's queues and groups"),
     Right("kai.scheduler", ("topologies",), _OBSERVE, "the levels of KAI's topologies"),
     Right("scheduling.volcano.sh", ("queues",), _OBSERVE, "Volcano's queues"),
+    Right("topology.volcano.sh", ("hypernodes",), _OBSERVE, "which nodes are near each other, as Volcano has it"),
     Right(GROUP, tuple(f"{name}/status" for name in _OWN), ("patch",), "what Tenure reports about them"),
     Right("events.k8s.io", ("events",), ("create",), "what Tenure did, and why workloads wait"),
     Right("authentication.k8s.io", ("tokenreviews",), ("create",), "identity of clients that ask for its metrics"),

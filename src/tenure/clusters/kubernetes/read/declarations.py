@@ -12,7 +12,7 @@ from tenure.clusters.kubernetes.bounded import total
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
 from tenure.clusters.kubernetes.cache.owners import NO_OWNER, OwnerChain, OwnerLink
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
-from tenure.clusters.kubernetes.read import groups, kueue
+from tenure.clusters.kubernetes.read import groups, kueue, volcano_groups
 from tenure.clusters.kubernetes.read.groups import GroupDeclaration, said
 from tenure.model.workload_kind import POD, WorkloadKind, WorkloadKinds, shape_of
 
@@ -121,6 +121,10 @@ class DeclarationReader:
         if about is not None and known is not None and known.wraps:
             below = sorted({c.links[c.deciding - 1] for c in chains if c.top == chain.top and c.deciding})
             about = groups.wrapping(about, filter(None, (self._owner(namespace, link, kinds) for link in below)))
+        made_of = next((link for link in chain.links[: chain.deciding] if link.kind == volcano_groups.KEY), None)
+        group_of_volcano = None if made_of is None else self._owner(namespace, made_of, kinds)
+        if about is not None and group_of_volcano is not None:
+            about = groups.with_group(about, group_of_volcano)
         places = [(namespace, link.kind, link.name) for link in chain.links[chain.deciding :: -1]]
         by = next((self._described[place] for place in places if place in self._described), None)
         return about if by is None else groups.described(about, by)

@@ -9,7 +9,9 @@ from typing import Any
 
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.bounded import LONGEST, MOST_PROBLEMS, brief
+from tenure.clusters.kubernetes.read import volcano_groups
 from tenure.clusters.kubernetes.read.values import read
+from tenure.clusters.kubernetes.read.volcano_groups import VolcanoGroup
 from tenure.model.entries import EntryKind
 from tenure.model.problems import shorten
 from tenure.model.records import fields_of
@@ -38,6 +40,7 @@ class GroupDeclaration:
 
     ``shape`` is what an owner says of the roles of its pods, and how many of them start together.
     ``goes_whole``: what of it runs is evicted together. ``fallback_queue`` is the queue of what names none itself.
+    ``volcano`` is what Volcano's group asks beside its minimum.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -52,6 +55,7 @@ class GroupDeclaration:
     shape: OwnerShape | None = None
     goes_whole: bool = False
     fallback_queue: str = ""
+    volcano: VolcanoGroup | None = None
 
 
 _DURATIONS = frozenset(
@@ -271,17 +275,26 @@ def owner(item: api.ApiObject, kind: WorkloadKind, kinds: WorkloadKinds) -> Grou
     shape = shape_of(kind, {"metadata": about, "spec": item.spec, "status": item.status}, kinds)
     if kind.unit == "pod":
         shape = replace(shape, roles=(), minimum=1)
+    asked = volcano_groups.asked(kind.key, item.spec)
     return GroupDeclaration(
+        values={} if asked is None or asked.topology is None else {"topology": asked.topology},
         priority_class=shape.priority_class,
         uid=meta.uid,
         created_at=api.micros(meta.creation_timestamp),
         annotations=annotations,
         labels=meta.labels or {},
         succeeded=shape.succeeded,
-        problems=tuple(map(str, shape.problems[:MOST_PROBLEMS])),
+        problems=(*map(str, shape.problems[:MOST_PROBLEMS]), *(asked.problems if asked is not None else ())),
         kind=kind.kind,
         shape=shape,
+        volcano=asked,
     )
+
+
+def with_group(about: GroupDeclaration, group: GroupDeclaration) -> GroupDeclaration:
+    """Give what an owner says, together with what the group of Volcano says that was made of it."""
+    values = {**group.values, **about.values}
+    return replace(about, values=values, volcano=group.volcano, problems=(*about.problems, *group.problems))
 
 
 def wrapping(own: GroupDeclaration, below: Iterable[GroupDeclaration]) -> GroupDeclaration:

@@ -14,7 +14,7 @@ from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
 from tenure.clusters.kubernetes.cache.informers import NODE_CLAIMS, RESERVATIONS, InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
 from tenure.clusters.kubernetes.gpus.reservations import SharedDevices, reservation_of, without_reservations
-from tenure.clusters.kubernetes.read import budgets, eviction_log, kueue, volcano
+from tenure.clusters.kubernetes.read import budgets, eviction_log, hyper_nodes, kueue, volcano
 from tenure.clusters.kubernetes.read.claims import ClaimReader
 from tenure.clusters.kubernetes.read.declarations import DeclarationReader, SiblingPods
 from tenure.clusters.kubernetes.read.device_inventory import DeviceInventoryReader
@@ -164,7 +164,7 @@ class Observer:
         self._pools: dict[str, str] = {}
         self._own_nodes: tuple[Node, ...] = ()
         self._nodes_by_name: dict[str, Node] = {}
-        self._nodes_version = (-1, -1)
+        self._nodes_version = (-1, -1, -1)
         self._homes = 0
         self._retry = _Retries()
         self._namespaces = Namespaces((), {})
@@ -429,8 +429,8 @@ class Observer:
     def _nodes(self) -> tuple[Node, ...]:
         """Give the nodes of the pool by name; to which pool each node belongs is noted as it is then."""
         store = self.informers.nodes
-        csi = self._objects("csinodes")
-        if (version := (store.version, csi.version)) != self._nodes_version:
+        csi, hyper = self._objects("csinodes"), self._objects(hyper_nodes.WATCH)
+        if (version := (store.version, csi.version, hyper.version)) != self._nodes_version:
             self._nodes_version = version  # before what is read: what changes meanwhile is read once more
             nodes = [
                 (name, _with_drivers(n, csi.items.get(("", name)))) for name, n in sorted(store.nodes.copy().items())
@@ -439,9 +439,15 @@ class Observer:
             if pools != self._pools:
                 self._pools, self._homes = pools, self._homes + 1
             own = self.informers.options.pool
-            self._own_nodes = tuple(node for name, node in nodes if pools[name] == own)
+            self._own_nodes = tuple(self._in_tiers([node for name, node in nodes if pools[name] == own], hyper))
             self._nodes_by_name = {node.name: node for node in self._own_nodes}
         return self._own_nodes
+
+    def _in_tiers(self, nodes: Sequence[Node], hyper: ObjectStore) -> Iterator[Node]:
+        """Give nodes with labels that say in which HyperNodes of Volcano they are, where there are any."""
+        read = [hyper_nodes.hyper_node(item, self.informers.findings.tell) for item in hyper.sorted()]
+        labels = hyper_nodes.tier_labels(read, {node.name: node.labels for node in nodes})
+        return (replace(n, labels={**n.labels, **labels[n.name]}) if n.name in labels else n for n in nodes)
 
     def _renew(self, pasts: dict[tuple[str, str], EvictionHistory], now: int) -> None:
         """Make anew the workloads whose pods changed, all of them where something beside the pods did."""

@@ -14,6 +14,7 @@ from tenure.clusters.kubernetes.cache.pod_records import BARE, DAEMON, MIRROR, O
 from tenure.clusters.kubernetes.client.server_clock import TOLERANCE
 from tenure.clusters.kubernetes.read.groups import NOTHING_SAID, GroupDeclaration
 from tenure.clusters.kubernetes.read.roles import in_roles, in_sub_groups
+from tenure.clusters.kubernetes.read.volcano_groups import Grouped, grouped
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.resources import GPU
 from tenure.model.selectors import Topology
@@ -104,6 +105,7 @@ def make(
         problems.append("preemptible: false came after its start; it is evictable until it starts anew")
     if scheduler != TENURE:
         values |= _of_others(values, pods)
+    tasks, values = _as_in_volcano(about, pods, tasks, values, problems)
     if values.get("min_member") is None and "sub_groups" not in values:
         values["min_member"] = _min_member(kind, about, pods, problems, settled=settled)
         if about.shape is not None and values["min_member"] == about.shape.together:
@@ -231,6 +233,34 @@ def _grouped(
     if found is None:
         return tasks, values
     return found[0], {**values, "min_member": None, "sub_groups": found[1]}
+
+
+def _as_in_volcano(
+    about: GroupDeclaration,
+    pods: Sequence[PodRecord],
+    tasks: tuple[Task, ...],
+    values: dict[str, Any],
+    problems: list[str],
+) -> tuple[tuple[Task, ...], dict[str, Any]]:
+    """Give tasks and values with the subgroups that a group of Volcano asks for; what is refused is not placed.
+
+    Where an annotation of Tenure's own says how many start together, that counts.
+    """
+    asked, stated = about.volcano, (about.annotations, about.labels)
+    if asked is None or any(keys.MIN_MEMBER in one for one in stated) or any(p.min_member is not None for p in pods):
+        return tasks, values
+    found = Grouped(refused=asked.refused) if asked.refused else grouped(asked, pods)
+    if found is None:
+        return tasks, values
+    if found.refused:
+        problems.append(found.refused)
+        return tuple(replace(t, spec=_refused(t.spec, found.refused)) for t in tasks), values
+    made = tuple(replace(task, sub_group=name) for task, name in zip(tasks, found.of_pods, strict=True))
+    return made, {**values, "sub_groups": found.sub_groups}
+
+
+def _refused(spec: TaskSpec, why: str) -> TaskSpec:
+    return replace(spec, unsupported=(*spec.unsupported, why))
 
 
 _TOPOLOGIES = (
