@@ -57,6 +57,9 @@ ELSEWHERE = (
               "tests/kubernetes/test_plugin.py::test_tables_and_reasons_are_of_the_cluster_that_kubectl_has"),
     Elsewhere(r"^kubectl (replace -f -|patch crd \$kind)", "needs a cluster",
               "tests/release/test_upgrade.py::test_upgraded_by_the_chart_and_rolled_back_nothing_is_evicted"),
+    Elsewhere(r"^kubectl apply -f examples/integrations/", "needs a cluster",
+              "tests/kubernetes/test_integrations.py::"
+              "test_what_a_manifest_makes_starts_as_a_whole_and_goes_as_a_whole"),
     Elsewhere(r"^python tools/controlplane/start\.py --folder|^tenure scheduler --kubeconfig build/|^tenure pause "
               r"|^tenure (queues|workloads)$|^tenure explain --live|^kubectl (apply -f|wait|patch queues)",
               "needs a cluster",

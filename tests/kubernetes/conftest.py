@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.history import postgres
@@ -64,12 +65,14 @@ def plane(
 ) -> Iterator[ControlPlane]:
     """Give a control plane of the module's own on which Tenure is installed.
 
-    It has the audit log, or what the module's ``PLANE`` says.
+    It has the audit log, or what the module's ``PLANE`` says, and the definitions that its ``kinds`` gives.
     """
     assert programs.exists()
     options = getattr(request.module, "PLANE", Options(audit=True))
+    kinds: Callable[[], Iterable[dict[str, Any]]] = getattr(request.module, "kinds", tuple)
     with ControlPlane(tmp_path_factory.mktemp("plane"), options) as started:
         started.install_tenure()
+        started.define(*kinds())
         yield started
 
 

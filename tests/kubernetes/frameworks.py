@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any, NamedTuple
 
 from tools.controlplane.client import ApiError
 
@@ -42,11 +43,18 @@ def path_of(key):
     return kind.path.replace(f"/{kind.resource}", f"/namespaces/default/{kind.resource}")
 
 
+class PlannedPod(NamedTuple):
+    """A pod as its operator makes it: of a ``driver``'s pod while that runs, or once the pods ``after`` run."""
+
+    body: dict[str, Any]
+    driver: str | None = None
+    after: tuple[str, ...] = ()
+
+
 class Operators:
     """What the operators of all frameworks do, one step at a time: they make pods, and what goes with them goes.
 
-    A pod is made of its ``plan``: the object it belongs to, directly or by the driver's pod, and its labels. ``mounts``
-    has the claims of pods that mount any.
+    ``mounts`` has the claims of pods that mount any.
     """
 
     def __init__(self, client):
@@ -70,7 +78,15 @@ class Operators:
 
     def wants(self, name, owner, gpus=1, *, driver=None, **labels):
         """Let a pod be there from now on: of an owner, or of a driver's pod while that runs."""
-        self.plans[name] = owner, gpus, driver, labels
+        amounts = {GPU: str(gpus)} if gpus else {}
+        resources = {"requests": {"cpu": "100m", **amounts}, "limits": amounts}
+        container = {"name": "main", "image": "none", "resources": resources}
+        meta = {"name": name, "labels": labels, "ownerReferences": [owner]}
+        self.keep({"metadata": meta, "spec": {"schedulerName": "tenure", "containers": [container]}}, driver=driver)
+
+    def keep(self, body, *, driver=None, after=()):
+        """Let a pod be there from now on, made anew whenever it has gone."""
+        self.plans[body["metadata"]["name"]] = PlannedPod(body, driver, tuple(after))
 
     def act(self):
         """Let kubelets and operators do what is to do; gives whether anything was."""
@@ -101,28 +117,25 @@ class Operators:
         return driver is None or driver["metadata"]["uid"] != owner["uid"] or "nodeName" not in driver["spec"]
 
     def body(self, name, there):
-        """Give a pod as its operator makes it; None while its driver does not run."""
-        owner, gpus, driver, labels = self.plans[name]
-        if driver is not None:
-            found = there.get(driver)
-            if found is None or found["status"]["phase"] != "Running":
-                return None
-            owner = {"apiVersion": "v1", "kind": "Pod", "name": driver, "uid": found["metadata"]["uid"],
-                     "controller": True}  # fmt: skip
-        amounts = {GPU: str(gpus)} if gpus else {}
-        resources = {"requests": {"cpu": "100m", **amounts}, "limits": amounts}
-        container = {"name": "main", "image": "none", "resources": resources}
-        claims = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in self.mounts.get(name, ())]
-        return {
-            "metadata": {"name": name, "labels": labels, "ownerReferences": [owner]},
-            "spec": {"schedulerName": "tenure", "containers": [container], "volumes": claims,
-                     "terminationGracePeriodSeconds": 1},
-        }  # fmt: skip
+        """Give a pod as its operator makes it; None while what it comes after does not run."""
+        planned = self.plans[name]
+        running = {other for other, pod in there.items() if pod["status"]["phase"] == "Running"}
+        if not running.issuperset([planned.driver] if planned.driver else planned.after):
+            return None
+        meta, spec = dict(planned.body["metadata"]), dict(planned.body["spec"])
+        if planned.driver is not None:
+            uid = there[planned.driver]["metadata"]["uid"]
+            meta["ownerReferences"] = [
+                {"apiVersion": "v1", "kind": "Pod", "name": planned.driver, "uid": uid, "controller": True}
+            ]
+        if name in self.mounts:
+            spec["volumes"] = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in self.mounts[name]]
+        return {"metadata": meta, "spec": {**spec, "terminationGracePeriodSeconds": 1}}
 
     def clear(self):
         """Delete all objects of the kinds that were ever used, and forget about them."""
         for path in sorted(USED):
-            for item in self.client.get(path)["items"]:
+            for item in self.client.get(path)["items"] if self.client.exists(path) else ():
                 self.client.delete(f"{path}/{item['metadata']['name']}")
         self.made.clear()
         self.plans.clear()

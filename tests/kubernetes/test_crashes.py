@@ -113,12 +113,13 @@ SCENARIOS = {"reclaim": reclaiming, "requeue": requeueing, "move": moving}
 
 
 class Play:
-    """Lives of the scheduler one after the other, on one cluster."""
+    """Lives of the scheduler one after the other, on one cluster. ``observed`` is that cluster as it was seen last."""
 
     def __init__(self, plane, stage, told):
         self.plane, self.stage, self.told = plane, stage, told
         self.now = told.now
         self.seen = {}
+        self.observed = None
 
     def life(self, last=0, ends="", *, cycles=14):
         """Let one process run until it ends at its write number ``last``, or nothing happens any more."""
@@ -132,6 +133,7 @@ class Play:
             for _ in range(cycles):
                 self.settle(live)
                 done = loop.cycle()
+                self.observed = done.observed.cluster
                 self.now += SECOND
                 acted = self.stage.kubelet()
                 quiet = 0 if done.outcome.done or acted or done.outcome.failures else quiet + 1

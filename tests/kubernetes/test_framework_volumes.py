@@ -8,24 +8,18 @@ from dataclasses import replace
 import pytest
 from tests.builders import SECOND, cluster, node, queue
 from tests.kubernetes.frameworks import OWNERS, PODS
-from tests.kubernetes.test_frameworks import GROUP, PYTORCH, RAY, ROLE, SET, SPARK, Theatre, ray, reclaiming
+from tests.kubernetes.test_frameworks import SET, SPARK
 from tests.kubernetes.test_volumes import CLAIMS, VOLUMES, claim, volume
-from tools.controlplane.plane import ControlPlane
+from tests.kubernetes.theatre import GROUP, PYTORCH, RAY, ROLE, Theatre, ray, reclaiming
 from tools.controlplane.plane import Options as PlaneOptions
 
 DONE = "pv.kubernetes.io/bind-completed"
 PAIR = ("gang-x", "gang-y")
+PLANE = PlaneOptions(controllers=False, nodes=False)
 
 
-@pytest.fixture(scope="module")
-def plane(programs, tmp_path_factory):
-    assert programs.exists()
-    folder = tmp_path_factory.mktemp("framework-volumes")
-    with ControlPlane(folder, PlaneOptions(controllers=False, nodes=False)) as started:
-        started.install_tenure()
-        for one in OWNERS:
-            started.client().create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", one)
-        yield started
+def kinds():
+    return OWNERS
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from tests.effort import tries
 from tests.kubernetes.frameworks import OWNERS
 from tests.kubernetes.kueue import WORKLOADS, workloads_definition
 from tests.kubernetes.pods import NOW, owned_by, pod, thing, watching
-from tests.kubernetes.test_frameworks import Theatre, ray, train
-from tools.controlplane.plane import ControlPlane
+from tests.kubernetes.theatre import Theatre, ray, train
 from tools.controlplane.plane import Options as PlaneOptions
 
 from tenure.clusters.kubernetes.api import ApiKueueWorkload
@@ -20,24 +19,18 @@ BEFORE = "2027-01-15T07:00:00Z"
 THEIRS = f"{WORKLOADS}/namespaces/default/workloads"
 
 
-@pytest.fixture(scope="module")
-def plane(programs, tmp_path_factory):
-    assert programs.exists()
-    with ControlPlane(tmp_path_factory.mktemp("kueue"), PlaneOptions(controllers=False, nodes=False)) as started:
-        started.install_tenure()
-        for one in (*OWNERS, workloads_definition()):
-            started.client().create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", one)
-        started.kubectl("wait", "--for=condition=Established", "crd/workloads.kueue.x-k8s.io")
-        yield started
+PLANE = PlaneOptions(controllers=False, nodes=False)
+
+
+def kinds():
+    return (*OWNERS, workloads_definition())
 
 
 @pytest.fixture
 def theatre(plane):
-    made = Theatre(plane)
+    made = Theatre(plane, also=(THEIRS,))
     yield made
     made.clear()
-    for item in plane.client().get(THEIRS)["items"]:
-        plane.client().delete(f"{THEIRS}/{item['metadata']['name']}")
 
 
 def admit(theatre, name, *, at=BEFORE):
@@ -113,9 +106,7 @@ def test_after_a_crash_the_next_scheduler_tells_kueue(plane, theatre):
     ends = ("before", "after")
     for number in range(tries(3, 40)):
         theatre.clear()
-        for item in plane.client().get(THEIRS)["items"]:
-            plane.client().delete(f"{THEIRS}/{item['metadata']['name']}")
-        again = Theatre(plane)
+        again = Theatre(plane, also=(THEIRS,))
         train(again, elastic=False)
         admit(again, "train")
         again.act()

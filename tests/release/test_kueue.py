@@ -21,11 +21,7 @@ def admitting(plane, tmp_path):
     """Give a control plane on which Kueue admits Jobs for eight GPUs, of twelve that there are."""
     if not build.KUEUE.is_built:
         pytest.skip("no Kueue here: run 'make kueue' (needs Go 1.26)")
-    names = []
-    for one in definitions():  # too long for what kubectl keeps in an annotation
-        plane.client().create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", one)
-        names.append(one["metadata"]["name"])
-    plane.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in names))
+    plane.define(*definitions())
     with kueue(plane, tmp_path):
         flavor = {"name": "any", "resources": [{"name": name, "nominalQuota": most}
                                                for name, most in (("cpu", 100), (GPU, 8))]}  # fmt: skip

@@ -16,7 +16,8 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -55,14 +56,13 @@ _ENVIRONMENT: Final = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK":
 class GoPrograms:
     """Programs that are built of one go.mod. ``stamps`` are variables that the linker sets, by their names.
 
-    ``files`` of the module ``module`` are copied into the folder ``beside`` them.
+    ``files`` of modules, by module, are copied into the folder ``beside`` them.
     """
 
     source: Path
     packages: dict[str, str]
     stamps: dict[str, str]
-    module: str = ""
-    files: tuple[str, ...] = ()
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     beside: str = ""
 
     @property
@@ -79,7 +79,7 @@ class GoPrograms:
         """Whether everything is there."""
         here = self.folder
         made = [here / name for name in self.packages]
-        made += [here / self.beside / Path(path).name for path in self.files]
+        made += [here / self.beside / Path(path).name for paths in self.files.values() for path in paths]
         return all(path.exists() for path in made)
 
 
@@ -91,7 +91,7 @@ def _kubernetes(version: str) -> dict[str, str]:
 
 
 NEWEST: Final = GoPrograms(
-    HERE, PROGRAMS, _kubernetes(KUBERNETES), module="sigs.k8s.io/kwok", files=_STAGES, beside="stages"
+    HERE, PROGRAMS, _kubernetes(KUBERNETES), files={"sigs.k8s.io/kwok": _STAGES}, beside="stages"
 )
 EARLIER: Final = GoPrograms(
     HERE / "earlier", {name: PROGRAMS[name] for name in _OF_KUBERNETES}, _kubernetes(EARLIER_KUBERNETES)
@@ -115,11 +115,33 @@ KUEUE: Final = GoPrograms(
     HERE.parent / "kueue",
     {"kueue": "sigs.k8s.io/kueue/cmd/kueue"},
     {},
-    module="sigs.k8s.io/kueue",
-    files=tuple(f"config/components/crd/bases/kueue.x-k8s.io_{kind}.yaml" for kind in _KUEUE_KINDS),
+    files={
+        "sigs.k8s.io/kueue": tuple(f"config/components/crd/bases/kueue.x-k8s.io_{kind}.yaml" for kind in _KUEUE_KINDS)
+    },
     beside="crds",
 )
 """Kueue's controllers and the definitions of its kinds, for the test of what becomes of its workloads."""
+
+FRAMEWORKS: Final = GoPrograms(
+    HERE.parent / "kueue",
+    {},
+    {},
+    files={
+        "github.com/kubeflow/training-operator": tuple(
+            f"manifests/base/crds/kubeflow.org_{kind}.yaml" for kind in ("pytorchjobs", "tfjobs", "xgboostjobs")
+        ),
+        "github.com/kubeflow/mpi-operator": ("manifests/base/kubeflow.org_mpijobs.yaml",),
+        "github.com/kubeflow/trainer/v2": tuple(
+            f"manifests/base/crds/trainer.kubeflow.org_{kind}.yaml" for kind in ("trainjobs", "trainingruntimes")
+        ),
+        "github.com/ray-project/kuberay/ray-operator": tuple(
+            f"config/crd/bases/ray.io_{kind}.yaml" for kind in ("rayclusters", "rayjobs", "rayservices")
+        ),
+        "sigs.k8s.io/jobset": ("config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml",),
+    },
+    beside="frameworks",
+)
+"""The definitions of frameworks' kinds, of the modules that Kueue's go.mod pins."""
 
 
 class NoGoError(RuntimeError):
@@ -177,14 +199,14 @@ def _compile(program: Path, package: str, wanted: GoPrograms) -> None:
 
 
 def _copy_files(wanted: GoPrograms) -> None:
-    """Copy from a module what is used of it as it is: how nodes and pods become ready, definitions of kinds."""
-    if not wanted.files:
-        return
-    module = Path(_go("list", "-m", "-f", "{{.Dir}}", wanted.module, source=wanted.source).strip())
+    """Copy from modules what is used of them as it is: how nodes and pods become ready, definitions of kinds."""
     target = wanted.folder / wanted.beside
     target.mkdir(exist_ok=True)
-    for path in wanted.files:
-        shutil.copyfile(module / path, target / Path(path).name)
+    for module, paths in wanted.files.items():
+        _go("mod", "download", module, source=wanted.source)
+        where = Path(_go("list", "-m", "-f", "{{.Dir}}", module, source=wanted.source).strip())
+        for path in paths:
+            shutil.copyfile(where / path, target / Path(path).name)
 
 
 def _go(*arguments: str, source: Path = HERE) -> str:

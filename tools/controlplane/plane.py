@@ -16,6 +16,7 @@ import os
 import random
 import socket
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ from tools.controlplane.credentials import make_credentials, write_kubeconfig
 from tools.controlplane.process import HOST, Process, wait_for
 
 STAGES: Final = Path(__file__).resolve().parent / "stages"
+_POLL: Final = 0.1
+_KINDS_SECONDS: Final = 120.0
+"""So long at most it takes until kinds that were defined are served."""
+
 _NO_LIMIT: Final = ("--kube-api-qps=5000", "--kube-api-burst=10000")
 _PORTS: Final = range(20_000, 32_000)
 """Below the ports that the kernel gives to outgoing connections, which could take one between choice and use."""
@@ -176,6 +181,23 @@ class ControlPlane:
         self.kubectl("apply", "-f", "-", given=write(objects(asked)))
         names = [f"crd/{resource.plural}.{GROUP}" for resource in RESOURCES]
         self.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
+
+    def define(self, *definitions: Mapping[str, Any]) -> None:
+        """Create definitions of further kinds, and wait until the API server serves these."""
+        client, paths, names = self.client(), [], []
+        for one in definitions:  # too long for what kubectl keeps in an annotation
+            client.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", one)
+            names.append(f"crd/{one['metadata']['name']}")
+            spec = one["spec"]
+            served = next(version["name"] for version in spec["versions"] if version["served"])
+            paths.append(f"/apis/{spec['group']}/{served}/{spec['names']['plural']}")
+        if names:
+            self.kubectl("wait", "--for=condition=Established", "--timeout=120s", *names)
+        until = time.monotonic() + _KINDS_SECONDS
+        while not all(client.exists(path) for path in paths):
+            if time.monotonic() > until:
+                raise TimeoutError(f"not served after {_KINDS_SECONDS:.0f} s: {', '.join(paths)}")
+            time.sleep(_POLL)
 
     def kubeconfig_for(self, token: str, name: str, server: str | None = None) -> Path:
         """Write a kubeconfig for whom the token is, perhaps by way of another server (a proxy), and give its path."""

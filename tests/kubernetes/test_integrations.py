@@ -1,0 +1,255 @@
+"""The manifests of the pages on integrations, as they stand, on a real API server with the definitions of their kinds.
+
+Controllers make of them the pods that those of the frameworks make. Each workload starts as a whole and not before, and
+goes as a whole for what another queue is owed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+from tests.builders import SECOND, cluster, node, queue
+from tests.kubernetes.controllers import JOBS, Controllers
+from tests.kubernetes.framework_fields import written_definitions
+from tests.kubernetes.frameworks import GPU, PODS
+from tests.kubernetes.theatre import Theatre
+from tools.controlplane import build
+from tools.controlplane.plane import Options as PlaneOptions
+
+MANIFESTS = Path(__file__).parents[2] / "examples/integrations"
+PLANE = PlaneOptions(controllers=False, nodes=False)
+POD = {"containers": [{"name": "main", "image": "none"}]}
+GPUS = 8
+"""GPUs of each of the two nodes."""
+
+
+class Case(NamedTuple):
+    """A manifest and what it comes to: its workload, how many of its pods are needed (by subgroup where it has such).
+
+    ``beyond`` are pods that are not needed; ``late`` come when all others run.
+    """
+
+    file: str
+    workload: str
+    needed: int | dict[str, int]
+    beyond: int = 0
+    late: int = 0
+
+    @property
+    def core(self):
+        """How many pods it starts with."""
+        return self.needed if isinstance(self.needed, int) else sum(self.needed.values())
+
+
+CASES = (
+    Case("pytorchjob.yaml", "finetune", 3, beyond=1),
+    Case("tfjob.yaml", "mnist", 3),
+    Case("xgboostjob.yaml", "boost", 3),
+    Case("trainjob.yaml", "llm", {"node": 2}),
+    Case("jobset.yaml", "rollout", {"driver": 1, "workers": 2}),
+    Case("raycluster.yaml", "sweep", 2, beyond=3),
+    Case("rayjob.yaml", "embed", 3, late=1),
+    Case("rayservice.yaml", "chat-q4m9z", 3),
+    Case("notebook.yaml", "explore", 1),
+    Case("grove.yaml", "serve-0", {"serve-0-prefill": 1, "serve-0-decode": 2}, beyond=1),
+    Case("kai.yaml", "rollout", {"actor": 2, "critic": 1}),
+    Case("volcano.yaml", "ranking", 2, beyond=1),
+    Case("volcano-queue.yaml", "detect", {"master": 1, "worker": 2}),
+)
+
+
+def real_definitions():
+    """Give the definitions of kinds as the frameworks' own modules have them."""
+    for path in sorted((build.build(build.FRAMEWORKS) / build.FRAMEWORKS.beside).glob("*.yaml")):
+        yield yaml.safe_load(path.read_text())
+
+
+def kinds():
+    if not build.FRAMEWORKS.is_built and shutil.which("go") is None:
+        pytest.skip("no definitions of frameworks' kinds here, and no Go to get them with")
+    for one in (*real_definitions(), *written_definitions()):
+        one["metadata"].setdefault("annotations", {})["api-approved.kubernetes.io"] = "unapproved, for tests"
+        yield one
+
+
+def lending():
+    """Give two nodes whose GPUs one of two queues is owed: the other has them while that needs none."""
+    nodes = [node(f"n{number}", cpu=96, memory=512, gpu=GPUS) for number in range(2)]
+    queues = [queue("vision"), queue("language", guaranteed={"gpu": 2 * GPUS})]
+    actions = ("allocate", "reclaim", "stale-gang")
+    return cluster(nodes, [], queues, actions=actions, staleness_grace_period=SECOND)
+
+
+class ManifestTheatre(Theatre):
+    """A cluster on which a manifest is applied, with the controllers of its kinds."""
+
+    def __init__(self, plane, file):
+        self.plane = plane
+        self.applied = []
+        told = lending()
+        if "kind: Queue" in (MANIFESTS / file).read_text():  # then it is these that count
+            told = replace(told, queues=())
+        super().__init__(plane, told)
+        self.controllers = Controllers(self.operators)
+
+    def apply(self, file):
+        """Apply a manifest as it stands, and let controllers act on each object of it."""
+        path = str(MANIFESTS / file)
+        self.applied.append(path)
+        self.plane.kubectl("apply", "--validate=strict", "-f", path)
+        found = yaml.safe_load(self.plane.kubectl("get", "-f", path, "-o", "yaml"))
+        for item in found["items"] if found["kind"] == "List" else [found]:
+            self.controllers.act(item)
+
+    def names(self):
+        """Give the names of the pods that are placed."""
+        return {p["metadata"]["name"] for p in self.client.get(PODS)["items"] if p["spec"].get("nodeName")}
+
+    def seen(self, name):
+        """Give a workload as the scheduler saw it last."""
+        (found,) = (w for w in self.play.observed.workloads if w.name == name)
+        return found
+
+    def clear(self):
+        for path in self.applied:
+            self.plane.kubectl("delete", "--ignore-not-found", "-f", path)
+        if self.applied:
+            self.controllers.clear()
+        super().clear()
+
+
+@pytest.fixture
+def theatre(plane):
+    """Give a function that opens the theatre for a manifest, with nothing left of it in the end."""
+    made = []
+
+    def opened(file):
+        made.append(ManifestTheatre(plane, file))
+        return made[-1]
+
+    yield opened
+    for one in made:
+        one.clear()
+
+
+def claim_all(theatre):
+    """Let the queue that is owed all GPUs ask for them: a gang of a pod for each node."""
+    limits = {"limits": {GPU: str(GPUS)}, "requests": {"cpu": "1"}}
+    spec = {"schedulerName": "tenure", "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "none", "resources": limits}]}  # fmt: skip
+    body = {"metadata": {"name": "owed", "labels": {"tenure.dev/queue": "language"}},
+            "spec": {"parallelism": 2, "completions": 2, "template": {"spec": spec}}}  # fmt: skip
+    made = theatre.client.create(JOBS, {"apiVersion": "batch/v1", "kind": "Job", **body})
+    theatre.controllers.made.append(f"{JOBS}/owed")
+    theatre.controllers.job({"apiVersion": "batch/v1", "kind": "Job", **made})
+
+
+def give_up(theatre):
+    """Let what claimed all of them be gone."""
+    for name in [name for name in theatre.operators.plans if name.startswith("owed")]:
+        del theatre.operators.plans[name]
+        theatre.client.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.file.removesuffix(".yaml"))
+def test_what_a_manifest_makes_starts_as_a_whole_and_goes_as_a_whole(theatre, case):
+    """Without one needed pod none is bound; with it all are. For what is owed all go, and all come back after it."""
+    theatre = theatre(case.file)
+    theatre.apply(case.file)
+    names = set(theatre.operators.plans)
+    assert len(names) == case.core + case.beyond + case.late
+    kept = dict(theatre.operators.plans)
+    late = {name for name, plan in kept.items() if plan.after}
+    held = sorted(names - late)[: case.beyond + 1]
+    for name in held:
+        del theatre.operators.plans[name]
+    theatre.act()
+    theatre.play.life()
+    assert theatre.names() == set(), f"{held} are missing"
+
+    theatre.operators.plans.update(kept)
+    theatre.act()
+    theatre.play.life()
+    assert theatre.names() == names
+    seen = theatre.seen(case.workload)
+    assert {task.name for task in seen.tasks} == names
+    assert seen.queue == "vision"
+    if isinstance(case.needed, int):
+        assert seen.min_member == case.needed
+    else:
+        assert {group.name: group.min_member for group in seen.sub_groups} == case.needed
+
+    claim_all(theatre)
+    theatre.act()
+    theatre.play.life()
+    owed = {"owed-0", "owed-1"}
+    assert theatre.names() == owed
+    assert {entry.task for entry in theatre.play.log()} == names
+    assert {entry.workload for entry in theatre.play.log()} == {f"default/{case.workload}"}
+
+    give_up(theatre)
+    theatre.act()
+    theatre.play.life()
+    assert theatre.names() == names
+
+
+def near(tier):
+    return {"mode": "hard", "highestTierAllowed": tier}
+
+
+def volcano_group(tier):
+    """Give a PodGroup of two subgroups of three pods, each of which is to be near one another, and all in a tier."""
+    policy = {"name": "part", "matchLabelKeys": ["part"], "subGroupSize": 3, "minSubGroups": 2,
+              "networkTopology": near(1)}  # fmt: skip
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+        "metadata": {"name": "parted", "namespace": "default"},
+        "spec": {"minMember": 6, "queue": "vision", "subGroupPolicy": [policy], "networkTopology": near(tier)},
+    }  # fmt: skip
+
+
+def hyper_nodes():
+    """Give a HyperNode for each node, and one around both."""
+    for name, tier, kind, inside in (("r0", 1, "Node", "n0"), ("r1", 1, "Node", "n1"), ("row", 2, "HyperNode", "r.")):
+        members = [{"type": kind, "selector": {"regexMatch": {"pattern": f"^{inside}$"}}}]
+        yield {"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode", "metadata": {"name": name},
+               "spec": {"tier": tier, "members": members}}  # fmt: skip
+
+
+def test_subgroups_of_volcano_start_together_and_each_under_one_hyper_node(theatre, tmp_path):
+    """A node has room for four of the pods: without the constraint one of the second subgroup would be on the first."""
+    theatre = theatre("tfjob.yaml")
+    file = tmp_path / "parted.yaml"
+    file.write_text(yaml.safe_dump_all([*hyper_nodes(), volcano_group(tier=1)]))
+    theatre.apply(file)
+    owner = theatre.operators.create("ReplicaSet", "parted", {
+        "selector": {"matchLabels": {"app": "parted"}},
+        "template": {"metadata": {"labels": {"app": "parted"}}, "spec": POD},
+    })  # fmt: skip
+    for part in "ab":
+        for number in range(3):
+            theatre.operators.wants(f"parted-{part}-{number}", owner, 2, part=part)
+            plan = theatre.operators.plans[f"parted-{part}-{number}"]
+            plan.body["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "parted"}
+    theatre.act()
+    theatre.play.life()
+    assert theatre.names() == set(), "all of it is to be under one HyperNode, and none has room"
+    theatre.plane.apply(volcano_group(tier=2))
+    theatre.play.life()
+    places = {p["metadata"]["name"]: p["spec"].get("nodeName") for p in theatre.client.get(PODS)["items"]}
+    assert {places[f"parted-a-{n}"] for n in range(3)} | {places[f"parted-b-{n}"] for n in range(3)} == {"n0", "n1"}
+    assert all(len({places[f"parted-{part}-{n}"] for n in range(3)}) == 1 for part in "ab")
+
+
+def test_a_field_that_a_kind_does_not_have_is_refused(plane, tmp_path):
+    """What the manifests are checked with knows the fields: another is an error."""
+    for name, right, wrong in (("tfjob.yaml", "replicas: 2", "replica: 2"), ("grove.yaml", "minAvailable", "minimum")):
+        changed = tmp_path / name
+        changed.write_text((MANIFESTS / name).read_text().replace(right, wrong))
+        with pytest.raises(Exception, match="unknown field"):
+            plane.kubectl("apply", "--validate=strict", "-f", str(changed))
