@@ -18,12 +18,12 @@ from tenure.model.settings import Cause
 from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.pieces import Piece
-from tenure.victims.rules import Inside
+from tenure.victims.rules import EachPartAlone, Inside
 
 COOLDOWN, DESERVING = "cooldown", "more-deserving"
 
 
-class RequeueRules:
+class RequeueRules(EachPartAlone):
     """The rules for one contender and one set: it has to be more deserving than every candidate that goes for it."""
 
     cause: ClassVar[Cause] = "requeue"
@@ -76,10 +76,6 @@ class RequeueRules:
         if victim.leaf == self.contender.leaf:
             return None
         return self.floor.floor(victim.leaf, held, core=core, owed=owed)
-
-    def goes_along(self, held: Amount) -> bool:  # noqa: ARG002
-        """Each part is taken by itself."""
-        return False
 
     def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:
         """Refuse a set if one of its candidates is as deserving as the contender once the whole set is evicted."""

@@ -132,7 +132,15 @@ class ReclaimEligibility:
         return f"queue {names[0]} is within its fair share and queue {names[1]} is over its allocatable share"
 
 
-class PreemptRules:
+class EachPartAlone:
+    """The rule of causes that look at each part of a workload by itself, whatever it holds."""
+
+    def goes_along(self, held: Amount) -> bool:  # noqa: ARG002
+        """Nothing goes along."""
+        return False
+
+
+class PreemptRules(EachPartAlone):
     """The rules of preempt: inside one leaf queue, from strictly lower priority."""
 
     cause: ClassVar[Cause] = "preempt"
@@ -166,10 +174,6 @@ class PreemptRules:
     ) -> Refusal | None:
         """No queue loses a share inside one leaf."""
         return None
-
-    def goes_along(self, held: Amount) -> bool:  # noqa: ARG002
-        """Each part is taken by itself."""
-        return False
 
     def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:  # noqa: ARG002
         """Nothing changes between queues."""

@@ -7,13 +7,14 @@ one value of a label; nodes get these labels when they are read, and nothing is 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.read.values import Complain, read
 from tenure.engine.labels import selects
+from tenure.model.node import Node
 from tenure.model.records import record_of
 from tenure.model.report import BAD
 from tenure.model.selectors import LabelSelector
@@ -91,6 +92,13 @@ def _matches(selector: Any, at: str, item: api.ApiObject, complain: Complain) ->
         if made is not BAD:
             return lambda _, found: selects(made, dict(found))
     return None
+
+
+def in_tiers(nodes: Sequence[Node], items: Iterable[api.ApiObject], complain: Complain) -> Iterator[Node]:
+    """Give nodes with labels that say in which HyperNodes they are, where there are any."""
+    read_ones = [hyper_node(item, complain) for item in items]
+    labels = tier_labels(read_ones, {node.name: node.labels for node in nodes})
+    return (replace(n, labels={**n.labels, **labels[n.name]}) if n.name in labels else n for n in nodes)
 
 
 def tier_labels(

@@ -438,16 +438,12 @@ class Observer:
             pools = {name: node.labels.get(keys.POOL, DEFAULT_POOL) for name, node in nodes}
             if pools != self._pools:
                 self._pools, self._homes = pools, self._homes + 1
-            own = self.informers.options.pool
-            self._own_nodes = tuple(self._in_tiers([node for name, node in nodes if pools[name] == own], hyper))
+            own, complain = self.informers.options.pool, self.informers.findings.tell
+            self._own_nodes = tuple(
+                hyper_nodes.in_tiers([node for name, node in nodes if pools[name] == own], hyper.sorted(), complain)
+            )
             self._nodes_by_name = {node.name: node for node in self._own_nodes}
         return self._own_nodes
-
-    def _in_tiers(self, nodes: Sequence[Node], hyper: ObjectStore) -> Iterator[Node]:
-        """Give nodes with labels that say in which HyperNodes of Volcano they are, where there are any."""
-        read = [hyper_nodes.hyper_node(item, self.informers.findings.tell) for item in hyper.sorted()]
-        labels = hyper_nodes.tier_labels(read, {node.name: node.labels for node in nodes})
-        return (replace(n, labels={**n.labels, **labels[n.name]}) if n.name in labels else n for n in nodes)
 
     def _renew(self, pasts: dict[tuple[str, str], EvictionHistory], now: int) -> None:
         """Make anew the workloads whose pods changed, all of them where something beside the pods did."""
