@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
-from tests.builders import cluster, node, queue, spec, workload
+from tests.builders import SECOND, cluster, node, queue, spec, workload
 from tests.kubernetes.stage import wait_until
 from tools.controlplane.plane import Options as PlaneOptions
 
+from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.cache.informers import Options
 from tenure.clusters.kubernetes.client.access import find_access
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
@@ -20,11 +22,11 @@ LONG = 120.0
 
 
 class SlowClient(Client):
-    """A client whose first binding of one pod is answered when the test says so: done, or refused."""
+    """A client whose first write at one place below pods is answered when the test says so: done, or refused."""
 
-    def __init__(self, access, pod):
+    def __init__(self, access, place):
         super().__init__(access)
-        self.path = f"/pods/{pod}/binding"
+        self.path = f"/pods/{place}"
         self.held, self.released = threading.Event(), threading.Event()
         self.refusal = None
 
@@ -44,7 +46,8 @@ class Running:
         self.client = SlowClient(find_access(str(plane.kubeconfig)), slow)
         self.live = KubernetesCluster(self.client, Options(), settings)
         self.done, self.failures = [], []
-        self.loop = Loop(self.live, lambda: 1, wall=lambda: now, told=self.told)
+        self.now = now
+        self.loop = Loop(self.live, lambda: 1, wall=lambda: self.now, told=self.told)
         self.thread = threading.Thread(target=self.loop.run)
 
     def told(self, cycle):
@@ -79,7 +82,7 @@ def test_a_binding_that_takes_long_holds_up_nobody_else(plane, stage):
     told = cluster([node("n0", cpu=4)], [], [queue("default")])
     slow, quick, third = (workload(name, of=spec(cpu=2), age=10) for name in ("slow", "quick", "third"))
     stage.put(told)
-    with Running(plane, told.settings, told.now, "slow-0") as scheduler:
+    with Running(plane, told.settings, told.now, "slow-0/binding") as scheduler:
         stage.add_workload(slow)
         assert scheduler.client.held.wait(LONG)
         stage.add_workload(quick)
@@ -102,7 +105,7 @@ def test_nobody_is_evicted_because_of_a_binding_that_is_refused(plane, stage):
     queues = [queue("a"), queue("b", guaranteed={"gpu": 1})]
     told = cluster([node("n0", cpu=4, gpu=2)], [old], queues, actions=("allocate", "reclaim"))
     stage.put(told)
-    with Running(plane, told.settings, told.now, "slow-0") as scheduler:
+    with Running(plane, told.settings, told.now, "slow-0/binding") as scheduler:
         scheduler.client.refusal = ApiError(403, "Forbidden", "not today")
         stage.add_workload(workload("slow", of=gpu, age=10, queue="a"))
         assert scheduler.client.held.wait(LONG)
@@ -131,7 +134,7 @@ def test_an_eviction_that_is_due_whatever_was_refused_is_made(plane, stage):
     queues = [queue("a"), queue("b", guaranteed={"gpu": 2})]
     told = cluster([node("n0", cpu=4, gpu=2)], [old], queues, actions=("allocate", "reclaim"))
     stage.put(told)
-    with Running(plane, told.settings, told.now, "slow-0") as scheduler:
+    with Running(plane, told.settings, told.now, "slow-0/binding") as scheduler:
         scheduler.client.refusal = ApiError(403, "Forbidden", "not today")
         stage.add_workload(workload("slow", of=gpu, age=10, queue="a"))
         assert scheduler.client.held.wait(LONG)
@@ -148,3 +151,34 @@ def test_an_eviction_that_is_due_whatever_was_refused_is_made(plane, stage):
         scheduler.client.released.set()
         wait_until(lambda: ("evict", "old-0") in scheduler.done, "it decides anew for ever")
         wait_until(lambda: ("bind", "slow-0") in scheduler.failures, "nobody says that the binding was refused")
+
+
+def notices_of(stage, pod):
+    """Give the notice on a pod."""
+    meta = stage.client.get(f"/api/v1/namespaces/default/pods/{pod}")["metadata"]
+    said = meta.get("annotations", {}).get(keys.NOTICE)
+    return None if said is None else json.loads(said)
+
+
+def test_an_eviction_that_fails_stays_announced(plane, stage):
+    """The pod is to go by the notice that it has; it gets no second one, and none is withdrawn."""
+    gpu = spec(gpu=1, cpu=0)
+    old = workload("old", of=gpu, on=["n0"], running=600, age=700, queue="a")
+    queues = [queue("a"), queue("b", guaranteed={"gpu": 1})]
+    told = cluster(
+        [node("n0", cpu=4, gpu=1)], [old], queues, actions=("allocate", "reclaim"), eviction_notice=60 * SECOND
+    )
+    stage.put(told)
+    with Running(plane, told.settings, told.now, "old-0/eviction") as scheduler:
+        scheduler.client.refusal = ApiError(503, "ServiceUnavailable", "not now")
+        stage.add_workload(workload("new", of=gpu, age=5, queue="b"))
+        wait_until(lambda: notices_of(stage, "old-0"), "nobody is told to go")
+        notice = notices_of(stage, "old-0")
+        scheduler.now += 61 * SECOND
+        scheduler.live.wake()
+        assert scheduler.client.held.wait(LONG)
+        assert notices_of(stage, "old-0") == notice
+        scheduler.client.released.set()
+        wait_until(lambda: ("evict", "old-0") in scheduler.failures, "nobody says that the eviction failed")
+        wait_until(lambda: ("evict", "old-0") in scheduler.done, "it is not tried again")
+    assert [action for action, _ in scheduler.done if action in ("notice", "withdraw", "evict")] == ["notice", "evict"]

@@ -77,17 +77,15 @@ def sealing(pod: PodRecord, seal: Seal, now: int) -> dict[str, Any]:
 def target(pod: PodRecord, step: PlanStep, now: int, *, plainly: bool = False) -> dict[str, Any]:
     """Give the change that marks a pod before its eviction: why, for whom, and where it lands.
 
+    A notice stays: an eviction that fails now is still announced, and the next attempt needs no notice of its own.
     ``plainly``: by its condition alone, where its owner has left no room for an annotation.
     """
     note = {
         "cause": step.cause, "for": step.beneficiary, "at": format_time(now), "to": step.to, "reason": step.reason,
     }  # fmt: skip
     said = {key: value for key, value in note.items() if value is not None}
-    conditions = [_disrupted(step, now, TO_BE_EVICTED)]
-    if pod.sealed is not None and pod.sealed.notice is not None:
-        conditions.append(condition_of(msgspec.structs.replace(pod.sealed, notice=None), now))
-    annotations = {} if plainly else {keys.EVICTION: _text(said), keys.NOTICE: None}
-    return _status(pod, annotations, {"conditions": conditions})
+    annotations = {} if plainly else {keys.EVICTION: _text(said)}
+    return _status(pod, annotations, {"conditions": [_disrupted(step, now, TO_BE_EVICTED)]})
 
 
 def target_again(pod: PodRecord, step: PlanStep, now: int, version: str = "") -> dict[str, Any]:
