@@ -73,10 +73,10 @@ prometheus:
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus >/dev/null; } || \
 	  echo "no Prometheus here, and none could be installed: its tests will be skipped"
 
-# A real Kubernetes control plane from Go modules, once a machine (eight minutes on two cores). Where there is no Go, the
-# tests that need it are skipped, visibly.
+# A real Kubernetes control plane from Go modules, once a machine (eight minutes on two cores), and the definitions of
+# frameworks' kinds. Where there is no Go, the tests that need them are skipped, visibly.
 controlplane: install
-	@$(BIN)/python tools/controlplane/build.py --if-go
+	@$(BIN)/python tools/controlplane/build.py --if-go --frameworks
 
 # Helm, for the tests of the chart; a minute on two cores.
 helm: install

@@ -41,6 +41,7 @@ OTHERS = (
     definition("autoscaling.x-k8s.io", "v1", "ProvisioningRequest", "provisioningrequests", "Namespaced"),
     definition("kai.scheduler", "v1alpha1", "Topology", "topologies", "Cluster"),
     definition("scheduling.volcano.sh", "v1beta1", "Queue", "queues", "Cluster"),
+    definition("topology.volcano.sh", "v1alpha1", "HyperNode", "hypernodes", "Cluster"),
     workloads_definition(),
 )
 

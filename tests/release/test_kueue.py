@@ -41,7 +41,9 @@ def theirs(name, pods):
     """Give a Job for Kueue to admit: suspended, as its webhook would have it."""
     made = job(name, "lent", pods)
     made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "mine"
-    return {**made, "spec": {**made["spec"], "suspend": True}}
+    evicted = {"type": "DisruptionTarget", "status": "True"}
+    rules = [{"action": "Ignore", "onPodConditions": [evicted]}]
+    return {**made, "spec": {**made["spec"], "suspend": True, "podFailurePolicy": {"rules": rules}}}
 
 
 def running(client, name):

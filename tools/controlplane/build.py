@@ -5,7 +5,7 @@ two cores and downloads 400 MB of modules through Go's module proxy; it says how
 
     python tools/controlplane/build.py          # builds what is missing and prints the folder
     python tools/controlplane/build.py --if-go  # the same; where there is no Go it says so and is content
-    python tools/controlplane/build.py --earlier --helm --krew --kueue     # also these
+    python tools/controlplane/build.py --earlier --helm --krew --kueue --frameworks     # also these
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _go(*arguments: str, source: Path = HERE) -> str:
 def main(arguments: list[str]) -> int:
     """Build, and print where the programs are."""
     try:
-        further = {"--earlier": EARLIER, "--helm": HELM, "--krew": KREW, "--kueue": KUEUE}
+        further = {"--earlier": EARLIER, "--helm": HELM, "--krew": KREW, "--kueue": KUEUE, "--frameworks": FRAMEWORKS}
         for wanted in (NEWEST, *(programs for word, programs in further.items() if word in arguments)):
             print(build(wanted))
     except NoGoError as missing:

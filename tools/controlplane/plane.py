@@ -11,6 +11,7 @@ start), ``.../exit-code``, and ``.../stop-seconds`` (how long it takes to go).
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import random
@@ -194,7 +195,7 @@ class ControlPlane:
         if names:
             self.kubectl("wait", "--for=condition=Established", "--timeout=120s", *names)
         until = time.monotonic() + _KINDS_SECONDS
-        while not all(client.exists(path) for path in paths):
+        while not all(_is_served(client, path) for path in paths):
             if time.monotonic() > until:
                 raise TimeoutError(f"not served after {_KINDS_SECONDS:.0f} s: {', '.join(paths)}")
             time.sleep(_POLL)
@@ -349,6 +350,17 @@ class ControlPlane:
         path = self.folder / name
         path.write_text(yaml.safe_dump_all(objects))
         return path
+
+
+def _is_served(client: Client, path: str) -> bool:
+    """Tell whether objects are listed: not while their kind is not known, or its storage is being made."""
+    try:
+        client.get(path)
+    except ApiError as error:
+        if error.status in (http.client.NOT_FOUND, http.client.TOO_MANY_REQUESTS):
+            return False
+        raise
+    return True
 
 
 class KubectlError(Exception):
