@@ -425,6 +425,8 @@ class DryRuns:
     ) -> AcceptedSet | Refusal:
         """Check what can only be seen in the state that results."""
         got = [t for t in result.placed if t.workload is contender]
+        if not got:  # all it got was the place from which this plan has evicted it
+            return Refusal(IN_VAIN, f"{contender.key} would win the place back from which it is evicted")
         if result.evicted and all(t.node >= 0 for t in got):
             return Refusal(IN_VAIN, "the contender fits without these victims")
         for piece in result.pieces:
