@@ -204,6 +204,8 @@ def _key(spec: TaskSpec) -> tuple[object, ...]:
     mounts, uses = spec.mounts, spec.device_uses
     if not (mounts or uses):
         return (_DECIDING(spec), spec.volume_nodes, spec.awaits, spec.unsupported)
+    if len(mounts) == 1 and not (uses or spec.volume_nodes) and mounts[0].is_ready:
+        return (_DECIDING(spec), mounts[0].nodes, spec.awaits, spec.unsupported)
     return (
         _DECIDING(spec),
         tuple(dict.fromkeys((*spec.volume_nodes, *(nodes for mount in mounts for nodes in mount.nodes)))),
