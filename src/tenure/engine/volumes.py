@@ -6,7 +6,7 @@ where their first task is placed: they are counted by node in the same two views
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
