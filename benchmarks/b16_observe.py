@@ -2,9 +2,10 @@
 
 No server runs: pages of 1,000 pods, with all that real pods have, are decoded, kept and made into workloads of ten.
 Wanted: 10,000 pods in at most a second of the processor, and at most 500 MiB in all at 50,000. Anchor: decoding the
-same bytes into plain values.
+same bytes into plain values. With ``--claims`` a third of the pods mounts a claim that is bound to a volume of its own,
+and each tenth has a claim on a device, which is given; the memory wanted is the same.
 
-    python benchmarks/b16_observe.py [--pods 10000 50000]
+    python benchmarks/b16_observe.py [--pods 10000 50000] [--claims]
 """
 
 from __future__ import annotations
@@ -43,15 +44,17 @@ def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--pods", type=int, nargs="+", default=[10_000, 50_000])
-    rows = [measured(count) for count in parser.parse_args().pods]
+    parser.add_argument("--claims", action="store_true", help="with claims on volumes and on devices")
+    asked = parser.parse_args()
+    rows = [measured(count, has_claims=asked.claims) for count in asked.pods]
     print_table(
-        "observing pods",
+        "observing pods with claims" if asked.claims else "observing pods",
         ["pods", "listed s", "made s", "again s", "a Job changes s", "plain values s", "MiB at most"],
         rows,
     )
 
 
-def measured(count: int) -> list[str]:
+def measured(count: int, *, has_claims: bool = False) -> list[str]:
     """Observe so many pods, twice, and then what changes with one Job each time."""
     informers = InformerCache(cast("Client", None), Options())  # nothing is asked of a server
     for number in range(NODES):
@@ -59,7 +62,10 @@ def measured(count: int) -> list[str]:
     watch = Reflector(cast("Client", None), "/api/v1/pods", api.ApiPod, informers.pods, lambda: None)
     listed = plain = 0.0
     for first in range(0, count, PAGE):
-        items = [pod(number) for number in range(first, min(count, first + PAGE))]
+        numbers = range(first, min(count, first + PAGE))
+        items = [pod(number) for number in numbers]
+        if has_claims:
+            list_claims(informers, list(map(with_claims, items, numbers)))
         page = msgspec.json.encode({"metadata": {"resourceVersion": "1"}, "items": items})
         del items
         began = time.process_time()
@@ -77,7 +83,11 @@ def measured(count: int) -> list[str]:
         began = time.process_time()
         observed = observer.observe(NOW)
         times.append(time.process_time() - began)
-    assert sum(len(w.tasks) for w in observed.cluster.workloads) == count
+    tasks = [task for workload in observed.cluster.workloads for task in workload.tasks]
+    assert len(tasks) == count
+    if has_claims:
+        assert sum(bool(task.spec.mounts) for task in tasks) == -(-count // 3)
+        assert sum(any(use.allocation for use in task.spec.device_uses) for task in tasks) == -(-count // 10)
     changes = []
     for number in range(11):
         informers._objects("jobs").put(job(number))  # noqa: SLF001  what a watch would bring
@@ -89,6 +99,77 @@ def measured(count: int) -> list[str]:
             f"{statistics.median(changes):.4f}", f"{plain:.2f}", f"{most:.0f}"]  # fmt: skip
 
 
+def with_claims(made: dict[str, Any], number: int) -> tuple[str, list[dict[str, Any]]]:
+    """Have a pod mount a claim, or use a claim on a device; gives its name and what there is beside it."""
+    beside: list[dict[str, Any]] = []
+    if number % 3 == 0:
+        made["spec"]["volumes"].append({"name": "data", "persistentVolumeClaim": {"claimName": f"data-{number}"}})
+        beside += [volume_claim(number), volume(number)]
+    if number % 10 == 0:
+        made["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": f"gpu-{number}"}]
+        beside.append(device_claim(number, made["metadata"]))
+    return made["metadata"]["name"], beside
+
+
+def list_claims(informers: InformerCache, made: list[tuple[str, list[dict[str, Any]]]]) -> None:
+    """Put the claims and volumes of some pods where their watches do."""
+    kinds: dict[str, tuple[str, Any]] = {
+        "PersistentVolumeClaim": ("claims", api.ApiClaim),
+        "PersistentVolume": ("volumes", api.ApiVolume),
+        "ResourceClaim": ("resourceclaims", api.ApiObject),
+    }
+    for _, beside in made:
+        for item in beside:
+            watch, kind = kinds[item["kind"]]
+            informers._objects(watch).put(  # noqa: SLF001  what a watch would bring
+                msgspec.json.decode(msgspec.json.encode(item), type=kind)
+            )
+
+
+def volume_claim(number: int) -> dict[str, Any]:
+    """Give a claim that is bound, as an API server would."""
+    spec = {"accessModes": ["ReadWriteOnce"], "volumeName": f"pvc-{number}", "storageClassName": "fast",
+            "volumeMode": "Filesystem", "resources": {"requests": {"storage": "100Gi"}}}  # fmt: skip
+    said = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes",
+            "volume.kubernetes.io/storage-provisioner": "csi.example.com"}  # fmt: skip
+    return {"kind": "PersistentVolumeClaim", "metadata": _meta(f"data-{number}", number, annotations=said),
+            "spec": spec, "status": {"phase": "Bound", "capacity": {"storage": "100Gi"}}}  # fmt: skip
+
+
+def volume(number: int) -> dict[str, Any]:
+    """Give a volume of a zone, as an API server would."""
+    zone = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [f"zone-{number % 8}"]}
+    spec = {
+        "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "100Gi"}, "storageClassName": "fast",
+        "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": f"data-{number}",
+                     "uid": f"00000000-0000-0000-0001-{number:012d}"},
+        "csi": {"driver": "csi.example.com", "volumeHandle": f"vol-{number:017x}"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}},
+    }  # fmt: skip
+    metadata = {**_meta(f"pvc-{number}", number), "namespace": ""}
+    return {"kind": "PersistentVolume", "metadata": metadata, "spec": spec, "status": {"phase": "Bound"}}
+
+
+def device_claim(number: int, of: dict[str, Any]) -> dict[str, Any]:
+    """Give a claim on a device that is given to a pod, as an API server would."""
+    exactly = {"deviceClassName": "gpu.example.com", "allocationMode": "ExactCount", "count": 1}
+    node = f"node-{number % NODES}"
+    given = {"request": "gpu", "driver": "gpu.example.com", "pool": node, "device": f"gpu-{number // NODES}"}
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    status = {
+        "allocation": {"devices": {"results": [given]}, "nodeSelector": {"nodeSelectorTerms": [term]}},
+        "reservedFor": [{"resource": "pods", "name": of["name"], "uid": of["uid"]}],
+    }
+    return {"kind": "ResourceClaim", "metadata": _meta(f"gpu-{number}", number), "status": status,
+            "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}}  # fmt: skip
+
+
+def _meta(name: str, number: int, **more: Any) -> dict[str, Any]:
+    uid = f"00000000-0000-0000-0001-{number:012d}"
+    return {"name": name, "namespace": "default", "uid": uid, "resourceVersion": str(number + 1),
+            "creationTimestamp": CREATED, **more}  # fmt: skip
+
+
 def node(number: int) -> dict[str, Any]:
     """Give a node as an API server would."""
     amounts = {"cpu": "640", "memory": "4000Gi", "pods": "500", "nvidia.com/gpu": "100"}
@@ -98,11 +179,11 @@ def node(number: int) -> dict[str, Any]:
     }
 
 
-def job(number: int) -> api.Job:
+def job(number: int) -> api.ApiObject:
     """Give one of the Jobs, as an API server would."""
     metadata = {"name": f"job-{number}", "namespace": "default", "uid": f"uid-{number}", "creationTimestamp": CREATED}
     body = {"metadata": metadata, "spec": {"parallelism": 10, "completions": 10}, "status": {"succeeded": 0}}
-    return msgspec.json.decode(msgspec.json.encode(body), type=api.Job)
+    return msgspec.json.decode(msgspec.json.encode(body), type=api.ApiObject)
 
 
 def pod(number: int) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from tests.actions.helpers import MINUTE, NOW, changed, cluster, codes, play, queue, runs, steps, waits
 
+from tenure.cycle import Scheduler
+from tenure.engine.snapshot import session_of
 from tenure.explain import explain_workload
 from tenure.model.workload import Phase
 
@@ -84,3 +86,21 @@ def test_contenders_that_cannot_be_helped_do_not_starve_the_others():
     queues = [queue("c", guaranteed=4, priority=200), queue("a", guaranteed=2), queue("b", guaranteed=2)]
     state = changed(cluster(queues, [*workloads, *infeasible, waits("small", "a", gpus=2)]), "r0", preemptible=False)
     assert ("small", "small-0") in steps(play(state), "nominate")
+
+
+def test_a_contender_that_is_about_to_leave_does_not_get_its_own_place_turn_after_turn():
+    """The first plan evicts it, it is still there at the second, whose only victim leaves room at its place.
+
+    To be served there is to be served nothing: the pass that helps contenders in turns goes on to the next.
+    """
+    queues = [queue("a"), queue("b", guaranteed=2), queue("d", guaranteed=1), queue("f", guaranteed=2)]
+    gang = runs("gang", "a", ["n0"] * 4, core=4)
+    running = [runs("leaves", "a", ["n0"] * 2), gang, runs("fixed", "f", ["n0"] * 2)]
+    session = session_of(cluster(queues, [*running, waits("first", "b", tasks=2)], gpus=8))
+    scheduler = Scheduler(session)
+    assert steps(scheduler.cycle(NOW)) == [("leaves", "leaves-0"), ("leaves", "leaves-1")]
+    session.add_workload(waits("second", "d"))
+    plan = scheduler.cycle(NOW + 1_000_000)
+    assert steps(plan) == [("gang", f"gang-{i}") for i in range(4)]
+    assert ("second", "second-0") in steps(plan, "nominate")
+    assert not [s for s in plan.steps if s.workload == "default/leaves"]

@@ -68,9 +68,8 @@ class AttachedVolumes:
 
     def _counts(self, volume: int, node: int) -> tuple[bool, bool]:
         """Whether a volume counts on a node now, and then: one that is attached and unused goes with its last user."""
-        now, then = self._users[volume].get(node, _UNUSED)
-        lone = (volume, node) in self._attached
-        return now > 0 or lone, then > 0 or (lone and not now)
+        lone = bool(self._attached) and (volume, node) in self._attached
+        return _counted(self._users[volume].get(node, _UNUSED), lone=lone)
 
     def count(self, driver: int, volumes: tuple[int, ...], node: int, *, now: int, then: int) -> None:
         """Count a task that mounts volumes of a driver in or out on a node."""
@@ -80,11 +79,15 @@ class AttachedVolumes:
 
     def _count_volume(self, volume: int, driver: int, node: int, *, now: int, then: int) -> None:
         users = self._users[volume]
-        before, held = users.setdefault(node, _UNUSED), self._counts(volume, node)
-        self.journal.put(users, node, (before[NOW] + now, before[THEN] + then))
-        held_now = self._counts(volume, node)
-        self.used[NOW, driver, node] += held_now[NOW] - held[NOW]
-        self.used[THEN, driver, node] += held_now[THEN] - held[THEN]
+        before = users.setdefault(node, _UNUSED)
+        after = before[NOW] + now, before[THEN] + then
+        self.journal.put(users, node, after)
+        lone = bool(self._attached) and (volume, node) in self._attached
+        held, held_now = _counted(before, lone=lone), _counted(after, lone=lone)
+        if held_now[NOW] != held[NOW]:
+            self.used[NOW, driver, node] += 1 if held_now[NOW] else -1
+        if held_now[THEN] != held[THEN]:
+            self.used[THEN, driver, node] += 1 if held_now[THEN] else -1
 
     def attachable(self, driver: int, volumes: tuple[int, ...], view: int, *, at_once: bool = False) -> Mask:
         """Which nodes can attach volumes of a driver, in one view.
@@ -105,3 +108,9 @@ class AttachedVolumes:
             for node, users in self._users[volume].items():
                 found[node] -= users[view] > 0
         return found
+
+
+def _counted(users: tuple[int, int], *, lone: bool) -> tuple[bool, bool]:
+    """Whether a volume with so many users counts on a node now, and then; ``lone``: it is attached without any."""
+    now, then = users
+    return (now > 0 or lone), (then > 0 or (lone and not now))

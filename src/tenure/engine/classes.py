@@ -5,9 +5,10 @@ Labels are no part of a class: what other tasks' terms make of them is the task'
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +20,8 @@ from tenure.model.resources import GPU, MILLI, PODS
 from tenure.model.workload import TaskSpec
 
 Floats = NDArray[np.float64]
+
+_NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 ANYTHING = -(1 << 62)
 """Less than any room: of what a task does not ask for, a node may have less than nothing."""
@@ -81,10 +84,18 @@ class TaskClass:
         if self.milli is not None and nodes.gpu_row >= 0:
             will_do = self.milli[self.milli > 0]
             amount[nodes.gpu_row] = self.devices * (int(will_do.max()) if len(will_do) else MILLI)
+        for name, counted in self._counted(nodes):
+            amount[nodes.row[name]] += counted
+        return tuple(amount)
+
+    def _counted(self, nodes: NodeTable) -> Iterator[tuple[str, int]]:
+        """Give what it counts for its queue beside what it asks for: for devices of claims, and for parts of GPUs."""
         for name, counted in self.spec.counted:
             if name in nodes.row:
-                amount[nodes.row[name]] += counted
-        return tuple(amount)
+                yield name, counted
+        for resource, many in self.spec.requests if nodes.counts else ():
+            for name, each in nodes.counts.get(resource, _NOTHING).items():
+                yield name, many * each
 
     def _static(self, nodes: NodeTable) -> NDArray[np.bool_]:
         labels, affinity = nodes.labels, self.spec.affinity
@@ -139,7 +150,7 @@ class TaskClass:
         if self.milli is None:
             return self.amount
         amount = list(self.amount)
-        counted = dict(self.spec.counted).get(GPU, 0)
+        counted = sum(amount for name, amount in self._counted(nodes) if name == GPU)
         amount[nodes.gpu_row] = int(self.milli[node]) * self.devices + counted
         return tuple(amount)
 
@@ -204,6 +215,8 @@ def _key(spec: TaskSpec) -> tuple[object, ...]:
     mounts, uses = spec.mounts, spec.device_uses
     if not (mounts or uses):
         return (_DECIDING(spec), spec.volume_nodes, spec.awaits, spec.unsupported)
+    if len(mounts) == 1 and not (uses or spec.volume_nodes) and mounts[0].is_ready:
+        return (_DECIDING(spec), mounts[0].nodes, spec.awaits, spec.unsupported)
     return (
         _DECIDING(spec),
         tuple(dict.fromkeys((*spec.volume_nodes, *(nodes for mount in mounts for nodes in mount.nodes)))),

@@ -8,7 +8,7 @@ last row that counts whole free devices (in the upper half those that are free b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,8 @@ class NodeTable:
         self._stamp = 0
         self.waiting = int(self.awaited.sum())
         self._build(resources)
+        self.counts: dict[str, Mapping[str, int]] = {}
+        """By extended resource, what a device of it counts for queues beside itself."""
         self.served: Ints | None = None
         """``int64[rows, nodes]``: what of the capacity are devices that claims give out, where there is any."""
 

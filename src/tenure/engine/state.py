@@ -28,6 +28,7 @@ from tenure.engine.workloads import (
     WorkloadState,
 )
 from tenure.model.cluster import DisruptionBudget, Eviction, RefusedEviction
+from tenure.model.device_resources import counts_of
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import Labels
@@ -61,7 +62,13 @@ class SessionState:
         self.now = 0
         self.journal = Journal()
         resources = resources_of(node_list, queue_list, extra)
+        counts = {name: counted for name in resources if (counted := counts_of(name, settings))}
+        if counts:
+            resources = resources_of(
+                node_list, queue_list, {*resources, *(n for found in counts.values() for n in found)}
+            )
         self.nodes = NodeTable(node_list, resources, self.journal)
+        self.nodes.counts = counts
         self.queues = QueueTree(queue_list, self.nodes.resources[: self.nodes.amounts], self.journal)
         self.classes = ClassTable(self.nodes)
         self.mix = Fragmentation(self.nodes)
@@ -263,6 +270,10 @@ class SessionState:
             sums = [int(c.sum()) if c.size else 0 for c in has]
             for name, amount in self.supply.items():
                 sums[nodes.row[name]] += amount
+            for resource, counted in nodes.counts.items():
+                many = int(has[nodes.row[resource]].sum())
+                for name, each in counted.items():
+                    sums[nodes.row[name]] += many * each
             self._capacity = [min(found, UNLIMITED) for found in sums]
         return [max(0, c - f) for c, f in zip(self._capacity, self.foreign, strict=True)]
 

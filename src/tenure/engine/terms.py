@@ -156,8 +156,8 @@ class TermTable:
         """Resolve the terms of a task; None if no constraint of this kind touches it."""
         mounts = self.volumes.of(spec.mounts) if spec.mounts else None
         devices = self.devices.of(spec.device_uses) if spec.device_uses else ()
-        if not self.used and mounts is None and not devices:
-            return None
+        if not self.used:
+            return None if mounts is None and not devices else TaskTerms(mounts=mounts, devices=devices)
         terms = self._resolve(spec, namespace) if _has_terms(spec) else TaskTerms()
         terms.matches = self._rows_for(spec.labels, namespace)
         terms.mounts, terms.devices = mounts, devices
@@ -298,16 +298,20 @@ class TermTable:
 
     def count(self, terms: TaskTerms, node: int, *, now: bool, then: bool, sign: int) -> None:
         """Count a task with these terms in (``sign`` 1) or out (-1) on a node, in one or both views."""
+        if terms.matches or terms.holds or terms.ports:
+            self._count_rows(terms, node, now=now, then=then, sign=sign)
+        if terms.mounts is not None:
+            self.volumes.count(terms.mounts, node, now=now, then=then, sign=sign)
+        if terms.devices:
+            self.devices.count(terms.devices, node, now=now, then=then, sign=sign)
+
+    def _count_rows(self, terms: TaskTerms, node: int, *, now: bool, then: bool, sign: int) -> None:
         for array, rows in ((self.match, terms.matches), (self.hold, terms.holds), (self.port, terms.ports)):
             if rows:
                 self.journal.keep(array, (slice(None), slice(None), node))
                 for row in rows:
                     array[NOW, row, node] += sign * now
                     array[THEN, row, node] += sign * then
-        if terms.mounts is not None:
-            self.volumes.count(terms.mounts, node, now=now, then=then, sign=sign)
-        if terms.devices:
-            self.devices.count(terms.devices, node, now=now, then=then, sign=sign)
 
     def count_leaving(self, terms: TaskTerms, node: int, *, now: bool, then: bool, sign: int) -> None:
         """Count a task that terminates on a node in or out, in one or both views."""

@@ -6,9 +6,8 @@ where their first task is placed: they are counted by node in the same two views
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +24,7 @@ Mask = NDArray[np.bool_]
 _UNUSED: Final = (0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class MountTerms:
+class MountTerms(NamedTuple):
     """What a task mounts, as rows of the table.
 
     ``exclusive`` are claims that it uses alone, ``attached`` its volumes by driver of which nodes limit the number,
@@ -53,9 +51,12 @@ class VolumeTable:
 
     # -- what a task mounts -----------------------------------------------------------------------------------------
 
-    def of(self, mounts: Iterable[ClaimMount]) -> MountTerms | None:
+    def of(self, mounts: Sequence[ClaimMount]) -> MountTerms | None:
         """Resolve what a task mounts; None where nothing of it depends on what else is placed."""
-        exclusive, opened = [], []
+        if len(mounts) == 1 and _is_plain(mounts[0]):
+            return self._plain(mounts[0])
+        exclusive: list[int] = []
+        opened: list[tuple[int, OpenTerm]] = []
         attached: dict[int, list[int]] = {}
         needed: Mask | None = None
         for mount in mounts:
@@ -77,6 +78,13 @@ class VolumeTable:
             needed,
             tuple(term for _, term in sorted(opened, key=lambda pair: (pair[0], pair[1].claim))),
         )
+
+    def _plain(self, mount: ClaimMount) -> MountTerms | None:
+        """Resolve a single volume of which only the number of those attached can matter, as most pods have it."""
+        driver = self.attached.driver.get(mount.driver)
+        if driver is None or not mount.handle:
+            return None
+        return MountTerms((), ((driver, (self.attached.row_of(driver, mount.driver, mount.handle),)),))
 
     def _exclusive_row(self, claim: str) -> int:
         row = self._exclusive.setdefault(claim, len(self._alone))
@@ -135,3 +143,7 @@ class VolumeTable:
             yield "as many volumes as the node attaches", passes
         if terms.open:
             yield "no volume for its claims", self.open.obtainable(terms.open)
+
+
+def _is_plain(mount: ClaimMount) -> bool:
+    return not mount.is_exclusive and not mount.is_needed and mount.open is None

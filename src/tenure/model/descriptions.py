@@ -48,6 +48,10 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
             "By class of devices, what a device of it counts for queues; a class that is not named here counts as one "
             "of its extended resource."
         ),
+        "deviceResources": (
+            "By extended resource, what one of it counts for queues beside itself, such as a part of a GPU; a MIG "
+            "profile that is not named here counts as its part of seven."
+        ),
         "deviceBindingTimeout": (
             "How long a claim keeps devices of which the driver does not report the conditions for binding a pod."
         ),

@@ -103,6 +103,7 @@ class MountResolver:
         self._capacities = tuple(capacities)
         self._of_class: dict[str, list[Volume]] | None = None
         self._found: dict[object, tuple[AvailableVolume, ...]] = {}
+        self._reached: dict[tuple[NodeSelector, ...], tuple[NodeSelector, ...]] = {}
 
     def of(self, key: str, refused: tuple[str, ...] = ()) -> ClaimMount:
         """Give what the claim of that namespace and name makes of placement; ``refused`` as in `OpenClaim`."""
@@ -132,7 +133,7 @@ class MountResolver:
             return ClaimMount(claim=key, unsupported=f"claim {claim.name} (a node affinity that cannot be read)")
         return ClaimMount(
             claim=key,
-            nodes=nodes,
+            nodes=self._reached.setdefault(nodes, nodes),  # of a zone's volumes one, which is compared at a glance
             is_exclusive=ONE_POD in claim.access_modes,
             driver=volume.driver,
             handle=volume.handle if volume.driver else "",

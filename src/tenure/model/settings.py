@@ -258,4 +258,5 @@ class Settings:
     nominators: NominatorSettings = field(default_factory=NominatorSettings)
     history: RecordingSettings = field(default_factory=RecordingSettings)
     device_classes: dict[str, MilliAmounts] = field(default_factory=dict)
+    device_resources: dict[str, MilliAmounts] = field(default_factory=dict)
     device_binding_timeout: Duration = 10 * MINUTE

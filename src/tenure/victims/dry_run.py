@@ -425,8 +425,9 @@ class DryRuns:
     ) -> AcceptedSet | Refusal:
         """Check what can only be seen in the state that results."""
         got = [t for t in result.placed if t.workload is contender]
-        if result.evicted and all(t.node >= 0 for t in got):
-            return Refusal(IN_VAIN, "the contender fits without these victims")
+        if (result.evicted or not got) and all(t.node >= 0 for t in got):
+            text = "fits without these victims" if got else "would only get the place back that it is leaving"
+            return Refusal(IN_VAIN, f"the contender {text}")
         for piece in result.pieces:
             if piece.ran and all(t in staying or is_back(t) for t in piece.ran):
                 return Refusal(IN_VAIN, f"{piece.workload.key} would win its place back", about=piece.workload.key)

@@ -59,14 +59,12 @@ class CoverBounds:
                 for node in nodes:
                     self._bound_singly(node, takes[tasks_of[node]], problem.cost[tasks_of[node]])
                 continue
-            chosen = subsets(number)
-            step = max(1, _CHUNK // (len(chosen) * max(1, takes.shape[1])))
+            step = max(1, _CHUNK // ((1 << number) * max(1, takes.shape[1])))
             for first in range(0, len(nodes), step):
                 part = nodes[first : first + step]
                 index = np.array([tasks_of[n] for n in part], np.int64).reshape(len(part), number)
-                freed = np.einsum("sk,nkr->nsr", chosen, takes[index]) if number else np.zeros((len(part), 1, 1), int)
-                price = problem.cost[index] @ chosen.T
-                self._fill_chunk(np.array(part), freed, price, width)
+                price = sums_of_sets(problem.cost[index][:, :, None])[:, :, 0]
+                self._fill_chunk(np.array(part), sums_of_sets(takes[index]), price, width)
 
     def _fill_chunk(self, nodes: Ints, freed: Ints, price: Ints, width: int) -> None:
         problem = self.problem
@@ -123,6 +121,19 @@ def _fractional(frees: Ints, cost: Ints, missing: int) -> int:
 def subsets(number: int) -> Ints:
     """All sets of ``number`` things: ``int64[2 ** number, number]`` of zeros and ones."""
     return (np.arange(1 << number)[:, None] >> np.arange(number)) & 1
+
+
+def sums_of_sets(of: Ints) -> Ints:
+    """Add up all sets of things, in the order of `subsets`: ``int64[nodes, things, rows]`` to ``[nodes, sets, rows]``.
+
+    The sets with a thing are those of the things before it, with it: one sum for each set.
+    """
+    nodes, number, rows = of.shape
+    sums = np.zeros((nodes, 1 << number, rows), np.int64)
+    for thing in range(number):
+        here = 1 << thing
+        np.add(sums[:, :here], of[:, thing, None], out=sums[:, here : 2 * here])
+    return sums
 
 
 def cheapest(least: Ints, count: int) -> Ints:

@@ -317,11 +317,12 @@ def _reduced(free: Ints, ask: Ints, counts: Sequence[Ints]) -> tuple[Ints, Ints,
 def units_of(movable: Sequence[TaskState]) -> Ints:
     """Number the cores: of each, one task moves alone or all do."""
     numbers: dict[str, int] = {}
-    core = Counter(t.workload.key for t in movable if t not in surplus(t.workload))
+    beyond = set[TaskState]().union(*map(surplus, {t.workload for t in movable}))
+    core = Counter(t.workload.key for t in movable if t not in beyond)
     found = []
     for task in movable:
         key = task.workload.key
-        alone = core[key] <= 1 or task in surplus(task.workload)
+        alone = core[key] <= 1 or task in beyond
         found.append(-1 if alone else numbers.setdefault(key, len(numbers)))
     return np.array(found, np.int64)
 
