@@ -20,6 +20,7 @@ from typing import Any, cast
 import msgspec
 
 from common import print_table
+from results import Results, rounded
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
 from tenure.clusters.kubernetes.client.requests import Client
@@ -43,7 +44,9 @@ def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--pods", type=int, nargs="+", default=[10_000, 50_000])
-    rows = [measured(count) for count in parser.parse_args().pods]
+    results = Results("B16")
+    rows = [measured(count, results) for count in parser.parse_args().pods]
+    results.write()
     print_table(
         "observing pods",
         ["pods", "listed s", "made s", "again s", "a Job changes s", "plain values s", "MiB at most"],
@@ -51,7 +54,7 @@ def main() -> None:
     )
 
 
-def measured(count: int) -> list[str]:
+def measured(count: int, results: Results) -> list[str]:
     """Observe so many pods, twice, and then what changes with one Job each time."""
     informers = InformerCache(cast("Client", None), Options())  # nothing is asked of a server
     for number in range(NODES):
@@ -85,6 +88,11 @@ def measured(count: int) -> list[str]:
         observer.observe(NOW + 1 + number)
         changes.append(time.process_time() - began)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    wanted = 1 if count == 10_000 else None
+    results.add(f"{count:,} pods: listed and made into workloads", listed + times[0], "s", anchor=rounded(plain),
+                against="decoding the bytes into plain values", at_most=wanted)  # fmt: skip
+    results.add(f"{count:,} pods: a Job changes", statistics.median(changes), "s")
+    results.add(f"{count:,} pods: memory at most", most, "MiB", at_most=500)
     return [f"{count:,}", f"{listed:.2f}", f"{times[0]:.2f}", f"{times[1]:.2f}",
             f"{statistics.median(changes):.4f}", f"{plain:.2f}", f"{most:.0f}"]  # fmt: skip
 
