@@ -2,9 +2,9 @@
 
 B3's clusters of the kind ``rest``: nodes of 8 GPUs nearly all in use, 500 leaf queues in four levels, gangs of 1 to
 512. Of each size: taking the snapshot in, the full cycle, the cycles after 0.1%, 1% and 10% of what runs has changed
-(as many end as arrive), and memory. Each size is a process of its own that may take ``--limit`` seconds by the clock. Exponents
-say by which power a figure grows: of the size from one to the next, of what changed from one change to the next; 1 is
-linear.
+(as many end as arrive), and memory. Each size is a process of its own that may take ``--limit`` seconds by the clock.
+Exponents say by which power a figure grows: of the size from one to the next, of what changed from one change to the
+next; 1 is linear.
 
     python benchmarks/b21_growth.py [--sizes 1000x10 20000x50] [--limit 300]
 """
@@ -112,6 +112,8 @@ def main() -> None:
     for nodes, each in given.sizes:
         found = apart(nodes, each, given.limit)
         if found is None:
+            case = f"{nodes * each:,} pods, {nodes:,} nodes: ended within {given.limit:g} s"
+            results.add(case, 0, "times", at_least=1)
             rows.append([f"{nodes * each:,}", f"{nodes:,}", f"not done within {given.limit:g} s", "", "", ""])
             continue
         rows += report(results, nodes, each, found, before)
