@@ -250,7 +250,7 @@ def serve(
 
     Without a contender all workloads are served, and backfilling keeps no reservation. With backfill ``easy`` no
     workload delays the first that does not fit; ``endings`` are as before the victims went, and so is ``before``, the
-    order at its beginning. ``brief``: a contender that lost its place is told at once, whoever else would be placed.
+    order at its beginning. ``brief``: it ends once the contender has lost its place and a victim has one, or none can.
     """
     found = ScenarioPass(session, placer, contender, victims, endings, brief=brief)
     found.begin(shares, before)
