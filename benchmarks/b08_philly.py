@@ -10,11 +10,12 @@ import argparse
 import sys
 
 from common import ROOT, print_memory, print_table, traces_or_skip
+from results import Results
 
 sys.path.insert(0, str(ROOT / "examples" / "min-runtime"))
 
 from drawing import name_of
-from scenario import FIRST_DAY, Period, Scenario, simulate
+from scenario import FIRST_DAY, Period, Scenario, replayed
 
 MINUTE = 60_000_000
 
@@ -32,13 +33,18 @@ def main() -> None:
         Scenario(reclaim=True, minimum=0, interval=None, victims="cost"),
         Scenario(reclaim=True, minimum=30 * MINUTE, interval=None, victims="cost"),
     ]
-    rows = []
+    rows, results = [], Results("B8")
+    bare = 0.0
     for scenario in scenarios:
-        found = simulate(scenario, period)
+        found = replayed(scenario, period)
         rate = found.jobs / found.seconds
+        bare = bare or rate
+        results.add(f"{given.days:g} days, {name_of(scenario)}", rate, "jobs/s", anchor=bare, against="no reclaim",
+                    at_least=5_000, note=f"{found.evictions:,} evictions, {found.violations} violations")  # fmt: skip
         rows.append(
             [name_of(scenario), f"{rate:,.0f}", "5,000", f"{found.lost:,.1f}", found.evictions, found.violations]
         )
+    results.write()
     print_table(
         f"B8 Philly, {given.days:g} days: jobs per second of the processor",
         ["", "jobs/s", "goal", "lost GPU-h", "evictions", "violations"],

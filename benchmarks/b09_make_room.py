@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 
+from results import Results
 from tenure.rescheduler.check.plan import check
 from tenure.rescheduler.milp.program import MixedIntegerProgram
 from tenure.rescheduler.milp.solver import ProcessSolver, Solution
@@ -71,12 +72,14 @@ def main() -> None:
     """Run all cases and print one line for each: seconds are those of the processor, in both processes."""
     print(f"{'case':36} {'tasks':>6} {'plans':>5} {'none':>5} {'proven':>6} {'greedy/optimum':>15} {'missed':>6} "
           f"{'median s':>9} {'worst s':>8} {'greedy s':>9}")  # fmt: skip
+    results = Results("B9")
     with Timed() as solver:
         most_room(cluster(4, 0.8, 1, HALF, 0), 1, solver)  # starts it: what is measured is a scheduler that runs
         for name, nodes, held, gang, cls, seeds in CASES:
             if len(sys.argv) > 1 and sys.argv[1] not in name:
                 continue
-            _run(name, [cluster(nodes, held, gang, cls, seed) for seed in range(seeds)], solver)
+            _run(name, [cluster(nodes, held, gang, cls, seed) for seed in range(seeds)], solver, results)
+    results.write()
 
 
 class Timed(ProcessSolver):
@@ -91,7 +94,7 @@ class Timed(ProcessSolver):
         return solution
 
 
-def _run(name: str, problems: list[MoveProblem], solver: Timed) -> None:
+def _run(name: str, problems: list[MoveProblem], solver: Timed, results: Results) -> None:
     times, alone, ratios, proven, none, missed = [], [], [], 0, 0, 0
     for problem in problems:
         begin = time.process_time()
@@ -109,6 +112,12 @@ def _run(name: str, problems: list[MoveProblem], solver: Timed) -> None:
             missed += quick.certificate.cost is None
             if quick.certificate.cost is not None:
                 ratios.append(quick.certificate.cost / certificate.cost)
+    goal = None if len(problems[0].nodes) > 2000 else 0.1 if len(problems[0].nodes) < 1000 else 2
+    note = f"{proven} of {len(problems)} proven, {none} without a plan"
+    results.add(f"{name}: exact plan, median", statistics.median(times), "s", at_most=goal, note=note)
+    if ratios:
+        results.add(f"{name}: greedy cost, mean", statistics.mean(ratios), "of the optimum", at_most=1.1,
+                    note=f"worst {max(ratios):.2f}, {missed} missed")  # fmt: skip
     ratio = f"{statistics.mean(ratios):.3f} / {max(ratios):.2f}" if ratios else "-"
     tasks = round(statistics.mean(p.tasks for p in problems))
     print(f"{name:36} {tasks:6} {len(problems):5} {none:5} {proven:6} {ratio:>15} {missed:6} "

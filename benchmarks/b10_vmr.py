@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from results import Results
 from tenure.rescheduler.milp.solver import ProcessSolver
 from tenure.rescheduler.planner import PlannerLimits, most_room
 from tenure.rescheduler.problem.definition import MoveProblem, PendingMembers
@@ -113,8 +114,13 @@ def main() -> None:
     before = float((problem.free[[0, 2]] % WANTED).sum() / free)
     bound = (free - WANTED * answer.bound) / free
     assert len(answer.moves) <= MIGRATIONS
+    results, rate = Results("B10"), fragment_rate(problem, answer)
+    results.add("fragment rate", rate, "", anchor=0.2011, against="proven optimum", at_most=0.20114,
+                note=f"bound {bound:.4f}, {'proven optimal' if answer.optimal else 'not proven'}")  # fmt: skip
+    results.add("plan, with the solver's start", cpu, "s", anchor=3.0, against="VMR2L, by the clock", at_most=5)
+    results.write()
     print(f"{problem.size} hosts, {problem.tasks} machines, fragment rate {before:.4f} before")
-    print(f"{len(answer.moves)} migrations: {fragment_rate(problem, answer):.4f}, at least {bound:.4f} "
+    print(f"{len(answer.moves)} migrations: {rate:.4f}, at least {bound:.4f} "
           f"({'proven optimal' if answer.optimal else answer.reason or 'cut off'}), {cpu:.1f} s of the processor "
           f"with its start, {seconds:.1f} s on the clock; "
           f"anchors 0.287 (MIP), 0.295 (VMR2L), 0.2011 (optimum of this mapping)")  # fmt: skip

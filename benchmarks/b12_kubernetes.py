@@ -26,6 +26,7 @@ import msgspec
 from tools.controlplane.plane import ControlPlane, Options
 
 from common import print_table
+from results import Results
 from tenure.clusters.kubernetes.client.access import find_access
 from tenure.clusters.kubernetes.client.requests import Client
 
@@ -61,7 +62,22 @@ def main() -> int:
         r.seconds for r in found["kube-scheduler"]
     )
     print(f"ratio {ratio:.2f} (at most 1.00 is wanted)")
+    report(given, found)
     return 0
+
+
+def report(given: argparse.Namespace, found: dict[str, list[Run]]) -> None:
+    """Report seconds by the clock and of the scheduler's process, and its memory, beside kube-scheduler's."""
+    results, case = Results("B12"), f"{given.pods:,} pods on {given.nodes:,} nodes"
+    for name, unit, of in (
+        ("first to last binding", "s by the clock", lambda r: r.seconds),
+        ("the scheduler", "s", lambda r: r.cpu),
+        ("memory at most", "MiB", lambda r: r.rss),
+    ):
+        ours, theirs = (statistics.median(map(of, found[who])) for who in ("tenure", "kube-scheduler"))
+        goal = round(theirs, 1) if unit == "s by the clock" else None
+        results.add(f"{case}: {name}", ours, unit, anchor=round(theirs, 1), against="kube-scheduler", at_most=goal)
+    results.write()
 
 
 class Run(msgspec.Struct):

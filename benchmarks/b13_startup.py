@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from common import ROOT, Seconds, median, print_table
+from results import Results
 
 RUNS = 10
 TENURE = str(Path(sys.executable).with_name("tenure"))
@@ -42,11 +43,15 @@ def main() -> None:
         start(command)  # fills the caches
     runs = [[start(command) for command in commands] for _ in range(RUNS)]
     bare, *others = (median(times) for times in zip(*runs, strict=True))
+    results = Results("B13")
     rows = [["python -c pass", f"{bare.wall:.3f} ({bare.cpu:.3f})", "", "", ""]]
     for (name, _, limit), took in zip(CASES, others, strict=True):
         beyond = Seconds(took.wall - bare.wall, took.cpu - bare.cpu)
         ratio = beyond.wall / limit
+        results.add(f"{name}, beyond Python", beyond.wall, "s by the clock", anchor=round(bare.wall, 4),
+                    against="Python alone", at_most=limit, note=f"{beyond.cpu:.3f} s of the processor")  # fmt: skip
         rows.append([name, *(f"{t.wall:.3f} ({t.cpu:.3f})" for t in (took, beyond)), f"{limit:.2f}", f"{ratio:.2f}"])
+    results.write()
     title = f"Start-up in seconds on the clock (of the processor), median of {RUNS}"
     print_table(title, ["B13", "takes", "beyond Python", "allowed", "ratio"], rows)
     print(

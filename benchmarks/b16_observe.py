@@ -21,6 +21,7 @@ from typing import Any, cast
 import msgspec
 
 from common import print_table
+from results import Results, rounded
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
 from tenure.clusters.kubernetes.client.requests import Client
@@ -45,8 +46,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pods", type=int, nargs="+", default=[10_000, 50_000])
     parser.add_argument("--claims", action="store_true", help="with claims on volumes and on devices")
-    asked = parser.parse_args()
-    rows = [measured(count, has_claims=asked.claims) for count in asked.pods]
+    asked, results = parser.parse_args(), Results("B16")
+    rows = [measured(count, results, has_claims=asked.claims) for count in asked.pods]
+    results.write()
     print_table(
         "observing pods with claims" if asked.claims else "observing pods",
         ["pods", "listed s", "made s", "again s", "a Job changes s", "plain values s", "MiB at most"],
@@ -54,7 +56,7 @@ def main() -> None:
     )
 
 
-def measured(count: int, *, has_claims: bool = False) -> list[str]:
+def measured(count: int, results: Results, *, has_claims: bool = False) -> list[str]:
     """Observe so many pods, twice, and then what changes with one Job each time."""
     informers = InformerCache(cast("Client", None), Options())  # nothing is asked of a server
     for number in range(NODES):
@@ -95,6 +97,11 @@ def measured(count: int, *, has_claims: bool = False) -> list[str]:
         observer.observe(NOW + 1 + number)
         changes.append(time.process_time() - began)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    wanted = 1 if count == 10_000 else None
+    results.add(f"{count:,} pods: listed and made into workloads", listed + times[0], "s", anchor=rounded(plain),
+                against="decoding the bytes into plain values", at_most=wanted)  # fmt: skip
+    results.add(f"{count:,} pods: a Job changes", statistics.median(changes), "s")
+    results.add(f"{count:,} pods: memory at most", most, "MiB", at_most=500)
     return [f"{count:,}", f"{listed:.2f}", f"{times[0]:.2f}", f"{times[1]:.2f}",
             f"{statistics.median(changes):.4f}", f"{plain:.2f}", f"{most:.0f}"]  # fmt: skip
 

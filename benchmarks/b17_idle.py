@@ -25,6 +25,7 @@ from tools.controlplane.plane import ControlPlane, Options
 from tools.controlplane.process import wait_for
 
 from common import print_table
+from results import Results
 
 GPU = "nvidia.com/gpu"
 PODS = "/api/v1/namespaces/default/pods"
@@ -59,6 +60,9 @@ def main() -> int:
             share = (sum(after.values()) - sum(before.values())) / lasted
             print_table("an unchanged cluster", ["pods", "cycles", "% of a core"],
                         [[f"{given.pods:,}", f"{cycles_of(plane) - cycles:.0f}", f"{share:.2%}"]])  # fmt: skip
+            results = Results("B17")
+            results.add(f"{given.pods:,} pods, nothing happens", 100 * share, "% of a core", at_most=2)
+            results.write()
             if given.threads:
                 names = threads_of(process.pid)
                 for number in sorted(after, key=lambda n: before.get(n, 0.0) - after[n])[:8]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from common import print_table
+from results import Results, rounded
 from tenure.history import open_history
 from tenure.history.meter import capacity_records
 from tenure.history.months import month_of, month_start, next_month
@@ -219,6 +220,19 @@ def main() -> None:
             *simulated(folder, 20_000, ("--set", "scheduler.actions=[allocate]"), 3),
             *simulated(folder, 300, (), 2),
         ]  # fmt: skip
+        results, many = Results("B18"), f"{total:,} records"
+        results.add(f"{many}: write, each", 1e6 * ours / written, "µs", anchor=rounded(1e6 * alone / written),
+                    against="sqlite3 without an index")  # fmt: skip
+        results.add(f"{many}: report of a month by cause", month, "s by the clock", anchor=rounded(scan),
+                    against="sqlite3 alone scans that month", at_most=2)  # fmt: skip
+        results.add(f"{many}: report of a month by queue, cut edges", queue, "s by the clock", at_most=2)
+        results.add(f"{many}: story of {len(found)} records", 1000 * story, "ms by the clock", at_most=50)
+        for row in rows:
+            if row[0].endswith(", processor"):
+                takes, without = (float(cell.split()[0]) for cell in row[1:3])
+                results.add(row[0].removesuffix(", processor"), takes, "s", anchor=without, against="without a history",
+                            at_most=rounded(1.1 * without))  # fmt: skip
+        results.write()
         title = f"{total:,} records of {MONTHS} months, {size:.1f} GB; sum(range(10**7)): {speed:.2f} s"
         print_table(title, ["B18", "takes", "allowed", "ratio"], rows)
     finally:

@@ -13,6 +13,7 @@ from sqlalchemy import insert, text
 
 from b18_history import BEGIN, DAY, HERE, MINUTE, MONTHS, RECORDS, records, timed
 from common import print_table
+from results import Results
 from tenure.history import open_history
 from tenure.history.months import month_of, month_start, next_month
 from tenure.history.schema import MONTHS as MONTHS_TABLE
@@ -72,15 +73,19 @@ def main() -> None:
         connection.execute(text("SET statement_timeout = 0"))
         connection.execute(text("VACUUM ANALYZE"))  # as autovacuum does in time
     store.close()
+    results = Results("B18")
     rows = [["write, µs a record", f"{wrote / written * 1e6:.1f}", "", ""]]
     with open_history(address) as store:
         end = BEGIN + MONTHS * 30 * DAY
         total = store.info().records
         for by in BY:
             takes, _ = timed(lambda by=by: statement_of(store, end - 30 * DAY - 17 * MINUTE, end - 5 * MINUTE, by))
+            results.add(f"PostgreSQL: report of a month by {by}", takes, "s by the clock", at_most=2)
             rows.append([f"report of a month by {by}, cut edges", f"{takes:.2f} s", "2 s", f"{takes / 2:.2f}"])
         story, found = timed(lambda: store.story("team/job-123"))
         page, _ = timed(lambda: store.records(limit=100, newest=True))
+    results.add(f"PostgreSQL: story of {len(found)} records", 1000 * story, "ms by the clock", at_most=50)
+    results.write()
     rows.append([f"story of {len(found)} records", f"{story * 1000:.1f} ms", "50 ms", f"{story / 0.05:.2f}"])
     rows.append(["the newest 100 records", f"{page * 1000:.1f} ms", "", ""])
     speed, _ = timed(lambda: sum(range(10**7)))

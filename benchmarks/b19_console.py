@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import Any
 
 from common import print_table
+from results import Results
 from tenure.model.cluster import Cluster
 from tenure.model.collector import collector_paused
 from tenure.model.node import Node
@@ -316,6 +317,15 @@ def measure_all(nodes: int, pods: int, viewers: int) -> None:
         memory["together"] = sum(memory.values())
         print_table("memory at most", ["process", "MiB"], [[name, f"{most:,.0f}"] for name, most in memory.items()])
         server.stdin.close()
+        results = Results("B19")
+        results.add("the first page, longest", max(float(row[1]) for row in rows) / 1000, "s by the clock", at_most=1)
+        renewed = 1000 * statistics.median(told["renewed"])
+        results.add("the picture renewed, of the processor", renewed, "ms", at_most=100)
+        results.add(f"{viewers} viewers have the new page, median", statistics.median(there), "ms by the clock",
+                    anchor=round(statistics.median(anchor)), against="a bare page of as many bytes",
+                    at_most=100)  # fmt: skip
+        results.add("memory of the console and the process that plays", memory["together"], "MiB", at_most=500)
+        results.write()
 
 
 if __name__ == "__main__":

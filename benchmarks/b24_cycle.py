@@ -21,6 +21,7 @@ import msgspec
 
 from b16_observe import NODES, node
 from common import print_table
+from results import Results
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.informers import Options
 from tenure.clusters.kubernetes.client.access import Access
@@ -97,12 +98,14 @@ def main() -> None:
     parser.add_argument("--arrivals", type=float, default=1.5)
     parser.add_argument("--cycles", type=int, default=400)
     given = parser.parse_args()
-    rows = [measured(count, given.arrivals, given.cycles) for count in given.running]
+    results = Results("B24")
+    rows = [measured(count, given.arrivals, given.cycles, results) for count in given.running]
+    results.write()
     title = f"{given.arrivals} arrivals with each cycle, ms of the processor"
     print_table(title, ["running", "loop, each pod", "stores, each pod", "cycle, median", "cycle, p99"], rows)
 
 
-def measured(running: int, arrivals: float, cycles: int) -> list[str]:
+def measured(running: int, arrivals: float, cycles: int, results: Results) -> list[str]:
     """Let pods arrive; gives a row."""
     watched, metrics, now = WatchedCluster(running), LiveMetrics(), [BEGIN]
     loop = Loop(watched.cluster, lambda: 1, told=metrics.count, wall=lambda: now[0])
@@ -134,6 +137,8 @@ def measured(running: int, arrivals: float, cycles: int) -> list[str]:
     pods = arrivals * cycles
     each = (1_000 * seconds / pods for seconds in (sum(took), watched.seconds - before))
     middle, last = statistics.median(took), sorted(took)[int(0.99 * len(took))]
+    case = f"{running:,} pods run, {arrivals:g} arrivals with each cycle, no server: a cycle, median"
+    results.add(case, 1_000 * middle, "ms")
     return [f"{running:,}", *(f"{ms:.2f}" for ms in each), f"{1_000 * middle:.2f}", f"{1_000 * last:.2f}"]
 
 

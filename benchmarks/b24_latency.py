@@ -34,6 +34,7 @@ from tools.controlplane.plane import ControlPlane, Options
 
 from b12_kubernetes import PODS, Bench, usage
 from common import print_table
+from results import Results, rounded
 from tenure.clusters.kubernetes.client.requests import ApiError
 
 HOSTILE = 500
@@ -133,9 +134,23 @@ def main() -> int:
                 process.wait(30)
     rows = [[name, rate, *figures(m.waits), " ".join(f"{x:.3f}" for x in m.medians), f"{m.cpu:.1f}"]
             for (rate, name), m in sorted(found.items())]  # fmt: skip
+    report(given, found)
     title = f"created to bound, {given.running:,} pods running on {given.nodes:,} nodes, {given.terms} terms"
     print_table(title, ["scheduler", "pods/s", "median s", "p99 s", "most s", "median of each turn", "CPU s"], rows)
     return 0
+
+
+def report(given: argparse.Namespace, found: dict[tuple[int, str], Measured]) -> None:
+    """Give the results: what a pod waits, in the median and of a hundred but one, beside kube-scheduler's."""
+    results = Results("B24")
+    terms = f" with {given.terms} terms" if given.terms else ""
+    for rate in given.rate:
+        ours, theirs = (figures(found[rate, who].waits) for who in ("tenure", "kube-scheduler"))
+        for name, mine, other in zip(("median", "p99"), map(float, ours), map(float, theirs), strict=False):
+            case = f"{given.running:,} pods{terms} on {given.nodes:,} nodes, {rate} pods/s: created to bound, {name}"
+            results.add(case, mine, "s by the clock", anchor=other, against="kube-scheduler",
+                        at_most=rounded(1.5 * other), note=f"{given.rounds} turns of {given.seconds} s")  # fmt: skip
+    results.write()
 
 
 def figures(waits: list[float]) -> list[str]:

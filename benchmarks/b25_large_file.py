@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from b03_cycle import snapshot
 from common import print_table
+from results import Results, rounded
 from tenure.cli.outputs import write_cluster
 from tenure.model.cluster import Cluster
 from tenure.model.workload import Phase
@@ -50,11 +51,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, nargs="+", default=[500, 2000])
     parser.add_argument("--kinds", nargs="+", default=["rest", "return"], choices=["rest", "return"])
-    given = parser.parse_args()
+    given, results = parser.parse_args(), Results("B25")
     with tempfile.TemporaryDirectory() as folder:
         for nodes in given.nodes:
             rows = []
             for kind in given.kinds:
+                base = None
                 cluster, file = snapshot(nodes, kind), str(Path(folder) / f"{kind}.yaml")
                 write_cluster(cluster, file)
                 commands = {
@@ -65,10 +67,15 @@ def main() -> None:
                 }
                 for name, words in commands.items():
                     ran = run(*words)
+                    base = ran if name == "validate" else base
+                    goal = 5 if (nodes, kind, name) == (2000, "return", "explain") else None
+                    results.add(f"{nodes:,} nodes, {kind}: tenure {name}", ran.cpu, "s", anchor=rounded(base.cpu),
+                                against="tenure validate", at_most=goal)  # fmt: skip
                     rows.append((kind, name, f"{ran.wall:.1f}", f"{ran.cpu:.1f}", f"{ran.printed / 1024:,.0f}"))
             pods = sum(len(w.tasks) for w in cluster.workloads)
             head = ("cluster", "command", "wall s", "cpu s", "KiB printed")
             print_table(f"{nodes} nodes, {pods:,} pods", head, rows)
+    results.write()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from common import ROOT, print_table
+from results import Results
 
 sys.path.insert(0, str(ROOT))
 
@@ -26,7 +27,7 @@ def main() -> int:
     parser.add_argument("--megabytes", type=float, default=10.0)
     parser.add_argument("--only", default="", help="only inputs whose names hold this")
     given = parser.parse_args()
-    rows, bad = [], 0
+    rows, bad, results = [], 0, Results("B27")
     with ForkingServer(seconds=120) as server:
         for case in inputs(int(given.megabytes * 1_000_000)):
             if given.only not in case.name:
@@ -34,11 +35,14 @@ def main() -> int:
             with tempfile.TemporaryDirectory() as folder:
                 answer = ask(case, Path(folder), server)
             wrong = faults(answer)
+            what, note = f"{given.megabytes:g} MB, {case.name}", f"{answer.mebibytes:.0f} MiB of at most 500"
+            results.add(what, answer.seconds, "s", at_most=10, note=note)
             bad += bool(wrong)
             first = " ".join(answer.said.split())[:70]
             rows.append((case.name, f"{answer.seconds:.1f}", f"{answer.mebibytes:.0f}", answer.code, first))
             if wrong:
                 print(f"{case.name}: {', '.join(wrong)}: {first}", flush=True)
+    results.write()
     print_table(f"{given.megabytes:g} MB", ("input", "cpu s", "MiB", "exit", "says"), rows)
     return bool(bad)
 

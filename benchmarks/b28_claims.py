@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 
 from common import measure, print_table
+from results import Results
 from tenure.cycle import Scheduler
 from tenure.engine.plan import Plan
 from tenure.engine.snapshot import session_of
@@ -98,7 +99,7 @@ def cluster_of(nodes: int, claims: int, *, is_alike: bool) -> Cluster:
     )
 
 
-def run(title: str, nodes: int, claims: int, *, is_alike: bool) -> list[object]:
+def run(results: Results, title: str, nodes: int, claims: int, *, is_alike: bool) -> list[object]:
     """Time a cycle; every claim gets its devices, and no device is given out twice."""
     cluster = cluster_of(nodes, claims, is_alike=is_alike)
     plans: list[Plan] = []
@@ -106,6 +107,7 @@ def run(title: str, nodes: int, claims: int, *, is_alike: bool) -> list[object]:
     given = [d.key for s in plans[0].steps for c in s.claims for d in c.allocation.devices]
     assert len(plans[0].steps) == claims, f"{len(plans[0].steps)} of {claims} pods were placed"
     assert len(given) == len(set(given)) == sum(1 + i % 2 for i in range(claims))
+    results.add(f"{claims:,} claims on {8 * nodes:,} devices, {title}", taken.cpu, "s", at_most=5)
     return [title, f"{taken.wall:.2f} s", f"{taken.cpu:.2f} s", "5 s", claims, len(given)]
 
 
@@ -115,10 +117,12 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--claims", type=int, default=4000)
     asked = parser.parse_args()
+    results = Results("B28")
     rows = [
-        run("counts", asked.nodes, asked.claims, is_alike=False),
-        run("alike in an attribute", asked.nodes, asked.claims, is_alike=True),
+        run(results, "counts", asked.nodes, asked.claims, is_alike=False),
+        run(results, "alike in an attribute", asked.nodes, asked.claims, is_alike=True),
     ]
+    results.write()
     print_table("B28 claims on devices: one cycle", ["", "wall", "processor", "goal", "claims", "devices"], rows)
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import b03_cycle
 from common import Seconds, measure, median, print_table
+from results import Results, rounded
 from tenure.cycle import Scheduler
 from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
@@ -96,13 +97,16 @@ def main() -> None:
     asked = parser.parse_args()
     clusters = [cluster_of(asked.nodes, asked.actions, has_volumes=has) for has in (False, True)]
     rounds = [[timed(cluster) for cluster in clusters] for _ in range(asked.rounds)]
-    rows = []
+    rows, results = [], Results("B29")
     for number, name in enumerate(("taking the snapshot in", "full cycle", "next cycle, 1% changed")):
         without, with_them = (median([found[side][number] for found in rounds]) for side in (0, 1))
+        results.add(f"{asked.nodes:,} nodes, {asked.actions}: {name}", with_them.cpu, "s", anchor=rounded(without.cpu),
+                    against="without volumes", at_most=rounded(1.2 * without.cpu))  # fmt: skip
         rows.append([name, f"{without.cpu:.2f} s", f"{with_them.cpu:.2f} s", f"{with_them.cpu / without.cpu:.2f}"])
     pods = [task for workload in clusters[1].workloads for task in workload.tasks]
     mounting = sum(bool(task.spec.claims) for task in pods)
     placed = " and ".join(f"{found[3]:,}" for found in rounds[0])
+    results.write()
     title = f"B29: {len(pods):,} pods, {mounting:,} with a volume; {placed} placed"
     print_table(title, ["", "without", "with volumes", "times (1.2)"], rows)
 

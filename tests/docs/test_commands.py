@@ -189,7 +189,14 @@ def test_benchmarks_that_are_named_take_what_is_said():
     named = [c.text.split() for c in ALL if "benchmarks/" in c.text]
     assert named
     for _, file, *words in named:
-        text = (ROOT / file).read_text()
-        compile(text, file, "exec")
-        assert all(f'"{word}"' in text for word in words if word.startswith("--")), (file, words)
-        assert all(list((ROOT / "benchmarks").glob(f"{word}_*.py")) for word in words if re.fullmatch(r"b\d\d", word))
+        known = {
+            word: list((ROOT / "benchmarks").glob(f"{word}_*.py")) for word in words if re.fullmatch(r"b\d\d", word)
+        }
+        assert all(known.values()), (file, words)
+        own, _, handed_on = " ".join(words).partition(" -- ")
+        takers = [path for paths in known.values() for path in paths]
+        for given, paths in ((own, [ROOT / file]), (handed_on, takers)):
+            for path in paths:
+                text = path.read_text()
+                compile(text, str(path), "exec")
+                assert all(f'"{word}"' in text for word in given.split() if word.startswith("--")), (path, given)

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from tests.properties.dump import state_of
 from tests.properties.strategies import clusters
 
+from tenure.engine import kernels
 from tenure.engine.audit import audit
 from tenure.engine.backfill import ImaginedRoom
-from tenure.engine.evictions import depart, evict, outstay
+from tenure.engine.evictions import depart, evict, evict_all, outstay
 from tenure.engine.placement import Placer
 from tenure.engine.score import UNFIT
 from tenure.engine.snapshot import session_of
@@ -235,6 +236,68 @@ def test_one_node_scores_as_all_nodes_do(cluster, data):
     for cls in session.classes.classes:
         together = session.scorer.keys(cls, slice(None)).tolist()
         assert [session.scorer.scalar(cls, node) for node in range(len(session.nodes))] == together
+
+
+@given(clusters(), st.data())
+def test_one_node_fits_as_all_nodes_do(cluster, data):
+    """The scalar fit of a node is the vector's, with parts of GPUs and without."""
+    session = begun(cluster)
+    Operations(session, lambda options: data.draw(st.sampled_from(list(options)))).some(8)
+    names = {(False, False): kernels.UNFIT, (False, True): kernels.WAITS, (True, True): kernels.BINDS}
+    for cls in session.classes.classes:
+        now, then = (mask.tolist() for mask in session.scorer.fits(cls, slice(None)))
+        together = [names[pair] for pair in zip(now, then, strict=True)]
+        assert [session.scorer.fit_at(cls, node) for node in range(len(session.nodes))] == together
+
+
+def told(session):
+    """Give the state, but the numbers of changes, of which there are fewer where many are made at once."""
+    return {name: value for name, value in state_of(session).items() if name not in ("stamps", "order")}
+
+
+@given(clusters(), st.data())
+def test_many_tasks_leave_and_come_back_as_one_by_one(cluster, data):
+    """Evicted at once, and promised the places that they still hold at once, where that is possible."""
+    session = begun(cluster)
+    operations = Operations(session, lambda options: data.draw(st.sampled_from(list(options))))
+    operations.some(5)
+    active = operations.tasks(lambda t: t.phase in (BOUND, RUNNING))
+    chosen = data.draw(st.lists(st.sampled_from(active), unique=True)) if active else []
+    together = [w for w in dict.fromkeys(t.workload for t in active) if data.draw(st.booleans())]
+    chosen = list(dict.fromkeys([*chosen, *(t for t in active if t.workload in together)]))
+    taken = [evict_all, lambda session, tasks: [evict(session, task) for task in tasks]]
+    outcomes = []
+    for at_once in (True, False):
+        with session.scenario():
+            taken[not at_once](session, chosen)
+            gone = told(session)
+            placer = Placer(session)
+            placer.own = "first"
+            if not at_once:
+                placer._stay_together = lambda _: False
+            for workload in dict.fromkeys(t.workload for t in chosen):
+                session.refresh(workload)
+                if workload.step is not None and placer.place(workload, workload.step):
+                    session.refresh(workload)
+            outcomes.append((gone, {k: v for k, v in told(session).items() if k != "workloads"}))
+            assert unsound(session) == []
+    assert outcomes[0] == outcomes[1]
+
+
+@given(clusters(), st.data())
+def test_imagined_room_is_released_as_task_by_task(cluster, data):
+    """What many workloads hold is given back at once: the same room, the same devices, the same free ones."""
+    session = begun(cluster)
+    Operations(session, lambda options: data.draw(st.sampled_from(list(options)))).some(6)
+    ending = [w for _, w in sorted(session.workloads.items()) if data.draw(st.booleans())]
+    at_once, one_by_one = ImaginedRoom(session), ImaginedRoom(session)
+    at_once.release([(0, (), w.key, w) for w in ending])
+    tasks = [t for w in ending for t in w.tasks if t.node >= 0 and t.active]
+    for task in tasks:
+        one_by_one._occupy(task, task.node, task.devices, -1)
+    assert np.array_equal(at_once.nodes.room, one_by_one.nodes.room)
+    assert np.array_equal(at_once.nodes.device, one_by_one.nodes.device)
+    assert {t.node for t in tasks if t.cls.asks} <= set(at_once.nodes.changed)
 
 
 @given(clusters(), st.data())

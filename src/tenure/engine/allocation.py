@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from tenure.engine.backfill import Backfill, ExpectedReleases
 from tenure.engine.order import QueueOrder, QueueShares, Skip
-from tenure.engine.placement import Placer, has_choice
+from tenure.engine.placement import Placer, enough, has_choice
 from tenure.engine.scenario_backfill import ScenarioBackfill
 from tenure.engine.session import Session
 from tenure.engine.workloads import Demand, TaskState, WorkloadState
@@ -129,7 +129,8 @@ class ScenarioPass(AllocationPass):
     """The pass of a scenario: up to a contender's next step, or, without one, over all workloads.
 
     Once the contender is served, the others are gone on with only where a victim might find a place: what is left over
-    for others is the next cycle's.
+    for others is the next cycle's. ``brief``: before that, it need not be known who else is placed once a victim is, or
+    none can be.
     """
 
     def __init__(
@@ -139,8 +140,11 @@ class ScenarioPass(AllocationPass):
         contender: WorkloadState | None,
         victims: Sequence[WorkloadState],
         endings: ExpectedReleases | None,
+        *,
+        brief: bool = False,
     ) -> None:
         super().__init__(session, placer)
+        self.brief = brief
         self.contender = contender
         self.victims = victims
         self.placed: list[TaskState] = []
@@ -187,9 +191,14 @@ class ScenarioPass(AllocationPass):
     def _lost(self, contender: WorkloadState) -> bool:
         """Whether it is clear that the contender gets no place any more: room only shrinks."""
         assert contender.step is not None
+        if has_choice(contender.root):
+            return False
         first = contender.step.tasks[0]
-        plain = first.terms is None and not has_choice(contender.root)
-        return plain and self.placer.find(first)[0] < 0
+        if first.terms is None and self.placer.find(first)[0] < 0:
+            return True
+        if not self.brief or len(contender.step.tasks) == 1 or enough(self.placer.scorer, contender.step):
+            return False
+        return any(t.workload in self.victims for t in self.placed) or not self._any_victim_fits()
 
     def _any_victim_fits(self) -> bool:
         """Whether a step of some victim might find room."""
@@ -235,14 +244,15 @@ def serve(
     *,
     endings: ExpectedReleases | None = None,
     before: QueueOrder | None = None,
+    brief: bool = False,
 ) -> AllocationOutcome:
     """Serve all that wait, victims included, in order, until the contender's next step has found its place or lost it.
 
     Without a contender all workloads are served, and backfilling keeps no reservation. With backfill ``easy`` no
     workload delays the first that does not fit; ``endings`` are as before the victims went, and so is ``before``, the
-    order at its beginning.
+    order at its beginning. ``brief``: it ends once the contender has lost its place and a victim has one, or none can.
     """
-    found = ScenarioPass(session, placer, contender, victims, endings)
+    found = ScenarioPass(session, placer, contender, victims, endings, brief=brief)
     found.begin(shares, before)
     found.run()
     return AllocationOutcome(found.placed, found.reached)

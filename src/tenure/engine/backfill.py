@@ -81,22 +81,42 @@ class ImaginedRoom:
 
     def release(self, endings: Sequence[Ending]) -> None:
         """Give back what the active tasks of these workloads hold."""
+        nodes = self.nodes
         freed: dict[tuple[int, int], int] = {}
+        devices: dict[tuple[int, int], int] = {}
+        counted = nodes.rows - 1 if nodes.has_devices else -1
         for ending in endings:
             for task in ending[-1].tasks:
-                node = task.node
+                node, cls = task.node, task.cls
                 if node < 0 or not task.active:
                     continue
+                for row, amount in cls.asks:
+                    if row != counted or not task.devices:
+                        freed[row, node] = freed.get((row, node), 0) + amount
                 if task.devices:
-                    self._occupy(task, node, task.devices, -1)
-                    continue
-                for row, amount in task.cls.asks:
-                    freed[row, node] = freed.get((row, node), 0) + amount
-        room, rows = self.nodes.room, self.nodes.rows
-        for (row, node), amount in freed.items():
-            room[row, node] += amount
-            room[row + rows, node] += amount
-            self.nodes.changed.append(node)
+                    milli = cls.milli_on(node)
+                    for device in task.devices:
+                        devices[node, device] = devices.get((node, device), 0) + milli
+                    if cls.milli is not None:
+                        key = nodes.gpu_row, node
+                        freed[key] = freed.get(key, 0) + milli * cls.devices
+        self._release_devices(devices)
+        for half in (0, nodes.rows) if freed else ():
+            rows, places = zip(*freed, strict=True)
+            nodes.room[np.array(rows) + half, np.array(places)] += np.fromiter(freed.values(), np.int64, len(freed))
+        nodes.changed += dict.fromkeys(node for _, node in freed)
+
+    def _release_devices(self, freed: dict[tuple[int, int], int]) -> None:
+        """Give back parts of devices, by node and device, and count anew which are free."""
+        if not freed:
+            return
+        nodes = self.nodes
+        places, numbers = (np.array(column) for column in zip(*freed, strict=True))
+        nodes.device[:, places, numbers] += np.fromiter(freed.values(), np.int64, len(freed))
+        touched = np.unique(places)
+        free = (nodes.device[THEN, touched] == MILLI).sum(axis=1)
+        nodes.room[nodes.rows - 1, touched] = nodes.room[2 * nodes.rows - 1, touched] = free
+        nodes.changed += touched.tolist()
 
     def _occupy(self, task: TaskState, node: int, devices: tuple[int, ...], sign: int) -> None:
         milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])
@@ -150,7 +170,7 @@ class ImaginedRoom:
     def has_room_at(self, task: TaskState, node: int) -> bool:
         """Whether one task fits this node."""
         if task.cls.milli is not None:
-            return bool(self.scorer.fits(task.cls, np.array([node]))[0][0])
+            return self.scorer.fit_at(task.cls, node) == kernels.BINDS
         return kernels.fit(self.nodes.room[:, node].tolist(), task.cls.asks, self.nodes.rows) == kernels.BINDS
 
     def take(self, task: TaskState) -> bool:

@@ -7,6 +7,7 @@ room of then is free, and may be promised.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tenure.engine import lifecycle
@@ -24,6 +25,7 @@ def evict(session: SessionState, task: TaskState) -> None:
     session.count_released(task, task.workload.leaf)
     session.occupy(task, task.node, task.devices, -1, now=False, then=True)
     _set_out(session, task)
+    _note_eviction(session, task.workload)
     session.count_waiting(1)
     session.new_epoch()
 
@@ -32,20 +34,19 @@ def evict_all(session: SessionState, tasks: Sequence[TaskState]) -> None:
     """Evict many tasks, as `evict` does one after the other; what is alike is counted once for each leaf and node."""
     held: dict[tuple[int, bool, Amount], int] = {}
     asked: dict[tuple[int, Amount], int] = {}
-    plain: dict[tuple[int, TaskClass], int] = {}
     for task in tasks:
         leaf, cls, node = task.workload.leaf, task.cls, task.node
         key = leaf, task.workload.fixed, cls.amount_at(node, session.nodes)
         held[key] = held.get(key, 0) + 1
         if task.asks:
             asked[leaf, cls.amount] = asked.get((leaf, cls.amount), 0) + 1
-        if task.devices or task.terms is not None:
+        if task.terms is not None:
             session.occupy(task, node, task.devices, -1, now=False, then=True)
-        else:
-            plain[node, cls] = plain.get((node, cls), 0) + 1
+    _occupy_later(session, [(t.cls, t.node, t.devices) for t in tasks if t.terms is None], -1)
+    for task in tasks:
         _set_out(session, task)
-    for (node, cls), count in plain.items():
-        session.nodes.occupy(node, cls.takes(node, session.nodes) * count, (), 0, now=False, then=True, sign=-1)
+    for workload in dict.fromkeys(task.workload for task in tasks):
+        _note_eviction(session, workload)
     for (leaf, fixed, amount), count in held.items():
         session.queues.release(leaf, tuple(count * a for a in amount), fixed=fixed)
     for (leaf, amount), count in asked.items():
@@ -55,14 +56,50 @@ def evict_all(session: SessionState, tasks: Sequence[TaskState]) -> None:
 
 
 def _set_out(session: SessionState, task: TaskState) -> None:
-    journal, state = session.journal, task.workload
+    journal = session.journal
     journal.add(session.leaving, task)
     lifecycle.evict(journal, task, session.now)
     if task.terms is not None:
         session.count_leaving(task, 1, now=True, then=False)
-    journal.set(state, "last_evicted_at", session.now)
+
+
+def nominate_back(session: SessionState, tasks: Sequence[TaskState]) -> None:
+    """Promise evicted tasks of one workload, none of which has terms, the places that they still hold."""
+    journal, state, queues = session.journal, tasks[0].workload, session.queues
+    _occupy_later(session, [(t.cls, t.leaving, t.leaving_devices) for t in tasks], 1)
+    held: Counter[Amount] = Counter()
+    asked: Counter[Amount] = Counter()
+    for task in tasks:
+        lifecycle.nominate(journal, task, task.leaving, task.leaving_devices, session.now)
+        journal.add(session.nominated, task)
+        held[task.cls.amount_at(task.leaving, session.nodes)] += 1
+        if task.asks:
+            asked[task.cls.amount] += 1
+    session.count_waiting(len(tasks))
+    for amount, count in asked.items():
+        queues.unask(state.leaf, tuple(count * a for a in amount))
+    for amount, count in held.items():
+        queues.allocate(state.leaf, tuple(count * a for a in amount), fixed=state.fixed)
+    session.waiting.drop(state)
+
+
+def _occupy_later(session: SessionState, placed: Iterable[tuple[TaskClass, int, tuple[int, ...]]], sign: int) -> None:
+    """Take (``sign`` 1) or give back (-1) what tasks without terms hold, by class, node and devices, then only."""
+    found: dict[tuple[int, TaskClass], tuple[int, list[int]]] = {}
+    for cls, node, devices in placed:
+        count, numbers = found.get((node, cls), (0, []))
+        numbers += devices
+        found[node, cls] = count + 1, numbers
+    nodes = session.nodes
+    for (node, cls), (count, numbers) in found.items():
+        amount = cls.takes(node, nodes) * count
+        nodes.occupy(node, amount, numbers, cls.milli_on(node), now=False, then=True, sign=sign)
+
+
+def _note_eviction(session: SessionState, state: WorkloadState) -> None:
+    session.journal.set(state, "last_evicted_at", session.now)
     if not state.occupied():
-        journal.set(state, "started_at", None)
+        session.journal.set(state, "started_at", None)
 
 
 def depart(session: SessionState, task: TaskState) -> None:

@@ -8,7 +8,7 @@ last row that counts whole free devices (in the upper half those that are free b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +105,7 @@ class NodeTable:
         return room.max(axis=1).tolist() if room.size else [-1] * self.rows
 
     def occupy(
-        self, node: int, ask: Ints, devices: tuple[int, ...], milli: int, *, now: bool, then: bool, sign: int
+        self, node: int, ask: Ints, devices: Sequence[int], milli: int, *, now: bool, then: bool, sign: int
     ) -> None:
         """Take (``sign`` 1) or give back (-1) ``ask`` (``int64[rows]``) and ``milli`` of each of ``devices``.
 
@@ -136,22 +136,21 @@ class NodeTable:
         self._stamp += 1
         self.journal.put(self.stamps, node, self._stamp)
 
-    def occupy_devices(self, node: int, devices: tuple[int, ...], milli: int, *, now: bool, then: bool) -> None:
+    def occupy_devices(self, node: int, devices: Sequence[int], milli: int, *, now: bool, then: bool) -> None:
         """Take ``milli`` (negative: give it back) of each of ``devices``, and count anew which are free."""
         if self.journal.depth:
             self.journal.keep(self.device, (slice(None), node))
-        pair, chosen = self.device[:, node], list(devices)
-        if now and then:
-            pair[:, chosen] -= milli
-        else:
-            pair[NOW if now else THEN, chosen] -= milli
-        there = pair[THEN].tolist()
-        free = there.count(MILLI)
+        pair = self.device[:, node]
+        here, there = pair.tolist()
+        for device in devices if now else ():
+            here[device] -= milli
+        for device in devices if then else ():
+            there[device] -= milli
+        pair[:] = here, there
+        free = both = there.count(MILLI)
         if self.waiting or now is not then:
-            here = pair[NOW].tolist()
-            self.room[self.rows - 1, node] = sum(a == b == MILLI for a, b in zip(here, there, strict=True))
-        else:
-            self.room[self.rows - 1, node] = free
+            both = sum(a == b == MILLI for a, b in zip(here, there, strict=True))
+        self.room[self.rows - 1, node] = both
         self.room[2 * self.rows - 1, node] = free
 
     def pin(self, mark: int) -> None:

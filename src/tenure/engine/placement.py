@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
+from operator import add
 from typing import Literal, Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from tenure.engine import kernels
 from tenure.engine.classes import TaskClass
+from tenure.engine.evictions import nominate_back
 from tenure.engine.score import PREFERENCE, UNFIT, WAITS, Scorer
 from tenure.engine.session import Session
 from tenure.engine.workloads import START, Demand, SubgroupState, TaskState, WorkloadState
@@ -77,6 +79,8 @@ class Placer:
         """Place the tasks of a step one by one, those that begin a group under the group's topology."""
         unit = workload.root if step.kind == START else _begun(step)
         if unit is None or not (unit.topology or unit.children):
+            if self.own == "first" and allowed is None and self.remaining is None and self._stay_together(step.tasks):
+                return True
             return all(self._one(task, self._domain_of(task.group, allowed)) for task in step.tasks)
         before = _placed_below(unit)
         allowed = allowed if unit.parent is None else self._domain_of(unit.parent, allowed)
@@ -85,6 +89,35 @@ class Placer:
         now = _placed_below(unit)
         if len(now) - len(before) != len(step.tasks) or any(t not in now for t in step.tasks):
             self.session.journal.set(step, "tasks", [t for t in workload.tasks if t in now and t not in before])
+        return True
+
+    def _stay_together(self, tasks: Sequence[TaskState]) -> bool:
+        """Promise evicted tasks the places that they still hold, if all are free otherwise; False: nothing was done.
+
+        One after the other they would find the same.
+        """
+        if any(t.leaving < 0 or t.terms is not None or self._domain_of(t.group, None) is not None for t in tasks):
+            return False
+        nodes = self.nodes
+        asked: dict[int, list[int]] = {}
+        parts: dict[tuple[int, int], int] = {}
+        for task in tasks:
+            node, cls = task.leaving, task.cls
+            if not cls.static_list[node]:
+                return False
+            takes = cls.takes(node, nodes).tolist()
+            asked[node] = [*map(add, asked[node], takes)] if node in asked else takes
+            for device in task.leaving_devices:
+                parts[node, device] = parts.get((node, device), 0) + cls.milli_on(node)
+        for node, takes in asked.items():
+            if any(
+                amount and have < amount for amount, have in zip(takes, nodes.room[nodes.rows :, node], strict=True)
+            ):
+                return False
+        free = {node: nodes.free_devices(node, bindable=False) for node, _ in parts}
+        if any(free[node][device] < milli for (node, device), milli in parts.items()):
+            return False
+        nominate_back(self.session, tasks)
         return True
 
     def _all_nominated_if_any(self, tasks: list[TaskState]) -> None:
@@ -168,16 +201,16 @@ class Placer:
 
     def fits_at(self, task: TaskState, node: int) -> bool:
         """Whether a pending task can be bound to this one node now."""
-        now, _ = self.scorer.fits(task.cls, np.array([node]))
-        if not now[0] or task.terms is None:
-            return bool(now[0])
+        fits = self.scorer.fit_at(task.cls, node) == kernels.BINDS
+        if not fits or task.terms is None:
+            return fits
         return bool(self.session.terms.masks(task.terms)[0][node])
 
     def fits_later(self, task: TaskState, node: int) -> bool:
         """Whether a pending task fits this one node once what terminates has left."""
-        _, then = self.scorer.fits(task.cls, np.array([node]))
-        if not then[0] or task.terms is None:
-            return bool(then[0])
+        fits = self.scorer.fit_at(task.cls, node) != kernels.UNFIT
+        if not fits or task.terms is None:
+            return fits
         return bool(self.session.terms.masks(task.terms)[1][node])
 
     def put(self, task: TaskState, node: int, *, bindable: bool) -> None:

@@ -73,6 +73,16 @@ class Scorer:
         then &= cls.static[index]
         return now & then, then
 
+    def fit_at(self, cls: TaskClass, node: int) -> int:
+        """Fit of one task on one node, as `fits` tells it: one of the kernels' three."""
+        if not cls.static_list[node]:
+            return kernels.UNFIT
+        nodes = self.nodes
+        fit = kernels.fit(nodes.room[:, node].tolist(), cls.asks, nodes.rows)
+        if cls.milli is not None and fit != kernels.UNFIT:
+            fit, _ = self._device_fit(cls, node, fit)
+        return fit
+
     def keys(self, cls: TaskClass, index: Index) -> Floats:
         """Scores of the nodes: ``float64[len(index)]``."""
         now, then = self.fits(cls, index)
@@ -213,8 +223,7 @@ class Scorer:
         """Whether one task of the class, which fits ``node``, can be bound there now."""
         if not self.nodes.waiting:
             return True
-        now, _ = self.fits(cls, np.array([node]))
-        return bool(now[0])
+        return self.fit_at(cls, node) == kernels.BINDS
 
     def catch_up(self, cls: TaskClass) -> None:
         """Bring the class's scores up to date with all nodes that changed since they were last looked at."""

@@ -119,8 +119,8 @@ def _best(
 
 def _needless(problem: QuotaProblem, chosen: Sequence[EvictionUnit]) -> frozenset[TaskState]:
     """Give the tasks of a set that it might leave: as little would stay over max without them, one by one."""
-    left = problem.worth(chosen)[0]
-    spare = (take for take in chosen if problem.worth([t for t in chosen if t is not take])[0] <= left)
+    freed = {row: sum(take.amount[row] for take in chosen) for row in problem.rows}
+    spare = (u for u in chosen if problem.left({r: f - u.amount[r] for r, f in freed.items()}) <= problem.left(freed))
     return frozenset(t for take in spare for t in take.tasks)
 
 

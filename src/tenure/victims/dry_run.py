@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from tenure.engine.allocation import AllocationOutcome, held_back, promise, serve
 from tenure.engine.backfill import ExpectedReleases
-from tenure.engine.evictions import evict
+from tenure.engine.evictions import evict_all
 from tenure.engine.order import QueueOrder
 from tenure.engine.placement import Placer
 from tenure.engine.queues import Amount
@@ -186,7 +186,7 @@ class DryRuns:
         self.back: list[WorkloadState] = []
         self.changed: set[int] = set()
         self._before: QueueOrder | None = None
-        self._tried = 0
+        self._tried, self._brief = 0, False
 
     @cached_property
     def weights(self) -> tuple[int, ...]:
@@ -201,12 +201,14 @@ class DryRuns:
         *,
         keep: bool = False,
         enough: Enough | None = None,
+        brief: bool = False,
     ) -> AcceptedSet | Refusal:
         """Play a set through; with ``enough`` it is asked what follows from it.
 
         With ``keep``, a set that pays stays carried out on the session; where it is asked, if nothing follows from it.
+        ``brief``: of those that get the room before the contender only the first victim is asked for.
         """
-        self.count += 1
+        self.count, self._brief = self.count + 1, brief
         refusal = self._validate(contender, pieces, rules.cause)
         if refusal is not None:
             return refusal
@@ -324,9 +326,8 @@ class DryRuns:
         """Serve all that wait, victims included, each of these where it stood, if that is free."""
         self.placer.own = "first"
         try:
-            return serve(
-                self.session, self.placer, self.shares, contender, victims, endings=self.endings, before=before
-            )
+            return serve(self.session, self.placer, self.shares, contender, victims, endings=self.endings,
+                         before=before, brief=self._brief)  # fmt: skip
         finally:
             self.placer.own = "any"
 
@@ -385,13 +386,11 @@ class DryRuns:
         """Take all pieces, but those ``staying``."""
         session = self.session
         for piece, tasks, _ in stages:
-            for task in tasks:
-                if task in staying:
-                    continue
-                if task in piece.ran:
-                    evict(session, task)
-                    result.evicted.append(task)
-                else:
+            going, ran = [task for task in tasks if task not in staying], set(piece.ran)
+            evict_all(session, evicted := [task for task in going if task in ran])
+            result.evicted += evicted
+            for task in going:
+                if task not in ran:
                     session.withdraw(task)
                     result.withdrawn.append(task)
         for workload in victims:

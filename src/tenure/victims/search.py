@@ -420,6 +420,7 @@ class VictimSearch:
 
         ``enough``: it is asked what follows from it; where that is asked, ``last`` holds if nothing does.
         """
+        brief = enough is not None and not last and not self.many  # nobody learns from who else was in the way
         key = frozenset(pieces)
         verdict = self._verdicts.get(key)
         if verdict is None:
@@ -428,7 +429,7 @@ class VictimSearch:
             last = last and self.prepare is not None
             if last and self.prepare is not None:
                 self.prepare(pieces)
-            verdict = self.dry_runs.play(self.contender, pieces, self.rules, keep=last, enough=enough)
+            verdict = self.dry_runs.play(self.contender, pieces, self.rules, keep=last, enough=enough, brief=brief)
             if last and isinstance(verdict, AcceptedSet) and verdict.undone is None:
                 self.found.played = verdict
             if isinstance(verdict, Refusal) and verdict.shield == NO_ROOM and (back := self.dry_runs.back):

@@ -46,6 +46,7 @@ class PlannedNodes:
     def __init__(self, problem: MoveProblem) -> None:
         self.problem = problem
         self.takes = problem.takes()
+        self._taken: list[list[int]] = self.takes.tolist()
         order = np.argsort(problem.node, kind="stable")
         bounds = np.searchsorted(problem.node[order], np.arange(problem.size + 1))
         rooms = problem.free.T.tolist()
@@ -103,8 +104,7 @@ class PlannedNodes:
     def without(self, number: int, tasks: tuple[int, ...]) -> int:
         """Give the place that results when tasks leave."""
         place = self.places[number]
-        freed = self.takes[list(tasks)].sum(axis=0).tolist()
-        room = tuple(have + more for have, more in zip(place.room, freed, strict=True))
+        room = tuple(map(sum, zip(place.room, *(self._taken[task] for task in tasks), strict=True)))
         return self.number(PlannedNode(place.node, tuple(t for t in place.tasks if t not in tasks), room))
 
     def options(self, number: int, kind: int) -> tuple[PlacementOption, ...]:

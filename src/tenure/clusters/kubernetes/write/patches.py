@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -180,7 +180,7 @@ class _Answer(msgspec.Struct):
     metadata: _AnswerMeta
 
 
-def _status(pod: PodRecord, annotations: dict[str, str | None], status: dict[str, Any]) -> dict[str, Any]:
+def _status(pod: PodRecord, annotations: Mapping[str, str | None], status: dict[str, Any]) -> dict[str, Any]:
     """Change annotations and status in one write; it counts for this very pod, as it was when it was decided about."""
     metadata = {"uid": pod.uid, "resourceVersion": pod.version, "annotations": annotations}
     return {"metadata": metadata, "status": status}
