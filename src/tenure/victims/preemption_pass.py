@@ -203,8 +203,9 @@ class PreemptionPass:
             self.infeasible[alike] = None, SearchResult()
             return False
         rules = self.make_rules(contender, self.shares)
-        if self._fits_as_it_is(contender, rules):
-            return contender.step is not None
+        asked = contender.step.tasks
+        if self._fits_as_it_is(contender, rules):  # what was evicted by this plan has to wait for the next cycle
+            return contender.step is not None and contender.step.tasks != asked
         refusal = rules.contender_may()
         if refusal is not None:
             self.state.obstacle(contender.key, Reason("NoRight", refusal.message, {"cause": self.cause}))
