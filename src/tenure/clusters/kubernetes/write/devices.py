@@ -182,7 +182,8 @@ class DeviceWriter:
                         raise
 
     def _waits(self, namespace: str, pod: Mapping[str, Any], placed: Container[tuple[str, str]]) -> bool:
-        record = self._informers.pods.records.get((namespace, str(pod.get("name", ""))))
+        pods, key = self._informers.pods, (namespace, str(pod.get("name", "")))
+        record = pods.assumed.get(key) or pods.records.get(key)  # its binding may be under way
         return (
             record is not None
             and record.uid == pod.get("uid")
