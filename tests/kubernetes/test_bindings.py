@@ -54,6 +54,18 @@ class Running:
         self.done += [(s.action, s.task) for s in cycle.outcome.done]
         self.failures += [(f.action, f.task) for f in cycle.outcome.failures]
 
+    def seen_to_evict(self):
+        """Give what is set once a plan that evicts is judged."""
+        seen, judge = threading.Event(), self.live.stands
+
+        def stands(plan):
+            if any(step.action == "evict" for step in plan.steps):
+                seen.set()
+            return judge(plan)
+
+        self.live.stands = stands
+        return seen
+
     def __enter__(self):
         self.live.start()
         self.thread.start()
@@ -109,15 +121,7 @@ def test_nobody_is_evicted_because_of_a_binding_that_is_refused(plane, stage):
         scheduler.client.refusal = ApiError(403, "Forbidden", "not today")
         stage.add_workload(workload("slow", of=gpu, age=10, queue="a"))
         assert scheduler.client.held.wait(LONG)
-        seen = threading.Event()
-        judge = scheduler.live.stands
-
-        def stands(plan):
-            if any(step.action == "evict" for step in plan.steps):
-                seen.set()
-            return judge(plan)
-
-        scheduler.live.stands = stands
+        seen = scheduler.seen_to_evict()
         stage.add_workload(workload("new", of=gpu, age=5, queue="b"))
         assert seen.wait(LONG), "the room was not counted as taken"
         scheduler.client.released.set()
@@ -138,14 +142,7 @@ def test_an_eviction_that_is_due_whatever_was_refused_is_made(plane, stage):
         scheduler.client.refusal = ApiError(403, "Forbidden", "not today")
         stage.add_workload(workload("slow", of=gpu, age=10, queue="a"))
         assert scheduler.client.held.wait(LONG)
-        seen, judge = threading.Event(), scheduler.live.stands
-
-        def stands(plan):
-            if any(step.action == "evict" for step in plan.steps):
-                seen.set()
-            return judge(plan)
-
-        scheduler.live.stands = stands
+        seen = scheduler.seen_to_evict()
         stage.add_workload(workload("new", of=spec(gpu=2, cpu=0), age=5, queue="b"))
         assert seen.wait(LONG), "nothing was to be evicted"
         scheduler.client.released.set()
