@@ -45,7 +45,7 @@ tutorial:
 	$(PYTHON) tools/follow.py docs/tutorials/ten-minutes.md
 
 test: install check browser controlplane helm postgresql prometheus
-	$(BIN)/pytest --numprocesses $(WORKERS) --instafail --timeout $(LONGEST) --durations 40 -rsR --rerun-show-tracebacks
+	$(BIN)/pytest --numprocesses $(WORKERS) --instafail --timeout $(LONGEST) --durations 20 -rfEsR --rerun-show-tracebacks
 
 # Format, lint, types and import layers.
 check: install
