@@ -12,6 +12,9 @@ from tenure.model.problems import InvalidInputError
 from tenure.model.report import MAX_PROBLEMS
 from tenure.model.source import MAX_JSON, MAX_YAML, read_document, read_documents
 
+AT_ONCE = 60.0
+"""Seconds of the processor, on any machine and beside any load; what is not refused at once takes many minutes."""
+
 GOOD = "now: 2026-11-20T10:00:00Z\nnodes:\n- {name: n}\n"
 
 
@@ -106,7 +109,7 @@ def test_aliases_that_expand_without_end_are_refused_at_once(tmp_path):
     path = written(tmp_path, "a0: &a0 [x, x, x, x]\n" + levels + "nodes: *a11\n")
     start = time.process_time()
     assert "aliases expand to more than" in message_of(path)[2]
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < AT_ONCE
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
@@ -114,7 +117,7 @@ def test_nesting_without_end_is_refused_at_once(tmp_path, opening):
     path = written(tmp_path, "nodes: " * (opening != "- ") + opening * 1_000_000)
     start = time.process_time()
     assert "nested deeper than 100 levels" in message_of(path)[2]
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < AT_ONCE
 
 
 def test_packed_files_are_read_as_they_are(tmp_path):
@@ -174,11 +177,13 @@ def test_a_file_of_200_mb_is_refused_at_once(tmp_path):
         stream.truncate(200 * 1024 * 1024)
     start = time.process_time()
     message = message_of(path)[2]
+    assert time.process_time() - start < AT_ONCE
     assert f"is larger than the {MAX_YAML >> 20} MiB of YAML that are read" in message
     assert f"JSON may have {MAX_JSON >> 20} MiB" in message
     path.write_bytes(b"{" + b" " * 200 * 1024 * 1024)
+    start = time.process_time()
     assert f"is larger than the {MAX_JSON >> 20} MiB of JSON" in message_of(path)[2]
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < AT_ONCE
 
 
 def test_a_small_packed_file_of_gigabytes_is_refused(tmp_path):
