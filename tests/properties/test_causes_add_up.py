@@ -44,6 +44,8 @@ BROKEN_ONCE = {
     2691: "of two sets that cost nothing only the first was looked at",
     7263: "quota evicted a task for no other reason than that nothing would follow then",
     398: "requeue took what asked to be spared for a surplus task",
+    6181: "surplus of a contender was placed before that of a better one, which grows only once it is bound",
+    10269: "of two that grow only the second took the contender's place, and was not looked at after the first",
     22070: "a task that stays at home beside a reservation was promised its place twice, and the cycle broke",
 }
 """Clusters on which a plan broke it, and what was wrong."""

@@ -133,7 +133,7 @@ def _apply(task: Task, step: PlanStep, now: int) -> Task:
         return replace(task, nominated=Nomination(node=step.node, devices=step.devices, at=now))
     if step.action == "notice":
         notice = Notice(deadline=step.deadline, cause=step.cause or "", beneficiary=step.beneficiary, at=step.notice_at)
-        return replace(task, notice=notice, devices=step.devices)
+        return replace(task, notice=notice, devices=step.devices, nominated=None)
     if step.action == "withdraw":
         return replace(task, notice=None, nominated=None)
     if step.action == "evict":

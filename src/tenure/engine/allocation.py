@@ -162,7 +162,8 @@ class ScenarioPass(AllocationPass):
         self.order = again if again is not None else QueueOrder(self.session, shares, skip)
 
     def _infeasible(self, workload: WorkloadState, step: Demand) -> bool:
-        return self._skip(workload, step)
+        served = self.reached and workload is self.contender  # its surplus is left over for the next cycle as well
+        return served or self._skip(workload, step)
 
     def _would_delay(self, workload: WorkloadState, step: Demand) -> bool:
         beside = self._beside
@@ -267,9 +268,14 @@ def held_back(session: Session, workload: WorkloadState, step: Demand) -> bool:
 
 
 def promise(session: Session, tasks: Sequence[TaskState]) -> None:
-    """Nominate tasks where they were bound: a contender for which something is evicted is never bound at once."""
-    for task in tasks:
-        if task.node >= 0:
-            node, devices = task.node, task.devices
-            session.withdraw(task)
-            session.nominate(task, node, devices)
+    """Nominate tasks where they were bound: a contender for which something is evicted is never bound at once.
+
+    A workload that still waits for surplus keeps its turn.
+    """
+    bound = [task for task in tasks if task.node >= 0]
+    for task in bound:
+        node, devices = task.node, task.devices
+        session.withdraw(task)
+        session.nominate(task, node, devices)
+    for workload in dict.fromkeys(task.workload for task in bound):
+        session.refresh(workload)

@@ -89,9 +89,9 @@ class Aftermath:
         causes = self.asked.enabled(cause)
         got = [t for t in result.placed if t.workload is contender]
         at_risk = self.asked.is_at_risk(contender, got)
-        growing = at_risk and self._others_grow(contender)
+        growing = self._growing(contender) if at_risk else []
         result.may_follow = (
-            growing
+            bool(growing)
             or any(map(_will_grow, victims))
             or any(self.asked.may_be_helped(victims, causes, shares))
             or (at_risk and any(self.asked.rivals(contender, victims, got, result, causes, shares)))
@@ -99,11 +99,13 @@ class Aftermath:
         if not result.may_follow or (not at_risk and enough is None):
             return None
         with self._ahead():
-            self._settle(result, everything=growing)
+            self._settle(result, everything=bool(growing))
             taker = None
             if at_risk:
                 rivals = islice(self.asked.rivals(contender, victims, got, result, causes, shares), MOST_ASKED)
                 taker = self._taker(contender, list(rivals))
+                if taker is None and len(growing) > 1:  # one alone is a rival like any other
+                    taker = self._grower(contender, growing)
             if taker is None:
                 if enough is not None:
                     self._note(victims, result, causes, shares, enough)
@@ -121,17 +123,15 @@ class Aftermath:
     ) -> None:
         """Note in ``result`` all that follows from a set that was judged before and is carried out on the session."""
         got = [t for t in result.placed if t.workload is contender]
-        growing = self.asked.is_at_risk(contender, got) and self._others_grow(contender)
+        growing = self.asked.is_at_risk(contender, got) and bool(self._growing(contender))
         with self._ahead():
             self._settle(result, everything=growing)
             self._note(victims, result, self.asked.enabled(cause), shares, to_the_end)
 
-    def _others_grow(self, contender: WorkloadState) -> bool:
-        """Whether another workload asks for more once what it was promised is bound."""
-        return any(w is not contender and _will_grow(w) for w in self._nominated())
-
-    def _nominated(self) -> set[WorkloadState]:
-        return {t.workload for t in self.session.nominated}
+    def _growing(self, contender: WorkloadState | None = None) -> list[WorkloadState]:
+        """Give all workloads, or the others, that ask for more once what they were promised is bound."""
+        nominated = {t.workload for t in self.session.nominated}
+        return sorted((w for w in nominated if w is not contender and _will_grow(w)), key=lambda w: w.key)
 
     def _note(
         self,
@@ -175,21 +175,16 @@ class Aftermath:
         victims = [w for key in sorted(evicting) if (w := session.workloads.get(key)) is not None and w.leaf >= 0]
         victims += islice(self._evicted_before(evicting), MOST_LOOKED_AT)
         ask_later = any(_will_grow(w) or any(t.phase is TERMINATING for t in w.tasks) for w in victims)
-        growing = [w for w in sorted(self._nominated(), key=lambda w: w.key) if _will_grow(w)]
+        growing = self._growing()
         if not (ask_later or growing or any(self.asked.may_be_helped(victims, self.asked.enabled(""), shares))):
             return ()
         with self._ahead():
             self._come_true(AcceptedSet([], []), everything=True)  # nothing more is placed by this plan
             shares = self.state.fairness.now()  # what was under notice asks again only now
-            found = {
-                f.of: f for f in self._found(list(self.asked.may_be_helped(victims, self.asked.enabled(""), shares)))[0]
-            }
-            if self._grow(growing):
+            found = {f.of: f for f in self._of_waiting(victims, "", shares)}
+            if list(self._growth(growing)):
                 shares, rest = self.state.fairness.now(), [v for v in victims if v not in found]
-                found |= {
-                    f.of: f
-                    for f in self._found(list(self.asked.may_be_helped(rest, self.asked.enabled(""), shares)))[0]
-                }
+                found |= {f.of: f for f in self._of_waiting(rest, "", shares)}
             return tuple(found.values())
 
     def _of_waiting(self, victims: Iterable[WorkloadState], cause: str, shares: CurrentShares) -> tuple[FollowUp, ...]:
@@ -205,25 +200,32 @@ class Aftermath:
                 if known and workload.key not in now:
                     yield workload
 
-    def _grow(self, growing: Sequence[WorkloadState]) -> bool:
-        """Let workloads grow for which room is made next, as far as they are looked at; gives whether any did."""
-        grown = False
+    def _grower(self, contender: WorkloadState, growing: Sequence[WorkloadState]) -> Asked | None:
+        """Give the first workload that takes something of the contender where several grow, one after the other."""
+        with self.session.scenario():
+            taker = next((asked for asked, found in self._growth(growing) if _holds(found, contender)), None)
+        self._forget()
+        return taker
+
+    def _growth(self, growing: Sequence[WorkloadState]) -> Iterator[tuple[Asked, SearchResult]]:
+        """Let workloads grow as long as room is made for them; gives who is helped, and by which set, step by step."""
         for workload in growing[:MOST_ASKED]:
             for _ in range(MOST_STEPS):
-                found = self._for_growth(workload)
-                if found is None or found.undone is None:
+                helped = self._for_growth(workload)
+                if helped is not None:
+                    yield helped
+                played = helped and helped[1].played
+                if not played or played.undone is None:
                     break
-                grown = True
-                self.session.repeat(found.undone)
-                settle(self.state, found.evicted, found.placed)
+                self.session.repeat(played.undone)
+                settle(self.state, played.evicted, played.placed)
                 self._forget()
-        return grown
 
-    def _for_growth(self, workload: WorkloadState) -> AcceptedSet | None:
-        """Give the set that the first cause would take for the next step of a workload."""
+    def _for_growth(self, workload: WorkloadState) -> tuple[Asked, SearchResult] | None:
+        """Give the first cause that helps the next step of a workload, and the set that it would take."""
         asked = self.asked.may_be_helped([workload], self.asked.enabled(""), self.state.fairness.now())
-        found = (self._best_set(one) for one in asked)
-        return next((f.played for f in found if f.pieces), None)
+        found = ((one, self._best_set(one)) for one in asked)
+        return next((pair for pair in found if pair[1].pieces), None)
 
     @contextmanager
     def _ahead(self) -> Iterator[None]:
@@ -246,7 +248,7 @@ class Aftermath:
 
         What is left over goes to those who ask for it now, before a workload that grows only once it is bound.
         """
-        if self.session.settings.backfill != "easy" and any(map(_will_grow, self._nominated())):
+        if self.session.settings.backfill != "easy" and self._growing():
             result = replace(result, placed=[*result.placed, *self._serve_rest()])
         self._come_true(result, everything=everything)
 
@@ -291,9 +293,7 @@ class Aftermath:
                 return True
             waiting = sum(t.phase is PENDING and t.nominated < 0 for t in rival.tasks)
             assert rival.step is not None
-            if not found.pieces or found.played is None or found.played.undone is None:
-                return False
-            if waiting <= len(rival.step.tasks):
+            if waiting <= len(rival.step.tasks) or found.played is None or found.played.undone is None:
                 return False
             self.session.repeat(found.played.undone)
             settle(self.state, found.played.evicted, found.played.placed)
@@ -414,14 +414,11 @@ def settle(state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[
         session.refresh(workload)
 
 
-def follow_ups(
-    state: EvictionState, cause: Cause, tasks: Sequence[TaskState], beneficiary: WorkloadState | None = None
-) -> Sequence[FollowUp]:
+def follow_ups(state: EvictionState, cause: Cause, tasks: Sequence[TaskState]) -> Sequence[FollowUp]:
     """Give what enabled causes would do for workloads that lose ``tasks``, without a beneficiary.
 
     Nothing of it is evicted yet, and the session stays as it is.
     """
-    assert beneficiary is None, "sets with a contender are judged where they are played through"
     return () if state.aftermath is None else state.aftermath.of(cause, tasks)
 
 

@@ -107,6 +107,10 @@ def _announce(
                 continue
             told.update(batch)
             state.wake_at(deadline)
+    if state.lapsed:  # a notice that the same plan gives again stands all along
+        again = {(t.workload.key, t.index) for t in told}
+        steps = state.plan.steps
+        steps[:] = [s for s in steps if s.action != "withdraw" or (s.workload, s.task_index) not in again]
     return told
 
 
