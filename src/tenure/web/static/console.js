@@ -112,7 +112,10 @@ async function draw(area) {
   }));
   const axis = { stroke: color("--soft"), grid: { stroke: color("--grid"), width: 1 }, ticks: { show: false } };
   const span = times[times.length - 1] - times[0];
-  const clock = (second) => new Date(second * 1000).toISOString().slice(span > 3 * 86400 ? 5 : 11, span > 3 * 86400 ? 10 : 16);
+  const clock = (second) => {
+    const [date, time] = new Date(second * 1000).toISOString().split("T");
+    return span > 3 * 86400 && time.startsWith("00:00") ? date.slice(5) : time.slice(0, 5);
+  };
   const plot = new uPlot({
     width: area.clientWidth, height: area.classList.contains("tall") ? 240 : 190, series: series, tzDate: (ts) => uPlot.tzDate(new Date(ts * 1000), "Etc/UTC"),
     axes: [Object.assign({ size: 30, values: (u, all) => all.map(clock) }, axis), Object.assign({ size: 56 }, axis)], legend: { show: false }, cursor: { y: false, points: { show: false } },
