@@ -7,6 +7,7 @@ import pytest
 
 from tenure.model.problems import InvalidInputError
 from tenure.simulator.trace import read_trace
+from tenure.simulator.traces.registry import FORMATS
 
 RECORD = "1 0 0 10 4 -1 -1 4 60 -1 1 7 8 -1 2 -1 -1 -1\n"
 
@@ -73,7 +74,7 @@ def test_a_file_of_no_known_format(tmp_path):
 
 
 def test_a_format_that_does_not_exist(tmp_path):
-    assert "known are swf, openb, philly, tenure" in problem_of(tmp_path / "x", format="slurm").message
+    assert f"known are {', '.join(FORMATS)}" in problem_of(tmp_path / "x", format="slurm").message
 
 
 def test_a_node_list_is_no_trace_and_the_message_says_what_it_is(tmp_path):

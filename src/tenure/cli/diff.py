@@ -11,6 +11,7 @@ import click
 
 from tenure.cli.errors import DIFFERS, DONE
 from tenure.cli.live_cluster import ClusterAddress, cluster_options
+from tenure.cli.trace_options import trace_options
 
 if TYPE_CHECKING:
     from tenure.cli.policy_input import PolicySource
@@ -23,10 +24,8 @@ if TYPE_CHECKING:
 @click.argument("new", type=click.Path())
 @click.option("--cluster", metavar="FILE", help="The cluster file to which both are applied.")
 @click.option("--trace", metavar="FILE", help="Replay this trace under both, instead of cycles on a cluster.")
-@click.option("--nodes", metavar="FILE", help="With --trace: the list of nodes that goes with an openb list of pods.")
+@trace_options
 @click.option("--load", type=float, metavar="X", help="With --trace: divide the times between arrivals by X.")
-@click.option("--from", "start", metavar="T", help="With --trace: leave out jobs submitted before T.")
-@click.option("--to", "end", metavar="T", help="With --trace: leave out jobs submitted at T or later.")
 @click.option("--cycles", type=click.IntRange(1, 1_000_000), default=10, show_default=True, help="How many cycles.")
 @click.option("--every", default="1m", show_default=True, metavar="D", help="Time between two cycles.")
 @click.option("--exit-code", is_flag=True, help=f"Exit with {DIFFERS} if the change does anything.")
@@ -34,9 +33,8 @@ if TYPE_CHECKING:
               help="Form of the output; markdown is for pull requests.")  # fmt: skip
 @cluster_options(live=True)
 def diff(  # noqa: PLR0913, PLR0917  one parameter for each option
-    old: str, new: str, cluster: str | None, trace: str | None, nodes: str | None, load: float | None,
-    start: str | None, end: str | None, cycles: int, every: str, exit_code: bool, form: str, live: bool,
-    where: ClusterAddress,
+    old: str, new: str, cluster: str | None, trace: str | None, load: float | None, cycles: int, every: str,
+    exit_code: bool, form: str, live: bool, where: ClusterAddress, **of_trace: Any,
 ) -> int:  # fmt: skip
     """Say what a change of policy from OLD to NEW does: evictions, what they destroy, and who waits longer.
 
@@ -50,12 +48,13 @@ def diff(  # noqa: PLR0913, PLR0917  one parameter for each option
     from tenure.report.tables import terminal  # noqa: PLC0415
 
     live = live or where.given
-    _check_options(cluster, trace, live, {"--nodes": nodes, "--load": load, "--from": start, "--to": end})
+    of_trace["load"] = load
+    _check_options(cluster, trace, live, of_trace)
     sources = _read_both(old, new, where.pool, read_policy)
     for source in sources:
         warn(source.warnings)
     if trace is not None:
-        sides, found = _simulated(sources, cluster, trace, nodes=nodes, load=load, start=start, end=end)
+        sides, found = _simulated(sources, cluster, trace, **of_trace)
     else:
         sides, found = _played(sources, cluster, where if live else None, cycles, every)
     result: dict[str, Any] = {"old": old, "new": new, "changes": policy_changes(*sides), **found}
@@ -70,9 +69,10 @@ def diff(  # noqa: PLR0913, PLR0917  one parameter for each option
 def _check_options(cluster: str | None, trace: str | None, live: bool, of_traces: dict[str, Any]) -> None:
     if live and (cluster is not None or trace is not None):
         raise click.UsageError("a live cluster and a file are both named; leave one out")
-    named = [option for option, value in of_traces.items() if value is not None]
+    named = [option for option, value in of_traces.items() if value not in {None, ()}]
     if named and trace is None:
-        raise click.UsageError(f"{named[0]} goes with --trace")
+        option = {"start": "from", "end": "to"}.get(named[0], named[0].replace("_", "-"))
+        raise click.UsageError(f"--{option} goes with --trace")
 
 
 def _read_both(old: str, new: str, pool: str, read: Any) -> list[PolicySource]:

@@ -14,6 +14,7 @@ from tenure.cli.progress import ProgressLine, interruptible
 from tenure.cli.simulation_input import PreparedSimulation, SimulationOptions, prepare_input
 from tenure.cli.streams import reader_may_leave
 from tenure.cli.targets import check_targets
+from tenure.cli.trace_options import trace_options
 from tenure.report.summary_text import summary_text
 from tenure.report.tables import terminal
 from tenure.report.words import duration
@@ -38,14 +39,8 @@ MOST_NAMED = 3
 
 @click.command()
 @click.argument("trace", type=click.Path())
-@click.option(
-    "--trace-format",
-    type=click.Choice(["swf", "openb", "philly", "tenure"]),
-    help="Format of TRACE; recognised by name and header when not given.",
-)
+@trace_options
 @click.option("--cluster", metavar="FILE", help="Cluster file: nodes, queues, settings, and what runs already.")
-@click.option("--nodes", metavar="FILE", help="The list of nodes that goes with an openb list of pods.")
-@click.option("--processors", type=click.IntRange(1), metavar="N", help="CPUs of the machine of an swf log.")
 @click.option("--scheduler", metavar="FILE", help="Settings of the scheduler, instead of the cluster file's.")
 @click.option(
     "--set",
@@ -54,8 +49,6 @@ MOST_NAMED = 3
     metavar="PATH=VALUE",
     help="Change one value: scheduler.KEY, queue.NAME.KEY, workload.NS/NAME.KEY or now. Any number of times.",
 )
-@click.option("--from", "start", metavar="T", help="Leave out jobs submitted before T (trace seconds, or as 30d).")
-@click.option("--to", "end", metavar="T", help="Leave out jobs submitted at T or later.")
 @click.option("--load", type=float, metavar="X", help="Divide the times between arrivals by X.")
 @click.option(
     "--inflate",
@@ -83,7 +76,7 @@ def simulate(jobs: str | None, report: str | None, form: str, history: str | Non
     with 130.
     """
     source = SimulationOptions(**given)
-    reads = (source.trace, source.cluster, source.nodes, source.scheduler)
+    reads = (source.trace, *source.beside, source.cluster, source.nodes, source.scheduler)
     check_targets({"--jobs": jobs, "--report": report}, reads)
     store = _store(history)
     prepared = prepare_input(source)

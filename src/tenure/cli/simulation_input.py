@@ -20,6 +20,8 @@ from tenure.model.settings import Settings
 from tenure.report.words import count
 from tenure.simulator.run import prepare
 from tenure.simulator.trace import Trace, read_trace, scale_load, slice_trace
+from tenure.simulator.traces.mapping import parse_columns
+from tenure.simulator.traces.queue_from import names_in
 
 ALONE = Settings(actions=("allocate",))
 """Settings of a trace that comes without any: its queues are all alike, so that only placing counts."""
@@ -39,6 +41,9 @@ class SimulationOptions:
 
     trace: str
     trace_format: str | None = None
+    columns: str | None = None
+    queue_from: str | None = None
+    beside: tuple[str, ...] = ()
     cluster: str | None = None
     nodes: str | None = None
     processors: int | None = None
@@ -75,8 +80,8 @@ def prepare_input(given: SimulationOptions) -> PreparedSimulation:
     begin, end, share = _check_options(given)
     warnings: list[str] = []
     cluster = _cluster(given, warnings)
-    trace = read_trace(given.trace, format=given.trace_format, processors=given.processors, nodes_file=given.nodes,
-                       start_s=begin, end_s=end)  # fmt: skip
+    trace = _trace(given, begin, end)
+    warnings += [f"{given.trace}: {note}" for note in trace.notes]
     _check_together(given, trace, cluster)
     trace = slice_trace(trace, begin, end)
     if given.load is not None:
@@ -93,8 +98,24 @@ def prepare_input(given: SimulationOptions) -> PreparedSimulation:
     return PreparedSimulation(overridden.cluster, trace, warnings)
 
 
+def _trace(given: SimulationOptions, begin: float | None, end: float | None) -> Trace:
+    return read_trace(
+        given.trace, format=given.trace_format, processors=given.processors, nodes_file=given.nodes, start_s=begin,
+        end_s=end, columns=given.columns, queue_from=given.queue_from, beside=given.beside,
+    )  # fmt: skip
+
+
 def _check_options(given: SimulationOptions) -> tuple[float | None, float | None, float | None]:
     """Check what can be checked before anything is read; give from, to and inflate as numbers."""
+    for option, text, read in (
+        ("--columns", given.columns, parse_columns),
+        ("--queue-from", given.queue_from, names_in),
+    ):
+        try:
+            if text is not None:
+                read(text)
+        except ValueError as error:
+            raise click.UsageError(f"{option}: {error}") from None
     begin, end = _seconds(given.start, "--from"), _seconds(given.end, "--to")
     if begin is not None and end is not None and begin >= end:
         raise click.UsageError(f"--from {given.start} is not before --to {given.end}")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from tenure.cli.errors import DONE, INTERRUPTED
+from tenure.cli.trace_options import trace_options
 
 if TYPE_CHECKING:
     from tenure.cli.simulation_input import SimulationOptions
@@ -47,14 +48,9 @@ class SweepTask:
 @click.option("--shake", default="1m", show_default=True, metavar="D",
               help="Submit each job up to D earlier or later; with seed 0 nothing is moved.")  # fmt: skip
 @click.option("--load", "loads", metavar="X,Y,…", help="Divide the times between arrivals by X, then by Y, ….")
-@click.option("--trace-format", type=click.Choice(["swf", "openb", "philly", "tenure"]),
-              help="Format of the traces; recognised by name and header when not given.")  # fmt: skip
+@trace_options
 @click.option("--cluster", metavar="FILE", help="Cluster file: nodes, queues, settings, and what runs already.")
-@click.option("--nodes", metavar="FILE", help="The list of nodes that goes with an openb list of pods.")
-@click.option("--processors", type=click.IntRange(1), metavar="N", help="CPUs of the machine of an swf log.")
 @click.option("--scheduler", metavar="FILE", help="Settings of the scheduler, instead of the cluster file's.")
-@click.option("--from", "start", metavar="T", help="Leave out jobs submitted before T (trace seconds, or as 30d).")
-@click.option("--to", "end", metavar="T", help="Leave out jobs submitted at T or later.")
 @click.option("--inflate", metavar="X", help="openb: arrivals only, drawn until they ask for X times the GPUs.")
 @click.option("--processes", type=click.IntRange(1, 1024), metavar="N", help="Simulations side by side here.  "
               "[default: one for each processor]")  # fmt: skip
@@ -172,8 +168,7 @@ def _told(task: SweepTask, digests: dict[str, str]) -> Iterator[Any]:
     from tenure.simulator.sweep.points import key_of  # noqa: PLC0415
 
     plain = asdict(task.options)
-    for name in _FILES:
-        path = plain.pop(name)
+    for path in (*(plain.pop(name) for name in _FILES), *plain.pop("beside")):
         if path is not None and path not in digests:
             digests[path] = key_of(Path(path).read_bytes())
         yield digests.get(path)

@@ -81,3 +81,17 @@ def whole(text: str, low: int = -1, high: int = MAX_AMOUNT) -> int:
     if not low <= value <= high:
         raise ValueError(f"{text} is not between {low} and {high}")
     return value
+
+
+def scaled(text: str, factor: int, high: int = MAX_AMOUNT) -> int:
+    """Read a number of at least 0, whole or with decimals, times a factor, rounded to a whole number.
+
+    Raises
+    ------
+    ValueError
+        It is no number, is negative, or more than ``high`` after scaling.
+    """
+    value = _decimal(text)
+    if value < 0 or value.adjusted() > MAX_DIGITS or value * factor > high:
+        raise ValueError(f"{text} is not between 0 and {high // factor}")
+    return round(value * factor)

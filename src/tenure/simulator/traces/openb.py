@@ -15,15 +15,46 @@ from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.node import Node
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 from tenure.model.workload import Task, Workload
+from tenure.simulator.traces.columns import TraceTable, column, needed
 from tenure.simulator.traces.numbers import micros, whole
 from tenure.simulator.traces.records import SECOND, ReadOptions, Trace, TraceFormat, TraceJob
 from tenure.simulator.traces.source import ProblemList, TraceSource, open_source
 from tenure.simulator.traces.specs import MIB, MODEL_LABEL, PodRequest, SpecCache, models_of
-from tenure.simulator.traces.table import TableRow, TaskLimit, UniqueNames, first_line, plain_name, read_table
+from tenure.simulator.traces.table import (
+    TableRow,
+    TaskLimit,
+    TraceTableReader,
+    UniqueNames,
+    first_line,
+    plain_name,
+)
 
-POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
-MORE_COLUMNS = ("gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time")
-NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+PODS = TraceTable(
+    "list of pods",
+    (
+        needed("name", "name of the workload and of its pod"),
+        needed("cpu_milli", "CPU", "millicores"),
+        needed("memory_mib", "memory", "MiB"),
+        needed("num_gpu", "GPUs"),
+        needed("gpu_milli", "how much of each of these, 1 to 1000", "thousandths of a GPU"),
+        column("gpu_spec", "GPU models that will do, separated by `|`: an affinity to the node's label"),
+        column("qos", "label `qos`"),
+        column("pod_phase"),
+        column("creation_time", "submit time; empty: one pod arrives each second", "seconds of the trace's own time"),
+        column("deletion_time", "end; empty: it never ends", "seconds of the trace's own time"),
+        column("scheduled_time"),
+    ),
+)
+NODES = TraceTable(
+    "list of nodes (`--nodes`)",
+    (
+        needed("sn", "name of the node"),
+        needed("cpu_milli", "CPU", "millicores"),
+        needed("memory_mib", "memory", "MiB"),
+        needed("gpu", "GPUs"),
+        needed("model", "label `nvidia.com/gpu.product`"),
+    ),
+)
 
 MAX_GPUS = 1024
 NO_RUNTIME = "negative run time"
@@ -51,7 +82,8 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
     dropped: Counter[str] = Counter()
     keyed: list[tuple[tuple[int, int], TraceJob]] = []
     records = 0
-    for row in read_table(source, POD_COLUMNS, POD_COLUMNS + MORE_COLUMNS, problems):
+    table = TraceTableReader(source, PODS, problems, mapping=options.mapping)
+    for row in table.rows():
         limit.take(source, row.line, 1)
         job = _job(row, records, specs)
         names.check(row, "name", job.record)
@@ -69,6 +101,7 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
         drop_reasons=dict(dropped),
         nodes=() if options.nodes_file is None else read_nodes(options.nodes_file),
         records=records,
+        notes=table.notes(),
     )
 
 
@@ -82,7 +115,7 @@ def _job(row: TableRow, index: int, specs: SpecCache) -> TraceJob:
         queue=DEFAULT_QUEUE,
         tasks=(Task(name=name, spec=specs.spec(_ask(row))),),
         created_at=created,
-        labels={"qos": qos} if (qos := row.text("qos")) else {},
+        labels=row.labels() | ({"qos": qos} if (qos := row.text("qos")) else {}),
     )
     return TraceJob(workload, deleted - created if known else None, name)
 
@@ -113,7 +146,7 @@ def read_nodes(path: Path) -> tuple[Node, ...]:
     problems = ProblemList(source)
     names = UniqueNames()
     nodes = []
-    for row in read_table(source, NODE_COLUMNS, NODE_COLUMNS, problems):
+    for row in TraceTableReader(source, NODES, problems).rows():
         node = _node(row)
         names.check(row, "sn", node.name)
         nodes.append(node)
@@ -191,12 +224,19 @@ def _arriving(job: TraceJob, second: int) -> TraceJob:
 
 
 def _recognises(_name: str, head: str) -> bool:
-    return set(POD_COLUMNS) <= set(first_line(head))
+    return set(PODS.needed) <= set(first_line(head))
 
 
 def is_node_list(head: str) -> bool:
     """Whether the content is a list of nodes rather than of pods."""
-    return set(NODE_COLUMNS) <= set(first_line(head))
+    return set(NODES.needed) <= set(first_line(head))
 
 
-FORMAT = TraceFormat("openb", _recognises, read)
+FORMAT = TraceFormat(
+    "openb",
+    _recognises,
+    read,
+    "Alibaba's GPU trace of 2023 (`cluster-trace-gpu-v2023`): a list of pods, and a list of nodes beside it.",
+    (PODS, NODES),
+    ("Pods with a negative run time are dropped.",),
+)

@@ -1,8 +1,4 @@
-"""Microsoft's Philly trace (Jeon et al., USENIX ATC 2019), as a table of jobs.
-
-Columns: ``job_id, submit_s, runtime_s, req_time_s, pods, gpus_per_pod, cpu_milli_per_pod, mem_mib_per_pod, user,
-group, queue, status, logged_wait_s``. Only the first three, ``pods`` and ``gpus_per_pod`` have to be filled.
-"""
+"""Microsoft's Philly trace (Jeon et al., USENIX ATC 2019), as a table of jobs."""
 
 from __future__ import annotations
 
@@ -11,15 +7,39 @@ from functools import partial
 
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.workload import Task, TaskSpec, Workload
+from tenure.simulator.traces.columns import TraceTable, column, needed
 from tenure.simulator.traces.numbers import micros, whole
 from tenure.simulator.traces.records import ReadOptions, Trace, TraceFormat, TraceJob
 from tenure.simulator.traces.source import ProblemList, TraceSource
 from tenure.simulator.traces.specs import PodRequest, SpecCache
-from tenure.simulator.traces.table import TableRow, TaskLimit, UniqueNames, first_line, plain_name, read_table
+from tenure.simulator.traces.table import (
+    TableRow,
+    TaskLimit,
+    TraceTableReader,
+    UniqueNames,
+    first_line,
+    plain_name,
+)
 from tenure.simulator.traces.template import Template
 
-REQUIRED = ("job_id", "submit_s", "runtime_s", "pods", "gpus_per_pod")
-MORE = ("req_time_s", "cpu_milli_per_pod", "mem_mib_per_pod", "user", "group", "queue", "status", "logged_wait_s")
+JOBS = TraceTable(
+    "jobs",
+    (
+        needed("job_id", "name of the job"),
+        needed("submit_s", "submit time", "seconds of the trace's own time"),
+        needed("runtime_s", "time from start to end", "seconds"),
+        needed("pods", "pods of the gang"),
+        needed("gpus_per_pod", "GPUs of each pod"),
+        column("req_time_s", "expected run time, where it is not less than the run time", "seconds"),
+        column("cpu_milli_per_pod", "CPU of each pod", "millicores"),
+        column("mem_mib_per_pod", "memory of each pod", "MiB"),
+        column("user", "label `user`"),
+        column("group", "label `group`"),
+        column("queue", "leaf queue; empty: `default`"),
+        column("status"),
+        column("logged_wait_s"),
+    ),
+)
 MAX_GPUS_PER_POD = 8
 MAX_PODS = 100_000
 
@@ -51,7 +71,8 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
     dropped: Counter[str] = Counter()
     keyed: list[tuple[tuple[int, int], TraceJob]] = []
     records = 0
-    for row in read_table(source, REQUIRED, REQUIRED + MORE, problems):
+    table = TraceTableReader(source, JOBS, problems, mapping=options.mapping)
+    for row in table.rows():
         records += 1
         submitted = row.need("submit_s", micros, 0)
         if row.ok and not options.holds(submitted):
@@ -68,7 +89,14 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
     problems.raise_if_any()
     keyed.sort(key=lambda pair: pair[0])
     jobs = tuple(job for _, job in keyed)
-    return Trace(format="philly", jobs=jobs, dropped=dropped.total(), drop_reasons=dict(dropped), records=records)
+    return Trace(
+        format="philly",
+        jobs=jobs,
+        dropped=dropped.total(),
+        drop_reasons=dict(dropped),
+        records=records,
+        notes=table.notes(),
+    )
 
 
 class _Gangs:
@@ -112,13 +140,23 @@ def _job(row: TableRow, submitted: int, runtime: int, specs: list[TaskSpec]) -> 
         tuple(TASK.make(f"{name}-{index}", spec) for index, spec in enumerate(specs)),
         submitted,
         max(requested, runtime) if requested >= 0 else None,
-        {key: value for key in ("user", "group") if (value := row.text(key))},
+        row.labels() | {key: value for key in ("user", "group") if (value := row.text(key))},
     )
     return TraceJob(workload, runtime, name)
 
 
 def _recognises(_name: str, head: str) -> bool:
-    return set(REQUIRED) <= set(first_line(head))
+    return set(JOBS.needed) <= set(first_line(head))
 
 
-FORMAT = TraceFormat("philly", _recognises, read)
+FORMAT = TraceFormat(
+    "philly",
+    _recognises,
+    read,
+    "Microsoft's Philly trace of 2017 as a table of jobs, as several simulators pass it on.",
+    (JOBS,),
+    (
+        "A pod of more than eight GPUs is split into pods of eight and one of the rest.",
+        "Jobs with a negative run time are dropped.",
+    ),
+)

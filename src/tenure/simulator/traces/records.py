@@ -8,6 +8,8 @@ from pathlib import Path
 
 from tenure.model.node import Node
 from tenure.model.workload import Workload
+from tenure.simulator.traces.columns import TraceTable
+from tenure.simulator.traces.mapping import NO_MAPPING, ColumnMapping
 from tenure.simulator.traces.source import TraceSource
 
 SECOND = 1_000_000
@@ -34,7 +36,7 @@ class Trace:
 
     ``jobs`` are sorted by submit time, then record; ``records`` counts what the file holds, of which ``dropped``
     became no job, for the reasons counted in ``drop_reasons``. ``nodes`` is the machine as far as the trace itself
-    implies it.
+    implies it. ``notes`` are sentences about what was read otherwise than it stands there.
     """
 
     format: str
@@ -43,12 +45,14 @@ class Trace:
     drop_reasons: dict[str, int] = field(default_factory=dict)
     nodes: tuple[Node, ...] = ()
     records: int = 0
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """The options of a trace reader: the machine's size, instead of a header's, and where a list of nodes is.
 
+    ``mapping`` says which column is which field; ``beside`` are further tables of the same trace.
     Jobs submitted before ``start`` and at ``end`` or later (µs of the trace's own time) need not be kept.
     """
 
@@ -56,6 +60,8 @@ class ReadOptions:
     nodes_file: Path | None = None
     start: int | None = None
     end: int | None = None
+    mapping: ColumnMapping = NO_MAPPING
+    beside: tuple[Path, ...] = ()
 
     def holds(self, submitted: int) -> bool:
         """Tell whether a job submitted then is wanted."""
@@ -64,11 +70,19 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class TraceFormat:
-    """A trace format: its name, how it is recognised, and its reader.
+    """A trace format: its name, how it is recognised, its reader, and what there is to know about it.
 
-    ``recognises`` is given the file's name in lower case and the beginning of its content as text.
+    ``recognises`` is given the file's name in lower case and the beginning of its content as text. ``origin`` says in
+    a sentence what it is, ``tables`` which columns its files have, ``told`` what else becomes of them, a sentence each.
+    ``maps`` says that its columns have names, so that a mapping can give them others; ``joins`` that a trace may be of
+    several tables.
     """
 
     name: str
     recognises: Callable[[str, str], bool]
     read: Callable[[TraceSource, ReadOptions], Trace]
+    origin: str
+    tables: tuple[TraceTable, ...]
+    told: tuple[str, ...] = ()
+    maps: bool = True
+    joins: bool = False

@@ -6,11 +6,16 @@ from pathlib import Path
 
 from tenure.model.collector import collector_paused
 from tenure.model.problems import InputProblem, InvalidInputError
-from tenure.simulator.traces import openb, philly, swf, tenure_csv
+from tenure.simulator.traces import azure, google, helios, openb, pai, philly, philly_json, sacct, swf, tenure_csv
+from tenure.simulator.traces.mapping import listed
 from tenure.simulator.traces.records import ReadOptions, Trace, TraceFormat
 from tenure.simulator.traces.source import TraceSource, open_source
+from tenure.simulator.traces.table import first_line
 
-ALL = (swf.FORMAT, openb.FORMAT, philly.FORMAT, tenure_csv.FORMAT)
+ALL = (
+    swf.FORMAT, openb.FORMAT, philly.FORMAT, philly_json.FORMAT, helios.FORMAT, pai.FORMAT, sacct.FORMAT, google.FORMAT,
+    azure.FORMAT, tenure_csv.FORMAT,
+)  # fmt: skip
 FORMATS: dict[str, TraceFormat] = {reader.name: reader for reader in ALL}
 """Readers by name; recognition asks them in this order."""
 
@@ -30,7 +35,7 @@ def open_trace(path: Path, name: str | None, options: ReadOptions) -> Trace:
         message = f"unknown trace format {name!r}: known are {', '.join(FORMATS)}"
         raise InvalidInputError([InputProblem(str(path), 0, "", message)])
     source = open_source(path)
-    reader = FORMATS[name] if name is not None else _recognise(source)
+    reader = FORMATS[name] if name is not None else _recognise(source, options)
     _check_options(source, reader, options)
     with collector_paused():
         return reader.read(source, options)
@@ -41,13 +46,27 @@ def _check_options(source: TraceSource, reader: TraceFormat, options: ReadOption
         raise source.fail(f"the number of processors goes with an swf log; this is a trace of format {reader.name}")
     if options.nodes_file is not None and reader is not openb.FORMAT:
         raise source.fail(f"a node list goes with an openb list of pods; this is a trace of format {reader.name}")
+    if options.mapping.pairs and not reader.maps:
+        raise source.fail(
+            f"--columns goes with a table that names its columns; this is a trace of format {reader.name}"
+        )
+    if options.beside and not reader.joins:
+        with_tables = " or ".join(known.name for known in ALL if known.joins)
+        raise source.fail(f"--beside goes with a trace of format {with_tables}; this is one of format {reader.name}")
 
 
-def _recognise(source: TraceSource) -> TraceFormat:
+def _recognise(source: TraceSource, options: ReadOptions) -> TraceFormat:
+    if options.mapping.pairs:
+        return tenure_csv.FORMAT
     head = source.data[:HEAD].decode("utf-8-sig", errors="replace")
     for reader in FORMATS.values():
         if reader.recognises(source.path.name.lower(), head):
             return reader
     if openb.is_node_list(head):
         raise source.fail("this is openb's list of nodes, not of pods: pass it with --nodes beside a pod list")
-    raise source.fail(f"no known trace format: name one of {', '.join(FORMATS)} with --trace-format")
+    message = f"no known trace format: name one of {', '.join(FORMATS)} with --trace-format"
+    columns = first_line(head)
+    if len(columns) > 1 and all(map(str.isprintable, columns)):
+        needed = " and ".join(tenure_csv.JOBS.needed)
+        message += f", or say with --columns COLUMN=FIELD,… which columns are {needed}; there are {listed(columns)}"
+    raise source.fail(message)

@@ -14,6 +14,7 @@ from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.node import Node
 from tenure.model.resources import CPU
 from tenure.model.workload import Task, TaskSpec, Workload
+from tenure.simulator.traces.columns import TraceTable, column, needed
 from tenure.simulator.traces.numbers import micros, whole
 from tenure.simulator.traces.records import SECOND, ReadOptions, Trace, TraceFormat, TraceJob
 from tenure.simulator.traces.source import ProblemList, TraceSource
@@ -22,15 +23,30 @@ from tenure.simulator.traces.template import Template
 
 FIELDS = 18
 JOB, SUBMIT, RUN, ALLOCATED, REQUESTED, REQUESTED_TIME, STATUS, USER, GROUP, QUEUE = 0, 1, 3, 4, 7, 8, 10, 11, 12, 14
-NAMES = {
-    JOB: "job number",
-    SUBMIT: "submit time",
-    RUN: "run time",
-    ALLOCATED: "allocated processors",
-    REQUESTED: "requested processors",
-    REQUESTED_TIME: "requested time",
-    STATUS: "status",
-}
+RECORDS = TraceTable(
+    "records",
+    (
+        needed("job number", "name of the job"),
+        needed("submit time", "submit time", "seconds of the log's own time"),
+        column("wait time"),
+        needed("run time", "run time", "seconds"),
+        needed("allocated processors", "CPU of its one pod, where it is more than 0", "processors"),
+        column("average CPU time used"),
+        column("used memory"),
+        needed("requested processors", "CPU of its one pod where none are allocated", "processors"),
+        needed("requested time", "expected run time, where it is more than the run time", "seconds"),
+        column("requested memory"),
+        needed("status", "2, 3 and 4 are parts of an execution, and dropped"),
+        column("user", "label `user`"),
+        column("group", "label `group`"),
+        column("executable"),
+        column("queue", "label `queue`; `--queue-from queue` makes it the queue"),
+        column("partition"),
+        column("preceding job"),
+        column("think time"),
+    ),
+)
+NAMES = {place: field.name for place, field in enumerate(RECORDS.columns) if field.needed}
 PARTIAL = (2, 3, 4)
 """Status of a line that describes a part of an execution; the whole job has a line of its own."""
 
@@ -214,4 +230,18 @@ def _recognises(name: str, head: str) -> bool:
     return len(first.split()) == FIELDS and "," not in first
 
 
-FORMAT = TraceFormat("swf", _recognises, read)
+FORMAT = TraceFormat(
+    "swf",
+    _recognises,
+    read,
+    "The Standard Workload Format of the Parallel Workloads Archive: 18 numbers a line, -1 where a value is unknown.",
+    (RECORDS,),
+    (
+        "The machine is one node with the CPUs of `MaxProcs` in the header, or of `--processors`.",
+        (
+            "Records with no processors, a negative run time or submit time, or more processors than the machine are "
+            "dropped."
+        ),
+    ),
+    maps=False,
+)

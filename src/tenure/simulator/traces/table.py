@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
 
 from tenure.model.kinds import LONGEST_NAME
 from tenure.model.problems import shorten
+from tenure.simulator.traces.columns import TraceTable
+from tenure.simulator.traces.mapping import (
+    NO_MAPPING,
+    ColumnMapping,
+    FurtherColumns,
+    further_columns,
+    listed,
+    mapped,
+)
+from tenure.simulator.traces.parquet import read_parquet
 from tenure.simulator.traces.source import ProblemList, TraceSource
+
+if TYPE_CHECKING:
+    import _csv
 
 V = TypeVar("V")
 
@@ -16,22 +30,48 @@ MAX_TASKS = 500_000
 """Tasks of a trace that are simulated, about a KiB of memory each; those outside of --from and --to do not count."""
 
 
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """How a table is written.
+
+    ``separator`` stands between cells, which may be ``quoted``. A table without a line of column names has those of
+    ``header``. With ``any_case`` column names are read in lower case; those in ``same`` are read as others. Cells that
+    hold a word of ``missing``, in any case, are empty.
+    """
+
+    separator: str = ","
+    quoted: bool = True
+    header: tuple[str, ...] | None = None
+    any_case: bool = False
+    missing: frozenset[str] = frozenset()
+    same: Mapping[str, str] = field(default_factory=dict)
+
+
+PLAIN = TableLayout()
+
+
 class TableRow:
     """A line of a table. A cell that cannot be read is reported and makes the row not `ok`; reading goes on."""
 
-    __slots__ = ("_cells", "_columns", "_problems", "line", "ok")
+    __slots__ = ("_cells", "_table", "line", "ok")
 
-    def __init__(self, line: int, cells: Sequence[str], columns: dict[str, int], problems: ProblemList) -> None:
+    def __init__(self, line: int, cells: Sequence[str], table: TableHead) -> None:
         self.line = line
         self.ok = True
         self._cells = cells
-        self._columns = columns
-        self._problems = problems
+        self._table = table
 
     def text(self, column: str) -> str:
         """Give a cell; empty where the table has no such column."""
-        index = self._columns.get(column)
-        return "" if index is None else self._cells[index].strip()
+        index = self._table.columns.get(column)
+        if index is None:
+            return ""
+        text = self._cells[index].strip()
+        return "" if self._table.missing and text.lower() in self._table.missing else text
+
+    def labels(self) -> dict[str, str]:
+        """Give the cells of further columns, which are no field, by their names."""
+        return self._table.further.labels(self._cells)
 
     def value(self, column: str, read: Callable[[str], V], default: V) -> V:
         """Read a cell; ``default`` where it is empty or cannot be read."""
@@ -52,51 +92,115 @@ class TableRow:
         return self.value(column, read, default)
 
     def reject(self, column: str, message: str) -> None:
-        """Report what is wrong with a cell."""
+        """Report what is wrong with a cell; the column is named as the file names it."""
         self.ok = False
-        self._problems.add(self.line, message, column)
+        self._table.problems.add(self.line, message, self._table.names.get(column, column))
 
 
-def read_table(
-    source: TraceSource, required: Sequence[str], known: Sequence[str], problems: ProblemList
-) -> Iterator[TableRow]:
-    """Give the rows of a CSV file, lines with a wrong number of fields reported and left out.
+@dataclass(slots=True)
+class TableHead:
+    """What all rows of a table share: the places of columns, and where problems go.
 
-    Raises
-    ------
-    InvalidInputError
-        A required column is missing, a column is unknown, or one stands twice.
+    ``names`` has the file's own names of columns that a mapping named otherwise.
     """
-    lines = csv.reader(source.lines(), strict=True)
-    try:
-        header = [name.strip() for name in next(lines)]
-        columns = _columns(source, header, required, known)
-        for cells in lines:
+
+    columns: dict[str, int]
+    problems: ProblemList
+    further: FurtherColumns
+    missing: frozenset[str] = frozenset()
+    names: dict[str, str] = field(default_factory=dict)
+
+
+class TraceTableReader:
+    """Reads a table; afterwards it says what was left out of it."""
+
+    def __init__(
+        self, source: TraceSource, table: TraceTable, problems: ProblemList, *,
+        layout: TableLayout = PLAIN, mapping: ColumnMapping = NO_MAPPING,
+    ) -> None:  # fmt: skip
+        self._source = source
+        self._table = table
+        self._problems = problems
+        self._layout = layout
+        self._mapping = mapping
+        self._further = FurtherColumns({})
+
+    def notes(self) -> tuple[str, ...]:
+        """Say what was left out of the labels, once all rows are read."""
+        return tuple(self._further.notes())
+
+    def rows(self) -> Iterator[TableRow]:
+        """Give the rows, lines with a wrong number of fields reported and left out.
+
+        Raises
+        ------
+        InvalidInputError
+            A needed column is missing, a column is unknown, or one stands twice.
+        """
+        if self._source.is_parquet:
+            yield from self._of(enumerate(read_parquet(self._source), 1))
+            return
+        lines = self._lines()
+        try:
+            yield from self._of((lines.line_num, cells) for cells in lines)
+        except csv.Error as error:
+            self._problems.add(lines.line_num, f"no valid CSV: {error}")
+
+    def _lines(self) -> _csv.Reader:
+        separator, lines = self._layout.separator, self._source.lines()
+        if self._layout.quoted:
+            return csv.reader(lines, strict=True, delimiter=separator)
+        return csv.reader(lines, strict=True, delimiter=separator, quoting=csv.QUOTE_NONE)
+
+    def _of(self, lines: Iterator[tuple[int, Sequence[str]]]) -> Iterator[TableRow]:
+        header = list(self._layout.header or next(lines)[1])
+        header = [name.strip().lower() if self._layout.any_case else name.strip() for name in header]
+        header = [self._layout.same.get(name, name) for name in header]
+        if header and not header[-1] and not self._layout.quoted:
+            header.pop()
+            lines = ((line, cells[:-1] if cells and not cells[-1] else cells) for line, cells in lines)
+        head = self._head(header)
+        for line, cells in lines:
             if not cells:
                 continue
             if len(cells) != len(header):
-                message = f"{len(cells)} fields where the header has {len(header)}: was the line cut?"
-                problems.add(lines.line_num, message)
+                there = "the format" if self._layout.header else "the header"
+                why = "was the line cut?" if len(cells) < len(header) else "is there a separator too many?"
+                self._problems.add(line, f"{len(cells)} fields where {there} has {len(header)}: {why}")
                 continue
-            yield TableRow(lines.line_num, cells, columns, problems)
-    except csv.Error as error:
-        problems.add(lines.line_num, f"no valid CSV: {error}")
+            yield TableRow(line, cells, head)
+
+    def _head(self, header: list[str]) -> TableHead:
+        known, needed, mapping = self._table.names, self._table.needed, self._mapping
+        if self._layout.any_case:
+            known, needed, mapping = lower(known), lower(needed), mapping.in_lower_case()
+        columns, taken = mapped(self._source, header, known, mapping)
+        problems = ProblemList(self._source)
+        for place, name in enumerate(header):
+            if place in taken:
+                continue
+            if name in known:
+                if name in columns:
+                    problems.add(1, "this column stands twice", name)
+                columns[name] = place
+            elif not self._table.others and not mapping.keeps_labels:
+                message = (
+                    f"unknown column; known are {', '.join(known)}; with --columns further ones are kept as labels"
+                )
+                problems.add(1, message, name or f"column {place + 1}")
+        missing = [name for name in needed if name not in columns]
+        if missing:
+            what = "this column is missing" if len(missing) == 1 else "these columns are missing"
+            problems.add(1, f"{what}; there are {listed(header)}", ", ".join(missing))
+        problems.raise_if_any()
+        self._further = further_columns(header, set(columns.values()), mapping)
+        names = {wanted: name for name, wanted in mapping.pairs}
+        return TableHead(columns, self._problems, self._further, self._layout.missing, names)
 
 
-def _columns(source: TraceSource, header: list[str], required: Sequence[str], known: Sequence[str]) -> dict[str, int]:
-    problems = ProblemList(source)
-    columns: dict[str, int] = {}
-    for index, name in enumerate(header):
-        if name not in known:
-            problems.add(1, f"unknown column; known are {', '.join(known)}", name or f"column {index + 1}")
-        elif name in columns:
-            problems.add(1, "this column stands twice", name)
-        columns[name] = index
-    for name in required:
-        if name not in columns:
-            problems.add(1, "this column is missing", name)
-    problems.raise_if_any()
-    return columns
+def lower(names: Sequence[str]) -> tuple[str, ...]:
+    """Give names in lower case."""
+    return tuple(name.lower() for name in names)
 
 
 def first_line(head: str) -> list[str]:

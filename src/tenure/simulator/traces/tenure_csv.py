@@ -1,56 +1,57 @@
-"""Tenure's own trace format: one row per job, as CSV or as Parquet with the same columns.
-
-===================  =========================================================================================
-column               meaning
-===================  =========================================================================================
-job                  name of the job (required)
-submit_s             submit time in seconds of the trace's own time (required)
-runtime_s            seconds from start to end; empty: it never ends
-expected_runtime_s   what the user expects; empty: nothing is expected
-namespace            default ``default``
-queue                leaf queue; default ``default``
-priority             default 0
-preemptible          ``true`` or ``false``; empty: by priority
-pods                 equal pods of the gang; default 1
-min_member           how many of them are the core; empty: all
-cpu_milli            millicores of each pod; default 0
-memory_mib           MiB of each pod; default 0
-gpus                 GPUs of each pod; default 0
-gpu_milli            how much of each of these, 1 to 1000; default 1000
-gpu_models           GPU models that will do, separated by ``|``; empty: any
-checkpoint_s         interval between checkpoints; empty: none are made
-restart_s            seconds that a restart takes before work goes on; default 0
-labels               ``key=value`` pairs separated by ``;``
-===================  =========================================================================================
-
-Columns may stand in any order, and all but the two required ones may be missing.
-"""
+"""Tenure's own trace format: one row per job, as CSV or as Parquet with the same columns."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator
 from functools import partial
 
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.resources import MILLI
 from tenure.model.workload import Checkpoint, Task, Workload
+from tenure.simulator.traces.columns import TraceTable, column, needed
 from tenure.simulator.traces.numbers import micros, whole
-from tenure.simulator.traces.parquet import read_parquet
 from tenure.simulator.traces.records import ReadOptions, Trace, TraceFormat, TraceJob
 from tenure.simulator.traces.source import ProblemList, TraceSource
 from tenure.simulator.traces.specs import PodRequest, SpecCache, models_of
-from tenure.simulator.traces.table import TableRow, TaskLimit, UniqueNames, first_line, plain_name, read_table
+from tenure.simulator.traces.table import (
+    PLAIN,
+    TableLayout,
+    TableRow,
+    TaskLimit,
+    TraceTableReader,
+    UniqueNames,
+    first_line,
+    plain_name,
+)
 
-REQUIRED = ("job", "submit_s")
-COLUMNS = (
-    "job", "submit_s", "runtime_s", "expected_runtime_s", "namespace", "queue", "priority", "preemptible", "pods",
-    "min_member", "cpu_milli", "memory_mib", "gpus", "gpu_milli", "gpu_models", "checkpoint_s", "restart_s", "labels",
-)  # fmt: skip
-"""In the order in which they are written."""
+JOBS = TraceTable(
+    "jobs",
+    (
+        needed("job", "name of the job"),
+        needed("submit_s", "submit time", "seconds of the trace's own time"),
+        column("runtime_s", "time from start to end; empty: it never ends", "seconds"),
+        column("expected_runtime_s", "what the user expects; empty: nothing is expected", "seconds"),
+        column("namespace", "namespace; empty: `default`"),
+        column("queue", "leaf queue; empty: `default`"),
+        column("priority", "priority; empty: 0"),
+        column("preemptible", "`true` or `false`; empty: by priority"),
+        column("pods", "equal pods of the gang; empty: 1"),
+        column("min_member", "how many of them are the core; empty: all"),
+        column("cpu_milli", "CPU of each pod; empty: 0", "millicores"),
+        column("memory_mib", "memory of each pod; empty: 0", "MiB"),
+        column("gpus", "GPUs of each pod; empty: 0"),
+        column("gpu_milli", "how much of each of these, 1 to 1000; empty: 1000", "thousandths of a GPU"),
+        column("gpu_models", "GPU models that will do, separated by `|`; empty: any"),
+        column("checkpoint_s", "interval between checkpoints; empty: none are made", "seconds"),
+        column("restart_s", "time that a restart takes before work goes on; empty: 0", "seconds"),
+        column("labels", "labels: `key=value` pairs separated by `;`"),
+    ),
+)
+"""Columns in the order in which they are written."""
+
+COLUMNS = JOBS.names
 
 MAX_PODS = 100_000
+HEADER_BYTES = 64 * 1024
 NO_RUNTIME = "negative run time"
 
 _amount = partial(whole, low=0, high=10**12)
@@ -68,14 +69,14 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
     InvalidInputError
         A line is malformed, or the file is Parquet and pyarrow is not installed.
     """
-    if source.is_parquet:
-        source = TraceSource(source.path, _as_csv(read_parquet(source)))
     problems = ProblemList(source)
+    layout = TableLayout(separator=_separator(source)) if options.mapping.pairs else PLAIN
+    table = TraceTableReader(source, JOBS, problems, layout=layout, mapping=options.mapping)
     names = UniqueNames()
     specs, limit = SpecCache(), TaskLimit()
     keyed: list[tuple[tuple[int, int], TraceJob]] = []
     dropped = records = 0
-    for row in read_table(source, REQUIRED, COLUMNS, problems):
+    for row in table.rows():
         records += 1
         pods, submitted = row.value("pods", _count, 1), row.need("submit_s", micros, 0)
         if row.ok and not options.holds(submitted):
@@ -90,14 +91,20 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
     problems.raise_if_any()
     keyed.sort(key=lambda pair: pair[0])
     reasons = {NO_RUNTIME: dropped} if dropped else {}
-    jobs = tuple(job for _, job in keyed)
-    return Trace(format="tenure", jobs=jobs, dropped=dropped, drop_reasons=reasons, records=records)
+    return Trace(
+        format="tenure",
+        jobs=tuple(job for _, job in keyed),
+        dropped=dropped,
+        drop_reasons=reasons,
+        records=records,
+        notes=table.notes(),
+    )
 
 
-def _as_csv(rows: Iterator[tuple[str, ...]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()
+def _separator(source: TraceSource) -> str:
+    """Give what stands between the columns of a table whose names a user maps: a comma where there is one."""
+    head = source.data[:HEADER_BYTES].split(b"\n", 1)[0]
+    return next((chr(sign) for sign in b",\t;|" if sign in head), ",")
 
 
 def _job(row: TableRow, specs: SpecCache, submitted: int, pods: int) -> TraceJob:
@@ -114,7 +121,7 @@ def _job(row: TableRow, specs: SpecCache, submitted: int, pods: int) -> TraceJob
         created_at=submitted,
         expected_runtime=row.value("expected_runtime_s", _duration, None),
         checkpoint=_checkpoint(row),
-        labels=row.value("labels", labels_of, {}),
+        labels={**row.labels(), **row.value("labels", labels_of, {})},
     )
     return TraceJob(workload, row.value("runtime_s", micros, None), name)
 
@@ -176,7 +183,18 @@ def labels_of(text: str) -> dict[str, str]:
 
 
 def _recognises(name: str, head: str) -> bool:
-    return head.startswith("PAR1") or name.endswith(".parquet") or set(REQUIRED) <= set(first_line(head))
+    return head.startswith("PAR1") or name.endswith(".parquet") or set(JOBS.needed) <= set(first_line(head))
 
 
-FORMAT = TraceFormat("tenure", _recognises, read)
+FORMAT = TraceFormat(
+    "tenure",
+    _recognises,
+    read,
+    "Tenure's own format, as CSV or Parquet; `tenure generate` writes it. With `--columns` any table is read as this.",
+    (JOBS,),
+    (
+        "Columns may stand in any order.",
+        "Jobs with a negative run time are dropped.",
+        "With `--columns`, cells may also be separated by tabs, `;` or `|`.",
+    ),
+)
