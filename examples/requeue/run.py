@@ -4,15 +4,18 @@ Replays a trace several times, side by side: without requeue; with requeue; with
 every half hour; and with a hard limit that kills at the expected run time, whoever waits (for comparison in this
 experiment only: Tenure has no such limit).
 
-In a log of the Standard Workload Format the expected run time is what the job's owner asked for, and its queue is its
-tier (of SDSC-BLUE: interactive and express, high, normal, low, standby). Other traces say neither: there the expected
-run time is the real one times a log-normal factor, drawn per job, one job in ten is urgent, drawn as well, and the
-largest virtual clusters are the queues. ``--error`` draws for logs, too. A requeued job loses what it did since it last
-saved itself, a killed one everything. Reclaim and preempt stay out: what is seen is requeue alone.
+In a log of the Standard Workload Format the expected run time is what the job's owner asked for; other traces do not
+say: there it is the real one times a log-normal factor, drawn per job, and the largest virtual clusters are the queues.
+``--error`` draws for logs, too. Which work is urgent is given by ``--priorities``, a mapping from the values of a label
+(``queue``, or that of ``--priority-of``) to priorities: from 60 on it is urgent, and what the mapping does not have is
+30. Jobs without that label, and all of them where no mapping is given, are drawn: one in ten is urgent. A requeued job
+loses what it did since it last saved itself, a killed one everything. Reclaim and preempt stay out: what is seen is
+requeue alone.
 
 Replays are points of a sweep: they run side by side, and with --journal the same command goes on where it was stopped.
 
-    python examples/requeue/run.py --trace philly.csv.gz SDSC-BLUE-2000-4.2-cln.swf.gz --html page.html
+    python examples/requeue/run.py --trace philly.csv.gz SDSC-BLUE-2000-4.2-cln.swf.gz --html page.html \
+        --priorities examples/requeue/sdsc-blue.json
     python examples/requeue/run.py --trace philly.csv.gz --jobs 6000 --picture requeue.svg
 """
 
@@ -20,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import json
 import math
 import random
 import sys
@@ -55,11 +59,8 @@ from tenure.simulator.trace import Trace, TraceJob, read_trace
 
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
-TIERS = {"0": 90, "1": 90, "2": 60, "3": 30, "4": 10, "5": 0}
-"""Priorities of SDSC-BLUE's queues; others are normal."""
-
 NORMAL, URGENT = 30, 60
-"""Priority of what has no tier, and that from which work counts as urgent."""
+"""Priority of what the mapping does not have, and that from which work counts as urgent."""
 
 SAVES = 30 * 60 * SECOND
 SCENARIOS = ("no requeue", "requeue", "requeue, saved every 30m", "hard limit")
@@ -111,6 +112,9 @@ def _arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--queues", type=int, default=11, help="the largest virtual clusters that are kept")
     parser.add_argument("--jobs", type=int, default=0, help="so many jobs from --skip on; 0: all")
     parser.add_argument("--skip", type=int, default=0)
+    parser.add_argument("--priorities", metavar="FILE|A=N,B=N", type=priorities_of, default={},
+                        help="priorities by the values of a label: a JSON file with one object, or pairs")  # fmt: skip
+    parser.add_argument("--priority-of", metavar="LABEL", default="queue", help="the label that --priorities is about")
     parser.add_argument("--error", action="store_true", help="draw expected run times for a log as well")
     parser.add_argument("--median", type=float, default=1.5, help="median of expected / actual run time, where drawn")
     parser.add_argument("--sigma", type=float, default=0.7, help="spread of its logarithm")
@@ -120,6 +124,19 @@ def _arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--html", help="write a page with pictures and tables")
     parser.add_argument("--picture", help="write a picture, as SVG")
     return parser.parse_args(words)
+
+
+def priorities_of(text: str) -> dict[str, int]:
+    """Read a mapping to priorities: pairs, or the name of a JSON file."""
+    try:
+        if "=" in text and not Path(text).exists():
+            pairs = [part.rpartition("=") for part in text.split(",")]
+            return {name.strip(): int(priority) for name, _, priority in pairs}
+        read = json.loads(Path(text).read_text(encoding="utf-8"))
+        return {str(name): int(priority) for name, priority in read.items()}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        message = f"{text!r} maps nothing to priorities ({error}); write such as high=90,low=10, or a JSON file"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def each(given: argparse.Namespace) -> list[argparse.Namespace]:
@@ -180,8 +197,8 @@ def _announced(job: TraceJob, given: argparse.Namespace, asked: dict[str, int]) 
     guess = round((job.runtime or 0) * given.median * math.exp(draw.gauss(0, given.sigma)))
     expected = max(SECOND, asked.get(job.record, 0) if asked else guess) if not asked or job.record in asked else None
     urgent = draw.random() < 0.1  # noqa: PLR2004  one in ten
-    tier = job.workload.labels.get("queue")
-    priority = (URGENT if urgent else NORMAL) if tier is None else TIERS.get(tier, NORMAL)
+    tier = job.workload.labels.get(given.priority_of) if given.priorities else None
+    priority = (URGENT if urgent else NORMAL) if tier is None else given.priorities.get(tier, NORMAL)
     return replace(job, workload=replace(job.workload, expected_runtime=expected, priority=priority))
 
 

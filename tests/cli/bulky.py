@@ -390,31 +390,63 @@ HEADERS = {
     "openb": "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n",
     "philly": "job_id,submit_s,runtime_s,pods,gpus_per_pod,queue\n",
     "tenure": "job,submit_s,runtime_s,queue,pods,labels\n",
+    "helios": "job_id,submit_time,gpu_num,node_num,start_time,end_time,vc\n",
+    "pai": "job_name,inst_num,start_time,end_time,plan_cpu,plan_mem,plan_gpu\n",
+    "sacct": "JobID|Submit|Start|End|ReqTRES|Account\n",
+    "google": "time,type,collection_id,instance_index,cpus\n",
+    "azure": "vmid,vmcreated,vmdeleted,vmcorecount,vmmemory\n",
 }
 ROWS = {
     "swf": SWF,
     "openb": "p{i},1000,1024,1,500,\n",
     "philly": "j{i},{i},10,1,1,q{i}\n",
     "tenure": "j{i},{i},10,q{i},1,a=b\n",
+    "helios": "{i},2020-06-09 18:41:01,1,1,2020-06-09 18:41:01,2020-06-09 18:42:01,q{i}\n",
+    "pai": "j{i},1.0,10.0,20.0,100.0,1.0,50.0\n",
+    "sacct": "{i}|2024-01-05T10:00:00|2024-01-05T10:00:00|2024-01-05T11:00:00|cpu=10|q{i}\n",
+    "google": "{i},3,1{i},0,0.5\n",
+    "azure": "v{i},0,600,2,4\n",
 }
 WRONG = {
     "swf": "{i} x 1\n",
     "openb": "p{i},x,1024,1,500,\n",
     "philly": "j{i},x,10,1,1,q\n",
     "tenure": "j{i},x,10,q,1,a=b\n",
+    "helios": "{i},soon,1,1,,,q\n",
+    "pai": "j{i},many,10.0,20.0,100.0,1.0,50.0\n",
+    "sacct": "{i}|soon|||cpu=10|q\n",
+    "google": "{i},x,1,0,0.5\n",
+    "azure": "v{i},x,600,2,4\n",
 }
 TWICE = {
     "swf": SWF.replace("{i} {i}", "1 1"),
     "openb": "p,1000,1024,1,500,\n",
     "philly": "j,1,10,1,1,q\n",
     "tenure": "j,1,10,q,1,a=b\n",
+    "helios": "1,2020-06-09 18:41:01,1,1,2020-06-09 18:41:01,2020-06-09 18:42:01,q\n",
+    "pai": "j,1.0,10.0,20.0,100.0,1.0,50.0\n",
+    "sacct": "1|2024-01-05T10:00:00|2024-01-05T10:00:00|2024-01-05T11:00:00|cpu=10|q\n",
+    "google": "1,3,1,0,0.5\n",
+    "azure": "v,0,600,2,4\n",
 }
 LARGEST = {
     "swf": SWF.replace(" 1 10 1 ", " 1 10 1000000000 "),
     "openb": "p{i},1000000000000,1000000000000,1024,1000,\n",
     "philly": "j{i},{i},10,100000,8,q\n",
     "tenure": "j{i},{i},10,q,100000,a=b\n",
+    "helios": "{i},2020-06-09 18:41:01,99999,100000,2020-06-09 18:41:01,2020-06-09 18:42:01,q\n",
+    "pai": "j{i},100000,10.0,20.0,100.0,1.0,50.0\n",
+    "sacct": "{i}|2024-01-05T10:00:00|2024-01-05T10:00:00|2024-01-05T11:00:00|cpu=99999,node=100000|q\n",
+    "google": "1,3,1,{i},0.5\n",
+    "azure": "v{i},0,600,100,100\n",
 }
+
+JSON_RECORDS = {
+    "philly-json": '{"jobid": "a#", "submitted_time": "2017-10-07 01:00:00", "attempts": []}',
+    "google": '{"time": "#", "type": "3", "collection_id": "1#", "instance_index": "0"}',
+    "sacct": '{"jobs": [{"job_id": 1#, "time": {"submission": 1}}]}',
+}
+"""Records of JSON; ``#`` stands for a number."""
 
 
 def traces(size: int) -> Iterator[BulkyInput]:
@@ -439,6 +471,21 @@ def traces(size: int) -> Iterator[BulkyInput]:
         }
         for name, text in cases.items():
             yield BulkyInput(f"trace, {form}: {name}", {"t.trace": text.encode(), "c.yaml": (HEAD + NODE).encode()},
+                             cut_to_nothing(form))  # fmt: skip
+    for form, record in JSON_RECORDS.items():
+        cases = {
+            "jobs": "[" + lines(size, lambda i, r=record: r.replace("#", str(i)) + ",\n") + record + "]",
+            "lines": lines(size, lambda i, r=record: r.replace("#", str(i)) + "\n"),
+            "jobs of one name": "[" + lines(size, lambda _, r=record: r + ",\n") + record + "]",
+            "one long text": "[" + record.replace("#", "9" * size) + "]",
+            "wrong jobs": "[" + lines(size, lambda _: "{},\n") + record + "]",
+            "nesting": '[{"attempts": ' + "[" * size,
+            "blanks": "[" + " \n" * (size // 2) + record + "]",
+            "keys": '{"a": 1,' * (size // 8),
+        }
+        for name, text in cases.items():
+            files = {"t.trace": text.encode(), "c.yaml": (HEAD + NODE).encode()}
+            yield BulkyInput(f"trace, {form}, JSON: {name}", files,
                              cut_to_nothing(form))  # fmt: skip
     nodes = lines(size, lambda i: f"n{i},8000,1024,1,T4\n", "sn,cpu_milli,memory_mib,gpu,model\n")
     pods = HEADERS["openb"] + ROWS["openb"].format(i=1)

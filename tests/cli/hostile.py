@@ -226,15 +226,27 @@ class Grammar:
     def trace(self) -> tuple[str, str]:
         kind = self.random.choice(list(TRACES))
         head, cells = TRACES[kind]
-        between = " " if kind == "swf" else ","
+        between = {"swf": " ", "sacct": "|"}.get(kind, ",")
         rows = []
         for number in range(self.random.randrange(8)):
-            row = [str(self.random.choice(cell)).format(i=number) for cell in cells]
+            row = [str(self.random.choice(cell)).replace("{i}", str(number)) for cell in cells]
             for place in range(len(row)):
                 if self.chance(self.level / 4):
                     row[place] = str(self.random.choice(WORDS)).replace("\n", " ")
-            rows.append(between.join(row))
+            rows.append(self.record(row) if kind.endswith("json") else between.join(row))
+        if kind == "philly-json":
+            return kind, "[" + ",\n".join(rows) + "]\n"
         return kind, "\n".join([head, *rows]) + "\n"
+
+    def record(self, cells: list[str]) -> str:
+        """Write cells such as ``@key=value`` as a JSON object; what is no such cell has an odd key."""
+        made: dict = {}
+        for cell in cells:
+            key, _, value = cell.removeprefix("@").partition("=")
+            made[key] = json.loads(value) if value[:1] in {"[", "{"} and not self.chance(self.level / 4) else value
+        if self.chance(self.level / 2):
+            made[self.random.choice(list(made))] = self.anything()
+        return json.dumps(made)
 
     def text(self, value) -> str:
         """Write plain values as JSON, or as YAML in one of its styles."""
@@ -377,6 +389,29 @@ TRACES = {
     "openb": ("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time",
               [["p{i}"], [0, 1000], [0, 1024], [0, 1, 2], [1000, 500], ["", "T4", "T4|V100M16"], ["LS", "BE"], [0, 5],
                [100, 10]]),
+    "helios": ("job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue",
+               [["{i}"], ["u"], ["q", "q1"], [0, 1, 9], [1, 4], [1, 2], ["COMPLETED", "RUNNING", "CANCELLED"],
+                ["2020-06-09 18:41:01"], ["2020-06-09 18:42:01", "", "None"], ["2020-06-09 18:43:01", ""], [60, ""], [0]]),
+    "pai": ("job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type",
+            [["j{i}", "j"], ["ps", "worker"], ["1.0", "2.0", ""], ["Terminated", "Running", "Waiting"], ["10.0", "", "0"],
+             ["70.0", ""], ["100.0", ""], ["0.5", "1.25"], ["", "50.0", "150.0"], ["T4", "MISC", ""]]),
+    "azure": ("vmid,subscriptionid,deploymentid,vmcreated,vmdeleted,maxcpu,avgcpu,p95maxcpu,vmcategory,vmcorecount,vmmemory",
+              [["v{i}"], ["s"], ["d"], [0, 300], [600, 900], [9.5], [1.5], [3], ["Interactive", "Unknown"], [1, 2, ">24"],
+               ["0.75", 4, ">64"]]),
+    "google": ("time,type,collection_id,priority,instance_index,resource_request.cpus,resource_request.memory",
+               [[0, 1000000, 9000000, 2**63 - 1], [0, 3, 3, 4, 6, "SCHEDULE"], [1, 2], [0, 200], [0, 1], ["0.01", ""],
+                ["0.02", "1e-5"]]),
+    "sacct": ("JobID|Account|State|Submit|Start|End|Timelimit|ReqTRES|ReqMem",
+              [["{i}", "7_{i}", "8+{i}", "{i}.batch", "9_[1-{i}]"], ["q", "q1"],
+               ["COMPLETED", "RUNNING", "CANCELLED by 5", "PENDING"], ["2024-01-05T10:00:00", 1704448800],
+               ["2024-01-05T10:01:00", "Unknown", "None"], ["2024-01-05T10:02:00", "Unknown"],
+               ["01:00:00", "UNLIMITED", "1-00:00:00"], ["", "cpu=1,mem=1G,node=1", "cpu=2,gres/gpu:a100=1,node=2"],
+               ["", "4000Mn", "1Gc"]]),
+    "google-json": ("", [["@collection_id=1", "@collection_id=2"], ["@instance_index=0", "@instance_index=1"], ["@type=0", "@type=3", "@type=6"],
+                         ["@time=0", "@time=5000000", "@priority=1"], ['@resource_request={"cpus": 0.01}', "@x=1"]]),
+    "philly-json": ("", [["@jobid=a{i}"], ["@submitted_time=2017-10-07 01:00:00", "@submitted_time=None"], ["@vc=q"],
+                         ["@attempts=[]", '@attempts=[{"start_time": "2017-10-07 01:00:10", "end_time": "2017-10-07 01:01:00", "detail": [{"gpus": ["g0"]}]}]',
+                          '@attempts=[{"start_time": null, "detail": 5}]']]),
     "philly": ("job_id,submit_s,runtime_s,pods,gpus_per_pod,queue,user", [["j{i}"], range(0, 50, 7), [10, 100], [1, 2],
                                                                          [0, 1, 9], ["q", "q1"], ["u", "v"]]),
 }  # fmt: skip
@@ -407,7 +442,13 @@ def simulation(grammar: Grammar, folder: Path, file: Path) -> list:
         option = grammar.random.choice(
             ["--from", "--to", "--load", "--inflate", "--seed", "--processors", "--trace-format"]
         )
-        words += [option, grammar.random.choice(["10", "1.5", "1d", *WORDS])]
+        words += [option, grammar.random.choice(["10", "1.5", "1d", *TRACES, *WORDS])]
+    if grammar.chance(0.2):
+        words += ["--queue-from", grammar.random.choice(["user", "{queue}-{user}", "vc", *WORDS])]
+    if grammar.chance(0.1):
+        words += ["--columns", grammar.random.choice(["job=job", "job_id=job,submit_s=submit_s", "JobID=job", *WORDS])]
+    if grammar.chance(0.1):
+        words += ["--beside", trace]
     return words
 
 

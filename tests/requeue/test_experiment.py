@@ -16,7 +16,11 @@ ROOT = Path(__file__).parents[2]
 TRACES = Path(os.environ.get("TENURE_TRACES") or ROOT.parent / "shared" / "traces")
 SLICES = {
     "philly": ("philly/philly.csv.gz", 200, ["--nodes", "4", "--median", "0.8"]),
-    "sdsc": ("swf/SDSC-BLUE-2000-4.2-cln.swf.gz", 800, []),
+    "sdsc": (
+        "swf/SDSC-BLUE-2000-4.2-cln.swf.gz",
+        800,
+        ["--priorities", str(ROOT / "examples" / "requeue" / "sdsc-blue.json")],
+    ),
 }
 
 
@@ -74,8 +78,33 @@ def test_a_log_says_what_was_asked_for(experiment, tmp_path):
         "2 5 0 30 2 -1 -1 2 -1 -1 1 1 1 1 3 -1 -1 -1",
     ]
     log.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    jobs = experiment.load(*experiment.each(experiment._arguments(["--trace", str(log)]))).jobs
-    assert [(j.workload.expected_runtime, j.workload.priority) for j in jobs] == [(60_000_000, 90), (None, 30)]
+    words = ["--trace", str(log), "--priorities", "0=90,3=7"]
+    jobs = experiment.load(*experiment.each(experiment._arguments(words))).jobs
+    assert [(j.workload.expected_runtime, j.workload.priority) for j in jobs] == [(60_000_000, 90), (None, 7)]
+
+
+def test_priorities_come_from_the_mapping_that_is_given_and_are_drawn_without_one(experiment, tmp_path):
+    """What the mapping does not have is normal; the label may be another than the queue."""
+    log, file = tmp_path / "log.swf", tmp_path / "map.json"
+    rows = [f"{n} {n} 0 90 2 -1 -1 2 60 -1 1 {n % 3} 1 1 0 -1 -1 -1" for n in range(1, 61)]
+    log.write_text("\n".join(["; MaxProcs: 4", *rows]) + "\n", encoding="utf-8")
+    file.write_text('{"1": 80, "2": 5}', encoding="utf-8")
+
+    def priorities(*words):
+        given = experiment._arguments(["--trace", str(log), *words])
+        return [j.workload.priority for j in experiment.load(*experiment.each(given)).jobs]
+
+    assert priorities("--priorities", str(file), "--priority-of", "user") == [80, 5, 30] * 20
+    drawn = priorities()
+    assert set(drawn) == {30, 60}
+    assert 0 < drawn.count(60) < 20
+
+
+@pytest.mark.parametrize("text", ["none.json", "high=much"])
+def test_a_mapping_that_is_none_is_refused(experiment, text, capsys):
+    with pytest.raises(SystemExit):
+        experiment._arguments(["--trace", "t", "--priorities", text])
+    assert "maps nothing to priorities" in capsys.readouterr().err
 
 
 def test_one_command_replays_all_scenarios_of_several_traces_side_by_side(experiment, tmp_path):

@@ -1,0 +1,68 @@
+"""The page about traces says what the readers read."""
+
+import importlib.util
+from pathlib import Path
+
+import click
+import pytest
+
+from tenure.cli.diff import diff
+from tenure.cli.simulate import simulate
+from tenure.cli.sweep import sweep
+from tenure.cli.trace_options import FORMAT_NAMES, OPTIONS
+from tenure.simulator.traces.mapping import MOST_LABELS, MOST_LETTERS
+from tenure.simulator.traces.registry import FORMATS
+from tenure.simulator.traces.source import MAX_BYTES
+from tenure.simulator.traces.table import MAX_TASKS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("make_traces", ROOT / "docs" / "make_traces.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+MADE = load()
+PAGE = MADE.TARGET.read_text(encoding="utf-8")
+
+
+def test_the_page_is_what_the_code_says():
+    """The page is up to date; if this fails, run: python docs/make_traces.py."""
+    assert MADE.generate() == PAGE
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_column_of_every_format_is_there(name):
+    part = PAGE.split(f"### `{name}`\n")[1].split("\n### ")[0]
+    for table in FORMATS[name].tables:
+        assert [column.name for column in table.columns if f"`{column.name}`" not in part] == []
+
+
+def test_bounds_are_those_of_the_code():
+    bounds = (
+        f"{MAX_BYTES >> 20} MiB unpacked",
+        f"{MAX_TASKS:,} pods",
+        f"the first {MOST_LABELS},",
+        f"{MOST_LETTERS}\nletters",
+    )
+    assert [bound for bound in bounds if bound not in PAGE] == []
+
+
+def test_commands_name_the_formats_that_there_are():
+    assert tuple(FORMATS) == FORMAT_NAMES
+
+
+@pytest.mark.parametrize("command", [simulate, sweep, diff], ids=lambda command: command.name)
+def test_every_command_that_takes_traces_takes_the_same_options(command):
+    @click.command()
+    def bare():
+        pass
+
+    for add in OPTIONS:
+        bare = add(bare)
+    wanted = {name for option in bare.params for name in option.opts if name.startswith("--")}
+    assert wanted - {name for option in command.params for name in option.opts} == set()
+    assert [name for name in wanted if f"`{name}" not in PAGE] == []
