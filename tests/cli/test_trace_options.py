@@ -35,7 +35,7 @@ def test_every_published_trace_is_simulated(folder, run_command, name):
     code, out, err = run_command("simulate", path, "--cluster", "cluster.yaml", *words, "--format", "json")
     assert code == 0, err
     summary = json.loads(out)
-    assert (summary["finished"], summary["violations"]) == (summary["jobs"] - summary["dropped"], 0), summary
+    assert (summary["finished"], summary["violations"]) == (summary["jobs"], 0), summary
     assert ("still running" in err) == (not name.startswith("azure"))
 
 
@@ -89,7 +89,7 @@ def completed(folder, *words):
     done = subprocess.run(
         [sys.executable, "-m", "tenure"], env=environment, cwd=folder, capture_output=True, text=True, check=False
     )
-    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
 
 
 def test_completion_knows_formats_and_the_columns_of_the_file(folder):

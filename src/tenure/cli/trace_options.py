@@ -28,10 +28,10 @@ def trace_options(command: F) -> F:
 
 def _columns_of(ctx: click.Context) -> list[str]:
     """Give the column names of the trace that is named on the command line, as far as it is a plain table."""
-    named = ctx.params.get("trace") or ctx.params.get("traces")
-    path = named[0] if isinstance(named, tuple) and named else named
+    named = ctx.params.get("trace") or ctx.params.get("traces") or ctx.args  # the last while its line is unfinished
+    path = named if isinstance(named, str) else named[0] if named else ""
     try:
-        with Path(str(path)).open("rb") as stream:
+        with Path(path).open("rb") as stream:
             head = stream.read(HEAD).split(b"\n", 1)[0].decode("utf-8-sig")
     except (OSError, ValueError):
         return []
