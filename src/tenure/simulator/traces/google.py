@@ -86,6 +86,9 @@ AFTER = 2**63 - 1
 
 SUBMIT, SCHEDULE, END, OTHER = range(4)
 RESERVATION = "set of reservations"
+MOST_LETTERS = 1000
+"""Letters of a value that are looked at; what is longer is too long for anything, and is told shorter."""
+
 LARGEST = 100
 """Cores, and GiB, that a request of 1.0 becomes: all of the largest machine."""
 
@@ -175,7 +178,8 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
     problems.raise_if_any()
     for path in options.beside:
         _read_beside(path, version, jobs)
-    for name, job in jobs.items():
+    while jobs:  # what was made of a job need not be kept beside it
+        name, job = jobs.popitem()
         _add(name, job, trace)
     return trace.trace(rows.notes())
 
@@ -294,7 +298,7 @@ def _inside(values: dict[str, Any], name: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+    return str(value)[:MOST_LETTERS] if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
 
 
 def _is_json(source: TraceSource) -> bool:
