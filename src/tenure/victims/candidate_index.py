@@ -25,9 +25,7 @@ class CandidateIndex:
         self.session = session
         self.candidates = candidates
         self.usable = usable
-        self._candidate_leaves: dict[int, LeafCandidates] = {
-            leaf_candidates.leaf: leaf_candidates for leaf_candidates in candidates.candidate_leaves
-        }
+        self._candidate_leaves: dict[int, LeafCandidates] = {c.leaf: c for c in candidates.candidate_leaves}
         self._at: dict[int, list[Piece]] = {}
         self._of: dict[WorkloadState, list[Piece]] = {}
 
