@@ -71,9 +71,8 @@ class VictimCandidates:
         if best is None:
             return None
         for leaf_candidates in self.candidate_leaves:
-            no_dearer = takewhile(
-                lambda p: p.floor <= best.floor, () if leaf_candidates.uniform else leaf_candidates.cheapest_first()
-            )
+            ordered = () if leaf_candidates.uniform else leaf_candidates.cheapest_first()
+            no_dearer = takewhile(lambda p: p.floor <= best.floor, ordered)
             if any(_in_queues(p) < _in_queues(best) for p in filter(allowed, no_dearer)):
                 return None
         return best
@@ -125,9 +124,8 @@ class DeferredCandidates:
 
     def candidate_leaves(self, leaves: Iterable[int]) -> list[LeafCandidates]:
         """Gather some leaves."""
-        found = self.gatherer.candidate_leaves(
-            self.contender, self.rules, [leaf for leaf in leaves if leaf in self.leaves]
-        )
+        deferred = [leaf for leaf in leaves if leaf in self.leaves]
+        found = self.gatherer.candidate_leaves(self.contender, self.rules, deferred)
         self.refused.update(pair for leaf_candidates in found for pair in leaf_candidates.refused)
         return found
 
@@ -178,9 +176,8 @@ class CandidateGatherer:
         if leaves is None:
             leaves = (contender.leaf,) if rules.cause == "preempt" else self._leaves()
         candidate_leaves = self.candidate_leaves(contender, rules, leaves)
-        return VictimCandidates(
-            candidate_leaves, DeferredCandidates(self, contender, rules, beyond) if beyond else None
-        )
+        deferred = DeferredCandidates(self, contender, rules, beyond) if beyond else None
+        return VictimCandidates(candidate_leaves, deferred)
 
     def candidate_leaves(
         self, contender: WorkloadState, rules: CauseRules, leaves: Iterable[int]

@@ -134,9 +134,8 @@ class EvictionState:
 
     def remember(self, workload: WorkloadState) -> None:
         """Note the times of a workload of which something is about to be evicted."""
-        self.before.setdefault(
-            workload, EvictionTimes(workload.started_at, workload.last_evicted_at, workload.not_before)
-        )
+        times = EvictionTimes(workload.started_at, workload.last_evicted_at, workload.not_before)
+        self.before.setdefault(workload, times)
 
     def obstacle(self, workload: str, reason: Reason) -> None:
         """Note why nothing is evicted for a workload."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from tenure.model.cluster import DEFAULT_QUEUE
+from tenure.model.expand import MAX_NODES
 from tenure.model.node import Node
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 from tenure.model.workload import Task, Workload
@@ -82,9 +83,15 @@ def _job(row: TableRow, index: int, specs: SpecCache) -> TraceJob:
         queue=DEFAULT_QUEUE,
         tasks=(Task(name=name, spec=specs.spec(_ask(row))),),
         created_at=created,
-        labels={"qos": qos} if (qos := row.text("qos")) else {},
+        labels=_labels(row.text("qos")),
     )
     return TraceJob(workload, deleted - created if known else None, name)
+
+
+@lru_cache(maxsize=64)
+def _labels(qos: str) -> dict[str, str]:
+    """Give the labels of pods of one class, which all of them share."""
+    return {"qos": qos} if qos else {}
 
 
 def _ask(row: TableRow) -> PodRequest:
@@ -107,7 +114,7 @@ def read_nodes(path: Path) -> tuple[Node, ...]:
     Raises
     ------
     InvalidInputError
-        The file cannot be read, or a line is malformed.
+        The file cannot be read, a line is malformed, or there are too many.
     """
     source = open_source(path)
     problems = ProblemList(source)
@@ -117,6 +124,8 @@ def read_nodes(path: Path) -> tuple[Node, ...]:
         node = _node(row)
         names.check(row, "sn", node.name)
         nodes.append(node)
+        if len(nodes) > MAX_NODES:
+            raise source.fail(f"more than {MAX_NODES:,} nodes up to here; so many are read at the most", row.line)
     problems.raise_if_any()
     return tuple(nodes)
 
