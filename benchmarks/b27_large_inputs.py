@@ -34,7 +34,7 @@ def main() -> int:
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 answer = ask(case, Path(folder), server)
-            wrong = faults(answer)
+            wrong = faults(case, answer)
             what, note = f"{given.megabytes:g} MB, {case.name}", f"{answer.mebibytes:.0f} MiB of at most 500"
             results.add(what, answer.seconds, "s", at_most=10, note=note)
             bad += bool(wrong)

@@ -1,6 +1,7 @@
 """``tenure compare``: files in, one table or JSON out."""
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.report.test_comparison import summary
@@ -73,3 +74,11 @@ def test_a_summary_whose_parts_are_none_is_told_with_their_names(compare, tmp_pa
     code, _, errors = compare(str(file))
     assert code == 1
     assert [line.split(": ")[1] for line in errors.splitlines()] == ["boundedSlowdown", "evictions", "lost"]
+
+
+def test_figures_that_no_simulation_writes_are_refused(compare):
+    many = {**summary(200.0, 0.5), "evictions": {f"cause{i}": i for i in range(10_001)}}
+    Path("many.json").write_text(json.dumps(many))
+    code, out, err = compare("a.json", "many.json")
+    assert (code, out) == (1, "")
+    assert "many.json: evictions: has more than 10,000 figures" in err

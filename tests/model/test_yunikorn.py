@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from tenure.cli.main import cli
 from tenure.model.cluster import Cluster
+from tenure.model.entries import MOST
 from tenure.model.problems import InvalidInputError
 from tenure.model.settings import QuotaPreemptionSettings, Settings
 from tenure.model.yunikorn.convert import load_queues
@@ -163,3 +164,24 @@ def test_a_short_delay_is_a_warning(tmp_path):
     found = load(tmp_path, HEAD + "    - name: a\n      properties: {quota.preemption.delay: 30s}\n")
     assert [w.line for w in found.warnings] == [7]
     assert "under 60s" in found.warnings[0].message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("partitions:\n" + "- {name: p, queues: [{name: root}]}\n" * 1001, "has 1,001 entries; 1,000 are the most"),
+        (HEAD + "    - {name: a}\n" * 100_001, "has 100,001 entries; 100,000 are the most"),
+    ],
+)
+def test_more_than_is_read_is_refused_as_a_whole(tmp_path, text, words):
+    with pytest.raises(InvalidInputError) as caught:
+        load(tmp_path, text)
+    (problem,) = caught.value.problems
+    assert words in problem.message
+
+
+def test_queues_in_all_are_bounded_as_well(tmp_path, monkeypatch):
+    monkeypatch.setitem(MOST, "queues", 2)
+    load(tmp_path, HEAD + "    - {name: a}\n")
+    with pytest.raises(InvalidInputError, match="more than 2 queues in all"):
+        load(tmp_path, HEAD + "    - name: a\n      queues: [{name: b}]\n")

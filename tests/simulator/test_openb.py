@@ -5,6 +5,7 @@ from tests.simulator.helpers import OPENB_NODES, SECOND, real_trace
 
 from tenure.model.problems import InvalidInputError
 from tenure.simulator.trace import read_trace
+from tenure.simulator.traces import openb
 from tenure.simulator.traces.openb import gpu_milli_of, inflate
 
 COLUMNS = (
@@ -126,3 +127,11 @@ def test_the_real_lists_have_all_their_pods(name, records):
     assert sum(node.allocatable["nvidia.com/gpu"] for node in trace.nodes) * 1000 == CAPACITY
     inflated = inflate(trace, CAPACITY, 1.3, seed=1)
     assert 1.3 * CAPACITY <= sum(map(gpu_milli_of, inflated.jobs)) < 1.3 * CAPACITY + 8000
+
+
+def test_more_nodes_than_a_cluster_may_have_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(openb, "MAX_NODES", 2)
+    path = tmp_path / "nodes.csv"
+    path.write_text("sn,cpu_milli,memory_mib,gpu,model\n" + "".join(f"n{i},8000,1024,1,T4\n" for i in range(3)))
+    with pytest.raises(InvalidInputError, match=r"nodes\.csv:4: more than 2 nodes up to here"):
+        openb.read_nodes(path)

@@ -7,6 +7,7 @@ import pytest
 
 from tenure.model.problems import InvalidInputError
 from tenure.simulator.trace import read_trace
+from tenure.simulator.traces.numbers import micros, whole
 from tenure.simulator.traces.registry import FORMATS
 
 RECORD = "1 0 0 10 4 -1 -1 4 60 -1 1 7 8 -1 2 -1 -1 -1\n"
@@ -125,3 +126,11 @@ def test_problems_of_all_lines_are_reported_together(tmp_path):
     assert [(problem.line, problem.path) for problem in caught.value.problems] == [
         (2, "submit_s"), (3, "pods"), (4, "pods"), (4, "submit_s"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("cell", ["9" * 5_000, "9" * 1_000 + ".5", "x" * 5_000, "1e999999"])
+@pytest.mark.parametrize("read", [micros, whole])
+def test_a_number_in_a_message_is_cut_where_it_is_long(read, cell):
+    with pytest.raises(ValueError, match=r"is not|is out of range") as caught:
+        read(cell)
+    assert len(str(caught.value)) < 150

@@ -15,6 +15,7 @@ from tenure.requeue.memory import RequeueMemory
 from tenure.requeue.next_turn import RequeueNext
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.aftermath import Aftermath
+from tenure.victims.pieces import piece_memo
 from tenure.victims.preconditions import PriorityRange
 from tenure.victims.preemption_pass import MakeRules
 from tenure.victims.rules import ConsolidateRules, PreemptRules, ReclaimEligibility
@@ -63,7 +64,7 @@ class Context:
             budget = SearchBudget(self.session.settings.search.max_scenarios)
             self.evictions = EvictionState(
                 self.session, self.placer, self.fairness, self.endings, self.plan, self.cycle, self.plugins,
-                self.paid, budget, self.memory, self.detailed, self.no_effect_passes,
+                self.paid, budget, self.memory, piece_memo(self.session), self.detailed, self.no_effect_passes,
             )  # fmt: skip
             self.evictions.aftermath = Aftermath(self.evictions, self._causes())
         return self.evictions

@@ -23,6 +23,9 @@ MAPPINGS = frozenset({"utilization", "goodput", "allocated", "lost", "evictions"
 MAX_BYTES = 100_000_000
 """A summary has a few kilobytes; what is larger than this is something else."""
 
+MOST_FIGURES = 10_000
+"""Figures of one field, each for a resource or a cause, that are compared."""
+
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="A.json B.json …", type=click.Path())
@@ -80,6 +83,10 @@ def _read(file: str) -> dict[str, Any]:
     if wrong:
         message = "is no mapping, as it is in a summary of a simulation; write it with tenure simulate --format json"
         raise InvalidInputError([InputProblem(file, 0, field, message) for field in wrong])
+    long = [field for field in sorted(MAPPINGS) if len(value.get(field) or ()) > MOST_FIGURES]
+    if long:
+        message = f"has more than {MOST_FIGURES:,} figures: this is no summary that tenure simulate has written"
+        raise InvalidInputError([InputProblem(file, 0, field, message) for field in long])
     return dict(value)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -71,7 +72,7 @@ def console(
     shown = Console(source)
     app = application(shown, hosts=(*LOOPBACK, *allowed), whose=whose, more=more)
     address = f"http://{f'[{host}]' if ':' in host else host}:{taken.getsockname()[1]}"
-    signal.signal(signal.SIGTERM, lambda *_: None)  # the server ends in an orderly way by itself, and hands it on
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(DONE))  # once it serves, the server ends in order and hands it on
     try:
         app.state.console.warm()
         serve(app, taken, lambda: click.echo(f"listening on {address}"))

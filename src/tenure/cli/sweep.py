@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from tenure.cli.errors import DONE, INTERRUPTED
+from tenure.cli.signals import end_as_interruption
 from tenure.cli.trace_options import trace_options
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def sweep(  # noqa: PLR0913, PLR0917  one parameter for each option
                                "one of them out")  # fmt: skip
     points = _points(traces, _axes(axes), _loads(loads), seeds, duration_of(shake, "--shake"), given)
     folder = _folder(out)
-    with SweepJournal(folder / JOURNAL) as journal, _Progress() as progress:
+    with SweepJournal(folder / JOURNAL) as journal, _Progress() as progress, end_as_interruption():
         try:
             results = carry_out(points, simulate_point, _runner(processes, dask), journal, progress)
         except KeyboardInterrupt:

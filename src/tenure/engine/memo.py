@@ -7,6 +7,7 @@ old one again once the change is undone. So nothing is told to a cache, and no c
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from operator import eq
 from typing import ClassVar, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -22,15 +23,21 @@ class Memo(Generic[Key, Value]):
 
     ``known`` is for a loop that cannot afford the call: what is there and has the present version may be taken. While
     memos are ``checked``, as in every test, it stays empty, and each value that is known is worked out once more and
-    compared.
+    compared, by ``same`` where ``==`` asks for identity.
     """
 
     checked: ClassVar[bool] = False
 
-    __slots__ = ("_depends", "_kept", "_work_out", "known")
+    __slots__ = ("_depends", "_kept", "_same", "_work_out", "known")
 
-    def __init__(self, work_out: Callable[[Key], Value], depends: Callable[[Key], object]) -> None:
+    def __init__(
+        self,
+        work_out: Callable[[Key], Value],
+        depends: Callable[[Key], object],
+        same: Callable[[Value, Value], bool] = eq,
+    ) -> None:
         self._work_out = work_out
+        self._same = same
         self._depends = depends
         self.known: dict[Key, tuple[object, Value]] = {}
         self._kept = {} if self.checked else self.known
@@ -46,5 +53,5 @@ class Memo(Generic[Key, Value]):
 
     def _check(self, key: Key, value: Value) -> None:
         now = self._work_out(key)
-        if now != value:
+        if not self._same(now, value):
             raise StaleMemoError(f"{self._work_out.__qualname__} of {key!r} was {value!r}, and would be {now!r}")

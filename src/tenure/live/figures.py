@@ -100,7 +100,8 @@ class Figures:
         """End; what is under way is finished within so many seconds, or left."""
         self._stopped.set()
         self._there.set()
-        self._thread.join(seconds)
+        if self._thread.is_alive():
+            self._thread.join(seconds)
 
     def look(self, session: Session) -> None:
         """Note how queues stand in a session that holds what was observed, if figures are due."""

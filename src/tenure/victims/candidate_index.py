@@ -25,9 +25,7 @@ class CandidateIndex:
         self.session = session
         self.candidates = candidates
         self.usable = usable
-        self._candidate_leaves: dict[int, LeafCandidates] = {
-            leaf_candidates.leaf: leaf_candidates for leaf_candidates in candidates.candidate_leaves
-        }
+        self._candidate_leaves: dict[int, LeafCandidates] = {c.leaf: c for c in candidates.candidate_leaves}
         self._at: dict[int, list[Piece]] = {}
         self._of: dict[WorkloadState, list[Piece]] = {}
 
@@ -66,9 +64,8 @@ class CandidateIndex:
         """Give the pieces that free something on a node, in order, of the leaves that have been open so far."""
         found = self._at.get(node)
         if found is None:
-            here = dict.fromkeys(
-                t.workload for t in self.session.on_node[node] if t.workload.leaf in self._candidate_leaves
-            )
+            there = (t.workload for t in self.session.on_node[node])
+            here = dict.fromkeys(w for w in there if w.leaf in self._candidate_leaves)
             found = self._at[node] = sorted_pieces(
                 [p for workload in here for p in self.of(workload) if any(n == node for n, _ in p.frees)]
             )

@@ -18,7 +18,7 @@ from tenure.model.settings import Cause
 from tenure.shields.opt_out import asked_to_stay
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.leaf_candidates import LeafCandidates
-from tenure.victims.pieces import Piece, pieces_of, singles_of
+from tenure.victims.pieces import Piece, PieceMemo, piece_memo, pieces_of, singles_of
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.rules import CauseRules
 
@@ -59,28 +59,20 @@ class VictimCandidates:
     def refused(self) -> list[tuple[WorkloadState, Refusal]]:
         """Who was refused, by name."""
         beyond = () if self.beyond is None else self.beyond.refused.items()
-        return sorted(
-            (*(r for leaf_candidates in self.candidate_leaves for r in leaf_candidates.refused), *beyond),
-            key=lambda r: r[0].key,
-        )
+        return sorted([*(r for c in self.candidate_leaves for r in c.refused), *beyond], key=lambda r: r[0].key)
 
     def first(self, allowed: Callable[[Piece], bool] | None = None) -> Piece | None:
         """Give the piece that no set of ``allowed`` ones comes before; None if there is none, or that is not certain.
 
         It is not where a leaf holds several priorities, and what is cheapest is not what is of the lowest.
         """
-        firsts = [
-            p
-            for leaf_candidates in self.candidate_leaves
-            if (p := next(filter(allowed, leaf_candidates.all()), None)) is not None
-        ]
-        best = min(firsts, key=_in_queues, default=None)
+        firsts = (next(filter(allowed, c.all()), None) for c in self.candidate_leaves)
+        best = min((p for p in firsts if p is not None), key=_in_queues, default=None)
         if best is None:
             return None
         for leaf_candidates in self.candidate_leaves:
-            no_dearer = takewhile(
-                lambda p: p.floor <= best.floor, () if leaf_candidates.uniform else leaf_candidates.cheapest_first()
-            )
+            ordered = () if leaf_candidates.uniform else leaf_candidates.cheapest_first()
+            no_dearer = takewhile(lambda p: p.floor <= best.floor, ordered)
             if any(_in_queues(p) < _in_queues(best) for p in filter(allowed, no_dearer)):
                 return None
         return best
@@ -132,9 +124,8 @@ class DeferredCandidates:
 
     def candidate_leaves(self, leaves: Iterable[int]) -> list[LeafCandidates]:
         """Gather some leaves."""
-        found = self.gatherer.candidate_leaves(
-            self.contender, self.rules, [leaf for leaf in leaves if leaf in self.leaves]
-        )
+        deferred = [leaf for leaf in leaves if leaf in self.leaves]
+        found = self.gatherer.candidate_leaves(self.contender, self.rules, deferred)
         self.refused.update(pair for leaf_candidates in found for pair in leaf_candidates.refused)
         return found
 
@@ -157,9 +148,11 @@ class CandidateGatherer:
         *,
         paid: frozenset[TaskState] = frozenset(),
         detailed: bool = True,
+        known: PieceMemo | None = None,
     ) -> None:
         self.session = session
         self.plugins = plugins
+        self.known = piece_memo(session) if known is None else known
         self.fresh = fresh
         self.paid = paid
         self.barred = barred
@@ -170,6 +163,7 @@ class CandidateGatherer:
         self._known: dict[int, dict[tuple[Alike, bool], LeafCandidates]] = {}
         self.sparing = True
         self._pieces: dict[tuple[WorkloadState, bool], list[Piece]] = {}
+        self._of_this_cycle = {t.workload for t in fresh} | {t.workload for t in paid}
 
     def gather(
         self,
@@ -182,9 +176,8 @@ class CandidateGatherer:
         if leaves is None:
             leaves = (contender.leaf,) if rules.cause == "preempt" else self._leaves()
         candidate_leaves = self.candidate_leaves(contender, rules, leaves)
-        return VictimCandidates(
-            candidate_leaves, DeferredCandidates(self, contender, rules, beyond) if beyond else None
-        )
+        deferred = DeferredCandidates(self, contender, rules, beyond) if beyond else None
+        return VictimCandidates(candidate_leaves, deferred)
 
     def candidate_leaves(
         self, contender: WorkloadState, rules: CauseRules, leaves: Iterable[int]
@@ -293,7 +286,7 @@ class CandidateGatherer:
                 if not refusal.core_only:
                     continue
             singly = rules.cause == "consolidate" and len(victim.tasks) > 1
-            found = (self._singles_of if singly else self._pieces_of)(victim, core=refusal is None)
+            found = self._pieces_of(victim, core=refusal is None, singly=singly)
             if asked and self.sparing and victim.sparing:
                 refused += [(victim, asked_to_stay(victim))] if found and all(p.spared for p in found) else []
                 found = [p for p in found if not p.spared]
@@ -317,18 +310,12 @@ class CandidateGatherer:
         """Whether all that it runs was placed in this cycle, which a shield does not look at."""
         return bool(self.fresh) and all(t in self.fresh for t in victim.tasks if t.node >= 0)
 
-    def _singles_of(self, victim: WorkloadState, *, core: bool) -> list[Piece]:
-        """Give the tasks of a workload one by one."""
+    def _pieces_of(self, victim: WorkloadState, *, core: bool, singly: bool) -> list[Piece]:
+        """Give the pieces of a workload, or its tasks one by one."""
         found = self._pieces.get((victim, core))
-        if found is None:
-            found = singles_of(self.session, victim, self.fresh, core=core, paid=self.paid)
-            self._pieces[victim, core] = found
-        return found
-
-    def _pieces_of(self, victim: WorkloadState, *, core: bool) -> list[Piece]:
-        """Give the pieces of a workload."""
-        found = self._pieces.get((victim, core))
-        if found is None:
-            found = pieces_of(self.session, victim, self.fresh, core=core, paid=self.paid)
-            self._pieces[victim, core] = found
+        if found is None and victim not in self._of_this_cycle:
+            found = self._pieces[victim, core] = self.known((victim, core, singly))
+        elif found is None:
+            make = singles_of if singly else pieces_of
+            found = self._pieces[victim, core] = make(self.session, victim, self.fresh, core=core, paid=self.paid)
         return found

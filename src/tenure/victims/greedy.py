@@ -258,16 +258,8 @@ class GreedySets:
             if leaves:
                 self._known = {node for _, node, _ in self._heap}
                 beyond = self.pool.beyond(leaves)
-                self._coming.add(
-                    [
-                        *(
-                            leaf_candidates
-                            for leaf_candidates in self.pool.candidates.candidate_leaves
-                            if leaf_candidates.leaf in leaves
-                        ),
-                        *beyond,
-                    ]
-                )
+                again = (c for c in self.pool.candidates.candidate_leaves if c.leaf in leaves)
+                self._coming.add([*again, *beyond])
 
     def _ask(self, piece: Piece) -> Refusal | None:
         """Ask the rules about each stage, and take it off the queues.

@@ -41,6 +41,7 @@ class LeafCandidates:
         self._by_floor: list[Piece] | None = None
         self._of: dict[WorkloadState, list[Piece]] = {}
         self._gone: set[WorkloadState] = set()
+        self._frees: tuple[Ints, Ints] | None = None
         for piece in self._sorted:
             self._of.setdefault(piece.workload, []).append(piece)
 
@@ -53,6 +54,7 @@ class LeafCandidates:
         if self._of.pop(workload, None) is None:
             return
         self._gone.add(workload)
+        self._frees = None
         if len(self._gone) >= max(MANY_GONE, len(self._of)):
             self._sorted, self._by_floor = list(self.all()), None
             self._gone.clear()
@@ -73,7 +75,9 @@ class LeafCandidates:
 
     def frees(self, rows: int) -> tuple[Ints, Ints]:
         """What all of them free together, at most: nodes, and ``int64[rows, nodes]`` beside them."""
-        largest = (p for own in self._of.values() for p in ([w for w in own if w.whole] or own))
-        entries = [entry for piece in largest for entry in piece.frees]
-        nodes = np.array([node for node, _ in entries], np.int64)
-        return nodes, np.array([amounts for _, amounts in entries], np.int64).reshape(-1, rows).T
+        if self._frees is None:
+            largest = (p for own in self._of.values() for p in ([w for w in own if w.whole] or own))
+            entries = [entry for piece in largest for entry in piece.frees]
+            nodes = np.array([node for node, _ in entries], np.int64)
+            self._frees = nodes, np.array([amounts for _, amounts in entries], np.int64).reshape(-1, rows).T
+        return self._frees

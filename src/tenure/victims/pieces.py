@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import add
+from operator import add, attrgetter
 
 from tenure.engine.cost import cost_of_all
+from tenure.engine.memo import Memo
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import SUCCEEDED, SubgroupState, TaskState, WorkloadState
@@ -55,6 +56,25 @@ class Piece:
     def overlaps(self) -> frozenset[TaskState]:
         """Its tasks, as a set."""
         return frozenset(self.tasks)
+
+
+PieceMemo = Memo[tuple[WorkloadState, bool, bool], list[Piece]]
+"""Pieces by workload, whether with its core, and whether of single tasks: `singles_of` and not `pieces_of`."""
+
+_content = attrgetter(*Piece.__slots__)
+
+
+def piece_memo(session: Session) -> PieceMemo:
+    """Give a memo of the pieces of workloads of which the present cycle placed nothing."""
+
+    def work_out(key: tuple[WorkloadState, bool, bool]) -> list[Piece]:
+        workload, core, singly = key
+        return (singles_of if singly else pieces_of)(session, workload, frozenset(), core=core)
+
+    def version(key: tuple[WorkloadState, bool, bool]) -> object:
+        return session.queues.versions[key[0].leaf], key[0].started_at, key[0].saved_at
+
+    return Memo(work_out, version, lambda a, b: list(map(_content, a)) == list(map(_content, b)))
 
 
 def held(session: Session, tasks: Sequence[TaskState]) -> Amount:

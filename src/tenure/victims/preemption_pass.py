@@ -105,7 +105,7 @@ class PreemptionPass:
         fresh, detailed = state.fresh(), state.detailed
         holdings, paid = state.memory.holdings, state.settled()
         return CandidateGatherer(
-            self.session, state.plugins, holdings, fresh, state.moved, paid=paid, detailed=detailed
+            self.session, state.plugins, holdings, fresh, state.moved, paid=paid, detailed=detailed, known=state.pieces
         )
 
     def _anyone_may_be_helped(self, fresh: set[WorkloadState] | None) -> bool:

@@ -15,7 +15,7 @@ from tenure.model.settings import Cause
 from tenure.model.workload import Notice
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.dry_run import Consequences
-from tenure.victims.pieces import core_of
+from tenure.victims.pieces import PieceMemo, core_of
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.reclaim_limits import ReclaimLimits
 from tenure.victims.search import SearchBudget
@@ -81,8 +81,8 @@ class EvictionState:
     ``evicted`` are the workloads that lost something in this cycle, ``moved`` those of them that were moved.
     ``memories`` are the last passes of each cause that helped no contender; they outlive the cycle. ``before`` has the
     times of workloads as they were before anything was evicted, ``lapsed`` the notices that were withdrawn in this
-    cycle. ``memory`` outlives the cycle as well. ``aftermath`` judges what follows from a set. ``detailed``: the
-    reasons why nothing was evicted for a pending workload are read.
+    cycle. ``memory`` outlives the cycle as well, ``pieces`` do not. ``aftermath`` judges what follows from a set.
+    ``detailed``: the reasons why nothing was evicted for a pending workload are read.
     """
 
     session: Session
@@ -95,6 +95,7 @@ class EvictionState:
     paid: frozenset[TaskState]
     budget: SearchBudget
     memory: VictimMemory
+    pieces: PieceMemo
     detailed: bool = True
     memories: dict[Cause, NoEffectPass] = field(default_factory=dict)
     before: dict[WorkloadState, EvictionTimes] = field(default_factory=dict)
@@ -133,9 +134,8 @@ class EvictionState:
 
     def remember(self, workload: WorkloadState) -> None:
         """Note the times of a workload of which something is about to be evicted."""
-        self.before.setdefault(
-            workload, EvictionTimes(workload.started_at, workload.last_evicted_at, workload.not_before)
-        )
+        times = EvictionTimes(workload.started_at, workload.last_evicted_at, workload.not_before)
+        self.before.setdefault(workload, times)
 
     def obstacle(self, workload: str, reason: Reason) -> None:
         """Note why nothing is evicted for a workload."""

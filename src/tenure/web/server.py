@@ -48,9 +48,20 @@ def configured(app: Starlette) -> uvicorn.Config:
 
 
 def serve(app: Starlette, taken: socket.socket, ready: Callable[[], None] = lambda: None) -> None:
-    """Serve until a signal ends it."""
-    server = uvicorn.Server(configured(app))
+    """Serve until a signal ends it. It is ``ready`` once a signal does."""
     taken.listen(1024)
-    ready()
     with collector_seldom():
-        server.run(sockets=[taken])
+        _Server(configured(app), ready).run(sockets=[taken])
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it is ready: what is asked for then is answered, and a signal ends it in order."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve; signals come to the server by now."""
+        await super().startup(sockets)
+        self._ready()

@@ -8,7 +8,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from tenure.model.document import Document
-from tenure.model.entries import EntryValues
+from tenure.model.entries import MOST, EntryValues
 from tenure.model.policy import Policy
 from tenure.model.problems import InputProblem
 from tenure.model.queue import Queue
@@ -94,9 +94,11 @@ class _Reader:
             return None
         made = [self._partition(partition) for partition in partitions]
         names = [name for name, _, _ in made]
+        seen: set[str] = set()
         for index, name in enumerate(names):
-            if name.lower() in map(str.lower, names[:index]):
+            if name.lower() in seen:
                 self.report.add((partitions[index].at, "name"), f"partition {name} is there twice; keep one of the two")
+            seen.add(name.lower())
         chosen = next((i for i, name in enumerate(names) if name.lower() == DEFAULT_PARTITION), 0)
         for index, partition in enumerate(partitions):
             if index != chosen:
@@ -123,6 +125,8 @@ class _Reader:
             self.report.warn((top.at, "resources"), f"YuniKorn refuses resources on {rules.ROOT}; here they count")
         queues: list[Queue] = []
         self._add(top, None, queues)
+        if len(queues) > MOST["queues"]:
+            self.report.add((read.at, "queues"), f"has more than {MOST['queues']:,} queues in all; drop some of them")
         return name, queues, quota
 
     def _quota(self, read: EntryValues) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from tenure.model.containers import ListKind, MapKind
-from tenure.model.entries import EntryKind
+from tenure.model.entries import MOST, EntryKind
 from tenure.model.kinds import INT64, BooleanKind, ChoiceKind, IntegerKind, NumberKind, TextKind, ValueKind, describe
 from tenure.model.problems import shorten
 from tenure.model.records import RecordField, kind_of
@@ -18,6 +18,9 @@ from tenure.model.yunikorn.units import ResourcesKind
 QUEUE_NAME = re.compile(r"[a-zA-Z0-9_:#@-]{1,64}")
 _RULE_NAME = re.compile(r"[_a-zA-Z][a-zA-Z0-9_]*")
 _MOST_ACL_PARTS = 2
+
+MOST_PARTITIONS = 1000
+"""Partitions that are read; one of them is used."""
 
 INHERIT = "quota.preemption.inherit"
 OVERSHOOT = "quota.preemption.overshoot"
@@ -79,7 +82,7 @@ _NAMES = ListKind(TextKind())
 def file_entry() -> EntryKind:
     """Give the whole file."""
     fields = [
-        RecordField("partitions", "partitions", ListKind(partition_entry()), required=True),
+        RecordField("partitions", "partitions", ListKind(partition_entry(), most=MOST_PARTITIONS), required=True),
         *_fields(checksum=_Plain()),
     ]
     return EntryKind(dict, fields, name="queues.yaml")
@@ -93,7 +96,7 @@ def partition_entry() -> EntryKind:
         [
             *_fields(
                 name=TextKind(),
-                queues=ListKind(queue_entry()),
+                queues=ListKind(queue_entry(), most=MOST["queues"]),
                 placementrules=ListKind(_rule_entry()),
                 limits=ListKind(limit_entry()),
                 preemption=_preemption_entry(),
@@ -150,7 +153,7 @@ class _QueueEntry(EntryKind):
                     _fields(maxapplications=_APPLICATIONS, properties=PropertiesKind(), resources=_resources_entry()),
                     name="childtemplate",
                 ),
-                queues=ListKind(self),
+                queues=ListKind(self, most=MOST["queues"]),
                 limits=ListKind(limit_entry()),
             )
             self._fields = {field.key: field for field in (named, *others)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
 
+from tenure.model.problems import shorten
 from tenure.simulator.traces.records import SECOND
 
 MAX_SECONDS = 10**11
@@ -13,8 +14,16 @@ MAX_AMOUNT = 10**15
 """Largest amount of anything: sums of thousands of them still fit 64 bits."""
 
 
+LONGEST_SHOWN = 50
+"""Digits of a number that are shown."""
+
 MAX_DIGITS = 30
 """Decimal exponent beyond which a number is not even written out to be compared."""
+
+
+def bare(text: str) -> str:
+    """Write a number as it stands in a trace, for a message; cut where it is long."""
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
 
 
 def micros(text: str) -> int:
@@ -28,17 +37,17 @@ def micros(text: str) -> int:
     seconds = _integer(text)
     if seconds is not None:
         if not -MAX_SECONDS <= seconds <= MAX_SECONDS:
-            raise ValueError(f"{text} s is out of range: times are within {MAX_SECONDS:.0e} s")
+            raise ValueError(f"{bare(text)} s is out of range: times are within {MAX_SECONDS:.0e} s")
         return seconds * SECOND
     decimal = _decimal(text)
     if abs(decimal) > MAX_SECONDS:
-        raise ValueError(f"{text} s is out of range: times are within {MAX_SECONDS:.0e} s")
+        raise ValueError(f"{bare(text)} s is out of range: times are within {MAX_SECONDS:.0e} s")
     return round(decimal * SECOND)
 
 
 def _integer(text: str) -> int | None:
     if "_" in text:
-        raise ValueError(f"{text!r} is not a number")
+        raise ValueError(f"{shorten(text)} is not a number")
     try:
         return int(text)
     except ValueError:
@@ -56,9 +65,9 @@ def _decimal(text: str) -> Decimal:
     try:
         value = Decimal(text)
     except InvalidOperation:
-        raise ValueError(f"{text!r} is not a number") from None
+        raise ValueError(f"{shorten(text)} is not a number") from None
     if not value.is_finite():
-        raise ValueError(f"{text!r} is not a finite number")
+        raise ValueError(f"{shorten(text)} is not a finite number")
     return value
 
 
@@ -74,12 +83,12 @@ def whole(text: str, low: int = -1, high: int = MAX_AMOUNT) -> int:
     if value is None:
         decimal = _decimal(text)
         if decimal.adjusted() > MAX_DIGITS:
-            raise ValueError(f"{text} is not between {low} and {high}")
+            raise ValueError(f"{bare(text)} is not between {low} and {high}")
         if decimal != decimal.to_integral_value():
-            raise ValueError(f"{text} is not a whole number")
+            raise ValueError(f"{bare(text)} is not a whole number")
         value = int(decimal)
     if not low <= value <= high:
-        raise ValueError(f"{text} is not between {low} and {high}")
+        raise ValueError(f"{bare(text)} is not between {low} and {high}")
     return value
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from tenure.model.cluster import DEFAULT_QUEUE
+from tenure.model.expand import MAX_NODES
 from tenure.model.node import Node
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 from tenure.model.workload import Task, Workload
@@ -110,14 +111,21 @@ def _job(row: TableRow, index: int, specs: SpecCache) -> TraceJob:
     created = row.value("creation_time", micros, index * SECOND)
     deleted = row.value("deletion_time", micros, -1)
     known = bool(row.text("creation_time") and row.text("deletion_time"))
+    own, further = _labels(row.text("qos")), row.labels()
     workload = Workload(
         name=name,
         queue=DEFAULT_QUEUE,
         tasks=(Task(name=name, spec=specs.spec(_ask(row))),),
         created_at=created,
-        labels=row.labels() | ({"qos": qos} if (qos := row.text("qos")) else {}),
+        labels=further | own if further else own,
     )
     return TraceJob(workload, deleted - created if known else None, name)
+
+
+@lru_cache(maxsize=64)
+def _labels(qos: str) -> dict[str, str]:
+    """Give the labels of pods of one class, which all of them share."""
+    return {"qos": qos} if qos else {}
 
 
 def _ask(row: TableRow) -> PodRequest:
@@ -140,7 +148,7 @@ def read_nodes(path: Path) -> tuple[Node, ...]:
     Raises
     ------
     InvalidInputError
-        The file cannot be read, or a line is malformed.
+        The file cannot be read, a line is malformed, or there are too many.
     """
     source = open_source(path)
     problems = ProblemList(source)
@@ -150,6 +158,8 @@ def read_nodes(path: Path) -> tuple[Node, ...]:
         node = _node(row)
         names.check(row, "sn", node.name)
         nodes.append(node)
+        if len(nodes) > MAX_NODES:
+            raise source.fail(f"more than {MAX_NODES:,} nodes up to here; so many are read at the most", row.line)
     problems.raise_if_any()
     return tuple(nodes)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from tenure.model.cluster import DEFAULT_QUEUE
+from tenure.model.problems import shorten
 from tenure.model.resources import MILLI
 from tenure.model.workload import Checkpoint, Task, Workload
 from tenure.simulator.traces.columns import TraceTable, column, needed
-from tenure.simulator.traces.numbers import micros, whole
+from tenure.simulator.traces.numbers import bare, micros, whole
 from tenure.simulator.traces.records import ReadOptions, Trace, TraceFormat, TraceJob
 from tenure.simulator.traces.source import ProblemList, TraceSource
 from tenure.simulator.traces.specs import PodRequest, SpecCache, models_of
@@ -155,13 +156,13 @@ def _checkpoint(row: TableRow) -> Checkpoint | None:
 def _duration(text: str) -> int:
     value = micros(text)
     if value < 0:
-        raise ValueError(f"{text} s is negative")
+        raise ValueError(f"{bare(text)} s is negative")
     return value
 
 
 def _boolean(text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ValueError(f"{text!r} is neither true nor false")
+        raise ValueError(f"{shorten(text)} is neither true nor false")
     return text.lower() == "true"
 
 
@@ -177,7 +178,7 @@ def labels_of(text: str) -> dict[str, str]:
     for part in text.split(";"):
         key, equals, value = part.strip().partition("=")
         if not key or not equals:
-            raise ValueError(f"{part!r} is not key=value")
+            raise ValueError(f"{shorten(part)} is not key=value")
         labels[key] = value
     return labels
 

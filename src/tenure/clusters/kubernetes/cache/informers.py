@@ -234,7 +234,19 @@ class InformerCache:
         self.pods.know(self.kinds)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Begin to watch. Where the API server cannot be asked what it serves, this may be called again.
+
+        Raises
+        ------
+        OSError
+            It cannot be asked; what every API server serves is watched as soon as it answers.
+        """
+        if not self.reflectors:
+            self._start_always()
+        self.discover()
+
+    def _start_always(self) -> None:
+        """Begin to watch what every API server serves, and to take readings."""
         self._watch("pods", "/api/v1/pods", api.ApiPod, self.pods)
         self._watch("nodes", "/api/v1/nodes", api.ApiNode, self.nodes)
         for name, path in _ALWAYS.items():
@@ -255,7 +267,6 @@ class InformerCache:
                         self._objects("yunikorn"), fields=f"metadata.name={name}")  # fmt: skip
         self.usage.start()
         self.gpu_usage.start()
-        self.discover()
 
     def discover(self) -> None:
         """Begin to watch kinds that were installed since this was last looked at."""
