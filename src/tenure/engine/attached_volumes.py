@@ -17,8 +17,8 @@ _UNLIMITED: Final = 1 << 40
 _UNUSED: Final = (0, 0)
 _ALONE: Final = (1, 1)
 
-_NOBODY: Final[dict[int, tuple[int, int]]] = {}
-"""The users of every volume that nobody has used; nothing is ever put here."""
+_UNTOUCHED: Final[dict[int, tuple[int, int]]] = {}
+"""The users of all volumes without any; nothing is ever put here."""
 
 
 class AttachedVolumes:
@@ -49,7 +49,7 @@ class AttachedVolumes:
         volumes, count = self._volume[driver], len(self._users)
         row = volumes.setdefault(handle, count)
         if row == count:
-            self._users.append(_NOBODY)
+            self._users.append(_UNTOUCHED)
             self._driver_of.append(driver)
         return row
 
@@ -81,7 +81,7 @@ class AttachedVolumes:
         if self.journal.depth:
             self.journal.keep(self.used, (slice(None), driver, node))
         for volume in volumes:
-            if self._users[volume] is _NOBODY and not self._attached and not self.journal.depth and now == then == 1:
+            if self._users[volume] is _UNTOUCHED and not self._attached and not self.journal.depth and now == then == 1:
                 self._users[volume] = {node: _ALONE}  # so it is for nearly all while a snapshot is taken in
                 self.used[NOW, driver, node] += 1
                 self.used[THEN, driver, node] += 1
@@ -90,7 +90,7 @@ class AttachedVolumes:
 
     def _count_volume(self, volume: int, driver: int, node: int, *, now: int, then: int) -> None:
         users = self._users[volume]
-        if users is _NOBODY:
+        if users is _UNTOUCHED:
             users = self._users[volume] = {}
         before = users.setdefault(node, _UNUSED)
         after = before[NOW] + now, before[THEN] + then
