@@ -31,12 +31,11 @@ class Holder:
         self.nodes = nodes
         self.settings = settings
         self._known: dict[tuple[int, int], list[int]] = {}
+        self._known_asks: dict[tuple[int, int], list[int]] = {}
 
     def held(self, spec: TaskSpec, node: int) -> list[int]:
         """Give what a task of such a spec holds on a node (its number, -1: none yet)."""
-        share = spec.gpu_share
-        by_memory = share is not None and share.memory > 0
-        key = id(spec), node if by_memory else -1
+        key = self._key(spec, node)
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self._amounts(spec, node, counted_beside(spec, self.settings))
@@ -44,9 +43,17 @@ class Holder:
 
     def asked(self, spec: TaskSpec, node: int) -> list[int]:
         """Give what a task of such a spec asks for on a node (its number, -1: none yet)."""
-        if not counted_beside(spec, self.settings):
-            return self.held(spec, node)
-        return self._amounts(spec, node, dict(spec.counted))
+        key = self._key(spec, node)
+        known = self._known_asks.get(key)
+        if known is None:
+            known = self._known_asks[key] = self._amounts(spec, node, dict(spec.counted))
+        return known
+
+    @staticmethod
+    def _key(spec: TaskSpec, node: int) -> tuple[int, int]:
+        """Give what tells apart what tasks hold: only a share of GPU memory depends on the node."""
+        by_memory = spec.gpu_share is not None and spec.gpu_share.memory > 0
+        return id(spec), node if by_memory else -1
 
     def _amounts(self, spec: TaskSpec, node: int, counted: Mapping[str, int]) -> list[int]:
         asked = dict(spec.requests)
