@@ -35,12 +35,12 @@ def allocated(client, name):
 
 
 def test_two_queues_share_gpus_by_the_parts_that_their_pods_hold(plane, client, token, tmp_path):
-    """All parts are 2.844 GPUs, of which one queue is owed 1.43 and half of the rest: 2.137, two halves and nine parts.
+    """All parts are 2.844 GPUs, of which one queue is owed three quarters: two halves and nine parts of seven.
 
-    The other queue has all small parts, as many as nodes have; by their number alone each would get seven of them.
+    The other queue has all small parts that there are; by their number alone each queue would get seven of them.
     """
-    client.create(f"{TENURE}/queues", queue("vision"))
-    client.create(f"{TENURE}/queues", queue("language", guaranteed={GPU: "1430m"}))
+    client.create(f"{TENURE}/queues", queue("vision", guaranteed={GPU: "710m"}))
+    client.create(f"{TENURE}/queues", queue("language", guaranteed={GPU: "2134m"}))
     with running(plane.kubeconfig_for(token, "tenure"), tmp_path):
         client.create(SETS, elastic("many", "vision", 14, SMALL))
         client.create(SETS, elastic("halves", "language", 2, HALF))
@@ -52,4 +52,6 @@ def test_two_queues_share_gpus_by_the_parts_that_their_pods_hold(plane, client, 
         wait_until(lambda: allocated(client, "language") == "2134m", lambda: allocated(client, "language"), 30)
         wait_until(lambda: allocated(client, "vision") == "710m", lambda: allocated(client, "vision"), 30)
         assert (bound(client, "few"), bound(client, "many")) == (9, 5), "ten would be more than the share"
-        assert [(e.cause, e.workload) for e in log_of(client)] == [("reclaim", "default/many")] * 9
+        entries = log_of(client)
+        assert [(e.cause, e.workload) for e in entries] == [("reclaim", "default/many")] * 9
+        assert all(abs(1000 * entry.lost[GPU] - 142 * entry.lost[SMALL]) <= 1000 for entry in entries)

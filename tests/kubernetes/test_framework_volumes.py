@@ -34,7 +34,7 @@ def theatre(plane):
         return made[-1]
 
     yield opened
-    for one in made:
+    for one in made[-1:]:  # each clears what those before it have left
         one.clear()
 
 
