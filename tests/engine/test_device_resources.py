@@ -6,6 +6,7 @@ import pytest
 from tests.builders import bound, cluster, codes, node, queue, spec, workload
 
 from tenure.engine.audit import audit
+from tenure.engine.cost import lost_amounts
 from tenure.engine.snapshot import session_of
 from tenure.model.device_resources import counts_of
 from tenure.model.load import load_settings
@@ -13,6 +14,7 @@ from tenure.model.problems import InvalidInputError
 from tenure.model.resources import GPU
 from tenure.model.settings import Settings
 from tenure.playthrough import play
+from tenure.shields.budget import lost_of
 
 SMALL = "nvidia.com/mig-1g.10gb"
 
@@ -69,6 +71,16 @@ def test_parts_of_a_ready_node_are_part_of_what_is_shared():
     assert session.total()[row] == 7 * 142
     assert session.queues.allocated[session.queues.index["q"]][row] == 142
     audit(session)
+
+
+def test_what_an_eviction_destroys_is_what_a_budget_counts():
+    """The log of evictions and the shield say the same: 142 thousandths of a GPU for each second of a device."""
+    session = session_of(of_parts(small("runs", on=["n"])))
+    (running,) = session.workloads["default/runs"].tasks
+    told = lost_amounts(running.model.spec, 1_000_000, session.settings)
+    assert told[GPU] == 142_000
+    assert told == {name: amount for name, amount in lost_of(session, running, 1_000_000).items() if name in told}
+    assert GPU not in lost_amounts(running.model.spec, 1_000_000, Settings(device_resources={SMALL: {}}))
 
 
 def test_a_part_of_a_gpu_and_a_profile_add_up():

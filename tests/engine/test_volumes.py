@@ -212,6 +212,25 @@ def test_counts_are_what_a_look_at_all_tasks_counts_and_undone_as_a_whole():
         assert _counted(session) == before
 
 
+def test_a_task_that_nothing_restricts_may_be_on_every_node_and_others_are_looked_at():
+    """What is told by a glance at the limits is what the masks say, at every fill of the nodes."""
+    dice, seen = random.Random(11), set()
+    for _ in range(150):
+        many = dice.randint(1, 5)
+        claims = [claim(f"c{i}", volume=f"v{i}") for i in range(many)]
+        volumes = [volume(f"v{i}", driver="csi", handle=f"h{i}") for i in range(many)]
+        made = [mounting(f"w{i}", f"c{i}", on=[dice.choice(("a", "b"))]) for i in range(many - 1)]
+        waiting = mounting("x", *dice.sample([c.name for c in claims], dice.randint(1, many)))
+        given = stored(zones("a", "b", limit=dice.randint(2, 6)), [*made, waiting], claims=claims, volumes=volumes)
+        session = session_of(given)
+        (task_state,) = session.workloads["default/x"].tasks
+        restricts = session.terms.restricts(task_state.terms)
+        now, then = session.terms.masks(task_state.terms)
+        assert restricts or (now.all() and then.all())
+        seen.add(restricts)
+    assert seen == {True, False}
+
+
 def _busy(dice):
     volumes = [volume(f"v{i}", driver="csi", handle=f"h{i % 4}") for i in range(6)]
     volumes += [volume(f"l{i}", dice.randint(1, 3), dice.choice("ab")) for i in range(4)]
@@ -287,3 +306,25 @@ def test_what_is_mounted_makes_no_class_of_its_own():
     session = session_of(made)
     assert len(session.classes.classes) == 1
     assert all(t.terms is None for w in session.workloads.values() for t in w.tasks)
+
+
+def test_pods_of_one_zone_are_one_class_whatever_object_says_so():
+    """A lone volume, one of the same zone by another object, and one beside a volume of no zone make one class."""
+    volumes = [volume(f"v{i}", zone="a") for i in range(4)] + [volume("w"), volume("z", zone="b")]
+    claims = [claim(f"c-{v.name}", volume=v.name) for v in volumes]
+    mounted = [(f"c-v{i}",) for i in range(3)] + [("c-v3", "c-w"), ("c-w",), ("c-z",)]
+    made = stored(zones("a", "b"), [mounting(f"w{i}", *names) for i, names in enumerate(mounted)], claims=claims,
+                  volumes=volumes)  # fmt: skip
+    session = session_of(made)
+    cls = [session.workloads[f"default/w{i}"].tasks[0].cls for i in range(len(mounted))]
+    assert cls[0] is cls[1] is cls[2] is cls[3]
+    assert [c.static.tolist() for c in cls[3:]] == [[True, False], [True, True], [False, True]]
+    assert len(session.classes.classes) == 3
+
+
+def test_a_mount_that_is_not_ready_is_not_taken_for_one_that_is():
+    """Of two pods that differ in this alone one is placed."""
+    made = stored(zones("a"), [mounting("w", "c"), mounting("x", "gone")], claims=[claim("c", volume="v")],
+                  volumes=[volume("v")])  # fmt: skip
+    session = session_of(made)
+    assert [session.workloads[f"default/{n}"].tasks[0].cls.spec.is_placeable for n in "wx"] == [True, False]

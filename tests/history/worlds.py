@@ -79,7 +79,7 @@ def simulated(cluster, trace):
     simulation.heard = listener = PlanListener(cluster.now)
     result = simulation.run()
     assert result.complete
-    return result.log, outcomes_of(result.log, trace), listener
+    return result.log, outcomes_of(result.log, trace, cluster.settings), listener
 
 
 def recorded(store, cluster, trace):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from tests.kubernetes.frameworks import path_of
+from tests.kubernetes.frameworks import GPU, SETS, path_of
 
 JOB_LABELS = "training.kubeflow.org"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
-SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 CLIQUES = "/apis/grove.io/v1alpha1/namespaces/default/podcliques"
 ONCE = {"restartPolicy": "Never"}
 
@@ -34,7 +33,10 @@ class Controllers:
             "JobSet.jobset.x-k8s.io": self.job_set, "RayCluster.ray.io": self.ray_cluster,
             "RayJob.ray.io": self.ray_job, "RayService.ray.io": self.ray_service,
             "Notebook.kubeflow.org": self.notebook, "PodCliqueSet.grove.io": self.clique_set,
-            "Job.batch.volcano.sh": self.volcano_job, "Job.batch": self.job,
+            "Job.batch.volcano.sh": self.volcano_job, "Job.batch": self.job, "MPIJob.kubeflow.org": self.mpi_job,
+            "LeaderWorkerSet.leaderworkerset.x-k8s.io": self.leader_worker_set,
+            "AppWrapper.workload.codeflare.dev": self.app_wrapper, "Workflow.argoproj.io": self.workflow,
+            "SparkApplication.sparkoperator.k8s.io": self.spark_application,
         }  # fmt: skip
 
     def act(self, item):
@@ -58,7 +60,7 @@ class Controllers:
         self.made.append(f"{path}/{name}")
         return {"apiVersion": version, "kind": what, **found}
 
-    def pod(self, owner, name, template, *, after=(), annotations=None, **labels):
+    def pod(self, owner, name, template, *, after=(), driver=None, through=None, annotations=None, **labels):
         """Let there be a pod of a template, with labels and annotations of its controller's own."""
         meta, known = template.get("metadata", {}), {key: str(value) for key, value in labels.items()}
         self.operators.keep(
@@ -69,7 +71,7 @@ class Controllers:
                 },
                 "spec": deepcopy(template["spec"]),
             },
-            after=after,
+            after=after, driver=driver, through=through,
         )  # fmt: skip
         return name
 
@@ -83,6 +85,80 @@ class Controllers:
                     f"{JOB_LABELS}/job-name": name, f"{JOB_LABELS}/operator-name": f"{job['kind'].lower()}-controller",
                     f"{JOB_LABELS}/replica-type": role.lower(), f"{JOB_LABELS}/replica-index": number,
                 })  # fmt: skip
+
+    def mpi_job(self, job):
+        """The MPI operator makes the workers, and a Job for the launcher."""
+        name, roles = job["metadata"]["name"], job["spec"]["mpiReplicaSpecs"]
+
+        def labels(role):
+            return {f"{JOB_LABELS}/job-name": name, f"{JOB_LABELS}/operator-name": "mpi-operator",
+                    f"{JOB_LABELS}/job-role": role}  # fmt: skip
+
+        for number in range(roles["Worker"].get("replicas", 1)):
+            known = labels("worker") | {f"{JOB_LABELS}/replica-index": number}
+            self.pod(job, f"{name}-worker-{number}", roles["Worker"]["template"], **known)
+        template = deepcopy(roles["Launcher"]["template"])
+        template["metadata"] = {"labels": labels("launcher")}
+        template["spec"] |= ONCE
+        self.job(self.below(job, JOBS, f"{name}-launcher", ("batch/v1", "Job"), {"template": template}))
+
+    def leader_worker_set(self, whole):
+        """A StatefulSet makes the leaders; of each group the leader's pod owns another, which makes its workers."""
+        name, spec, known = whole["metadata"]["name"], whole["spec"], "leaderworkerset.sigs.k8s.io"
+        both = spec["leaderWorkerTemplate"]
+        worker = both["workerTemplate"]
+        leader = both.get("leaderTemplate", worker)
+        shape = {"metadata": {"labels": {"set": name}}, "spec": leader["spec"]}
+        said = {"serviceName": name, "selector": {"matchLabels": {"set": name}}, "template": shape}
+        leaders = self.below(whole, SETS, name, ("apps/v1", "StatefulSet"), said)
+        for group in range(spec["replicas"]):
+            labels = {f"{known}/name": name, f"{known}/group-index": group, f"{known}/group-key": f"{name}-{group}"}
+            first = f"{name}-{group}"
+            self.pod(leaders, first, leader, **labels, **{f"{known}/worker-index": 0})
+            for number in range(1, both["size"]):
+                self.pod(whole, f"{first}-{number}", worker, driver=first, through=first,
+                         **labels, **{f"{known}/worker-index": number})  # fmt: skip
+
+    def app_wrapper(self, whole):
+        """The wrapper makes what is in it, with a label that says whose it is."""
+        name = whole["metadata"]["name"]
+        for component in whole["spec"]["components"]:
+            inner = deepcopy(component["template"])
+            mark = {"workload.codeflare.dev/appwrapper": name}
+            inner["spec"]["template"].setdefault("metadata", {}).setdefault("labels", {}).update(mark)
+            title = inner["metadata"]["name"]
+            self.job(self.below(whole, JOBS, title, (inner["apiVersion"], inner["kind"]), inner["spec"], **mark))
+
+    def spark_application(self, application):
+        """The operator submits the driver; that makes its executors when it runs, and owns them."""
+        name, spec = application["metadata"]["name"], application["spec"]
+
+        def template(role):
+            said = spec[role]
+            gpus = {GPU: str(said["gpu"]["quantity"])} if "gpu" in said else {}
+            resources = {"requests": {"cpu": str(said["cores"]), **gpus}, "limits": gpus}
+            container = {"name": f"spark-{role}", "image": spec["image"], "resources": resources}
+            return {"metadata": {"labels": said.get("labels", {})},
+                    "spec": {"schedulerName": said["schedulerName"], "containers": [container]}}  # fmt: skip
+
+        labels = {"spark-app-name": name, "sparkoperator.k8s.io/app-name": name}
+        driver = self.pod(application, f"{name}-driver", template("driver"), **labels, **{"spark-role": "driver"})
+        for number in range(1, spec["executor"]["instances"] + 1):
+            self.pod(application, f"{name}-exec-{number}", template("executor"), driver=driver, **labels,
+                     **{"spark-role": "executor", "spark-exec-id": number})  # fmt: skip
+
+    def workflow(self, workflow):
+        """Argo makes a pod for each task of the entry's graph, once those run that it depends on."""
+        name, spec = workflow["metadata"]["name"], workflow["spec"]
+        by_name = {template["name"]: template for template in spec["templates"]}
+        for task in by_name[spec["entrypoint"]]["dag"]["tasks"]:
+            container = {"name": "main", **by_name[task["template"]]["container"]}
+            inside = {"schedulerName": spec["schedulerName"], "containers": [container], **ONCE}
+            template = {"metadata": deepcopy(spec.get("podMetadata", {})), "spec": inside}
+            after = [f"{name}-{other}" for other in task.get("dependencies", ())]
+            self.pod(workflow, f"{name}-{task['name']}", template, after=after, **{
+                "workflows.argoproj.io/workflow": name, "workflows.argoproj.io/completed": "false",
+            })  # fmt: skip
 
     def train_job(self, job):
         """Kubeflow Trainer makes a JobSet of its runtime, with what the job itself says of its trainer."""

@@ -22,8 +22,20 @@ _DOMAIN = {"topologyName": str, "pack": {"required": str, "preferred": str}}
 _LEVELS = {"topology": str, "requiredTopologyLevel": str, "preferredTopologyLevel": str}
 _TIERS = {"mode": str, "highestTierAllowed": int, "highestTierName": str}
 
+_STEP = {"name": str, "template": str}
+
 FIELDS = {
     ("kubeflow.org", "v1", "Notebook", "notebooks"): {"template": {"spec": TEMPLATE}},
+    ("argoproj.io", "v1alpha1", "Workflow", "workflows"): {
+        "entrypoint": str, "schedulerName": str, "serviceAccountName": str, "parallelism": int,
+        "podMetadata": {"labels": TEXTS, "annotations": TEXTS},
+        "templates": [
+            {
+                "name": str, "container": TEMPLATE, "schedulerName": str,
+                "dag": {"tasks": [{**_STEP, "dependencies": [str]}]},
+            }
+        ],
+    },
     ("grove.io", "v1alpha1", "PodCliqueSet", "podcliquesets"): {
         "replicas": int,
         "template": {

@@ -10,6 +10,7 @@ from tools.controlplane.client import ApiError
 from tenure.model.workload_kind import CORE_GROUPS, built_in_kinds
 
 PODS = "/api/v1/namespaces/default/pods"
+SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 GPU = "nvidia.com/gpu"
 
 
@@ -44,11 +45,15 @@ def path_of(key):
 
 
 class PlannedPod(NamedTuple):
-    """A pod as its operator makes it: of a ``driver``'s pod while that runs, or once the pods ``after`` run."""
+    """A pod as its operator makes it: of a ``driver``'s pod while that runs, or once the pods ``after`` run.
+
+    ``through`` is the name of a StatefulSet that the driver's pod owns, and that owns this one: it is there with it.
+    """
 
     body: dict[str, Any]
     driver: str | None = None
     after: tuple[str, ...] = ()
+    through: str | None = None
 
 
 class Operators:
@@ -84,9 +89,9 @@ class Operators:
         meta = {"name": name, "labels": labels, "ownerReferences": [owner]}
         self.keep({"metadata": meta, "spec": {"schedulerName": "tenure", "containers": [container]}}, driver=driver)
 
-    def keep(self, body, *, driver=None, after=()):
+    def keep(self, body, *, driver=None, after=(), through=None):
         """Let a pod be there from now on, made anew whenever it has gone."""
-        self.plans[body["metadata"]["name"]] = PlannedPod(body, driver, tuple(after))
+        self.plans[body["metadata"]["name"]] = PlannedPod(body, driver, tuple(after), through)
 
     def act(self):
         """Let kubelets and operators do what is to do; gives whether anything was."""
@@ -119,18 +124,35 @@ class Operators:
     def body(self, name, there):
         """Give a pod as its operator makes it; None while what it comes after does not run."""
         planned = self.plans[name]
-        running = {other for other, pod in there.items() if pod["status"]["phase"] == "Running"}
+        running = {other for other, pod in there.items() if planned.through or pod["status"]["phase"] == "Running"}
         if not running.issuperset([planned.driver] if planned.driver else planned.after):
             return None
         meta, spec = dict(planned.body["metadata"]), dict(planned.body["spec"])
         if planned.driver is not None:
             uid = there[planned.driver]["metadata"]["uid"]
-            meta["ownerReferences"] = [
-                {"apiVersion": "v1", "kind": "Pod", "name": planned.driver, "uid": uid, "controller": True}
-            ]
+            owner = {"apiVersion": "v1", "kind": "Pod", "name": planned.driver, "uid": uid, "controller": True}
+            meta["ownerReferences"] = [self.set_of(owner, planned) if planned.through else owner]
         if name in self.mounts:
             spec["volumes"] = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in self.mounts[name]]
         return {"metadata": meta, "spec": {**spec, "terminationGracePeriodSeconds": 1}}
+
+    def set_of(self, owner, planned):
+        """Give a reference to the StatefulSet between a pod and its driver's, made anew for each of these."""
+        path = f"{SETS}/{planned.through}"
+        found = self.client.get(path) if self.client.exists(path) else None
+        if found is not None and found["metadata"]["ownerReferences"][0]["uid"] != owner["uid"]:
+            self.client.delete(path, {"propagationPolicy": "Background"})
+            found = None
+        if found is None:
+            USED.add(SETS)
+            labels = {"set": planned.through}
+            template = {"metadata": {"labels": labels}, "spec": planned.body["spec"]}
+            spec = {"serviceName": "none", "selector": {"matchLabels": labels}, "template": template}
+            meta = {"name": planned.through, "ownerReferences": [owner]}
+            made = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": meta, "spec": spec}
+            found = self.client.create(SETS, made)
+        return {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": planned.through, "controller": True,
+                "uid": found["metadata"]["uid"]}  # fmt: skip
 
     def clear(self):
         """Delete all objects of the kinds that were ever used, and forget about them."""

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 from tests.builders import SECOND, cluster, node, queue
+from tests.effort import tries
 from tests.kubernetes.frameworks import OWNERS, PODS
 from tests.kubernetes.test_frameworks import SET, SPARK
-from tests.kubernetes.test_volumes import CLAIMS, VOLUMES, claim, volume
-from tests.kubernetes.theatre import GROUP, PYTORCH, RAY, ROLE, Theatre, ray, reclaiming
+from tests.kubernetes.test_volume_crashes import bind_claims
+from tests.kubernetes.test_volumes import CLAIMS, CLASSES, VOLUMES, claim, late, open_claim, volume
+from tests.kubernetes.theatre import GROUP, PYTORCH, RAY, ROLE, Theatre, ray, reclaiming, train
 from tools.controlplane.plane import Options as PlaneOptions
 
 DONE = "pv.kubernetes.io/bind-completed"
@@ -28,11 +30,11 @@ def theatre(plane):
     made = []
 
     def opened(told):
-        made.append(Theatre(plane, told, also=(CLAIMS, VOLUMES)))
+        made.append(Theatre(plane, told, also=(CLAIMS, VOLUMES, CLASSES)))
         return made[-1]
 
     yield opened
-    for one in made:
+    for one in made[-1:]:  # each clears what those before it have left
         one.clear()
 
 
@@ -184,3 +186,66 @@ def test_a_gang_whose_volumes_reach_no_other_node_is_not_moved(theatre):
     made.play.life()
     assert places(made) == {**dict.fromkeys(PAIR, "n0"), "held-h": "n1"}
     assert made.evicted() == []
+
+
+def claiming(made):
+    """Let every pod mount a claim that gets its volume where the pod is placed, and let there be a provisioner."""
+    made.stage.client.create(CLASSES, late("made", "csi.example.org"))
+    operate = made.stage.kubelet
+
+    def unbound():
+        return [c for c in made.stage.client.get(CLAIMS)["items"] if not c["spec"].get("volumeName")]
+
+    def act():
+        before = len(unbound())
+        bind_claims(made.stage)
+        return operate() or len(unbound()) < before
+
+    made.stage.kubelet = act
+
+
+def claim_for(made, names):
+    """Make a claim for each of some pods, and let them mount it."""
+    for name in names:
+        made.operators.mounts[name] = [f"data-{name}"]
+        made.stage.client.create(CLAIMS, open_claim(f"data-{name}", "made"))
+
+
+def check_claims(made):
+    """A volume belongs to one claim and a claim to one pod; what is placed has all of its claims, where they are."""
+    client = made.stage.client
+    claims = {c["metadata"]["name"]: c for c in client.get(CLAIMS)["items"]}
+    volumes = {v["metadata"]["name"]: v for v in client.get(VOLUMES)["items"]}
+    bound_to = [c["spec"]["volumeName"] for c in claims.values() if c["spec"].get("volumeName")]
+    assert sorted(bound_to) == sorted(volumes), "a volume that no claim has, or that two have"
+    for name, where in places(made).items():
+        held = claims[f"data-{name}"]
+        volume_of = volumes[held["spec"]["volumeName"]]
+        assert volume_of["spec"]["claimRef"]["uid"] == held["metadata"]["uid"]
+        (term,) = volume_of["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+        assert term["matchExpressions"][0]["values"] == [where], "it runs where its volume is not"
+
+
+def test_whoever_is_killed_between_writes_leaks_no_claim_of_a_gang(theatre):
+    """After a kill at any write, those to claims among them, the next scheduler goes on; each pod has its own claim."""
+    trained, rays = [f"train-{name}" for name in "mxyz"], [f"ray-{name}" for name in "hxy"]
+    ends = ("before", "after")
+    for number in range(tries(4, 100)):
+        made = theatre(named(reclaiming()))
+        claiming(made)
+        claim_for(made, trained)
+        train(made, elastic=False)
+        made.act()
+        made.play.life(number % 33 + 1, ends[number % 2])
+        made.play.life()
+        assert made.placed() == {"train": 4}, number
+        check_claims(made)
+        claim_for(made, rays)
+        ray(made)
+        made.act()
+        made.play.life(number % 29 + 1, ends[number // 2 % 2])
+        made.play.life()
+        assert made.placed() == {"ray": 3}, number
+        assert sorted(made.evicted()) == sorted(trained), number
+        check_claims(made)
+        assert len(made.stage.client.get(CLAIMS)["items"]) == len(trained) + len(rays)

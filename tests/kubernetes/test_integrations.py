@@ -50,6 +50,8 @@ CASES = (
     Case("pytorchjob.yaml", "finetune", 3, beyond=1),
     Case("tfjob.yaml", "mnist", 3),
     Case("xgboostjob.yaml", "boost", 3),
+    Case("mpijob.yaml", "allreduce", 3),
+    Case("appwrapper.yaml", "study", 2),
     Case("trainjob.yaml", "llm", {"node": 2}),
     Case("jobset.yaml", "rollout", {"driver": 1, "workers": 2}),
     Case("raycluster.yaml", "sweep", 2, beyond=3),
@@ -117,7 +119,7 @@ class ManifestTheatre(Theatre):
 
     def clear(self):
         for path in self.applied:
-            self.plane.kubectl("delete", "--ignore-not-found", "-f", path)
+            self.plane.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", path)  # pods have no kubelet
         if self.applied:
             self.controllers.clear()
         super().clear()
@@ -196,6 +198,103 @@ def test_what_a_manifest_makes_starts_as_a_whole_and_goes_as_a_whole(theatre, ca
     theatre.act()
     theatre.play.life()
     assert theatre.names() == names
+
+
+def test_each_group_of_a_leader_worker_set_starts_and_goes_as_a_whole(theatre):
+    """The group whose worker is missing waits, the other one starts; the worker's set is owned by the leader's pod."""
+    theatre = theatre("leaderworkerset.yaml")
+    theatre.apply("leaderworkerset.yaml")
+    kept = dict(theatre.operators.plans)
+    assert set(kept) == {"serve-0", "serve-0-1", "serve-1", "serve-1-1"}
+    del theatre.operators.plans["serve-1-1"]
+    theatre.act()
+    theatre.play.life()
+    assert theatre.names() == {"serve-0", "serve-0-1"}
+    theatre.operators.plans.update(kept)
+    theatre.act()
+    theatre.play.life()
+    assert theatre.names() == set(kept)
+    for group in ("serve-0", "serve-1"):
+        seen = theatre.seen(group)
+        assert ([task.name for task in seen.tasks], seen.min_member) == ([group, f"{group}-1"], 2)
+        assert seen.queue == "vision"
+    claim_all(theatre)
+    theatre.act()
+    theatre.play.life()
+    assert theatre.names() == {"owed-0", "owed-1"}
+    assert {(entry.workload, entry.task) for entry in theatre.play.log()} == {
+        (f"default/{name[:7]}", name) for name in kept
+    }
+    give_up(theatre)
+    theatre.act()
+    theatre.play.life()
+    assert theatre.names() == set(kept)
+
+
+def test_executors_of_a_spark_application_leave_before_its_driver_which_has_no_gpus(theatre):
+    """They come when the driver runs and are not needed; what is owed all GPUs takes these, and they come back."""
+    theatre = theatre("sparkapplication.yaml")
+    theatre.apply("sparkapplication.yaml")
+    executors = {"etl-exec-1", "etl-exec-2"}
+    theatre.act()
+    assert {p["metadata"]["name"] for p in theatre.client.get(PODS)["items"]} == {"etl-driver"}
+    theatre.play.life()
+    assert theatre.names() == {"etl-driver", *executors}
+    seen = theatre.seen("etl")
+    assert ({task.name for task in seen.tasks}, seen.min_member) == ({"etl-driver", *executors}, 1)
+    assert seen.queue == "vision"
+    claim_all(theatre)
+    theatre.act()
+    theatre.play.life()
+    assert theatre.names() == {"etl-driver", "owed-0", "owed-1"}
+    assert {entry.task for entry in theatre.play.log()} == executors
+    give_up(theatre)
+    theatre.act()
+    theatre.play.life()
+    assert theatre.names() == {"etl-driver", *executors}
+
+
+def test_a_driver_as_spark_submit_makes_it_is_one_workload_with_its_executors(theatre):
+    """Nothing owns the driver, and it owns them."""
+    theatre = theatre("spark.yaml")
+    theatre.apply("spark.yaml")
+    template = yaml.safe_load((MANIFESTS / "spark.yaml").read_text())
+    for number in (1, 2):
+        labels = {"spark-role": "executor", "spark-app-name": "etl"}
+        body = {"metadata": {"name": f"etl-exec-{number}", "labels": labels}, "spec": template["spec"]}
+        theatre.operators.keep(body, driver="etl-driver")
+    theatre.play.life()
+    assert theatre.names() == {"etl-driver", "etl-exec-1", "etl-exec-2"}
+    seen = theatre.seen("etl-driver")
+    assert ({task.name for task in seen.tasks}, seen.min_member) == (theatre.names(), 1)
+    assert seen.queue == "vision"
+
+
+def test_each_pod_of_an_argo_workflow_is_a_workload_of_its_own(theatre):
+    """The first step runs though the second, which depends on it, is not there; each is evicted by itself."""
+    theatre = theatre("workflow.yaml")
+    theatre.apply("workflow.yaml")
+    theatre.act()
+    assert {p["metadata"]["name"] for p in theatre.client.get(PODS)["items"]} == {"etl-fetch", "etl-index"}
+    theatre.play.life()
+    assert theatre.names() == {"etl-fetch", "etl-index", "etl-train"}
+    for name in theatre.names():
+        seen = theatre.seen(name)
+        assert ([task.name for task in seen.tasks], seen.queue) == ([name], "vision")
+    claim_all(theatre)
+    theatre.act()
+    theatre.play.life()
+    assert theatre.names() == {"etl-fetch", "etl-index", "owed-0", "owed-1"}, "only the last has GPUs"
+    assert {entry.workload for entry in theatre.play.log()} == {"default/etl-train"}
+
+
+def test_a_pod_of_a_workflow_that_is_not_there_is_placed_by_itself(theatre):
+    """The pod of the page as it stands: its owner cannot be found, and it waits for nobody."""
+    theatre = theatre("argo.yaml")
+    theatre.apply("argo.yaml")
+    theatre.play.life()
+    assert theatre.names() == {"etl-1337"}
+    assert theatre.seen("etl-1337").queue == "vision"
 
 
 def near(tier):

@@ -138,6 +138,9 @@ FRAMEWORKS: Final = GoPrograms(
             f"config/crd/bases/ray.io_{kind}.yaml" for kind in ("rayclusters", "rayjobs", "rayservices")
         ),
         "sigs.k8s.io/jobset": ("config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml",),
+        "sigs.k8s.io/lws": ("config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml",),
+        "github.com/project-codeflare/appwrapper": ("config/crd/bases/workload.codeflare.dev_appwrappers.yaml",),
+        "github.com/kubeflow/spark-operator/v2": ("config/crd/bases/sparkoperator.k8s.io_sparkapplications.yaml",),
     },
     beside="frameworks",
 )

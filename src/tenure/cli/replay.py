@@ -70,7 +70,7 @@ def _play(cluster: Cluster, trace: Trace, history: str | None) -> Statement:
     simulation = Simulation(setup_of(cluster, arrivals_only=False), trace)
     simulation.heard = listener = PlanListener(cluster.now)
     result: Any = simulation.run()
-    outcomes = outcomes_of(result.log, trace)
+    outcomes = outcomes_of(result.log, trace, cluster.settings)
     with (
         TemporaryDirectory(prefix="tenure-") as folder,
         open_history(history or f"{folder}/replay.db", write=True) as store,

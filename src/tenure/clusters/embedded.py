@@ -55,7 +55,7 @@ class EmbeddedCluster:
             for q in self.cluster.queues
         )
         by_key = {w.key: w for w in workloads}
-        log = tuple(logged(s, by_key, plan.now) for s in plan.steps if s.action == "evict")
+        log = tuple(logged(s, by_key, plan.now, self.cluster.settings) for s in plan.steps if s.action == "evict")
         self.cluster = replace(
             self.cluster, now=plan.now, workloads=workloads, queues=queues, evictions=(*self.cluster.evictions, *log),
             devices=_with_devices(self.cluster.devices, plan.steps),

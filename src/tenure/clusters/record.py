@@ -8,13 +8,14 @@ from typing import Final
 from tenure.engine.cost import lost_amounts
 from tenure.engine.plan import PlanStep
 from tenure.model.cluster import Eviction
+from tenure.model.settings import Settings
 from tenure.model.workload import Workload
 
 BROKEN: Final = "Broken"
 """Reason of a failed write whose fault is this process's own."""
 
 
-def logged(step: PlanStep, workloads: Mapping[str, Workload], now: int) -> Eviction:
+def logged(step: PlanStep, workloads: Mapping[str, Workload], now: int, settings: Settings) -> Eviction:
     """Give an eviction with everything that budgets will ask about it once its workload has gone."""
     victim = workloads[step.workload]
     beneficiary = workloads.get(step.beneficiary or "")
@@ -23,5 +24,5 @@ def logged(step: PlanStep, workloads: Mapping[str, Workload], now: int) -> Evict
         at=now, workload=step.workload, task=step.task, cause=step.cause or "", beneficiary=step.beneficiary,
         from_node=step.node, to_node=step.to, labels=dict(spec.labels), queue=victim.queue,
         beneficiary_queue=None if beneficiary is None else beneficiary.queue,
-        lost=lost_amounts(spec, step.lost) if step.lost > 0 else None,
+        lost=lost_amounts(spec, step.lost, settings) if step.lost > 0 else None,
     )  # fmt: skip

@@ -15,6 +15,10 @@ Mask = NDArray[np.bool_]
 
 _UNLIMITED: Final = 1 << 40
 _UNUSED: Final = (0, 0)
+_ALONE: Final = (1, 1)
+
+_UNTOUCHED: Final[dict[int, tuple[int, int]]] = {}
+"""The users of all volumes without any; nothing is ever put here."""
 
 
 class AttachedVolumes:
@@ -34,17 +38,18 @@ class AttachedVolumes:
                 if driver.limit is not None:
                     self.limit[self.driver[driver.name], index] = driver.limit
         self.used = np.zeros((2, len(named), len(nodes)), np.int64)
-        self._volume: dict[tuple[str, str], int] = {}
+        self._volume: list[dict[str, int]] = [{} for _ in named]
         self._users: list[dict[int, tuple[int, int]]] = []
         self._driver_of: list[int] = []
         self._attached: frozenset[tuple[int, int]] = frozenset()
         self._attachments: tuple[VolumeAttachment, ...] = ()
 
-    def row_of(self, driver: int, name: str, handle: str) -> int:
+    def row_of(self, driver: int, handle: str) -> int:
         """Give the row of a volume of a driver."""
-        row = self._volume.setdefault((name, handle), len(self._users))
-        if row == len(self._users):
-            self._users.append({})
+        volumes, count = self._volume[driver], len(self._users)
+        row = volumes.setdefault(handle, count)
+        if row == count:
+            self._users.append(_UNTOUCHED)
             self._driver_of.append(driver)
         return row
 
@@ -54,7 +59,7 @@ class AttachedVolumes:
             return
         self._attachments = attachments
         found = frozenset(
-            (self.row_of(driver, a.driver, a.handle), self.nodes.index[a.node])
+            (self.row_of(driver, a.handle), self.nodes.index[a.node])
             for a in attachments
             if (driver := self.driver.get(a.driver)) is not None and a.node in self.nodes.index
         )
@@ -73,12 +78,20 @@ class AttachedVolumes:
 
     def count(self, driver: int, volumes: tuple[int, ...], node: int, *, now: int, then: int) -> None:
         """Count a task that mounts volumes of a driver in or out on a node."""
-        self.journal.keep(self.used, (slice(None), driver, node))
+        if self.journal.depth:
+            self.journal.keep(self.used, (slice(None), driver, node))
         for volume in volumes:
-            self._count_volume(volume, driver, node, now=now, then=then)
+            if self._users[volume] is _UNTOUCHED and not self._attached and not self.journal.depth and now == then == 1:
+                self._users[volume] = {node: _ALONE}  # so it is for nearly all while a snapshot is taken in
+                self.used[NOW, driver, node] += 1
+                self.used[THEN, driver, node] += 1
+            else:
+                self._count_volume(volume, driver, node, now=now, then=then)
 
     def _count_volume(self, volume: int, driver: int, node: int, *, now: int, then: int) -> None:
         users = self._users[volume]
+        if users is _UNTOUCHED:
+            users = self._users[volume] = {}
         before = users.setdefault(node, _UNUSED)
         after = before[NOW] + now, before[THEN] + then
         self.journal.put(users, node, after)
@@ -88,6 +101,10 @@ class AttachedVolumes:
             self.used[NOW, driver, node] += 1 if held_now[NOW] else -1
         if held_now[THEN] != held[THEN]:
             self.used[THEN, driver, node] += 1 if held_now[THEN] else -1
+
+    def is_ample(self, driver: int, more: int) -> bool:
+        """Whether every node can attach so many more volumes of a driver, now and then."""
+        return bool((self.used[:, driver] + more <= self.limit[driver]).all())
 
     def attachable(self, driver: int, volumes: tuple[int, ...], view: int, *, at_once: bool = False) -> Mask:
         """Which nodes can attach volumes of a driver, in one view.

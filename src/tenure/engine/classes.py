@@ -179,24 +179,40 @@ class ClassTable:
         self.classes: list[TaskClass] = []
         self._by_key: dict[tuple[object, ...], TaskClass] = {}
         self._by_identity: dict[int, tuple[TaskSpec, TaskClass]] = {}
+        self._with_reach: dict[tuple[object, int], tuple[object, TaskClass]] = {}
 
     @property
     def size(self) -> int:
         """How many specs and classes are kept."""
-        return len(self.classes) + len(self._by_identity)
+        return len(self.classes) + len(self._by_identity) + len(self._with_reach)
 
     def of(self, spec: TaskSpec) -> TaskClass:
         """Give the class of ``spec``."""
         known = self._by_identity.get(id(spec))
         if known is not None:
             return known[1]
+        if len(spec.mounts) == 1 and _is_lone(spec):
+            return self._of_lone(spec)
+        found = self._of_key(spec)
+        if not any(_ASIDE(spec)):  # specs that differ in labels only would pile up here
+            self._by_identity[id(spec)] = (spec, found)
+        return found
+
+    def _of_lone(self, spec: TaskSpec) -> TaskClass:
+        """Give the class of a spec with one volume; the nodes of all volumes of a zone are one object as a rule."""
+        nodes = spec.mounts[0].nodes
+        key = _DECIDING(spec), id(nodes)
+        known = self._with_reach.get(key)
+        if known is None:
+            known = self._with_reach[key] = nodes, self._of_key(spec)
+        return known[1]
+
+    def _of_key(self, spec: TaskSpec) -> TaskClass:
         key = _key(spec)
         found = self._by_key.get(key)
         if found is None:
             found = self._by_key[key] = TaskClass(len(self.classes), _bare(spec, key), self.nodes)
             self.classes.append(found)
-        if not any(_ASIDE(spec)):  # specs that differ in labels only would pile up here
-            self._by_identity[id(spec)] = (spec, found)
         return found
 
 
@@ -204,6 +220,14 @@ _LEFT_OUT: Final = ("labels", "claims", "mounts", "resource_claims", "device_use
 _JOINED: Final = ("volume_nodes", "awaits", "unsupported")
 _ASIDE: Final = attrgetter(*_LEFT_OUT)
 _DECIDING: Final = attrgetter(*(f.name for f in fields(TaskSpec) if f.name not in (*_LEFT_OUT, *_JOINED)))
+
+
+def _is_lone(spec: TaskSpec) -> bool:
+    """Whether its one mount, which is ready, is all that a spec has beside what decides about its class."""
+    (mount,) = spec.mounts
+    return not (
+        mount.awaits or mount.unsupported or spec.device_uses or spec.volume_nodes or spec.awaits or spec.unsupported
+    )
 
 
 def _key(spec: TaskSpec) -> tuple[object, ...]:
@@ -215,8 +239,6 @@ def _key(spec: TaskSpec) -> tuple[object, ...]:
     mounts, uses = spec.mounts, spec.device_uses
     if not (mounts or uses):
         return (_DECIDING(spec), spec.volume_nodes, spec.awaits, spec.unsupported)
-    if len(mounts) == 1 and not (uses or spec.volume_nodes) and mounts[0].is_ready:
-        return (_DECIDING(spec), mounts[0].nodes, spec.awaits, spec.unsupported)
     return (
         _DECIDING(spec),
         tuple(dict.fromkeys((*spec.volume_nodes, *(nodes for mount in mounts for nodes in mount.nodes)))),

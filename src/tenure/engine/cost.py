@@ -11,8 +11,10 @@ from collections.abc import Sequence
 
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.model.device_resources import counted_beside
 from tenure.model.duration import MAX_DURATION
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
+from tenure.model.settings import Settings
 from tenure.model.workload import TaskSpec
 
 SECOND = 1_000_000
@@ -110,12 +112,12 @@ def cost_of_all(session: Session, tasks: Sequence[TaskState]) -> int:
     return found
 
 
-def lost_amounts(spec: TaskSpec, time: int) -> dict[str, int]:
+def lost_amounts(spec: TaskSpec, time: int, settings: Settings) -> dict[str, int]:
     """What a task that loses ``time`` (µs) destroys, in resource-µs by resource: of whole GPUs, cores and GiB."""
     amounts = [(n, amount) for n, amount in spec.requests if amount]
     found = {n: destroyed(amount, time, 1 if n == GPU else lost_unit(n)) for n, amount in amounts}
     if spec.gpu_share is not None and spec.gpu_share.milli:
         found[GPU] = destroyed(spec.gpu_share.milli * spec.gpu_share.devices, time, MILLI)
-    for name, counted in spec.counted:
+    for name, counted in counted_beside(spec, settings).items():
         found[name] = found.get(name, 0) + destroyed(counted, time, lost_unit(name))
     return found

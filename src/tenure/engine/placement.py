@@ -173,7 +173,7 @@ class Placer:
     def find(self, task: TaskState, allowed: Mask | None = None) -> tuple[int, bool]:
         """Give the best node for a task and whether it can be bound there now; -1 if none fits."""
         cls, scorer = task.cls, self.scorer
-        if task.terms is not None:
+        if task.terms is not None and self.session.terms.restricts(task.terms):
             return self._find_among_others(task, allowed)
         node = scorer.best(cls) if allowed is None else scorer.best_of(cls, allowed)
         return node, node >= 0 and scorer.bindable(cls, node)
@@ -320,8 +320,7 @@ class Placer:
 
 def enough(scorer: Scorer, step: Demand, allowed: Mask | None = None) -> bool:
     """Whether there is room for the tasks of each class, the others not counted: if not, the step cannot be placed."""
-    counts = Counter(t.cls for t in step.tasks) if step.shape is None else step.shape.classes
-    return all(scorer.capacity(cls, allowed) >= n for cls, n in counts.items())
+    return all(scorer.capacity(cls, allowed) >= n for cls, n in step.classes.items())
 
 
 def has_choice(group: SubgroupState) -> bool:

@@ -156,7 +156,7 @@ class TermTable:
         """Resolve the terms of a task; None if no constraint of this kind touches it."""
         mounts = self.volumes.of(spec.mounts) if spec.mounts else None
         devices = self.devices.of(spec.device_uses) if spec.device_uses else ()
-        if not self.used:
+        if not (self.terms or self.ports):
             return None if mounts is None and not devices else TaskTerms(mounts=mounts, devices=devices)
         terms = self._resolve(spec, namespace) if _has_terms(spec) else TaskTerms()
         terms.matches = self._rows_for(spec.labels, namespace)
@@ -320,6 +320,12 @@ class TermTable:
             for row in terms.matches:
                 self.leaving[NOW, row, node] += sign * now
                 self.leaving[THEN, row, node] += sign * then
+
+    def restricts(self, terms: TaskTerms) -> bool:
+        """Whether anything of a task's terms may keep it off a node, or rank nodes, as things stand."""
+        if terms.matches or terms.affinity or terms.anti or terms.spread or terms.preferred or terms.ports:
+            return True
+        return bool(terms.devices) or (terms.mounts is not None and self.volumes.restricts(terms.mounts))
 
     def masks(self, terms: TaskTerms) -> tuple[Mask, Mask]:
         """Which nodes admit the task now, and which then.

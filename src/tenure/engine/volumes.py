@@ -53,8 +53,10 @@ class VolumeTable:
 
     def of(self, mounts: Sequence[ClaimMount]) -> MountTerms | None:
         """Resolve what a task mounts; None where nothing of it depends on what else is placed."""
-        if len(mounts) == 1 and _is_plain(mounts[0]):
-            return self._plain(mounts[0])
+        if len(mounts) == 1:
+            (mount,) = mounts
+            if mount.open is None and not (mount.is_exclusive or mount.is_needed):
+                return self._plain(mount.driver, mount.handle)
         exclusive: list[int] = []
         opened: list[tuple[int, OpenTerm]] = []
         attached: dict[int, list[int]] = {}
@@ -64,7 +66,7 @@ class VolumeTable:
                 exclusive.append(self._exclusive_row(mount.claim))
             driver = self.attached.driver.get(mount.driver)
             if driver is not None and mount.handle:
-                attached.setdefault(driver, []).append(self.attached.row_of(driver, mount.driver, mount.handle))
+                attached.setdefault(driver, []).append(self.attached.row_of(driver, mount.handle))
             if mount.is_needed:
                 there = self._nodes_with(mount.driver)
                 needed = there if needed is None else needed & there
@@ -79,12 +81,13 @@ class VolumeTable:
             tuple(term for _, term in sorted(opened, key=lambda pair: (pair[0], pair[1].claim))),
         )
 
-    def _plain(self, mount: ClaimMount) -> MountTerms | None:
+    def _plain(self, driver: str, handle: str) -> MountTerms | None:
         """Resolve a single volume of which only the number of those attached can matter, as most pods have it."""
-        driver = self.attached.driver.get(mount.driver)
-        if driver is None or not mount.handle:
+        row = self.attached.driver.get(driver)
+        if row is None or not handle:
             return None
-        return MountTerms((), ((driver, (self.attached.row_of(driver, mount.driver, mount.handle),)),))
+        attached = ((row, (self.attached.row_of(row, handle),)),)
+        return tuple.__new__(MountTerms, ((), attached, None, ()))  # three times as fast as by its name
 
     def _exclusive_row(self, claim: str) -> int:
         row = self._exclusive.setdefault(claim, len(self._alone))
@@ -119,6 +122,12 @@ class VolumeTable:
 
     # -- where it fits ----------------------------------------------------------------------------------------------
 
+    def restricts(self, terms: MountTerms) -> bool:
+        """Whether what a task mounts may keep it off a node; with volumes to attach alone that is seldom so."""
+        if terms.exclusive or terms.open or terms.needed is not None:
+            return True
+        return not all(self.attached.is_ample(driver, len(volumes)) for driver, volumes in terms.attached)
+
     def masks(self, terms: MountTerms) -> tuple[Mask, Mask]:
         """Which nodes let a task mount all that it mounts now, and stay so, and which then."""
         then = self.mask(terms, THEN)
@@ -143,7 +152,3 @@ class VolumeTable:
             yield "as many volumes as the node attaches", passes
         if terms.open:
             yield "no volume for its claims", self.open.obtainable(terms.open)
-
-
-def _is_plain(mount: ClaimMount) -> bool:
-    return not mount.is_exclusive and not mount.is_needed and mount.open is None

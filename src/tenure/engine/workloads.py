@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from operator import add
+from operator import add, attrgetter
+from typing import Final
 
 from tenure.engine.classes import TaskClass
 from tenure.engine.queues import Amount
@@ -17,6 +18,8 @@ TERMINATING, SUCCEEDED, FAILED = Phase.TERMINATING, Phase.SUCCEEDED, Phase.FAILE
 
 REPLACE, START, GROW = 0, 1, 2
 """Kinds of a next step, in the order in which a leaf serves them within one priority."""
+
+_CLASS: Final = attrgetter("cls")
 
 
 class TaskState:
@@ -149,7 +152,7 @@ class Demand:
     ``shape`` identifies steps that fit or fail alike while room only shrinks; None where that cannot be said.
     """
 
-    __slots__ = ("amount", "kind", "shape", "tasks")
+    __slots__ = ("_classes", "_counted", "amount", "kind", "shape", "tasks")
 
     def __init__(self, kind: int, tasks: list[TaskState], shape: Shape | None) -> None:
         self.kind = kind
@@ -159,6 +162,17 @@ class Demand:
         for task in tasks[1:]:
             amount = tuple(map(add, amount, task.cls.amount))
         self.amount = amount
+        self._classes: Counter[TaskClass] | None = None
+        self._counted = tasks
+
+    @property
+    def classes(self) -> Counter[TaskClass]:
+        """How many of its tasks there are of each class; those of one without a shape are counted once."""
+        if self.shape is not None:
+            return self.shape.classes
+        if self._classes is None or self._counted is not self.tasks:
+            self._classes, self._counted = _count_classes(self.tasks), self.tasks
+        return self._classes
 
 
 class Shape:
@@ -176,7 +190,7 @@ class Shape:
             for row, amount in task.cls.asks:
                 most[row] = max(most.get(row, 0), amount)
         self.largest = sorted(most.items())
-        self.classes = Counter(t.cls for t in tasks)
+        self.classes = _count_classes(tasks)
         self.failed = -1
         self.failed_beside = -1
 
@@ -186,6 +200,10 @@ class Shape:
             if amount > room[row]:
                 return True
         return False
+
+
+def _count_classes(tasks: list[TaskState]) -> Counter[TaskClass]:
+    return Counter(map(_CLASS, tasks))
 
 
 class WorkloadState:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from tenure.model.device_resources import counted_beside, parts_of
 from tenure.model.node import Node
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
+from tenure.model.settings import Settings
 from tenure.model.workload import TaskSpec
 
 UNITS: dict[str, int] = {GPU: MILLI, CPU: 1000}
@@ -13,29 +15,48 @@ UNITS: dict[str, int] = {GPU: MILLI, CPU: 1000}
 
 
 class Holder:
-    """Tells what tasks hold, as lists in the order of ``resources``. Specs are told apart by identity."""
+    """Tells what tasks hold, as lists in the order of ``resources``. Specs are told apart by identity.
 
-    def __init__(self, specs: Iterable[TaskSpec], nodes: Sequence[Node]) -> None:
-        named = {name for spec in specs for name, amount in spec.requests if amount}
-        named |= {name for spec in specs for name, _ in spec.counted}
-        named |= {GPU for spec in specs if spec.gpu_share is not None}
+    What a task *holds* is what it counts for its queue; what it *asks for* leaves out which part of a GPU a device of
+    another resource is, for it takes no GPU of its node.
+    """
+
+    def __init__(self, specs: Iterable[TaskSpec], nodes: Sequence[Node], settings: Settings) -> None:
+        different = {id(spec): spec for spec in specs}.values()
+        named = {name for spec in different for name, amount in spec.requests if amount}
+        named |= {name for spec in different for name in counted_beside(spec, settings)}
+        named |= {GPU for spec in different if spec.gpu_share is not None}
         first = [name for name in (CPU, MEMORY, GPU) if name in named]
         self.resources = first + sorted(named - {CPU, MEMORY, GPU, PODS})
         self.nodes = nodes
+        self.settings = settings
         self._known: dict[tuple[int, int], list[int]] = {}
+        self._known_asks: dict[tuple[int, int], list[int]] = {}
 
     def held(self, spec: TaskSpec, node: int) -> list[int]:
         """Give what a task of such a spec holds on a node (its number, -1: none yet)."""
-        share = spec.gpu_share
-        by_memory = share is not None and share.memory > 0
-        key = id(spec), node if by_memory else -1
+        key = self._key(spec, node)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._amounts(spec, node)
+            known = self._known[key] = self._amounts(spec, node, counted_beside(spec, self.settings))
         return known
 
-    def _amounts(self, spec: TaskSpec, node: int) -> list[int]:
-        asked, counted = dict(spec.requests), dict(spec.counted)
+    def asked(self, spec: TaskSpec, node: int) -> list[int]:
+        """Give what a task of such a spec asks for on a node (its number, -1: none yet)."""
+        key = self._key(spec, node)
+        known = self._known_asks.get(key)
+        if known is None:
+            known = self._known_asks[key] = self._amounts(spec, node, dict(spec.counted))
+        return known
+
+    @staticmethod
+    def _key(spec: TaskSpec, node: int) -> tuple[int, int]:
+        """Give what tells apart what tasks hold: only a share of GPU memory depends on the node."""
+        by_memory = spec.gpu_share is not None and spec.gpu_share.memory > 0
+        return id(spec), node if by_memory else -1
+
+    def _amounts(self, spec: TaskSpec, node: int, counted: Mapping[str, int]) -> list[int]:
+        asked = dict(spec.requests)
         own = [self._gpu(spec, asked.get(GPU, 0), node) if r == GPU else asked.get(r, 0) for r in self.resources]
         return [amount + counted.get(r, 0) for amount, r in zip(own, self.resources, strict=True)]
 
@@ -49,9 +70,11 @@ class Holder:
         return (MILLI if not memory else share.memory * MILLI // memory) * share.devices
 
     def capacity(self) -> dict[str, int]:
-        """Give what all nodes have."""
+        """Give what all nodes have, as it counts for queues."""
+        parts = parts_of(self.nodes, self.settings)
         return {
-            r: sum(n.allocatable.get(r, 0) for n in self.nodes) * (MILLI if r == GPU else 1) for r in self.resources
+            r: sum(n.allocatable.get(r, 0) for n in self.nodes) * (MILLI if r == GPU else 1) + parts.get(r, 0)
+            for r in self.resources
         }
 
     def named(self, amounts: Sequence[int], times: int = 1) -> dict[str, int]:

@@ -30,7 +30,7 @@ class _Played:
         self.played, self.every = played, every
         self.begin, self.end = cluster.now, cluster.now + cycles * every
         self.workloads = {w.key: w for w in cluster.workloads}
-        self.holder = Holder([t.spec for w in cluster.workloads for t in w.tasks], cluster.nodes)
+        self.holder = Holder([t.spec for w in cluster.workloads for t in w.tasks], cluster.nodes, cluster.settings)
         self.index = {node.name: number for number, node in enumerate(cluster.nodes)}
         self.meter = UsageMeter(self.holder.resources, {q.name: q.guaranteed for q in cluster.queues}, self.begin)
         self.who = Who(cluster)

@@ -107,7 +107,7 @@ class SimulationRecords:
     def __init__(self, cluster: Cluster, log: EventLog, outcomes: Outcomes, listener: PlanListener) -> None:
         self.cluster, self.log, self.listener = cluster, log, listener
         self.origin = cluster.now
-        self.holder = Holder(outcomes.history.tasks.specs, cluster.nodes)
+        self.holder = Holder(outcomes.history.tasks.specs, cluster.nodes, cluster.settings)
         guaranteed = {q.name: q.guaranteed for q in cluster.queues}
         self.begin, self.end = outcomes.began + self.origin, outcomes.ended + self.origin
         self.meter = UsageColumns(self.holder.resources, guaranteed, self.begin)
@@ -219,7 +219,7 @@ class SimulationRecords:
                 held, times = amounts, 0
             times += 1
             if room is not None:
-                room.occupy(number, task, node, amounts)
+                room.occupy(number, task, node, self.holder.asked(model.spec, node))
             active[task] = node, at
             job.bound.append(task)
             on = ",".join(map(str, devices)) if devices else ""
@@ -383,7 +383,7 @@ class SimulationRecords:
             ask: dict[int, tuple[Sequence[int], int]] = {}
             for task in job.model.tasks[: job.core]:
                 known = ask.get(id(task.spec))
-                ask[id(task.spec)] = self.holder.held(task.spec, -1), 1 + (known[1] if known is not None else 0)
+                ask[id(task.spec)] = self.holder.asked(task.spec, -1), 1 + (known[1] if known is not None else 0)
             job.gain = _Gain(at, cause, self.room.start_without(list(ask.values()), at))
         return job.model.key
 

@@ -43,11 +43,11 @@ class SubmissionWriter:
         ask: dict[str, int] = {}
         told: list[str] = []
         for spec, count in specs:
-            amounts = self.holder.named(self.holder.held(spec, -1))
+            asked = self.holder.named(self.holder.asked(spec, -1))
             share = spec.gpu_share
             shared = "" if share is None else f",{share.milli or MILLI},{share.devices}"
-            told.append(f"[{count},{encode(amounts)}{shared}]")
-            for resource, amount in amounts.items():
+            told.append(f"[{count},{encode(asked)}{shared}]")
+            for resource, amount in self.holder.named(self.holder.held(spec, -1)).items():
                 ask[resource] = ask.get(resource, 0) + amount * count
         return f'"tasks":{sum(count for _, count in specs)},"ask":{encode(ask)},"specs":[{",".join(told)}]'
 

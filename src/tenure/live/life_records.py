@@ -260,7 +260,7 @@ class _Look:
 
 def holder_of(queues: QueueLevels, cluster: Cluster) -> Holder:
     """Give what tells what tasks hold, of all that queues count."""
-    holder = Holder((), cluster.nodes)
+    holder = Holder((), cluster.nodes, cluster.settings)
     holder.resources = [r for r in queues.resources if r != PODS]
     return holder
 

@@ -162,13 +162,13 @@ def estimate(cluster: Cluster, queues: QueueLevels, whom: Workload) -> int | Non
         for index, task in enumerate(workload.tasks):
             node = nodes.get(task.node or "", -1)
             if node >= 0 and task.phase in _PLACED:
-                room.occupy(number, index, node, holder.held(task.spec, node))
+                room.occupy(number, index, node, holder.asked(task.spec, node))
                 placed = True
         if placed and workload.expected_runtime and workload.started_at is not None:
             room.ends[number] = workload.started_at + workload.expected_runtime
     core = len(whom.tasks) if whom.min_member is None else whom.min_member
     ask: dict[tuple[int, ...], int] = {}
     for task in whom.tasks[: max(1, min(core, len(whom.tasks)))]:
-        amounts = tuple(holder.held(task.spec, -1))
+        amounts = tuple(holder.asked(task.spec, -1))
         ask[amounts] = ask.get(amounts, 0) + 1
     return room.start_without(list(ask.items()), cluster.now)

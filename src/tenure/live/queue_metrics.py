@@ -14,6 +14,7 @@ from tenure.history.amounts import UNITS
 from tenure.live.tables import QUEUE_METRICS
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.resources import CPU, GPU, MEMORY
+from tenure.model.settings import Settings
 from tenure.model.workload import Workload
 
 OTHER: Final = "other"
@@ -57,7 +58,7 @@ class QueueMetrics:
         self._stand(session)
         evictions = [step for step in done if step.action == "evict"]
         if evictions:
-            self._lose(evictions, {w.key: w for w in workloads})
+            self._lose(evictions, {w.key: w for w in workloads}, session.settings)
 
     def _stand(self, session: Session) -> None:
         queues = session.queues
@@ -88,7 +89,7 @@ class QueueMetrics:
         for labels, value in values.items():
             gauge.labels(*labels).set(value)
 
-    def _lose(self, steps: Sequence[PlanStep], workloads: dict[str, Workload]) -> None:
+    def _lose(self, steps: Sequence[PlanStep], workloads: dict[str, Workload], settings: Settings) -> None:
         for step in steps:
             victim, other = workloads.get(step.workload), workloads.get(step.beneficiary or "")
             if victim is None:
@@ -97,7 +98,8 @@ class QueueMetrics:
             author = self.label(None if other is None else other.queue or DEFAULT_QUEUE)
             cause = step.cause or ""
             self.counters["tenure_queue_evictions_total"].labels(own, cause).inc()
-            lost = lost_amounts(victim.tasks[step.task_index].spec, step.lost) if step.lost > 0 else {}
+            spec = victim.tasks[step.task_index].spec
+            lost = lost_amounts(spec, step.lost, settings) if step.lost > 0 else {}
             for resource, time in lost.items():
                 shown = resource if resource in _SHOWN else OTHER
                 value = time / _SECOND

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
-from tenure.simulator.checks.capacity import amounts_held
-from tenure.simulator.checks.columns import Ints, resources_of
+from tenure.model.resources import CPU, GPU, MEMORY
+from tenure.simulator.checks.capacity import amounts_counted, capacity_counted
+from tenure.simulator.checks.columns import Ints
 from tenure.simulator.checks.sums import timeline
 from tenure.simulator.log import DROP, EVICT, EvictionDetails
 from tenure.simulator.outcomes import Outcomes
@@ -78,12 +78,9 @@ class SimulationSeries:
 
     def _resources(self) -> dict[str, float]:
         """Give the capacities of the resources that were asked for, GPUs first."""
-        names = [name for name in resources_of(self.outcomes.history.tasks.specs) if name != PODS]
-        capacity = {
-            name: float(sum(node.allocatable.get(name, 0) for node in self.nodes) * (MILLI if name == GPU else 1))
-            for name in sorted(names, key=lambda name: (_ORDER.get(name, len(_ORDER)), name))
-        }
-        return {name: amount for name, amount in capacity.items() if amount}
+        capacity = capacity_counted(self.outcomes.history, self.nodes)
+        names = sorted(capacity, key=lambda name: (_ORDER.get(name, len(_ORDER)), name))
+        return {name: float(capacity[name]) for name in names if capacity[name]}
 
     @property
     def main(self) -> str:
@@ -93,7 +90,7 @@ class SimulationSeries:
     def amounts(self, resource: str) -> Ints:
         """Give what every holding has of a resource."""
         if resource not in self._amounts:
-            self._amounts[resource] = amounts_held(self.outcomes.history, self.nodes, resource, self.spec)
+            self._amounts[resource] = amounts_counted(self.outcomes.history, self.nodes, resource, self.spec)
         return self._amounts[resource]
 
     def _groups(self) -> SeriesGroups:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from tenure.model.node import Node
 from tenure.model.queue import Queue
+from tenure.model.settings import Settings
 from tenure.model.workload import Workload
 from tenure.simulator.checks.capacity import check_nodes, check_queues
 from tenure.simulator.checks.columns import columns_of, history_of
@@ -34,6 +35,7 @@ def check(
     *,
     min_runtime: MinRuntime | None = None,
     complete: bool = True,
+    settings: Settings | None = None,
 ) -> Violations:
     """Count broken invariants.
 
@@ -55,6 +57,8 @@ def check(
         the log recorded with each eviction is held against it.
     complete
         Whether the simulation came to its end: in one that was interrupted, beneficiaries may still be waiting.
+    settings
+        What devices count for queues; those by default where not given.
 
     Returns
     -------
@@ -64,7 +68,7 @@ def check(
     jobs = log.workloads if workloads is None else workloads
     findings = ViolationCollector()
     columns = known_events(columns_of(log), jobs, len(nodes), findings)
-    history = history_of(log, jobs, columns)
+    history = history_of(log, jobs, columns, settings)
     check_order(history, findings)
     check_nodes(history, nodes, findings)
     check_devices(history, nodes, findings)

@@ -53,9 +53,9 @@ import numpy.typing as npt
 
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.node import Node
-from tenure.model.resources import CPU, GPU, MILLI, PODS
-from tenure.simulator.checks.capacity import amounts_held
-from tenure.simulator.checks.columns import Ints, Mask, demand, resources_of
+from tenure.model.resources import CPU, GPU, MILLI
+from tenure.simulator.checks.capacity import amounts_counted, capacity_counted
+from tenure.simulator.checks.columns import Ints, Mask, demand
 from tenure.simulator.log import DROP, NOTICE, WITHDRAW
 from tenure.simulator.outcomes import DROPPED, FINISHED, Outcomes
 from tenure.simulator.traces.records import SECOND, Trace
@@ -172,13 +172,9 @@ class _Resources:
         self.queues = sorted(set(names))
         number = {name: index for index, name in enumerate(self.queues)}
         self.queue_of = np.array([number[name] for name in names], dtype=np.int64)
-        self.capacity = {
-            name: sum(node.allocatable.get(name, 0) for node in nodes) * (MILLI if name == GPU else 1)
-            for name in resources_of(history.tasks.specs)
-            if name != PODS
-        }
+        self.capacity = capacity_counted(history, nodes)
         spec = history.tasks.spec[holdings.task]
-        self.amounts = {name: amounts_held(history, nodes, name, spec) for name in self.capacity}
+        self.amounts = {name: amounts_counted(history, nodes, name, spec) for name in self.capacity}
         self.time = np.where(holdings.until < 0, outcomes.ended, holdings.until) - holdings.since
         self.queue = self.queue_of[history.tasks.job[holdings.task]]
 
@@ -232,7 +228,11 @@ class _Resources:
     def _wanted(self, resource: str) -> npt.NDArray[np.float64]:
         outcomes = self.outcomes
         tasks = outcomes.history.tasks
-        each = np.array([demand(spec, resource) for spec in tasks.specs] or [0], dtype=np.int64)[tasks.spec]
+        asked = [
+            demand(spec, resource) + beside.get(resource, 0)
+            for spec, beside in zip(tasks.specs, outcomes.history.beside, strict=True)
+        ]
+        each = np.array(asked or [0], dtype=np.int64)[tasks.spec]
         jobs = len(outcomes.names)
         ask = _by_group(tasks.job, each.astype(np.float64), jobs)
         present = np.arange(jobs) < outcomes.initial

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tenure.model.settings import Settings
 from tenure.model.workload import Workload
 from tenure.simulator.checks.columns import CheckedLog, Ints, Mask, TaskHoldings, history_of
 from tenure.simulator.checks.sums import sum_by_group
@@ -64,7 +65,7 @@ class Outcomes:
         return self.history.holdings
 
 
-def outcomes_of(log: EventLog, trace: Trace | None = None) -> Outcomes:
+def outcomes_of(log: EventLog, trace: Trace | None = None, settings: Settings | None = None) -> Outcomes:
     """Work out what became of each job.
 
     Parameters
@@ -73,9 +74,11 @@ def outcomes_of(log: EventLog, trace: Trace | None = None) -> Outcomes:
         What happened.
     trace
         Where the log's jobs from ``log.initial`` on come from, in its order; gives their names and run times.
+    settings
+        What devices count for queues; those by default where not given.
 
     """
-    history = history_of(log, log.workloads)
+    history = history_of(log, log.workloads, settings=settings)
     columns = history.columns
     jobs = len(log.workloads)
     running, last_start, last_end = _runs(history, jobs)

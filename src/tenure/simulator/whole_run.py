@@ -46,8 +46,9 @@ def run_whole(
 def finished(result: SimulationResult, trace: Trace, wall_s: float) -> FinishedSimulation:
     """Check what happened in a simulation that has ended, and work out what became of its jobs."""
     cluster = result.setup.cluster
-    violations = check(result.log, cluster.nodes, queues=cluster.queues, complete=result.complete)
-    return FinishedSimulation(result, outcomes_of(result.log, trace), violations, wall_s)
+    settings = cluster.settings
+    violations = check(result.log, cluster.nodes, queues=cluster.queues, complete=result.complete, settings=settings)
+    return FinishedSimulation(result, outcomes_of(result.log, trace, settings), violations, wall_s)
 
 
 def summary_of(run: FinishedSimulation, trace: Trace, name: str) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from itertools import chain
 import numpy as np
 
 from tenure.model.cluster import DEFAULT_QUEUE
+from tenure.model.device_resources import parts_of
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import GPU, MILLI, PODS
-from tenure.simulator.checks.columns import CheckedLog, Ints, Mask, demand, resources_of
+from tenure.simulator.checks.columns import CheckedLog, Ints, Mask, demand, resources_counted, resources_of
 from tenure.simulator.checks.findings import ViolationCollector
 from tenure.simulator.checks.sums import Timeline, timeline
 
@@ -74,6 +75,22 @@ def amounts_held(history: CheckedLog, nodes: Sequence[Node], resource: str, spec
     return amounts
 
 
+def amounts_counted(history: CheckedLog, nodes: Sequence[Node], resource: str, spec: Ints) -> Ints:
+    """Amount that each holding counts for its queue."""
+    beside = np.array([found.get(resource, 0) for found in history.beside], dtype=np.int64)[spec]
+    return amounts_held(history, nodes, resource, spec) + beside
+
+
+def capacity_counted(history: CheckedLog, nodes: Sequence[Node]) -> dict[str, int]:
+    """Give what all nodes have of each resource that tasks count for queues, GPUs in milli-GPU."""
+    parts = parts_of(nodes, history.settings)
+    return {
+        name: sum(node.allocatable.get(name, 0) for node in nodes) * (MILLI if name == GPU else 1) + parts.get(name, 0)
+        for name in resources_counted(history)
+        if name != PODS
+    }
+
+
 def check_queues(
     history: CheckedLog, nodes: Sequence[Node], queues: Sequence[Queue], findings: ViolationCollector
 ) -> None:
@@ -101,7 +118,7 @@ def check_queues(
     planned = _by_plans(history)
     for resource in sorted({name for queue in queues for name in queue.max}):
         bound = np.array([queue.max.get(resource, UNLIMITED) for queue in queues], dtype=np.int64)
-        amounts = amounts_held(history, nodes, resource, spec)
+        amounts = amounts_counted(history, nodes, resource, spec)
         used, by_plans = times.running(amounts[entry]), times.running((amounts * planned)[entry])
         over = times.rises((used > bound[times.group]) & (by_plans > 0))
         findings.add(OVER_MAX, over, len(over), _OverQueue(queues, resource, times, used, bound))

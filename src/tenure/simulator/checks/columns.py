@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
@@ -10,7 +10,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tenure.model.device_resources import counted_beside
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
+from tenure.model.settings import Settings
 from tenure.model.workload import TaskSpec, Workload
 from tenure.simulator.log import (
     BIND,
@@ -197,6 +199,9 @@ class CheckedLog:
     tasks: TaskColumns
     holdings: TaskHoldings
     initial: int
+    settings: Settings
+    beside: tuple[Mapping[str, int], ...]
+    """By spec, what a task counts for its queue beside what it asks for."""
 
     def name(self, task: int) -> str:
         """Name a task for a message."""
@@ -205,11 +210,18 @@ class CheckedLog:
         return f"{workload.tasks[task - int(self.tasks.first[job])].name} of {workload.key}"
 
 
-def history_of(log: EventLog, workloads: Sequence[Workload], columns: EventColumns | None = None) -> CheckedLog:
-    """Prepare a log for checking. ``columns`` replaces the log's own events, where some had to be left out."""
+def history_of(
+    log: EventLog, workloads: Sequence[Workload], columns: EventColumns | None = None, settings: Settings | None = None
+) -> CheckedLog:
+    """Prepare a log for checking. ``columns`` replaces the log's own events, where some had to be left out.
+
+    ``settings`` say what devices count for queues.
+    """
     tasks = tasks_of(workloads)
     events = columns_of(log) if columns is None else columns
-    return CheckedLog(workloads, events, tasks, holdings_of(events, tasks), log.initial)
+    counting = settings or Settings()
+    beside = tuple(counted_beside(spec, counting) for spec in tasks.specs)
+    return CheckedLog(workloads, events, tasks, holdings_of(events, tasks), log.initial, counting, beside)
 
 
 def demand(spec: TaskSpec, resource: str, gpu_memory: int | None = None) -> int:
@@ -237,4 +249,14 @@ def resources_of(specs: Sequence[TaskSpec]) -> list[str]:
     named = {name for spec in specs for name, amount in spec.requests if amount}
     if any(spec.gpu_share is not None for spec in specs):
         named.add(GPU)
-    return [name for name in (CPU, MEMORY, GPU) if name in named] + sorted(named - {CPU, MEMORY, GPU}) + [PODS]
+    return _in_order(named)
+
+
+def resources_counted(history: CheckedLog) -> list[str]:
+    """Name the resources that tasks count for queues, and ``pods``."""
+    return _in_order({*resources_of(history.tasks.specs), *(name for found in history.beside for name in found)})
+
+
+def _in_order(named: set[str]) -> list[str]:
+    first = [name for name in (CPU, MEMORY, GPU) if name in named]
+    return first + sorted(named - {CPU, MEMORY, GPU, PODS}) + [PODS]

@@ -511,9 +511,10 @@ class Actor:
         not_before = plan.requeue.not_before.get(step.workload)
         uid = "" if pod.kept == pod_records.BARE else observed.made[step.workload].workload.uid
         asked = {key for rule in observed.cluster.settings.disruption.budgets for key in _keys_of(rule.selector)}
+        settings = observed.cluster.settings
         return eviction_log.entry_of(
-            logged(step, workloads, plan.now), pod.uid, uid, not_before, asked,
-            saved=_saved(pod, step, observed.cluster.settings, workloads[step.workload], plan.now), version=pod.version,
+            logged(step, workloads, plan.now, settings), pod.uid, uid, not_before, asked,
+            saved=_saved(pod, step, settings, workloads[step.workload], plan.now), version=pod.version,
         )  # fmt: skip
 
     # -- all of them ------------------------------------------------------------------------------------------------
@@ -603,7 +604,7 @@ def _saved(pod: PodRecord, step: PlanStep, settings: Settings, workload: Workloa
     began, checkpoint = pod.task.started_at, workload.checkpoint
     again = 0 if checkpoint is None else min(checkpoint.restart_overhead, settings.disruption.max_restart_overhead)
     kept = 0 if began is None else now - began - max(0, step.lost - again)
-    return lost_amounts(pod.task.spec, kept) if kept > 0 else {}
+    return lost_amounts(pod.task.spec, kept, settings) if kept > 0 else {}
 
 
 def _only_binds(plan: Plan) -> bool:
