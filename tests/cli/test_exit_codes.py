@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -154,9 +155,13 @@ def test_wrong_usage_is_code_2_and_says_where_to_look(command, run_command):
 
 @pytest.mark.parametrize("words", [words for name, words in LIVE.items() if name != "scheduler"])
 def test_a_cluster_that_is_away_is_code_3(words, here, run_command):
+    before = set(threading.enumerate())
     code, _, errors = run_command(*words.split(), "--kubeconfig", here / "away.yaml")
     assert (code, in_words(errors)) == (3, True), errors
     assert "cannot be reached" in errors
+    for thread in set(threading.enumerate()) - before:  # none goes on to ask
+        thread.join(60)
+        assert not thread.is_alive(), thread.name
 
 
 @pytest.mark.parametrize("words", ["report --history URL", "story a/b --history URL", "console --history URL --port 0"])

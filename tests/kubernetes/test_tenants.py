@@ -674,8 +674,9 @@ def test_the_policies_refuse_what_would_not_be_believed(town, plane):
     town.run(pod("runs", "evil", labels={"app": "kept"}))
     switch(plane, on=True)
     try:
-        wait_until(lambda: refused(town, "patch", f"{EVIL}/runs", {"metadata": {"annotations": {keys.STARTED: "x"}}}),
-                   "the policies do not hold", 30)  # fmt: skip
+        # another value each time: what slipped in before they held is no change when it is written again
+        change = lambda: {"metadata": {"annotations": {keys.STARTED: str(time.monotonic_ns())}}}  # noqa: E731
+        wait_until(lambda: refused(town, "patch", f"{EVIL}/runs", change()), "the policies do not hold", 30)
         for change in (
             {"labels": {"tenure.dev/queue": "team"}}, {"labels": {keys.POD_GROUP: "g"}},
             {"annotations": {"tenure.dev/preemptible": "false"}}, {"annotations": {keys.NOTICE: "{}"}},

@@ -27,6 +27,7 @@ from tenure.simulator.trace import read_trace
 from tenure.simulator.traces import mapping
 from tenure.simulator.traces.parquet import to_parquet
 from tenure.simulator.traces.registry import FORMATS
+from tenure.simulator.traces.table import MOST_COLUMNS
 
 TABLE = """\
 id,arrived,seconds,team,owner,cards
@@ -294,3 +295,10 @@ def test_every_sample_is_read_without_a_complaint(tmp_path, name):
     for place in range(len(FORMATS[name].tables)):
         for text in FILES[name, place]:
             assert not isinstance(outcome(tmp_path, (name, place), text), list)
+
+
+def test_a_table_has_no_more_than_so_many_columns(tmp_path):
+    """What is packed well may be a line of millions of them; it is refused before more is made of it."""
+    wide = ",".join(f"c{number}" for number in range(MOST_COLUMNS + 1))
+    with pytest.raises(InvalidInputError, match="10,001 columns; a table has 10,000 at the most"):
+        read_trace(written(tmp_path, wide + "\n"), columns=MAPPED)

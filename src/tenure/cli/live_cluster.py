@@ -168,18 +168,14 @@ class LiveObservation(NamedTuple):
 @contextmanager
 def looking(where: ClusterAddress) -> Iterator[Callable[[], LiveObservation]]:
     """Watch a cluster; what is given looks at it as it is then."""
-    from tenure.clusters.kubernetes.cache.informers import InformerCache  # noqa: PLC0415
+    from tenure.clusters.kubernetes.cache.informers import InformerCache, start_synced  # noqa: PLC0415
     from tenure.clusters.kubernetes.read.observe import Observer  # noqa: PLC0415
 
     settings = settings_of(where)
     client = connect(where)
     informers = InformerCache(client, options_of(where, only_reads=True))
-    informers.start()
+    start_synced(informers, SYNC_SECONDS)
     try:
-        if not informers.wait_synced(SYNC_SECONDS):
-            raise ConnectionError(
-                "; ".join(informers.troubles) or f"not everything was listed within {SYNC_SECONDS:.0f}s"
-            )
         observer = Observer(informers, settings)
         yield lambda: LiveObservation(observer.observe(client.clock.now()), informers, observer)
     finally:

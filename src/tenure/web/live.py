@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any, Final
 
 from tenure.clusters.kubernetes.api import micros
-from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
+from tenure.clusters.kubernetes.cache.informers import InformerCache, Options, start_synced
 from tenure.clusters.kubernetes.client.leader import DURATION
 from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.keys import lease_name
@@ -46,11 +46,7 @@ class LiveSource(StillSource):
     def __init__(self, client: Client, options: Options, settings: Settings | None, *, name: str) -> None:
         self._clock = client.clock
         self.informers = InformerCache(client, options)
-        self.informers.start()
-        if not self.informers.wait_synced(SYNC_SECONDS):
-            troubles = "; ".join(self.informers.troubles)
-            self.informers.stop()
-            raise ConnectionError(troubles or f"not everything was listed within {SYNC_SECONDS:.0f}s")
+        start_synced(self.informers, SYNC_SECONDS)
         self._observer = Observer(self.informers, settings)
         super().__init__(self._observe(), name)
         self._number = 1

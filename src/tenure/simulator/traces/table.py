@@ -29,6 +29,9 @@ V = TypeVar("V")
 MAX_TASKS = 500_000
 """Tasks of a trace that are simulated, about a KiB of memory each; those outside of --from and --to do not count."""
 
+MOST_COLUMNS = 10_000
+"""Columns of a table: no file of jobs has so many, and a line that is packed well may have millions."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
@@ -135,7 +138,7 @@ class TraceTableReader:
         Raises
         ------
         InvalidInputError
-            A needed column is missing, a column is unknown, or one stands twice.
+            A needed column is missing, a column is unknown, one stands twice, or they are too many.
         """
         if self._source.is_parquet:
             yield from self._of(enumerate(read_parquet(self._source), 1))
@@ -154,6 +157,8 @@ class TraceTableReader:
 
     def _of(self, lines: Iterator[tuple[int, Sequence[str]]]) -> Iterator[TableRow]:
         header = list(self._layout.header or next(lines)[1])
+        if len(header) > MOST_COLUMNS:
+            raise self._source.fail(f"{len(header):,} columns; a table has {MOST_COLUMNS:,} at the most", 1)
         header = [name.strip().lower() if self._layout.any_case else name.strip() for name in header]
         header = [self._layout.same.get(name, name) for name in header]
         if header and not header[-1] and not self._layout.quoted:

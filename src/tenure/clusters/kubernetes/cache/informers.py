@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -418,3 +419,19 @@ def _struct_of(name: str) -> Any:
     if name == kueue_workloads.WATCH:
         return api.ApiKueueWorkload
     return _OF_VOLUMES[name][1] if name in _OF_VOLUMES else api.ApiObject
+
+
+def start_synced(informers: InformerCache, seconds: float) -> None:
+    """Begin to watch, and wait until everything was listed; where that fails, all watches end.
+
+    Raises
+    ------
+    OSError
+        The API server cannot be reached, or not everything was listed within so many seconds.
+    """
+    with ExitStack() as undone:
+        undone.callback(informers.stop)
+        informers.start()
+        if not informers.wait_synced(seconds):
+            raise ConnectionError("; ".join(informers.troubles) or f"not everything was listed within {seconds:.0f}s")
+        undone.pop_all()
