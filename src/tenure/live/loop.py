@@ -285,7 +285,7 @@ class Loop:
         return (*why_pending(session, state), *plan.obstacles.get(state.key, ()))
 
 
-_REST = 3.0
+_REST = 0.3
 """So many times what a cycle took of a processor is the pause after it, `Pace.least` at most."""
 _MOST_EXPLAINED = 50
 _EXPLAINING = 0.05
