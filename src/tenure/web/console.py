@@ -10,6 +10,7 @@ from concurrent.futures import TimeoutError as NotYetError
 from typing import Any, Final
 
 from tenure.model.cluster import Cluster
+from tenure.web.heap import share_one_heap
 from tenure.web.picture import Picture
 from tenure.web.player import BusyError, FailedError, Player
 from tenure.web.source import ConsoleSource
@@ -34,6 +35,7 @@ class Console:
     """One source, with what is played of it. ``played`` counts answers that came too late for the page that asked."""
 
     def __init__(self, source: ConsoleSource, player: Player | None = None) -> None:
+        share_one_heap()  # before its threads begin
         self.source = source
         self.player = Player() if player is None else player
         self.shares_player = Player()
