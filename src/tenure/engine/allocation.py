@@ -270,7 +270,7 @@ def held_back(session: Session, workload: WorkloadState, step: Demand) -> bool:
 def promise(session: Session, tasks: Sequence[TaskState]) -> None:
     """Nominate tasks where they were bound: a contender for which something is evicted is never bound at once.
 
-    A workload that still waits for surplus keeps its turn.
+    What such a workload asks for next is worked out anew: it asks for no surplus before its core is bound.
     """
     bound = [task for task in tasks if task.node >= 0]
     for task in bound:
