@@ -216,7 +216,6 @@ def test_a_command_that_reads_is_interrupted(words, number, world, tmp_path):
     os.mkfifo(fifo)
     process = start(words.replace("FIFO", str(fifo)), world)
     writing = opened(fifo, process)
-    time.sleep(0.3)  # it has opened the pipe, and comes to read from it
     code, errors = ended(process, number)
     os.close(writing)
     assert code in INTERRUPTED[number]

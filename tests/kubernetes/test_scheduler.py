@@ -292,6 +292,22 @@ def test_a_restarted_server_is_no_reason_for_a_wrong_decision(plane, client, tok
         assert not log_of(again)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("client")
+def test_a_server_that_falls_silent_holds_up_no_end(number, plane, token, tmp_path):
+    """A request has 30 s for its answer, and is tried again; an end waits for neither."""
+    kubeconfig = plane.kubeconfig_for(token, "tenure")
+    with running(kubeconfig, tmp_path) as scheduler:
+        wait_until(scheduler.leads, "it does not lead", 30)
+        plane.apiserver.signal(signal.SIGSTOP)
+        try:
+            scheduler.stop(number)
+        finally:
+            plane.apiserver.signal(signal.SIGCONT)
+        assert scheduler.process.returncode == 0
+        assert [line["level"] for line in scheduler.lines()][-1] == "warning"
+
+
 def test_bad_objects_are_told_of_and_stop_nobody(plane, client, token, tmp_path):
     """A bad annotation, a Job for a queue that is not there and a queue without its parent stop nobody else."""
     client.create(f"{TENURE}/queues", queue("orphan", parent="nobody"))

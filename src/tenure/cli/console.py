@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from tenure.cli.errors import DONE
-from tenure.cli.live_cluster import ClusterAddress, cluster_options
+from tenure.cli.live_cluster import ClusterAddress, cluster_options, connect
 
 if TYPE_CHECKING:
+    from tenure.clusters.kubernetes.client.requests import Client
     from tenure.web.source import ConsoleSource
 
 EXTRA = "tenure[console]"
@@ -58,31 +59,31 @@ def console(
 
     taken = listen(host, port)
     try:
-        source = _source(file, simulation or history, where if live else None)
+        client = connect(where) if live else None
+        source = _source(file, simulation or history, where, client)
     except BaseException:
         taken.close()
         raise
-    whose, more = None, None
-    if live:
-        from tenure.cli.live_cluster import connect  # noqa: PLC0415
+    whose, more, ends = None, None, lambda: None
+    if client is not None:
         from tenure.web.login import Logins  # noqa: PLC0415
 
-        logins = Logins(connect(where), source, required=host not in LOOPBACK)
-        whose, more = logins.whose, logins.routes
+        logins = Logins(client, source, required=host not in LOOPBACK)
+        whose, more, ends = logins.whose, logins.routes, client.end
     shown = Console(source)
     app = application(shown, hosts=(*LOOPBACK, *allowed), whose=whose, more=more)
     address = f"http://{f'[{host}]' if ':' in host else host}:{taken.getsockname()[1]}"
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(DONE))  # once it serves, the server ends in order and hands it on
     try:
         app.state.console.warm()
-        serve(app, taken, lambda: click.echo(f"listening on {address}"))
+        serve(app, taken, lambda: click.echo(f"listening on {address}"), ends)
     finally:
         shown.close()
         taken.close()
     return DONE
 
 
-def _source(file: str | None, history: str | None, live: ClusterAddress | None) -> ConsoleSource:
+def _source(file: str | None, history: str | None, where: ClusterAddress, client: Client | None) -> ConsoleSource:
     """Open what is looked at."""
     if file is not None:
         from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415
@@ -94,14 +95,14 @@ def _source(file: str | None, history: str | None, live: ClusterAddress | None) 
     from tenure.web.past import PastSource  # noqa: PLC0415
 
     past = None if history is None else PastSource(history)
-    if live is None:
+    if client is None:
         assert past is not None
         return past
-    from tenure.cli.live_cluster import connect, options_of, settings_of  # noqa: PLC0415
+    from tenure.cli.live_cluster import options_of, settings_of  # noqa: PLC0415
     from tenure.web.both import BothSource  # noqa: PLC0415
     from tenure.web.live import LiveSource  # noqa: PLC0415
 
-    shown = LiveSource(connect(live), options_of(live, only_reads=True), settings_of(live), name=_named(live))
+    shown = LiveSource(client, options_of(where, only_reads=True), settings_of(where), name=_named(where))
     return shown if past is None else BothSource(shown, past)
 
 

@@ -42,6 +42,10 @@ FAILED_PAUSE = 1.0
 
 _WITHOUT_RIGHTS = "the service account may not list and watch what decisions need; apply the manifests of this version"
 
+_LEFT_OPEN = (
+    "the API server did not answer in time; the last requests were given up, and what came of them is not known"
+)
+
 DROPS_SECONDS = 60.0
 """So often at most the log says that events were not written."""
 
@@ -154,11 +158,14 @@ class Service:
             self.cluster.close()
             self.election.stop()
             probes.stop()
+            if self.client.has_given_up:
+                self.log.warning(_LEFT_OPEN)
         return True
 
     def stop(self) -> None:
         """End after the present cycle: what is under way is finished, and the Lease is given back."""
         self._stopped.set()
+        self.client.end()
         self.loop.stop()
 
     def _until_reachable(self) -> None:
@@ -167,7 +174,8 @@ class Service:
             try:
                 self.cluster.start()
             except OSError as error:
-                self.log.warning("the API server cannot be asked yet", error=str(error))
+                if not self._stopped.is_set():
+                    self.log.warning("the API server cannot be asked yet", error=str(error))
                 self._stopped.wait(FAILED_PAUSE)
             else:
                 return

@@ -11,6 +11,7 @@ from pathlib import Path as FilePath
 from typing import IO, cast
 
 from tenure.model.document import Document
+from tenure.model.interruptible import read_interruptibly
 from tenure.model.problems import InputProblem, InvalidInputError
 
 MAX_YAML = 16 * 1024 * 1024
@@ -104,7 +105,7 @@ def _read_bytes(name: str) -> bytes:
 
 def _read_limited(name: str, stream: IO[bytes]) -> bytes:
     """Read a stream up to the limit of what it holds: JSON by its first character, YAML otherwise."""
-    start = stream.read(_CHUNK)
+    start = read_interruptibly(stream, _CHUNK)
     if start[:2] != _GZIP_MAGIC:
         return _read_rest(name, start, stream)
     import gzip  # noqa: PLC0415  most files are not packed
@@ -140,7 +141,7 @@ def _read_rest(name: str, start: bytes, stream: IO[bytes], packed: int | None = 
 def _up_to(start: bytes, stream: IO[bytes], limit: int) -> bytes | None:
     """Read a stream to its end; None where it has more bytes than the limit."""
     chunks, size = [start], len(start)
-    while size <= limit and (chunk := stream.read(_CHUNK)):
+    while size <= limit and (chunk := read_interruptibly(stream, _CHUNK)):
         chunks.append(chunk)
         size += len(chunk)
     return b"".join(chunks) if size <= limit else None

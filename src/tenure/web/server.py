@@ -47,21 +47,31 @@ def configured(app: Starlette) -> uvicorn.Config:
     )  # fmt: skip
 
 
-def serve(app: Starlette, taken: socket.socket, ready: Callable[[], None] = lambda: None) -> None:
-    """Serve until a signal ends it. It is ``ready`` once a signal does."""
+def serve(
+    app: Starlette,
+    taken: socket.socket,
+    ready: Callable[[], None] = lambda: None,
+    ends: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until a signal ends it. It is ``ready`` once a signal does; ``ends`` is called when one has come."""
     taken.listen(1024)
     with collector_seldom():
-        _Server(configured(app), ready).run(sockets=[taken])
+        _Server(configured(app), ready, ends).run(sockets=[taken])
 
 
 class _Server(uvicorn.Server):
     """A server that says when it is ready: what is asked for then is answered, and a signal ends it in order."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], ends: Callable[[], None]) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._ready, self._ends = ready, ends
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve; signals come to the server by now."""
         await super().startup(sockets)
         self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End in order: what requests wait for is told first."""
+        self._ends()
+        await super().shutdown(sockets)

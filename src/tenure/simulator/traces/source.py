@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
+from tenure.model.interruptible import read_interruptibly
 from tenure.model.problems import InputProblem, InvalidInputError
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -100,7 +101,7 @@ def _read(path: Path, stream: IO[bytes], packed: int | None = None) -> bytes:
     """Read a stream to its end, piece by piece, up to `MAX_BYTES`; a packed one up to what its size allows."""
     pieces, size = [], 0
     expected = MAX_BYTES if packed is None else max(MAX_BOMB, MAX_EXPANSION * packed)
-    while piece := stream.read(PIECE):
+    while piece := read_interruptibly(stream, PIECE):
         pieces.append(piece)
         size += len(piece)
         if expected < size <= MAX_BYTES:

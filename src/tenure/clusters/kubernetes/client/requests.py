@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import ssl
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -17,6 +16,7 @@ import msgspec
 import urllib3
 
 from tenure.clusters.kubernetes.client.access import Access
+from tenure.clusters.kubernetes.client.open_requests import OpenRequests, followed_pool
 from tenure.clusters.kubernetes.client.server_clock import ServerClock
 
 MERGE: Final = "application/merge-patch+json"
@@ -27,7 +27,11 @@ JSON: Final = "application/json"
 TIMEOUT = 30.0
 """Seconds that a request may take."""
 
+CONNECT_SECONDS = 10.0
+"""Seconds that a connection may take to come about."""
+
 _CHUNK = 1 << 16
+_UNKNOWN = "what came of it is not known"
 _RETRIED = frozenset({429, 500, 502, 503, 504})
 _HEADERS = {"Accept": JSON, "User-Agent": "tenure"}
 
@@ -63,8 +67,18 @@ class Client:
     def __init__(self, access: Access, *, connections: int = 64, timeout: float = TIMEOUT) -> None:
         self.access = access
         self.timeout = timeout
-        self._pool = _pool(access, connections, timeout)
+        self._open = OpenRequests()
+        self._pool = _pool(access, connections, timeout, self._open)
         self.clock = ServerClock()
+
+    @property
+    def has_given_up(self) -> bool:
+        """Whether requests were given up, because the process is to end and the API server said nothing."""
+        return self._open.given_up.is_set()
+
+    def end(self) -> None:
+        """Prepare for the end of the process: nothing is tried again, and an answer that takes long is given up."""
+        self._open.end()
 
     def get(self, path: str, *, accept: str = "", **query: str | int) -> bytes:
         """Read, in the form that is asked for. What fails for the moment is tried again."""
@@ -95,14 +109,20 @@ class Client:
             It was refused, or nothing is known of its outcome (``status`` 0).
         """
         data, sent = None if body is None else msgspec.json.encode(body), self.clock.steady()
+        headers = self._headers(kind, accept)
         try:
-            headers = self._headers(kind, accept)
-            answer = self._pool.request(method, self._url(path), body=data, headers=headers, retries=False)
+            with self._open.one():
+                self._require_time()
+                answer = self._pool.request(method, self._url(path), body=data, headers=headers, retries=False)
         except urllib3.exceptions.HTTPError as error:
+            self._require_time()
             raise unreachable(error) from None
         self.clock.note(answer.headers.get("Date"), sent)
         if answer.status >= 400:  # noqa: PLR2004  where HTTP's errors begin
             raise refused(answer.status, answer.data, answer.headers)
+        if _is_cut_off(answer):
+            self._require_time()
+            raise unreachable(ConnectionError("the answer was cut off"))
         return answer.data
 
     def stream(
@@ -117,7 +137,8 @@ class Client:
 
         ``opened`` is called once the server has agreed to it.
         """
-        timeout = urllib3.Timeout(connect=self.timeout, read=read_timeout)
+        timeout = _timeout(self.timeout, read_timeout)
+        self._require_time()
         try:
             answer = self._pool.request(
                 "GET",
@@ -148,8 +169,20 @@ class Client:
             except ApiError as error:
                 if attempt == tries - 1 or (error.status and error.status not in _RETRIED):
                     raise
-                time.sleep(backoff(attempt, error.retry_after))
+                if self._open.ends.wait(backoff(attempt, error.retry_after)):
+                    raise
         raise AssertionError
+
+    def _require_time(self) -> None:
+        """Let a request pass for as long as requests are not given up.
+
+        Raises
+        ------
+        ApiError
+            They are.
+        """
+        if self._open.given_up.is_set():
+            raise ApiError(0, "GivenUp", f"did not answer in time, and this process ends; {_UNKNOWN}")
 
     def _url(self, path: str) -> str:
         return self.access.server + path
@@ -172,7 +205,7 @@ class FencedClient(Client):
     def __init__(self, inner: Client, allowed: Callable[[], None]) -> None:
         self.access, self.timeout = inner.access, inner.timeout
         self._inner = inner
-        self._pool = inner._pool  # noqa: SLF001  one and the same client
+        self._pool, self._open = inner._pool, inner._open  # noqa: SLF001  one and the same client
         self.clock = inner.clock
         self._allowed = allowed
 
@@ -205,6 +238,11 @@ def refused(status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
     return ApiError(status, said.reason, said.message, float(after) if after.isdigit() else 0.0)
 
 
+def _is_cut_off(answer: urllib3.BaseHTTPResponse) -> bool:
+    """Tell an answer that ended within its headers, which HTTP cannot tell from one without a body."""
+    return not (answer.data or "Content-Length" in answer.headers or "Transfer-Encoding" in answer.headers)
+
+
 def _with(path: str, query: Mapping[str, str | int]) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
@@ -219,8 +257,15 @@ def _lines(answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
         yield from filter(None, whole)
 
 
-def _pool(access: Access, connections: int, timeout: float) -> urllib3.PoolManager:
-    options: dict[str, Any] = {"num_pools": 2, "maxsize": connections, "block": False, "timeout": timeout}
+def _timeout(whole: float, read: float) -> urllib3.Timeout:
+    return urllib3.Timeout(connect=min(CONNECT_SECONDS, whole), read=read)
+
+
+def _pool(access: Access, connections: int, timeout: float, opened: OpenRequests) -> urllib3.PoolManager:
+    options: dict[str, Any] = {
+        "num_pools": 2, "maxsize": connections, "block": False, "timeout": _timeout(timeout, timeout)
+    }  # fmt: skip
+    context = None
     if access.server.startswith("https"):
         context = ssl.create_default_context(cafile=access.ca_file)
         if not access.verify:
@@ -228,7 +273,6 @@ def _pool(access: Access, connections: int, timeout: float) -> urllib3.PoolManag
             context.verify_mode = ssl.CERT_NONE
         if access.cert_file:
             context.load_cert_chain(access.cert_file, access.key_file)
-        options["ssl_context"] = context
         if access.server_name:
             options["server_hostname"] = options["assert_hostname"] = access.server_name
-    return urllib3.PoolManager(**options)
+    return followed_pool(opened, context, **options)
