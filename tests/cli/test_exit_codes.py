@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 
 from tenure.cli.main import COMMANDS
 
@@ -90,9 +91,8 @@ def world(tmp_path_factory):
     """A folder with what the commands read: a trace, its cluster, a summary and a history of it, and wrong files."""
     folder = tmp_path_factory.mktemp("world")
 
-    def run(words, **options):
-        command = [sys.executable, "-m", "tenure", *words.split()]
-        return subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120, **options).stdout
+    def run(words):
+        return preloaded.run(words.split(), cwd=folder, check=True, capture_output=True, timeout=120).stdout
 
     run("generate --jobs 20 --seed 1 --out t.csv --cluster c.yaml")
     (folder / "s.json").write_bytes(run("simulate t.csv --cluster c.yaml --history h.db --format json"))
@@ -186,9 +186,8 @@ def test_an_output_that_is_full_or_closed_is_code_3(words, here, run_command, mo
 
 def start(words, folder):
     """Start a command in a process of its own."""
-    command = [sys.executable, "-m", "tenure", *of(words, folder)]
-    environment = {k: v for k, v in os.environ.items() if k not in ("KUBECONFIG", "TENURE_HISTORY")}
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    around = {k: v for k, v in os.environ.items() if k not in ("KUBECONFIG", "TENURE_HISTORY")}
+    return preloaded.start(of(words, folder), cwd=folder, env=around, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def ended(process, number):

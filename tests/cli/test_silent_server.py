@@ -7,11 +7,11 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from contextlib import suppress
 
 import pytest
+from tests import preloaded
 
 HALF = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
 CLOSING = HALF.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
@@ -67,9 +67,9 @@ def kubeconfig_of(server, folder, scheme="http"):
 def started(words, server, folder, scheme="http", module="tenure"):
     """Start a command that asks the server; gives its process once it does."""
     kubeconfig = kubeconfig_of(server, folder, scheme)
-    command = [sys.executable, "-m", module, *words.split(), "--kubeconfig", kubeconfig]
     around = {name: value for name, value in os.environ.items() if name not in ("KUBECONFIG", "TENURE_HISTORY")}
-    process = subprocess.Popen(command, env=around, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = preloaded.start([*words.split(), "--kubeconfig", kubeconfig], env=around, module=module, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
     assert server.asked.wait(120), process.stderr.read()
     return process
 

@@ -6,11 +6,11 @@ import pty
 import re
 import struct
 import subprocess
-import sys
 import termios
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 
 from tenure.report.tables import text_width
 
@@ -24,10 +24,9 @@ def in_terminal(words, columns=NARROW, lines=50, **environment):
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     around = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES", "NO_COLOR"}}
-    command = [sys.executable, "-c", "from tenure.cli.main import main; main()", *map(str, words)]
     shown = b""
-    with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=subprocess.DEVNULL,
-                          env={**around, "TERM": "xterm", "PAGER": "cat", **environment}) as process:  # fmt: skip
+    with preloaded.start(words, stdin=slave, stdout=slave, stderr=subprocess.DEVNULL,
+                         env={**around, "TERM": "xterm", "PAGER": "cat", **environment}) as process:  # fmt: skip
         os.close(slave)
         while True:
             try:
@@ -46,8 +45,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("terminal")
 
     def run(*words):
-        command = [sys.executable, "-c", "from tenure.cli.main import main; main()", *map(str, words)]
-        return subprocess.run(command, capture_output=True, check=True, timeout=300, text=True).stdout
+        return preloaded.run(words, capture_output=True, check=True, timeout=300, text=True).stdout
 
     jobs, cluster = folder / "jobs.csv", folder / "cluster.yaml"
     run("generate", "--jobs", 120, "--gpus", 32, "--load", 1.2, "--seed", 3, "--out", jobs, "--cluster", cluster)

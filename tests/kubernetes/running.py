@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import urllib.request
 from contextlib import contextmanager, suppress
 
+from tests import preloaded
 from tests.kubernetes.stage import wait_until
 
 from tenure.clusters.kubernetes.install.installation import Installation
@@ -26,15 +26,14 @@ MEASURING = Installation(image="tenure:test", config={"rescheduler": {"hotNodes"
 """An installation that may ask what is really in use."""
 
 
+def launched(words, **options):
+    """Start a command of Tenure's; a test may put another way to start one in its place."""
+    return preloaded.start(words, **options)
+
+
 def tenure(*arguments, kubeconfig):
     """Run a command of Tenure's on a cluster."""
-    return subprocess.run(
-        [*COMMAND, *arguments, "--kubeconfig", str(kubeconfig)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    return preloaded.run([*arguments, "--kubeconfig", kubeconfig], capture_output=True, text=True, timeout=120)
 
 
 class Scheduler:
@@ -42,14 +41,14 @@ class Scheduler:
 
     def __init__(self, kubeconfig, folder, name="one", *options):
         self.log = folder / f"{name}.log"
-        self.options = [*COMMAND, "scheduler", "--listen", "127.0.0.1:0", "--kubeconfig", str(kubeconfig), *options]
+        self.options = ["scheduler", "--listen", "127.0.0.1:0", "--kubeconfig", str(kubeconfig), *options]
         self.environment = {**os.environ, "POD_NAME": name, "POD_NAMESPACE": "tenure-system"}
         self.process = None
 
     def start(self):
         """Start it, and wait until it says where it listens."""
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(self.options, stderr=log, env=self.environment)
+            self.process = launched(self.options, stderr=log, env=self.environment)
         wait_until(lambda: self.port() or self.process.poll() is not None, "it does not start", 60)
         assert self.process.poll() is None, self.log.read_text()
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
 from datetime import datetime
@@ -38,7 +39,8 @@ def test_a_clock_that_is_off_moves_no_minimum_runtime(plane, token, tmp_path, mo
     client.create(f"{TENURE}/nodepools", {**body, "spec": {"scheduler": settings}})
     client.create(f"{TENURE}/queues", queue("lender", guaranteed={"nvidia.com/gpu": 4}))
     client.create(f"{TENURE}/queues", queue("borrower"))
-    monkeypatch.setattr(commands, "COMMAND", [sys.executable, "-c", OFF.format(by=minutes * 60)])
+    by_a_wrong_clock = [sys.executable, "-c", OFF.format(by=minutes * 60)]
+    monkeypatch.setattr(commands, "launched", lambda words, **how: subprocess.Popen([*by_a_wrong_clock, *words], **how))
     try:
         with running(plane.kubeconfig_for(token, "clocks"), tmp_path):
             client.create(commands.SETS, gang("borrows", "borrower", 1, gpu=4))

@@ -253,7 +253,8 @@ def test_a_clock_that_steps_back_loses_nothing_and_tells_nothing_twice(stage, to
     """It steps back and forth by minutes under a running scheduler, and stands back when another one begins."""
     offset, address = tmp_path / "offset", str(tmp_path / "history.db")
     offset.write_text("0")
-    monkeypatch.setattr(commands, "COMMAND", [sys.executable, "-c", STEPPING.format(offset=str(offset))])
+    stepping = [sys.executable, "-c", STEPPING.format(offset=str(offset))]
+    monkeypatch.setattr(commands, "launched", lambda words, **how: subprocess.Popen([*stepping, *words], **how))
     with scene(stage, token, tmp_path, address) as made:
         for seconds in (0, -600, 600, -900):
             (tmp_path / "new").write_text(str(seconds))

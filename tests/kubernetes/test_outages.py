@@ -7,17 +7,17 @@ import math
 import random
 import re
 import signal
-import subprocess
 import threading
 import time
 from collections import Counter
 from contextlib import ExitStack
 
 import pytest
+from tests import preloaded
 from tests.effort import tries
 from tests.kubernetes.faults import DelayWatch
 from tests.kubernetes.proxy import FaultProxy
-from tests.kubernetes.running import COMMAND, running, tenure
+from tests.kubernetes.running import running, tenure
 from tests.kubernetes.stage import wait_until
 from tests.kubernetes.teams import WATCHED, Teams
 from tests.kubernetes.test_history import evicted, records, said_by_pods, same, told_apart
@@ -134,8 +134,8 @@ def lost_in_report(address):
     """Give the same as a report says it."""
     found = Counter()
     for by, fields in (("cause", {"cause": "lost"}), ("queue", {"lost": "lost", "caused": "caused"})):
-        words = [*COMMAND, "report", "--history", address, "--by", by, "--format", "json"]
-        told = subprocess.run(words, capture_output=True, text=True, check=True)
+        words = ["report", "--history", address, "--by", by, "--format", "json"]
+        told = preloaded.run(words, capture_output=True, text=True, check=True)
         for row in json.loads(told.stdout)["rows"]:
             for name, field in fields.items():
                 for resource, seconds in row[field].items():

@@ -7,14 +7,13 @@ At first without the admission policies: the scheduler alone has to hold. Then w
 from __future__ import annotations
 
 import json
-import subprocess
 import threading
 import time
 from contextlib import suppress
 from datetime import datetime
 
 import pytest
-from tests.kubernetes.running import COMMAND, running
+from tests.kubernetes.running import running, tenure
 from tests.kubernetes.stage import wait_until
 from tools.controlplane.client import ApiError
 from tools.controlplane.plane import ControlPlane, Options
@@ -520,8 +519,9 @@ def refused_for_long(town, name):
 
 def explained(town, workload):
     """Give what ``tenure explain --live`` says in a process of its own."""
-    command = [*COMMAND, "explain", workload, "--kubeconfig", str(town.plane.kubeconfig)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    done = tenure("explain", workload, kubeconfig=town.plane.kubeconfig)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def metric(town, name):

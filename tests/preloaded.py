@@ -1,0 +1,241 @@
+"""Starts commands of Tenure's as processes of their own that need not import anything first.
+
+A process that has imported all that commands import forks for each. What is tested is what a command does as a process:
+signals, streams, terminals, exit codes. How it comes to be loaded is tested with the interpreter itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import importlib
+import io
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = (
+    "yaml", "numpy", "jinja2", "starlette.applications", "uvicorn", "urllib3", "msgspec", "prometheus_client",
+    "pyarrow.parquet",
+    "tenure.model.yaml_source", "tenure.model.json_source", "tenure.model.load", "tenure.model.manifests",
+    "tenure.model.override", "tenure.model.yunikorn.convert", "tenure.playthrough", "tenure.explain", "tenure.remedies",
+    "tenure.report.plan_page", "tenure.report.plan_text", "tenure.report.plan_json", "tenure.report.simulation_page",
+    "tenure.simulator.run", "tenure.simulator.checker", "tenure.simulator.metrics", "tenure.simulator.generate",
+    "tenure.history", "tenure.history.exchange", "tenure.history.replaying", "tenure.history.statement",
+    "tenure.web.server", "tenure.web.app", "tenure.web.console", "tenure.web.live", "tenure.web.past",
+    "tenure.web.both",
+    "tenure.live.service", "tenure.live.log",
+)  # fmt: skip
+"""Modules that commands import when they run, beside those of the commands."""
+
+
+class Command:
+    """A process, as `subprocess.Popen` shows one. ``status`` says its number, and in the end how it ended."""
+
+    def __init__(self, status, stdout, stderr):
+        self._status = status
+        self.stdout, self.stderr = stdout, stderr
+        self.pid = int(status.readline())
+        self.returncode = None
+
+    def poll(self):
+        """Give the exit code, None as long as it runs."""
+        if self.returncode is None and select.select([self._status], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
+
+    def wait(self, timeout=None):
+        """Wait for its end and give the exit code; a negative one is the signal that ended it."""
+        if self.returncode is None:
+            if not select.select([self._status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("tenure", timeout)
+            self.returncode = int(self._status.readline())
+            self._status.close()
+        return self.returncode
+
+    def communicate(self, timeout=None):
+        """Read all that it prints and complains of, and wait for its end."""
+        found = {}
+        readers = [
+            threading.Thread(target=lambda s=stream: found.__setitem__(s, s.read()), daemon=True)
+            for stream in (self.stdout, self.stderr)
+            if stream is not None
+        ]
+        until = None if timeout is None else time.monotonic() + timeout
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(None if until is None else max(0, until - time.monotonic()))
+        self.wait(None if until is None else max(0, until - time.monotonic()))
+        return found.get(self.stdout), found.get(self.stderr)
+
+    def send_signal(self, number):
+        """Send a signal, unless it has ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.wait()
+        for stream in (self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+
+
+@functools.cache
+def _server():
+    """Start the process that forks; it ends with this one."""
+    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TENURE_")}
+    subprocess.Popen([sys.executable, __file__, str(its.fileno())], pass_fds=[its.fileno()], cwd=ROOT, env=environment)
+    its.close()
+    return ours
+
+
+def start(words, *, cwd=None, env=None, stdin=None, stdout=None, stderr=None, text=False, module="tenure"):
+    """Start ``python -m MODULE WORDS…``; streams are given as to `subprocess.Popen`."""
+    mine, handed, opened = {}, [], []
+    for number, stream in enumerate((stdin, stdout, stderr)):
+        if stream is None:
+            handed.append(number)
+        elif stream == subprocess.DEVNULL:
+            opened.append(os.open(os.devnull, os.O_RDWR))
+            handed.append(opened[-1])
+        elif stream == subprocess.PIPE:
+            reading, writing = os.pipe()
+            mine[number] = os.fdopen(reading, "r" if text else "rb")
+            opened.append(writing)
+            handed.append(writing)
+        else:
+            handed.append(stream if isinstance(stream, int) else stream.fileno())
+    status, telling = os.pipe()
+    around = dict(os.environ if env is None else env)
+    assert _of_python(around) == _of_python(os.environ), "what the interpreter reads when it starts has been read"
+    asked = json.dumps([list(map(str, words)), str(cwd or Path.cwd()), around, module]).encode()
+    socket.send_fds(_server(), [asked], [*handed, telling])
+    for one in (*opened, telling):
+        os.close(one)
+    return Command(os.fdopen(status, "rb", buffering=0), mine.get(1), mine.get(2))
+
+
+def _of_python(environment):
+    return {name: value for name, value in environment.items() if name.startswith("PYTHON")}
+
+
+def run(words, *, check=False, timeout=None, capture_output=False, text=False, **options):
+    """Run a command to its end, as `subprocess.run` does."""
+    if capture_output:
+        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with start(words, text=text, **options) as process:
+        try:
+            printed, said = process.communicate(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    if check and process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, words, printed, said)
+    return subprocess.CompletedProcess(words, process.returncode, printed, said)
+
+
+class _BeCommandError(Exception):
+    """Unwinds what serves, in a process that is to be a command."""
+
+
+def _serve(asking):
+    """Fork for each command that is asked for, until nobody can ask any more."""
+    while True:
+        try:
+            asked, descriptors, _, _ = socket.recv_fds(asking, 1 << 20, 8)
+        except OSError:
+            return
+        if not asked:
+            return
+        if not os.fork():
+            asking.close()
+            _watch(asked, descriptors)
+        for one in descriptors:
+            os.close(one)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def _watch(asked, descriptors):
+    """Fork the command, and tell how it ends."""
+    *streams, telling = descriptors
+    words, folder, environment, module = json.loads(asked)
+    child = os.fork()
+    if not child:
+        os.close(telling)
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+        for one in streams:
+            os.close(one)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        raise _BeCommandError(module, words)
+    for one in streams:
+        os.close(one)
+    for number in range(3):
+        os.close(number)
+    os.write(telling, f"{child}\n".encode())
+    _, status = os.waitpid(child, 0)
+    with contextlib.suppress(OSError):
+        os.write(telling, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    os._exit(0)
+
+
+def _text(number, mode):
+    """Give a standard stream as Python makes one when it starts."""
+    raw = io.FileIO(number, mode, closefd=False)
+    below = io.BufferedReader(raw) if mode == "r" else io.BufferedWriter(raw)
+    errors = "backslashreplace" if number == 2 else "strict"
+    return io.TextIOWrapper(below, encoding="utf-8", errors=errors, line_buffering=number == 2 or raw.isatty())
+
+
+def _load():
+    """Import all that commands import."""
+    from tenure.cli.main import COMMANDS  # noqa: PLC0415
+
+    for name in ("tenure.__main__", "tenure.cli.plugin", *(entry.module for entry in COMMANDS.values()), *MODULES):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+
+
+def _main():
+    """Load, serve, and in a process that is forked be the command."""
+    _load()
+    try:
+        return _serve(socket.socket(fileno=int(sys.argv[1])))
+    except _BeCommandError as asked:
+        module, sys.argv[1:] = asked.args
+    sys.stdin = sys.__stdin__ = _text(0, "r")
+    sys.stdout = sys.__stdout__ = _text(1, "w")
+    sys.stderr = sys.__stderr__ = _text(2, "w")
+    return sys.modules[f"{module}.__main__" if module == "tenure" else module].main()
+
+
+if __name__ == "__main__":
+    sys.path[0] = str(ROOT)
+    _main()
