@@ -8,6 +8,7 @@ smaller takes minutes. Thoroughly, they are new each time, and what fails is mad
 
 from __future__ import annotations
 
+import gc
 import os
 from functools import wraps
 
@@ -31,6 +32,18 @@ settings.register_profile(
 )
 settings.register_profile("thorough", max_examples=3000, **COMMON)
 settings.load_profile(os.environ.get("TENURE_EXAMPLES", "moderate"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What is loaded and collected stays until the end: the garbage collector never looks through it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,5 +1,6 @@
 """The console in a real browser: every view at three widths, light and dark, by keyboard, and as axe wants it."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -8,8 +9,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Error
 from tests.browser.test_pages import browser  # noqa: F401  the fixture
 from tests.web.consoles import MARKUP, hostile, served, small
 
@@ -22,6 +21,16 @@ VIEWS = {
     "drain": "/moves?drain=gpu-2", "evictions": "/evictions", "timeline": "/timeline", "whatif": "/whatif",
     "changed": "/whatif?set=queue.b.guaranteed.nvidia.com%2Fgpu%3D12", "nothing": "/workloads/team-b/nobody",
 }  # fmt: skip
+
+
+def playwright():
+    """Give Playwright; only who uses it takes the second to load it."""
+    return importlib.import_module("playwright.sync_api")
+
+
+def axe(page):
+    """Give what axe says of a page."""
+    return importlib.import_module("axe_playwright_python.sync_playwright").Axe().run(page)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +69,7 @@ class Watched:
     def until(self, condition):
         """Wait until something holds in the page, which itself may not evaluate texts."""
         for _ in range(600):
-            with suppress(Error):  # it is just being left
+            with suppress(playwright().Error):  # it is just being left
                 if self.page.evaluate(condition):
                     return
             self.page.wait_for_timeout(100)
@@ -105,7 +114,7 @@ def test_a_view_fits_and_is_accessible(browser, address, view, width, scheme):  
         background = found.page.evaluate("getComputedStyle(document.body).backgroundColor")
         brightness = sum(int(part) for part in background[4:-1].split(","))
         assert (brightness > 600) is (scheme == "light")
-        result = Axe().run(found.page)
+        result = axe(found.page)
         assert result.violations_count == 0, result.generate_report()
 
 
@@ -271,7 +280,7 @@ def test_why_a_workload_waited_is_a_click_away_from_its_story(browser, simulated
         assert found.page.locator("#why li").count() >= 1
         assert found.page.locator("#takes li").count() >= 1
         assert found.overflow <= 0
-        assert Axe().run(found.page).violations_count == 0
+        assert axe(found.page).violations_count == 0
 
 
 def test_a_simulation_is_scrubbed_to_a_moment_at_which_it_ran(browser, simulated):  # noqa: F811

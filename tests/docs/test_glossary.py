@@ -3,6 +3,7 @@
 import importlib.util
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,6 @@ def load():
 
 
 MADE = load()
-CLASSES = list(MADE.defined_classes())
 TERMS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in MADE.TARGET.read_text(encoding="utf-8").split(MADE.MARK)[0].splitlines()
@@ -26,9 +26,14 @@ TERMS = [
 ]
 
 
+@cache
+def classes_of_the_project():
+    return list(MADE.defined_classes())
+
+
 def test_a_public_class_name_means_one_thing():
     """No two public classes of the project have one name."""
-    counted = Counter(made.name for made in CLASSES)
+    counted = Counter(made.name for made in classes_of_the_project())
     assert [name for name, times in counted.items() if times > 1] == []
 
 
@@ -39,7 +44,7 @@ def test_the_list_of_classes_is_what_the_code_says():
 
 def test_every_class_says_what_it_is():
     """The first sentence of a class's docstring is there."""
-    assert [made.name for made in CLASSES if len(made.sentence.split()) < 2] == []
+    assert [made.name for made in classes_of_the_project() if len(made.sentence.split()) < 2] == []
 
 
 def test_a_term_stands_once_and_in_order():
@@ -54,4 +59,4 @@ def test_a_term_has_one_sentence_and_classes_that_exist(cells):
     _, sentence, classes, *_ = cells
     assert sentence.endswith(".")
     assert ". " not in sentence
-    assert set(re.findall(r"`(\w+)`", classes)) <= {made.name for made in CLASSES}
+    assert set(re.findall(r"`(\w+)`", classes)) <= {made.name for made in classes_of_the_project()}

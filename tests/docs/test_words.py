@@ -7,6 +7,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,8 +59,12 @@ def strings(path: Path) -> Iterator[tuple[bool, str]]:
             yield id(node) in docstrings, " ".join(node.value.split())
 
 
-MODULES = sorted(SOURCE.rglob("*.py"))
-TEXTS = {path.relative_to(SOURCE).as_posix(): list(strings(path)) for path in MODULES}
+@cache
+def all_texts() -> dict[str, list[tuple[bool, str]]]:
+    """Give the strings of all modules."""
+    return {path.relative_to(SOURCE).as_posix(): list(strings(path)) for path in sorted(SOURCE.rglob("*.py"))}
+
+
 TEMPLATES = sorted((SOURCE / "web" / "templates").rglob("*.*"))
 
 
@@ -68,7 +73,7 @@ def test_a_retired_word_does_not_come_back(pattern):
     """No page, message, docstring or template has it."""
     word = re.compile(pattern, re.IGNORECASE)
     found = [page.name for page in PAGES if word.search(page_text(page))]
-    found += [name for name, texts in TEXTS.items() if any(word.search(text) for _, text in texts)]
+    found += [name for name, texts in all_texts().items() if any(word.search(text) for _, text in texts)]
     found += [page.name for page in TEMPLATES if word.search(page.read_text(encoding="utf-8"))]
     assert found == [], f"say instead: {RETIRED[pattern]}"
 
@@ -78,7 +83,9 @@ def test_a_page_calls_no_workload_a_person():
     word = re.compile(PERSONS, re.IGNORECASE)
     found = {(page.name, match.group()) for page in PAGES for match in word.finditer(page_text(page))}
     assert found == set()
-    shown = {(name, text) for name, texts in TEXTS.items() for docs, text in texts if not docs and word.search(text)}
+    shown = {
+        (name, text) for name, texts in all_texts().items() for docs, text in texts if not docs and word.search(text)
+    }
     assert shown == set()
 
 
@@ -86,7 +93,7 @@ def test_docstrings_do_not_call_more_things_persons():
     """A room without a ceiling has none."""
     word = re.compile(PERSONS, re.IGNORECASE)
     counted = Counter()
-    for name, texts in TEXTS.items():
+    for name, texts in all_texts().items():
         counted[name.split("/")[0]] += sum(
             len(word.findall(re.sub(r"``.*?``", "", text))) for docs, text in texts if docs
         )
