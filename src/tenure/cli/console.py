@@ -69,7 +69,7 @@ def console(
         from tenure.web.login import Logins  # noqa: PLC0415
 
         logins = Logins(client, source, required=host not in LOOPBACK)
-        whose, more, ends = logins.whose, logins.routes, client.end
+        whose, more, ends = logins.whose, logins.routes, client.opened.end
     shown = Console(source)
     app = application(shown, hosts=(*LOOPBACK, *allowed), whose=whose, more=more)
     address = f"http://{f'[{host}]' if ':' in host else host}:{taken.getsockname()[1]}"

@@ -158,14 +158,14 @@ class Service:
             self.cluster.close()
             self.election.stop()
             probes.stop()
-            if self.client.has_given_up:
+            if self.client.opened.given_up.is_set():
                 self.log.warning(_LEFT_OPEN)
         return True
 
     def stop(self) -> None:
         """End after the present cycle: what is under way is finished, and the Lease is given back."""
         self._stopped.set()
-        self.client.end()
+        self.client.opened.end()
         self.loop.stop()
 
     def _until_reachable(self) -> None:

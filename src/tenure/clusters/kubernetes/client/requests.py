@@ -62,23 +62,17 @@ class ApiError(OSError):
 
 
 class Client:
-    """Requests to one API server. Safe to use from several threads; at most ``connections`` at a time are kept."""
+    """Requests to one API server. Safe to use from several threads; at most ``connections`` at a time are kept.
+
+    Before a process ends, ``opened.end()`` lets no request take long, and has nothing tried again.
+    """
 
     def __init__(self, access: Access, *, connections: int = 64, timeout: float = TIMEOUT) -> None:
         self.access = access
         self.timeout = timeout
-        self._open = OpenRequests()
-        self._pool = _pool(access, connections, timeout, self._open)
+        self.opened = OpenRequests()
+        self._pool = _pool(access, connections, timeout, self.opened)
         self.clock = ServerClock()
-
-    @property
-    def has_given_up(self) -> bool:
-        """Whether requests were given up, because the process is to end and the API server said nothing."""
-        return self._open.given_up.is_set()
-
-    def end(self) -> None:
-        """Prepare for the end of the process: nothing is tried again, and an answer that takes long is given up."""
-        self._open.end()
 
     def get(self, path: str, *, accept: str = "", **query: str | int) -> bytes:
         """Read, in the form that is asked for. What fails for the moment is tried again."""
@@ -111,17 +105,17 @@ class Client:
         data, sent = None if body is None else msgspec.json.encode(body), self.clock.steady()
         headers = self._headers(kind, accept)
         try:
-            with self._open.one():
-                self._require_time()
+            with self.opened.one():
+                _require_time(self.opened)
                 answer = self._pool.request(method, self._url(path), body=data, headers=headers, retries=False)
         except urllib3.exceptions.HTTPError as error:
-            self._require_time()
+            _require_time(self.opened)
             raise unreachable(error) from None
         self.clock.note(answer.headers.get("Date"), sent)
         if answer.status >= 400:  # noqa: PLR2004  where HTTP's errors begin
             raise refused(answer.status, answer.data, answer.headers)
         if _is_cut_off(answer):
-            self._require_time()
+            _require_time(self.opened)
             raise unreachable(ConnectionError("the answer was cut off"))
         return answer.data
 
@@ -138,7 +132,7 @@ class Client:
         ``opened`` is called once the server has agreed to it.
         """
         timeout = _timeout(self.timeout, read_timeout)
-        self._require_time()
+        _require_time(self.opened)
         try:
             answer = self._pool.request(
                 "GET",
@@ -169,20 +163,9 @@ class Client:
             except ApiError as error:
                 if attempt == tries - 1 or (error.status and error.status not in _RETRIED):
                     raise
-                if self._open.ends.wait(backoff(attempt, error.retry_after)):
+                if self.opened.ends.wait(backoff(attempt, error.retry_after)):
                     raise
         raise AssertionError
-
-    def _require_time(self) -> None:
-        """Let a request pass for as long as requests are not given up.
-
-        Raises
-        ------
-        ApiError
-            They are.
-        """
-        if self._open.given_up.is_set():
-            raise ApiError(0, "GivenUp", f"did not answer in time, and this process ends; {_UNKNOWN}")
 
     def _url(self, path: str) -> str:
         return self.access.server + path
@@ -205,7 +188,7 @@ class FencedClient(Client):
     def __init__(self, inner: Client, allowed: Callable[[], None]) -> None:
         self.access, self.timeout = inner.access, inner.timeout
         self._inner = inner
-        self._pool, self._open = inner._pool, inner._open  # noqa: SLF001  one and the same client
+        self._pool, self.opened = inner._pool, inner.opened  # noqa: SLF001  one and the same client
         self.clock = inner.clock
         self._allowed = allowed
 
@@ -255,6 +238,18 @@ def _lines(answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
             return
         *whole, rest = (rest + chunk).split(b"\n")
         yield from filter(None, whole)
+
+
+def _require_time(opened: OpenRequests) -> None:
+    """Let a request pass for as long as requests are not given up.
+
+    Raises
+    ------
+    ApiError
+        They are.
+    """
+    if opened.given_up.is_set():
+        raise ApiError(0, "GivenUp", f"did not answer in time, and this process ends; {_UNKNOWN}")
 
 
 def _timeout(whole: float, read: float) -> urllib3.Timeout:
