@@ -324,9 +324,15 @@ def each_end(writes):
     return every * tries(1, -(-100 // len(every)))
 
 
+def pause_after(waited):
+    """Give how long to wait before the next look: each look asks an API server, and most find nothing new."""
+    return min(0.1, max(0.02, waited / 20))
+
+
 def wait_until(holds, what, seconds=30.0):
     """Wait until something holds; ``seconds`` are enough on a quiet machine."""
-    until = time.monotonic() + PATIENCE * seconds
+    began = time.monotonic()
     while not holds():
-        assert time.monotonic() < until, what() if callable(what) else what
-        time.sleep(0.02)
+        waited = time.monotonic() - began
+        assert waited < PATIENCE * seconds, what() if callable(what) else what
+        time.sleep(pause_after(waited))

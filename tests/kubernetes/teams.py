@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from tests.kubernetes.hostile import LiveTenant
 from tests.kubernetes.invariants import History
 from tests.kubernetes.running import JOBS, PODS, SETS, TENURE, bound, clear, gang, job, pods_of, queue
-from tests.kubernetes.stage import wait_until
+from tests.kubernetes.stage import pause_after, wait_until
 
 WATCHED = {
     "nodes": "/api/v1/nodes",
@@ -75,7 +75,7 @@ class Teams:
             assert seconds < PATIENCE or (0 < lives < LIVES), (
                 f"{name} does not run with {pods}: {seconds:.0f} s, {lives} lives"
             )
-            time.sleep(0.02)
+            time.sleep(pause_after(seconds))
 
     def quota(self, tokens):
         """Change a quota."""

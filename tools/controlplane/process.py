@@ -11,6 +11,7 @@ from pathlib import Path
 
 HOST = "127.0.0.1"
 _STOP_SECONDS = 15.0
+_LOOK_EVERY = 0.05
 
 
 def wait_for(condition: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
@@ -25,7 +26,7 @@ def wait_for(condition: Callable[[], bool], what: str, seconds: float = 30.0) ->
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {seconds:g} s for {what}")
-        time.sleep(0.02)
+        time.sleep(_LOOK_EVERY)
 
 
 class StartError(RuntimeError):
@@ -74,7 +75,7 @@ class Process:
                 raise StartError(f"{self.name} has ended:\n{self.last_words()}")
             if time.monotonic() > deadline:
                 raise StartError(f"{self.name} was not ready within {seconds:g} s:\n{self.last_words()}")
-            time.sleep(0.02)
+            time.sleep(_LOOK_EVERY)
 
     def signal(self, number: int) -> None:
         """Send a signal, such as SIGSTOP and SIGCONT."""
