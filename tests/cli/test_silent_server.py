@@ -13,6 +13,9 @@ from contextlib import suppress
 import pytest
 from tests import preloaded
 
+from tenure.clusters.kubernetes.client.access import find_access
+from tenure.clusters.kubernetes.client.requests import ApiError, Client
+
 HALF = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
 CLOSING = HALF.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 ANSWERS = {"nothing": b"", "half": HALF, "half, and closes": CLOSING, "a status line": b"HTTP/1.1 200 OK\r\n"}
@@ -105,6 +108,16 @@ def test_a_scheduler_ends_in_order(silent, scheme, number, tmp_path):
 def test_a_command_that_asks_ends_at_once(silent, module, words, tmp_path):
     process = started(words, silent, tmp_path, module=module)
     assert end_of(process, signal.SIGINT) == (130, ["interrupted"])
+
+
+def test_a_server_that_says_nothing_is_not_asked_again_and_again(tmp_path):
+    """Whoever waits hears of it after the seconds that one request may take, and not after five times as many."""
+    server = SilentServer(b"")
+    client = Client(find_access(kubeconfig_of(server, tmp_path)), timeout=0.5)
+    with pytest.raises(ApiError, match="cannot be reached"):
+        client.get("/api/v1/nodes")
+    assert len(server.connections) == 1
+    server.close()
 
 
 @pytest.mark.parametrize("answer", ["half", "a status line"])

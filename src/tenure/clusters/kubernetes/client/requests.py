@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import ssl
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -75,7 +76,7 @@ class Client:
         self.clock = ServerClock()
 
     def get(self, path: str, *, accept: str = "", **query: str | int) -> bytes:
-        """Read, in the form that is asked for. What fails for the moment is tried again."""
+        """Read, in the form that is asked for. What fails for the moment is tried again; silence is waited for once."""
         return self._retried("GET", path, query, accept)
 
     def create(self, path: str, body: Any, **query: str | int) -> bytes:
@@ -157,11 +158,13 @@ class Client:
     def _retried(
         self, method: str, path: str, query: Mapping[str, str | int], accept: str = "", tries: int = 5
     ) -> bytes:
+        until = time.monotonic() + self.timeout
         for attempt in range(tries):
             try:
                 return self.request(method, _with(path, query), accept=accept)
             except ApiError as error:
-                if attempt == tries - 1 or (error.status and error.status not in _RETRIED):
+                is_over = attempt == tries - 1 or time.monotonic() >= until
+                if is_over or (error.status and error.status not in _RETRIED):
                     raise
                 if self.opened.ends.wait(backoff(attempt, error.retry_after)):
                     raise
