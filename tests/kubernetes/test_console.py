@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+import threading
+import time
+from contextlib import contextmanager, suppress
 
 import pytest
 import urllib3
@@ -193,3 +196,24 @@ def test_the_objects_are_as_the_api_server_would_have_them(installed):
     made = next(o for o in yaml.safe_load_all(text)
                 if (o["kind"], o["metadata"]["name"]) == ("Deployment", "tenure-console"))  # fmt: skip
     assert "--allow-host=console.example" in made["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def test_a_server_that_falls_silent_holds_up_no_end(installed):
+    """Whoever logs in waits for the API server; a console that is to end does not."""
+    token = installed.token_of("tenant", "red")
+    try:
+        with console(installed, "--host=0.0.0.0") as ask:
+            installed.apiserver.signal(signal.SIGSTOP)
+            logging_in = threading.Thread(target=logged_in, args=(ask, token), daemon=True)
+            logging_in.start()
+            time.sleep(0.2)  # the request is on its way; whatever comes first, it ends
+            assert ask("/healthz").status == 200
+    finally:
+        installed.apiserver.signal(signal.SIGCONT)
+    logging_in.join(60)
+    assert not logging_in.is_alive()
+
+
+def logged_in(ask, token):
+    with suppress(urllib3.exceptions.HTTPError):
+        ask("/login", method="POST", fields={"token": token}, encode_multipart=False)
