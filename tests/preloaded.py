@@ -46,6 +46,7 @@ class Command:
         self.stdout, self.stderr = stdout, stderr
         self.pid = int(status.readline())
         self.returncode = None
+        self._lock = threading.Lock()
 
     def poll(self):
         """Give the exit code, None as long as it runs."""
@@ -58,8 +59,9 @@ class Command:
         if self.returncode is None:
             if not select.select([self._status], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired("tenure", timeout)
-            self.returncode = int(self._status.readline())
-            self._status.close()
+            with self._lock:  # several threads may wait for it
+                if self.returncode is None:
+                    self.returncode = int(self._status.readline())
         return self.returncode
 
     def communicate(self, timeout=None):
