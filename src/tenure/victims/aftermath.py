@@ -29,7 +29,6 @@ from tenure.model.settings import Cause
 from tenure.victims.asked import MOST_LOOKED_AT, Asked, AskedWorkloads
 from tenure.victims.dry_run import AcceptedSet, Enough, FollowUp, to_the_end
 from tenure.victims.preemption_pass import MakeRules, PreemptionPass
-from tenure.victims.rules import CauseRules
 from tenure.victims.search import SearchBudget, SearchResult
 from tenure.victims.state import EvictionState, VictimMemory
 
@@ -44,9 +43,6 @@ MOST_HELPED = 16
 MOST_ASKED = 4
 """Of all of them, those for which a search is made."""
 
-MOST_AS_GOOD = 16
-"""Sets that cost nothing and are left out one after the other, to see whether another holds something else."""
-
 MOST_STEPS = 4
 """Steps of one such workload that are looked at, one after the other."""
 
@@ -60,15 +56,18 @@ class Aftermath:
         The cycle's evictions.
     causes
         By cause that may follow, what makes its rules for a contender; in the order in which they are asked.
+    last
+        Whether what is searched for here is chosen as if nothing followed from it.
     """
 
-    def __init__(self, state: EvictionState, causes: Mapping[Cause, MakeRules]) -> None:
+    def __init__(self, state: EvictionState, causes: Mapping[Cause, MakeRules], *, last: bool = False) -> None:
         self.state = state
+        self.last = last
         self.session: Session = state.session
         self.causes = causes
         self.plugins = state.plugins.without_times()
         self.asked = AskedWorkloads(state.session, causes)
-        self._passes: dict[Cause, PreemptionPass] = {}
+        self._passes: dict[tuple[Cause, bool], PreemptionPass] = {}
         self._helped: set[int] = set()
 
     # -- the questions ------------------------------------------------------------------------------------------------
@@ -180,16 +179,22 @@ class Aftermath:
             return ()
         with self._ahead():
             self._come_true(AcceptedSet([], []), everything=True)  # nothing more is placed by this plan
-            shares = self.state.fairness.now()  # what was under notice asks again only now
-            found = {f.of: f for f in self._of_waiting(victims, "", shares)}
-            if list(self._growth(growing)):
-                shares, rest = self.state.fairness.now(), [v for v in victims if v not in found]
-                found |= {f.of: f for f in self._of_waiting(rest, "", shares)}
-            return tuple(found.values())
+            found: list[FollowUp] = []
+            while True:  # one follow-up may let another follow; each round begins with fewer victims than the last
+                shares = self.state.fairness.now()  # what was under notice asks again only now
+                new = self._of_waiting(victims, "", shares, most=None)
+                found += new
+                helped = dict.fromkeys(f.of for f in new)
+                victims = [v for v in victims if v not in helped]
+                if not list(self._growth([*growing, *helped])):
+                    return tuple(found)
+                growing = []
 
-    def _of_waiting(self, victims: Iterable[WorkloadState], cause: str, shares: CurrentShares) -> tuple[FollowUp, ...]:
+    def _of_waiting(
+        self, victims: Iterable[WorkloadState], cause: str, shares: CurrentShares, most: int | None = 1
+    ) -> tuple[FollowUp, ...]:
         """Give all that would be done for those who wait as things stand, after evictions by a cause."""
-        return self._found(list(self.asked.may_be_helped(victims, self.asked.enabled(cause), shares)))[0]
+        return self._found(list(self.asked.may_be_helped(victims, self.asked.enabled(cause), shares)), most=most)[0]
 
     def _evicted_before(self, now: Collection[str]) -> Iterator[WorkloadState]:
         """Give those that wait, were evicted by an earlier plan, and are not among those evicted ``now``."""
@@ -224,7 +229,7 @@ class Aftermath:
     def _for_growth(self, workload: WorkloadState) -> tuple[Asked, SearchResult] | None:
         """Give the first cause that helps the next step of a workload, and the set that it would take."""
         asked = self.asked.may_be_helped([workload], self.asked.enabled(""), self.state.fairness.now())
-        found = ((one, self._best_set(one)) for one in asked)
+        found = ((one, self._best_set(one, judged=True)) for one in asked)
         return next((pair for pair in found if pair[1].pieces), None)
 
     @contextmanager
@@ -248,7 +253,7 @@ class Aftermath:
 
         What is left over goes to those who ask for it now, before a workload that grows only once it is bound.
         """
-        if self.session.settings.backfill != "easy" and self._growing():
+        if self._growing():
             result = replace(result, placed=[*result.placed, *self._serve_rest()])
         self._come_true(result, everything=everything)
 
@@ -259,8 +264,7 @@ class Aftermath:
             settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
         else:
             settle(self.state, result.evicted, result.placed)
-        if session.settings.backfill != "easy":
-            self._serve_rest()
+        self._serve_rest()
 
     def _serve_rest(self) -> list[TaskState]:
         """Serve in order those who wait, as far as there is room; gives the tasks that were placed."""
@@ -288,8 +292,8 @@ class Aftermath:
     def _takes(self, asked: Asked, contender: WorkloadState) -> bool:
         rival, rules = asked
         for _ in range(MOST_STEPS):
-            found = self._best_set(Asked(rival, rules))
-            if _holds(found, contender) or self._as_good(rival, rules, found, contender):
+            found = self._best_set(Asked(rival, rules), judged=True)
+            if _holds(found, contender):
                 return True
             waiting = sum(t.phase is PENDING and t.nominated < 0 for t in rival.tasks)
             assert rival.step is not None
@@ -305,24 +309,10 @@ class Aftermath:
                 return False
         return False
 
-    def _as_good(self, rival: WorkloadState, rules: CauseRules, found: SearchResult, contender: WorkloadState) -> bool:
-        """Whether a set that costs nothing either holds something of the contender.
-
-        Between two such sets it decides what would follow from them, which is not looked at here.
-        """
-        stays: frozenset[TaskState] = frozenset()
-        for _ in range(MOST_AS_GOOD):
-            if not found.pieces or any(p.cost for p in found.pieces):
-                return False
-            stays |= {t for p in found.pieces for t in p.tasks}
-            search = PreemptionPass(replace(self._thought(), kept=stays), rules.cause, self.causes[rules.cause])
-            found = search.best_set(rival, rules, SearchBudget(STEPS))
-            if _holds(found, contender):
-                return not any(p.cost for p in found.pieces or ())
-        return False
-
-    def _found(self, helped: Sequence[Asked], enough: Enough = to_the_end) -> tuple[tuple[FollowUp, ...], bool]:
-        """Give what would be done for each victim by the first cause that finds something, and whether that is all.
+    def _found(
+        self, helped: Sequence[Asked], enough: Enough = to_the_end, most: int | None = 1
+    ) -> tuple[tuple[FollowUp, ...], bool]:
+        """Give what would be done for each victim, by so many causes at ``most``, and whether that is all.
 
         Of those that stand alike none is helped if one is not. Where it may be ``enough``, victims for which
         something was found before are asked about first.
@@ -331,7 +321,7 @@ class Aftermath:
         for asked in helped:
             by_victim.setdefault(asked.workload, []).append(asked)
         without_effect: set[object] = set()
-        found: dict[WorkloadState, FollowUp] = {}
+        found: dict[WorkloadState, list[FollowUp]] = {}
         searched, order = 0, sorted(by_victim, key=_turn)  # what is free goes to the first of those that stand alike
         if len(order) <= MOST_HELPED:
             order.sort(key=lambda v: v.leaf not in self._helped)
@@ -343,30 +333,39 @@ class Aftermath:
             if kind in without_effect:
                 continue
             searched += 1
-            follow_up = self._first_of(victim, by_victim[victim])
-            if follow_up is None:
+            found[victim] = list(islice(self._of_victim(victim, by_victim[victim]), most))
+            if not found[victim]:
                 without_effect.add(kind)
                 continue
-            found[victim] = follow_up
             self._helped.add(victim.leaf)
-            if enough(tuple(found.values())):
-                return tuple(found[victim] for victim in by_victim if victim in found), False
-        return tuple(found[victim] for victim in by_victim if victim in found), True
+            if enough([f for each in found.values() for f in each]):
+                return tuple(f for victim in by_victim for f in found.get(victim, ())), False
+        return tuple(f for victim in by_victim for f in found.get(victim, ())), True
 
-    def _first_of(self, victim: WorkloadState, causes: Sequence[Asked]) -> FollowUp | None:
-        for asked in causes:
-            pieces = self._best_set(asked).pieces
+    def _of_victim(self, victim: WorkloadState, causes: Sequence[Asked]) -> Iterator[FollowUp]:
+        """Give what the first cause that finds something would do; where that is put off, what the next would as well.
+
+        It is put off by minimum runtimes that are not over yet.
+        """
+        for _, rules in causes:
+            pieces = self._best_set(Asked(victim, rules)).pieces
             if pieces:
                 tasks = tuple(dict.fromkeys(t for p in pieces for t in p.tasks))
-                return FollowUp(victim, asked.rules.cause, tasks, sum(p.cost for p in pieces))
-        return None
+                yield FollowUp(victim, rules.cause, tasks, sum(p.cost for p in pieces))
+                if self.state.plugins.min_runtime.validate(self.session, rules.cause, victim, tasks) is None:
+                    return
 
-    def _best_set(self, asked: Asked) -> SearchResult:
-        """Search for the best set for one workload; the session stays as it is."""
-        cause = asked.rules.cause
-        search = self._passes.get(cause)
+    def _best_set(self, asked: Asked, *, judged: bool = False) -> SearchResult:
+        """Search for the best set for one workload; the session stays as it is.
+
+        ``judged``: it is what a cycle would choose, for which what follows from a set decides as well.
+        """
+        cause, judged = asked.rules.cause, judged and not self.last
+        search = self._passes.get((cause, judged))
         if search is None:
-            search = self._passes[cause] = PreemptionPass(self._thought(), cause, self.causes[cause])
+            state = self._thought()
+            state.aftermath = Aftermath(state, self.causes, last=True) if judged else None
+            search = self._passes[cause, judged] = PreemptionPass(state, cause, self.causes[cause])
         return search.best_set(asked.workload, asked.rules, SearchBudget(STEPS))
 
     def _thought(self) -> EvictionState:
