@@ -8,7 +8,8 @@ over. Then every enabled cause is asked
 * whether it would take the contender's place for a workload that waits. Such a set is refused, unless the contender's
   queue stays within its guaranteed.
 
-It goes one level deep: the searches made here do not ask what would follow from what they find.
+Follow-ups go one level deep: the search for one does not ask what would follow from it. The search for what would take
+the contender's place does, as that of a cycle; what it asks is answered as if nothing followed from that.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 
 from tenure.engine.allocation import serve
@@ -363,10 +365,14 @@ class Aftermath:
         cause, judged = asked.rules.cause, judged and not self.last
         search = self._passes.get((cause, judged))
         if search is None:
-            state = self._thought()
-            state.aftermath = Aftermath(state, self.causes, last=True) if judged else None
+            state = replace(self._thought(), aftermath=self._further if judged else None)
             search = self._passes[cause, judged] = PreemptionPass(state, cause, self.causes[cause])
         return search.best_set(asked.workload, asked.rules, SearchBudget(STEPS))
+
+    @cached_property
+    def _further(self) -> Aftermath:
+        """The judge of what is searched for here."""
+        return Aftermath(self._thought(), self.causes, last=True)
 
     def _thought(self) -> EvictionState:
         """Give what a pass needs to search in a scenario: nothing is known of this cycle there, and nothing written.

@@ -10,14 +10,13 @@ from functools import cached_property
 from operator import sub
 from typing import NamedTuple
 
-from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
 from tenure.shields.delay import evicts_never
-from tenure.victims.dry_run import AcceptedSet
+from tenure.victims.dry_run import AcceptedSet, holding
 from tenure.victims.preemption_pass import MakeRules
 from tenure.victims.room_bounds import room_in_all
 from tenure.victims.rules import CauseRules
@@ -151,24 +150,14 @@ class AskedWorkloads:
     ) -> bool:
         if rules.contender_may() is not None or rules.eligible(contender) is not None:
             return False
-        return rules.may_take(contender, _holding(self.session, got), core=not result.growth, owed=[]) is None
-
-    def _within_guaranteed(self, leaf: int, amount: Amount) -> bool:
-        queues = self.session.queues
-        return queues.within_guaranteed(leaf, amount, tuple(map(sub, queues.allocated[leaf], amount)))
+        return rules.may_take(contender, holding(self.session, got), core=not result.growth, owed=[]) is None
 
     def is_at_risk(self, contender: WorkloadState, got: Sequence[TaskState]) -> bool:
         """Whether another might take from a contender what it got."""
-        return (
-            bool(got)
-            and not contender.fixed
-            and not self._within_guaranteed(contender.leaf, _holding(self.session, got))
-        )
-
-
-def _holding(session: Session, tasks: Sequence[TaskState]) -> Amount:
-    places = ((t, t.node if t.node >= 0 else t.nominated) for t in tasks)
-    return tuple(map(sum, zip(*(t.cls.amount_at(node, session.nodes) for t, node in places), strict=True)))
+        if not got or contender.fixed:
+            return False
+        queues, leaf, amount = self.session.queues, contender.leaf, holding(self.session, got)
+        return not queues.within_guaranteed(leaf, amount, tuple(map(sub, queues.allocated[leaf], amount)))
 
 
 def overdue(session: Session, workload: WorkloadState) -> bool:
