@@ -50,6 +50,8 @@ BROKEN_ONCE = {
     13008: "what stayed within guaranteed was announced to go, and was held against the queue as it was after that",
     13425: "what is put off by a minimum runtime was said to follow, and not what another cause would do at once",
     13573: "a follow-up let another one follow in the same cycle, which was not said",
+    16193: "beside a reservation, what is left over was believed to be given away in the same cycle",
+    17865: "another of its leaf got what was left over, and brought the leaf beyond what it is guaranteed",
     22070: "a task that stays at home beside a reservation was promised its place twice, and the cycle broke",
 }
 """Clusters on which a plan broke it, and what was wrong."""

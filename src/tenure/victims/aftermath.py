@@ -89,7 +89,7 @@ class Aftermath:
         """
         causes = self.asked.enabled(cause)
         got = [t for t in result.placed if t.workload is contender]
-        at_risk = self.asked.is_at_risk(contender, got)
+        at_risk = self.asked.is_at_risk(contender, got, self.state.placer)
         growing = self._growing(contender) if at_risk else []
         result.may_follow = (
             bool(growing)
@@ -102,7 +102,7 @@ class Aftermath:
         with self._ahead():
             self._settle(result, everything=bool(growing))
             taker = None
-            if at_risk:
+            if at_risk and self.asked.is_at_risk(contender, got):
                 rivals = islice(self.asked.rivals(contender, victims, got, result, causes, shares), MOST_ASKED)
                 taker = self._taker(contender, list(rivals))
                 if taker is None and len(growing) > 1:  # one alone is a rival like any other
@@ -124,7 +124,7 @@ class Aftermath:
     ) -> None:
         """Note in ``result`` all that follows from a set that was judged before and is carried out on the session."""
         got = [t for t in result.placed if t.workload is contender]
-        growing = self.asked.is_at_risk(contender, got) and bool(self._growing(contender))
+        growing = self.asked.is_at_risk(contender, got, self.state.placer) and bool(self._growing(contender))
         with self._ahead():
             self._settle(result, everything=growing)
             self._note(victims, result, self.asked.enabled(cause), shares, to_the_end)
@@ -253,9 +253,10 @@ class Aftermath:
     def _settle(self, result: AcceptedSet, *, everything: bool) -> None:
         """Let what a set changes come true; or all that the cycle has decided so far.
 
-        What is left over goes to those who ask for it now, before a workload that grows only once it is bound.
+        What is left over goes to those who ask for it now, before a workload that grows only once it is bound; beside a
+        reservation it is left to the next cycle.
         """
-        if self._growing():
+        if self.session.settings.backfill != "easy" and self._growing():
             result = replace(result, placed=[*result.placed, *self._serve_rest()])
         self._come_true(result, everything=everything)
 

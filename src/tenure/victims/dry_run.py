@@ -131,12 +131,6 @@ def gone_for_now(
     return [t for t in placed if t.workload not in back]
 
 
-def holding(session: Session, tasks: Sequence[TaskState]) -> Amount:
-    """Give what tasks hold where they are bound or nominated."""
-    places = ((t, t.node if t.node >= 0 else t.nominated) for t in tasks)
-    return tuple(map(sum, zip(*(t.cls.amount_at(node, session.nodes) for t, node in places), strict=True)))
-
-
 def _nobody(_: WorkloadState, __: Demand) -> bool:
     """Skip no workload."""
     return False
@@ -466,7 +460,7 @@ class DryRuns:
         if back.contender_may() is not None or back.eligible(contender) is not None:
             return False
         with session.scenario():
-            if back.may_take(contender, holding(session, got), core=not result.growth, owed=[]) is not None:
+            if back.may_take(contender, held(session, got), core=not result.growth, owed=[]) is not None:
                 return False
             for task in got:
                 session.withdraw(task)
