@@ -9,7 +9,8 @@ over. Then every enabled cause is asked
   queue stays within its guaranteed.
 
 Follow-ups go one level deep: the search for one does not ask what would follow from it. The search for what would take
-the contender's place does, as that of a cycle; what it asks is answered as if nothing followed from that.
+the contender's place does, as that of a cycle, where the rules let the contender go by itself; what it asks is answered
+as if nothing followed from that.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from tenure.fairness.current import CurrentShares
 from tenure.model.settings import Cause
 from tenure.victims.asked import MOST_LOOKED_AT, Asked, AskedWorkloads
 from tenure.victims.dry_run import AcceptedSet, Enough, FollowUp, to_the_end
+from tenure.victims.pieces import held
 from tenure.victims.preemption_pass import MakeRules, PreemptionPass
+from tenure.victims.rules import CauseRules
 from tenure.victims.search import SearchBudget, SearchResult
 from tenure.victims.state import EvictionState, VictimMemory
 
@@ -181,10 +184,10 @@ class Aftermath:
             return ()
         with self._ahead():
             self._come_true(AcceptedSet([], []), everything=True)  # nothing more is placed by this plan
-            found: list[FollowUp] = []
+            found, budget = list[FollowUp](), SearchBudget(MOST_HELPED)
             while True:  # one follow-up may let another follow; each round begins with fewer victims than the last
                 shares = self.state.fairness.now()  # what was under notice asks again only now
-                new = self._of_waiting(victims, "", shares, most=None)
+                new = self._of_waiting(victims, "", shares, budget)
                 found += new
                 helped = dict.fromkeys(f.of for f in new)
                 victims = [v for v in victims if v not in helped]
@@ -193,10 +196,10 @@ class Aftermath:
                 growing = []
 
     def _of_waiting(
-        self, victims: Iterable[WorkloadState], cause: str, shares: CurrentShares, most: int | None = 1
+        self, victims: Iterable[WorkloadState], cause: str, shares: CurrentShares, plan: SearchBudget | None = None
     ) -> tuple[FollowUp, ...]:
         """Give all that would be done for those who wait as things stand, after evictions by a cause."""
-        return self._found(list(self.asked.may_be_helped(victims, self.asked.enabled(cause), shares)), most=most)[0]
+        return self._found(list(self.asked.may_be_helped(victims, self.asked.enabled(cause), shares)), plan=plan)[0]
 
     def _evicted_before(self, now: Collection[str]) -> Iterator[WorkloadState]:
         """Give those that wait, were evicted by an earlier plan, and are not among those evicted ``now``."""
@@ -231,7 +234,7 @@ class Aftermath:
     def _for_growth(self, workload: WorkloadState) -> tuple[Asked, SearchResult] | None:
         """Give the first cause that helps the next step of a workload, and the set that it would take."""
         asked = self.asked.may_be_helped([workload], self.asked.enabled(""), self.state.fairness.now())
-        found = ((one, self._best_set(one, judged=True)) for one in asked)
+        found = ((one, self._best_set(one)) for one in asked)
         return next((pair for pair in found if pair[1].pieces), None)
 
     @contextmanager
@@ -295,7 +298,9 @@ class Aftermath:
     def _takes(self, asked: Asked, contender: WorkloadState) -> bool:
         rival, rules = asked
         for _ in range(MOST_STEPS):
-            found = self._best_set(Asked(rival, rules), judged=True)
+            found = self._best_set(Asked(rival, rules))
+            if found.pieces and not self.last and not _holds(found, contender) and self._alone(rules, contender):
+                found = self._best_set(Asked(rival, rules), judged=True)  # what follows from it may decide
             if _holds(found, contender):
                 return True
             waiting = sum(t.phase is PENDING and t.nominated < 0 for t in rival.tasks)
@@ -312,30 +317,40 @@ class Aftermath:
                 return False
         return False
 
+    def _alone(self, rules: CauseRules, contender: WorkloadState) -> bool:
+        """Whether the rules, as the queues stand, let a contender go by itself."""
+        amount = held(self.session, [t for t in contender.tasks if t.node >= 0 or t.nominated >= 0])
+        with self.session.scenario():
+            if rules.may_take(contender, amount, core=True, owed=[]) is not None:
+                return False
+            self.session.queues.release(contender.leaf, amount, fixed=contender.fixed)
+            return rules.exchange([contender]) is None
+
     def _found(
-        self, helped: Sequence[Asked], enough: Enough = to_the_end, most: int | None = 1
+        self, helped: Sequence[Asked], enough: Enough = to_the_end, plan: SearchBudget | None = None
     ) -> tuple[tuple[FollowUp, ...], bool]:
-        """Give what would be done for each victim, by so many causes at ``most``, and whether that is all.
+        """Give what would be done for each victim by the first cause that finds something, and whether that is all.
 
         Of those that stand alike none is helped if one is not. Where it may be ``enough``, victims for which
-        something was found before are asked about first.
+        something was found before are asked about first. Of a finished ``plan``, for which so many searches are left,
+        it is also said what the next causes would do where the first one is put off.
         """
+        budget, most = (SearchBudget(MOST_HELPED), 1) if plan is None else (plan, None)
         by_victim: dict[WorkloadState, list[Asked]] = {}
         for asked in helped:
             by_victim.setdefault(asked.workload, []).append(asked)
         without_effect: set[object] = set()
         found: dict[WorkloadState, list[FollowUp]] = {}
-        searched, order = 0, sorted(by_victim, key=_turn)  # what is free goes to the first of those that stand alike
+        order = sorted(by_victim, key=_turn)  # what is free goes to the first of those that stand alike
         if len(order) <= MOST_HELPED:
             order.sort(key=lambda v: v.leaf not in self._helped)
         for victim in order:
-            if searched == MOST_HELPED:
-                break
             assert victim.step is not None
             kind = victim.leaf, victim.priority, victim.step.kind, id(victim.step.shape or victim)
             if kind in without_effect:
                 continue
-            searched += 1
+            if not budget.spend():
+                break
             found[victim] = list(islice(self._of_victim(victim, by_victim[victim]), most))
             if not found[victim]:
                 without_effect.add(kind)
@@ -363,7 +378,7 @@ class Aftermath:
 
         ``judged``: it is what a cycle would choose, for which what follows from a set decides as well.
         """
-        cause, judged = asked.rules.cause, judged and not self.last
+        cause = asked.rules.cause
         search = self._passes.get((cause, judged))
         if search is None:
             state = replace(self._thought(), aftermath=self._further if judged else None)
