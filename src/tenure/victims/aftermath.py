@@ -74,6 +74,7 @@ class Aftermath:
         self.asked = AskedWorkloads(state.session, causes)
         self._passes: dict[tuple[Cause, bool], PreemptionPass] = {}
         self._helped: set[int] = set()
+        self._moved: frozenset[str] = frozenset()
 
     # -- the questions ------------------------------------------------------------------------------------------------
 
@@ -224,12 +225,8 @@ class Aftermath:
                 helped = self._for_growth(workload)
                 if helped is not None:
                     yield helped
-                played = helped and helped[1].played
-                if not played or played.undone is None:
+                if helped is None or not self._carry_out(helped[1]):
                     break
-                self.session.repeat(played.undone)
-                settle(self.state, played.evicted, played.placed)
-                self._forget()
 
     def _for_growth(self, workload: WorkloadState) -> tuple[Asked, SearchResult] | None:
         """Give the first cause that helps the next step of a workload, and the set that it would take."""
@@ -247,8 +244,19 @@ class Aftermath:
             finally:
                 self._forget()
 
-    def _forget(self) -> None:
-        """What was found out holds no longer."""
+    def _carry_out(self, found: SearchResult) -> bool:
+        """Let a set come true, if there is one; what it moves is not moved again for the next step."""
+        played = found.played
+        if played is None or played.undone is None:
+            return False
+        self.session.repeat(played.undone)
+        settle(self.state, played.evicted, played.placed)
+        self._forget(self._moved.union(t.workload.key for t in played.evicted if t.node >= 0))
+        return True
+
+    def _forget(self, moved: frozenset[str] = frozenset()) -> None:
+        """What was found out holds no longer, but that some workloads were ``moved``."""
+        self._moved = moved
         for search in self._passes.values():
             search.gatherer.close()
         self._passes.clear()
@@ -305,11 +313,8 @@ class Aftermath:
                 return True
             waiting = sum(t.phase is PENDING and t.nominated < 0 for t in rival.tasks)
             assert rival.step is not None
-            if waiting <= len(rival.step.tasks) or found.played is None or found.played.undone is None:
+            if waiting <= len(rival.step.tasks) or not self._carry_out(found):
                 return False
-            self.session.repeat(found.played.undone)
-            settle(self.state, found.played.evicted, found.played.placed)
-            self._forget()
             if rival.step is None or rival.entry is None:
                 return False
             rules = self.causes[rules.cause](rival, self.state.memory.shares())
@@ -398,7 +403,7 @@ class Aftermath:
         state = self.state
         return replace(
             state, plan=Plan(self.session.now), plugins=self.plugins, memory=self._memory, detailed=False,
-            aftermath=None, moved=set(), paid=frozenset(), memories={}, budget=SearchBudget(STEPS),
+            aftermath=None, moved=set(self._moved), paid=frozenset(), memories={}, budget=SearchBudget(STEPS),
         )  # fmt: skip
 
     @property
