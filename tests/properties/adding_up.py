@@ -233,13 +233,17 @@ def _asked(spec):
 
 
 def forbidden(played):
-    """Give every breach of what holds on a cluster that does not change, as one sentence each."""
+    """Give every breach of what holds on a cluster that does not change, as one sentence each.
+
+    An eviction that was announced was decided then: from there on its queue holds what is nominated as well.
+    """
     breaches = []
     said = defaultdict(set)
     for cycle, follow_up in played.follow_ups:
         said[cycle].add((follow_up.of, follow_up.cause))
     nominated_to = set()
     announced = set()
+    noticed = {}
     victims = {}
     by_cycle = defaultdict(list)
     for step in played.steps:
@@ -247,9 +251,13 @@ def forbidden(played):
     for cycle, steps in sorted(by_cycle.items()):
         evicted = {(s.workload, s.task): s for s in steps if s.action == "evict"}
         breaches += _in_one_plan(cycle, steps, evicted)
+        for step in steps:
+            if step.action == "notice":
+                noticed.setdefault((step.workload, step.task, step.beneficiary), cycle)
         for (workload, task), step in evicted.items():
             follows = (step.beneficiary, step.cause) in announced
-            stayed = workload in played.within.get(cycle - 1, ())
+            decided = noticed.pop((workload, task, step.beneficiary), cycle)
+            stayed = workload in played.within.get(decided - 1, ())
             if (workload, task) in nominated_to and not (follows or stayed) and step.cause != "quota":
                 breaches.append(f"cycle {cycle}: {task}, for which somebody was evicted, is evicted by {step.cause} "
                                 f"for {step.beneficiary}")  # fmt: skip

@@ -151,7 +151,7 @@ class ScenarioPass(AllocationPass):
         self.reached = False
         self._skip = _known_to_fail(session, contender)
         self._beside: ScenarioBackfill | None = None
-        if contender is not None and session.settings.backfill == "easy":
+        if session.settings.backfill == "easy":
             self.backfill = self._beside = ScenarioBackfill(session, placer, contender, victims, endings)
 
     def begin(self, shares: QueueShares, before: QueueOrder | None) -> None:
@@ -249,9 +249,9 @@ def serve(
 ) -> AllocationOutcome:
     """Serve all that wait, victims included, in order, until the contender's next step has found its place or lost it.
 
-    Without a contender all workloads are served, and backfilling keeps no reservation. With backfill ``easy`` no
-    workload delays the first that does not fit; ``endings`` are as before the victims went, and so is ``before``, the
-    order at its beginning. ``brief``: it ends once the contender has lost its place and a victim has one, or none can.
+    Without a contender all workloads are served. With backfill ``easy`` no workload delays the first that does not fit;
+    ``endings`` are as before the victims went (None: as the session has them), and so is ``before``, the order at its
+    beginning. ``brief``: it ends once the contender has lost its place and a victim has one, or none can.
     """
     found = ScenarioPass(session, placer, contender, victims, endings, brief=brief)
     found.begin(shares, before)

@@ -24,7 +24,7 @@ class ScenarioBackfill(Backfill):
     session, placer
         As they are once the victims are evicted.
     contender
-        The workload for which they are evicted: it starts when they have left.
+        The workload for which they are evicted, if there is one: it starts when they have left.
     victims
         Workloads that run no longer, or hold less than they did.
     endings
@@ -35,7 +35,7 @@ class ScenarioBackfill(Backfill):
         self,
         session: Session,
         placer: Placer,
-        contender: WorkloadState,
+        contender: WorkloadState | None,
         victims: Sequence[WorkloadState],
         endings: ExpectedReleases | None,
     ) -> None:

@@ -13,7 +13,6 @@ from tenure.engine.workloads import SUCCEEDED, TaskState, WorkloadState
 from tenure.model.modes import mode_of
 from tenure.notices.groups import NoticeGroup
 from tenure.quota.arming import delays
-from tenure.quota.units import amount_of
 from tenure.quota.usage import TerminatingUsage
 from tenure.requeue.commit import RequeueCommits
 from tenure.requeue.rules import RequeueRules
@@ -205,7 +204,7 @@ class NoticeJudge:
         if not settings.enabled:
             return False
         armed = delays(queues.queues, settings)
-        amount = amount_of(session, piece.tasks)
+        amount = piece.amount
         path = queues.path[workload.leaf]
         if any(a and queues.allocated[q][r] - a < queues.guaranteed[q][r] for q in path for r, a in enumerate(amount)):
             return False

@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tenure.engine.queues import QueueTree
 from tenure.engine.workloads import TaskState
 from tenure.quota.amounts import EnforceableAmounts, Holdings, distribute, holdings
 from tenure.quota.branch_and_bound import BranchAndBound
@@ -32,13 +31,6 @@ class QuotaChoice:
     takes: list[EvictionUnit]
     left: dict[int, int] = field(default_factory=dict)
     exhausted: bool = False
-
-
-def leaves_below(queues: QueueTree, top: int) -> list[int]:
-    """Give the leaf queues below a queue, itself if it is one."""
-    if queues.leaf[top]:
-        return [top]
-    return [leaf for child in queues.children[top] for leaf in leaves_below(queues, child)]
 
 
 def choose(
@@ -73,7 +65,7 @@ def choose(
     session = candidates.session
     queues = session.queues
     rows = tuple(need)
-    pool = candidates.pool(leaves_below(queues, top), rows)
+    pool = candidates.pool(queues.leaves[top], rows)
     problem = QuotaProblem(candidates, top, need, {}, never=never)
     problem.add_budgets(*candidates.bounds(pool.takes))
     takes = [take for take in pool.takes if problem.possible(take)]

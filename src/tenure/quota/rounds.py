@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from operator import add
 
 from tenure.engine.cost import MICRO, lost_time
 from tenure.engine.evictions import evict_all
@@ -27,6 +26,7 @@ from tenure.quota.follow_up_cuts import Follow
 from tenure.quota.units import EvictionUnit, UnitCandidates
 from tenure.quota.usage import TerminatingUsage, used
 from tenure.victims.dry_run import AcceptedSet
+from tenure.victims.pieces import held
 from tenure.victims.recording import Price, record
 from tenure.victims.state import EvictionState
 
@@ -243,17 +243,10 @@ class QuotaRound:
             if w.leaf >= 0 and number in self.queues.path[w.leaf] and _promised(w)
         ]
         for workload in sorted(nominated_tasks, key=lambda w: (w.priority, -w.created_at, w.key)):
-            need, amount = self._need(number), self._promise(workload)
+            need, amount = self._need(number), held(self.session, _promised(workload))
             if any(amount[row] > 0 for row in need) and self._spares_guarantees(workload.leaf, amount):
                 self._withdraw(workload)
                 self.session.refresh(workload)
-
-    def _promise(self, workload: WorkloadState) -> tuple[int, ...]:
-        amounts = [t.cls.amount_at(t.nominated, self.session.nodes) for t in _promised(workload)]
-        total = amounts[0]
-        for amount in amounts[1:]:
-            total = tuple(map(add, total, amount))
-        return total
 
     def _spares_guarantees(self, leaf: int, amount: tuple[int, ...]) -> bool:
         queues = self.queues

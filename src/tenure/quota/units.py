@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from operator import add
 
 from tenure.engine.cost import cost, rate
 from tenure.engine.queues import Amount
@@ -20,7 +19,7 @@ from tenure.shields.opt_out import spared
 from tenure.shields.plugins import EvictionPlugins
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
-from tenure.victims.pieces import pieces_of, stage_two
+from tenure.victims.pieces import held, pieces_of, stage_two
 
 DAEMON_SET = "daemon-set"
 _NEVER: dict[str | None, str] = {"DaemonSet": "a DaemonSet", "Node": "its node"}
@@ -235,15 +234,4 @@ class UnitCandidates:
     ) -> EvictionUnit:
         session = self.session
         last = sum(spared(session, task) for task in tasks)
-        return EvictionUnit(
-            workload, tasks, amount_of(session, tasks), last, (last > 0, workload.priority), whole, compound
-        )
-
-
-def amount_of(session: Session, tasks: Iterable[TaskState]) -> Amount:
-    """Give what placed tasks hold, by row."""
-    amount: Amount | None = None
-    for task in tasks:
-        own = task.cls.amount_at(task.node, session.nodes)
-        amount = own if amount is None else tuple(map(add, amount, own))
-    return amount if amount is not None else (0,) * len(session.queues.resources)
+        return EvictionUnit(workload, tasks, held(session, tasks), last, (last > 0, workload.priority), whole, compound)

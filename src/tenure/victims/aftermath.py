@@ -8,7 +8,9 @@ over. Then every enabled cause is asked
 * whether it would take the contender's place for a workload that waits. Such a set is refused, unless the contender's
   queue stays within its guaranteed.
 
-It goes one level deep: the searches made here do not ask what would follow from what they find.
+Follow-ups go one level deep: the search for one does not ask what would follow from it. The search for what would take
+the contender's place does, as that of a cycle, where the rules let the contender go by itself; what it asks is answered
+as if nothing followed from that.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 
 from tenure.engine.allocation import serve
@@ -28,6 +31,7 @@ from tenure.fairness.current import CurrentShares
 from tenure.model.settings import Cause
 from tenure.victims.asked import MOST_LOOKED_AT, Asked, AskedWorkloads
 from tenure.victims.dry_run import AcceptedSet, Enough, FollowUp, to_the_end
+from tenure.victims.pieces import held
 from tenure.victims.preemption_pass import MakeRules, PreemptionPass
 from tenure.victims.rules import CauseRules
 from tenure.victims.search import SearchBudget, SearchResult
@@ -44,9 +48,6 @@ MOST_HELPED = 16
 MOST_ASKED = 4
 """Of all of them, those for which a search is made."""
 
-MOST_AS_GOOD = 16
-"""Sets that cost nothing and are left out one after the other, to see whether another holds something else."""
-
 MOST_STEPS = 4
 """Steps of one such workload that are looked at, one after the other."""
 
@@ -60,16 +61,20 @@ class Aftermath:
         The cycle's evictions.
     causes
         By cause that may follow, what makes its rules for a contender; in the order in which they are asked.
+    last
+        Whether what is searched for here is chosen as if nothing followed from it.
     """
 
-    def __init__(self, state: EvictionState, causes: Mapping[Cause, MakeRules]) -> None:
+    def __init__(self, state: EvictionState, causes: Mapping[Cause, MakeRules], *, last: bool = False) -> None:
         self.state = state
+        self.last = last
         self.session: Session = state.session
         self.causes = causes
         self.plugins = state.plugins.without_times()
         self.asked = AskedWorkloads(state.session, causes)
-        self._passes: dict[Cause, PreemptionPass] = {}
+        self._passes: dict[tuple[Cause, bool], PreemptionPass] = {}
         self._helped: set[int] = set()
+        self._moved: frozenset[str] = frozenset()
 
     # -- the questions ------------------------------------------------------------------------------------------------
 
@@ -88,7 +93,7 @@ class Aftermath:
         """
         causes = self.asked.enabled(cause)
         got = [t for t in result.placed if t.workload is contender]
-        at_risk = self.asked.is_at_risk(contender, got)
+        at_risk = self.asked.is_at_risk(contender, got, self.state.placer)
         growing = self._growing(contender) if at_risk else []
         result.may_follow = (
             bool(growing)
@@ -101,7 +106,7 @@ class Aftermath:
         with self._ahead():
             self._settle(result, everything=bool(growing))
             taker = None
-            if at_risk:
+            if at_risk and self.asked.is_at_risk(contender, got):
                 rivals = islice(self.asked.rivals(contender, victims, got, result, causes, shares), MOST_ASKED)
                 taker = self._taker(contender, list(rivals))
                 if taker is None and len(growing) > 1:  # one alone is a rival like any other
@@ -123,7 +128,7 @@ class Aftermath:
     ) -> None:
         """Note in ``result`` all that follows from a set that was judged before and is carried out on the session."""
         got = [t for t in result.placed if t.workload is contender]
-        growing = self.asked.is_at_risk(contender, got) and bool(self._growing(contender))
+        growing = self.asked.is_at_risk(contender, got, self.state.placer) and bool(self._growing(contender))
         with self._ahead():
             self._settle(result, everything=growing)
             self._note(victims, result, self.asked.enabled(cause), shares, to_the_end)
@@ -180,16 +185,22 @@ class Aftermath:
             return ()
         with self._ahead():
             self._come_true(AcceptedSet([], []), everything=True)  # nothing more is placed by this plan
-            shares = self.state.fairness.now()  # what was under notice asks again only now
-            found = {f.of: f for f in self._of_waiting(victims, "", shares)}
-            if list(self._growth(growing)):
-                shares, rest = self.state.fairness.now(), [v for v in victims if v not in found]
-                found |= {f.of: f for f in self._of_waiting(rest, "", shares)}
-            return tuple(found.values())
+            found, budget = list[FollowUp](), SearchBudget(MOST_HELPED)
+            while True:  # one follow-up may let another follow; each round begins with fewer victims than the last
+                shares = self.state.fairness.now()  # what was under notice asks again only now
+                new = self._of_waiting(victims, "", shares, budget)
+                found += new
+                helped = dict.fromkeys(f.of for f in new)
+                victims = [v for v in victims if v not in helped]
+                if not list(self._growth([*growing, *helped])):
+                    return tuple(found)
+                growing = []
 
-    def _of_waiting(self, victims: Iterable[WorkloadState], cause: str, shares: CurrentShares) -> tuple[FollowUp, ...]:
+    def _of_waiting(
+        self, victims: Iterable[WorkloadState], cause: str, shares: CurrentShares, plan: SearchBudget | None = None
+    ) -> tuple[FollowUp, ...]:
         """Give all that would be done for those who wait as things stand, after evictions by a cause."""
-        return self._found(list(self.asked.may_be_helped(victims, self.asked.enabled(cause), shares)))[0]
+        return self._found(list(self.asked.may_be_helped(victims, self.asked.enabled(cause), shares)), plan=plan)[0]
 
     def _evicted_before(self, now: Collection[str]) -> Iterator[WorkloadState]:
         """Give those that wait, were evicted by an earlier plan, and are not among those evicted ``now``."""
@@ -214,12 +225,8 @@ class Aftermath:
                 helped = self._for_growth(workload)
                 if helped is not None:
                     yield helped
-                played = helped and helped[1].played
-                if not played or played.undone is None:
+                if helped is None or not self._carry_out(helped[1]):
                     break
-                self.session.repeat(played.undone)
-                settle(self.state, played.evicted, played.placed)
-                self._forget()
 
     def _for_growth(self, workload: WorkloadState) -> tuple[Asked, SearchResult] | None:
         """Give the first cause that helps the next step of a workload, and the set that it would take."""
@@ -237,8 +244,19 @@ class Aftermath:
             finally:
                 self._forget()
 
-    def _forget(self) -> None:
-        """What was found out holds no longer."""
+    def _carry_out(self, found: SearchResult) -> bool:
+        """Let a set come true, if there is one; what it moves is not moved again for the next step."""
+        played = found.played
+        if played is None or played.undone is None:
+            return False
+        self.session.repeat(played.undone)
+        settle(self.state, played.evicted, played.placed)
+        self._forget(self._moved.union(t.workload.key for t in played.evicted if t.node >= 0))
+        return True
+
+    def _forget(self, moved: frozenset[str] = frozenset()) -> None:
+        """What was found out holds no longer, but that some workloads were ``moved``."""
+        self._moved = moved
         for search in self._passes.values():
             search.gatherer.close()
         self._passes.clear()
@@ -246,7 +264,8 @@ class Aftermath:
     def _settle(self, result: AcceptedSet, *, everything: bool) -> None:
         """Let what a set changes come true; or all that the cycle has decided so far.
 
-        What is left over goes to those who ask for it now, before a workload that grows only once it is bound.
+        What is left over goes to those who ask for it now, before a workload that grows only once it is bound; beside a
+        reservation it is left to the next cycle.
         """
         if self.session.settings.backfill != "easy" and self._growing():
             result = replace(result, placed=[*result.placed, *self._serve_rest()])
@@ -259,8 +278,7 @@ class Aftermath:
             settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
         else:
             settle(self.state, result.evicted, result.placed)
-        if session.settings.backfill != "easy":
-            self._serve_rest()
+        self._serve_rest()
 
     def _serve_rest(self) -> list[TaskState]:
         """Serve in order those who wait, as far as there is room; gives the tasks that were placed."""
@@ -289,15 +307,14 @@ class Aftermath:
         rival, rules = asked
         for _ in range(MOST_STEPS):
             found = self._best_set(Asked(rival, rules))
-            if _holds(found, contender) or self._as_good(rival, rules, found, contender):
+            if found.pieces and not self.last and not _holds(found, contender) and self._alone(rules, contender):
+                found = self._best_set(Asked(rival, rules), judged=True)  # what follows from it may decide
+            if _holds(found, contender):
                 return True
             waiting = sum(t.phase is PENDING and t.nominated < 0 for t in rival.tasks)
             assert rival.step is not None
-            if waiting <= len(rival.step.tasks) or found.played is None or found.played.undone is None:
+            if waiting <= len(rival.step.tasks) or not self._carry_out(found):
                 return False
-            self.session.repeat(found.played.undone)
-            settle(self.state, found.played.evicted, found.played.placed)
-            self._forget()
             if rival.step is None or rival.entry is None:
                 return False
             rules = self.causes[rules.cause](rival, self.state.memory.shares())
@@ -305,69 +322,78 @@ class Aftermath:
                 return False
         return False
 
-    def _as_good(self, rival: WorkloadState, rules: CauseRules, found: SearchResult, contender: WorkloadState) -> bool:
-        """Whether a set that costs nothing either holds something of the contender.
-
-        Between two such sets it decides what would follow from them, which is not looked at here.
-        """
-        stays: frozenset[TaskState] = frozenset()
-        for _ in range(MOST_AS_GOOD):
-            if not found.pieces or any(p.cost for p in found.pieces):
+    def _alone(self, rules: CauseRules, contender: WorkloadState) -> bool:
+        """Whether the rules, as the queues stand, let a contender go by itself."""
+        amount = held(self.session, [t for t in contender.tasks if t.node >= 0 or t.nominated >= 0])
+        with self.session.scenario():
+            if rules.may_take(contender, amount, core=True, owed=[]) is not None:
                 return False
-            stays |= {t for p in found.pieces for t in p.tasks}
-            search = PreemptionPass(replace(self._thought(), kept=stays), rules.cause, self.causes[rules.cause])
-            found = search.best_set(rival, rules, SearchBudget(STEPS))
-            if _holds(found, contender):
-                return not any(p.cost for p in found.pieces or ())
-        return False
+            self.session.queues.release(contender.leaf, amount, fixed=contender.fixed)
+            return rules.exchange([contender]) is None
 
-    def _found(self, helped: Sequence[Asked], enough: Enough = to_the_end) -> tuple[tuple[FollowUp, ...], bool]:
+    def _found(
+        self, helped: Sequence[Asked], enough: Enough = to_the_end, plan: SearchBudget | None = None
+    ) -> tuple[tuple[FollowUp, ...], bool]:
         """Give what would be done for each victim by the first cause that finds something, and whether that is all.
 
         Of those that stand alike none is helped if one is not. Where it may be ``enough``, victims for which
-        something was found before are asked about first.
+        something was found before are asked about first. Of a finished ``plan``, for which so many searches are left,
+        it is also said what the next causes would do where the first one is put off.
         """
+        budget, most = (SearchBudget(MOST_HELPED), 1) if plan is None else (plan, None)
         by_victim: dict[WorkloadState, list[Asked]] = {}
         for asked in helped:
             by_victim.setdefault(asked.workload, []).append(asked)
         without_effect: set[object] = set()
-        found: dict[WorkloadState, FollowUp] = {}
-        searched, order = 0, sorted(by_victim, key=_turn)  # what is free goes to the first of those that stand alike
+        found: dict[WorkloadState, list[FollowUp]] = {}
+        order = sorted(by_victim, key=_turn)  # what is free goes to the first of those that stand alike
         if len(order) <= MOST_HELPED:
             order.sort(key=lambda v: v.leaf not in self._helped)
         for victim in order:
-            if searched == MOST_HELPED:
-                break
             assert victim.step is not None
             kind = victim.leaf, victim.priority, victim.step.kind, id(victim.step.shape or victim)
             if kind in without_effect:
                 continue
-            searched += 1
-            follow_up = self._first_of(victim, by_victim[victim])
-            if follow_up is None:
+            if not budget.spend():
+                break
+            found[victim] = list(islice(self._of_victim(victim, by_victim[victim]), most))
+            if not found[victim]:
                 without_effect.add(kind)
                 continue
-            found[victim] = follow_up
             self._helped.add(victim.leaf)
-            if enough(tuple(found.values())):
-                return tuple(found[victim] for victim in by_victim if victim in found), False
-        return tuple(found[victim] for victim in by_victim if victim in found), True
+            if enough([f for each in found.values() for f in each]):
+                return tuple(f for victim in by_victim for f in found.get(victim, ())), False
+        return tuple(f for victim in by_victim for f in found.get(victim, ())), True
 
-    def _first_of(self, victim: WorkloadState, causes: Sequence[Asked]) -> FollowUp | None:
-        for asked in causes:
-            pieces = self._best_set(asked).pieces
+    def _of_victim(self, victim: WorkloadState, causes: Sequence[Asked]) -> Iterator[FollowUp]:
+        """Give what the first cause that finds something would do; where that is put off, what the next would as well.
+
+        It is put off by minimum runtimes that are not over yet.
+        """
+        for _, rules in causes:
+            pieces = self._best_set(Asked(victim, rules)).pieces
             if pieces:
                 tasks = tuple(dict.fromkeys(t for p in pieces for t in p.tasks))
-                return FollowUp(victim, asked.rules.cause, tasks, sum(p.cost for p in pieces))
-        return None
+                yield FollowUp(victim, rules.cause, tasks, sum(p.cost for p in pieces))
+                if self.state.plugins.min_runtime.validate(self.session, rules.cause, victim, tasks) is None:
+                    return
 
-    def _best_set(self, asked: Asked) -> SearchResult:
-        """Search for the best set for one workload; the session stays as it is."""
+    def _best_set(self, asked: Asked, *, judged: bool = False) -> SearchResult:
+        """Search for the best set for one workload; the session stays as it is.
+
+        ``judged``: it is what a cycle would choose, for which what follows from a set decides as well.
+        """
         cause = asked.rules.cause
-        search = self._passes.get(cause)
+        search = self._passes.get((cause, judged))
         if search is None:
-            search = self._passes[cause] = PreemptionPass(self._thought(), cause, self.causes[cause])
+            state = replace(self._thought(), aftermath=self._further if judged else None)
+            search = self._passes[cause, judged] = PreemptionPass(state, cause, self.causes[cause])
         return search.best_set(asked.workload, asked.rules, SearchBudget(STEPS))
+
+    @cached_property
+    def _further(self) -> Aftermath:
+        """The judge of what is searched for here."""
+        return Aftermath(self._thought(), self.causes, last=True)
 
     def _thought(self) -> EvictionState:
         """Give what a pass needs to search in a scenario: nothing is known of this cycle there, and nothing written.
@@ -377,7 +403,7 @@ class Aftermath:
         state = self.state
         return replace(
             state, plan=Plan(self.session.now), plugins=self.plugins, memory=self._memory, detailed=False,
-            aftermath=None, moved=set(), paid=frozenset(), memories={}, budget=SearchBudget(STEPS),
+            aftermath=None, moved=set(self._moved), paid=frozenset(), memories={}, budget=SearchBudget(STEPS),
         )  # fmt: skip
 
     @property

@@ -10,7 +10,7 @@ from functools import cached_property
 from operator import sub
 from typing import NamedTuple
 
-from tenure.engine.queues import Amount
+from tenure.engine.placement import Placer
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
@@ -18,6 +18,8 @@ from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
 from tenure.shields.delay import evicts_never
 from tenure.victims.dry_run import AcceptedSet
+from tenure.victims.pieces import held
+from tenure.victims.preconditions import may_move
 from tenure.victims.preemption_pass import MakeRules
 from tenure.victims.room_bounds import room_in_all
 from tenure.victims.rules import CauseRules
@@ -95,9 +97,7 @@ class AskedWorkloads:
         return any(overdue(self.session, w) for w in self.session.workloads.values())
 
     def _room_in_all(self, workload: WorkloadState) -> bool:
-        if len(self.session.nodes) < 2 or workload.step is None:  # noqa: PLR2004  a move needs two, or two devices of one
-            return False
-        return room_in_all(self.session, workload.step)
+        return workload.step is not None and may_move(self.session) and room_in_all(self.session, workload.step)
 
     def rivals(
         self,
@@ -151,24 +151,21 @@ class AskedWorkloads:
     ) -> bool:
         if rules.contender_may() is not None or rules.eligible(contender) is not None:
             return False
-        return rules.may_take(contender, _holding(self.session, got), core=not result.growth, owed=[]) is None
+        return rules.may_take(contender, held(self.session, got), core=not result.growth, owed=[]) is None
 
-    def _within_guaranteed(self, leaf: int, amount: Amount) -> bool:
-        queues = self.session.queues
-        return queues.within_guaranteed(leaf, amount, tuple(map(sub, queues.allocated[leaf], amount)))
+    def is_at_risk(self, contender: WorkloadState, got: Sequence[TaskState], placer: Placer | None = None) -> bool:
+        """Whether another might take from a contender what it got; with a ``placer``, once what is left over is given.
 
-    def is_at_risk(self, contender: WorkloadState, got: Sequence[TaskState]) -> bool:
-        """Whether another might take from a contender what it got."""
-        return (
-            bool(got)
-            and not contender.fixed
-            and not self._within_guaranteed(contender.leaf, _holding(self.session, got))
-        )
-
-
-def _holding(session: Session, tasks: Sequence[TaskState]) -> Amount:
-    places = ((t, t.node if t.node >= 0 else t.nominated) for t in tasks)
-    return tuple(map(sum, zip(*(t.cls.amount_at(node, session.nodes) for t, node in places), strict=True)))
+        Others of its leaf, to which that goes, may bring the leaf beyond what it is guaranteed.
+        """
+        if not got or contender.fixed:
+            return False
+        queues, leaf, amount = self.session.queues, contender.leaf, held(self.session, got)
+        if not queues.within_guaranteed(leaf, amount, tuple(map(sub, queues.allocated[leaf], amount))):
+            return True
+        entries = self.session.waiting.entries[leaf][:MOST_LOOKED_AT] if placer is not None else ()
+        first = {t.cls.id: t for *_, w in entries if w.entry is not None and w.step is not None for t in w.step.tasks}
+        return placer is not None and any(placer.find(task)[0] >= 0 for task in first.values())
 
 
 def overdue(session: Session, workload: WorkloadState) -> bool:

@@ -460,13 +460,8 @@ class DryRuns:
         if back.contender_may() is not None or back.eligible(contender) is not None:
             return False
         with session.scenario():
-            if back.may_take(contender, self._holding(got), core=not result.growth, owed=[]) is not None:
+            if back.may_take(contender, held(session, got), core=not result.growth, owed=[]) is not None:
                 return False
             for task in got:
                 session.withdraw(task)
             return back.exchange([contender]) is None
-
-    def _holding(self, tasks: Sequence[TaskState]) -> Amount:
-        """What tasks hold where they are bound or nominated."""
-        places = ((t, t.node if t.node >= 0 else t.nominated) for t in tasks)
-        return tuple(map(sum, zip(*(t.cls.amount_at(node, self.session.nodes) for t, node in places), strict=True)))

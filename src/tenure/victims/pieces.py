@@ -78,13 +78,14 @@ def piece_memo(session: Session) -> PieceMemo:
 
 
 def held(session: Session, tasks: Sequence[TaskState]) -> Amount:
-    """Amount that placed tasks hold, by row."""
-    cls, count = tasks[0].cls, len(tasks)
-    amount: Amount = cls.amount_at(tasks[0].node, session.nodes)
-    if count > 1 and cls.milli is None and all(t.cls is cls for t in tasks):
-        return tuple(each * count for each in amount)
-    for task in tasks[1:]:
-        amount = tuple(map(add, amount, task.cls.amount_at(task.node, session.nodes)))
+    """Give the amount that tasks hold where they are bound or nominated, by row."""
+    amount: Amount = (0,) * len(session.queues.resources)
+    for number, task in enumerate(tasks):
+        cls = task.cls
+        own = cls.amount_at(task.node if task.node >= 0 else task.nominated, session.nodes)
+        if not number and cls.milli is None and all(t.cls is cls for t in tasks):
+            return tuple(each * len(tasks) for each in own) if len(tasks) > 1 else own
+        amount = tuple(map(add, amount, own))
     return amount
 
 

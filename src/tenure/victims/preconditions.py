@@ -10,6 +10,11 @@ def anyone_waits(session: Session) -> bool:
     return any(e[-1].entry is e for entries in session.waiting.entries.values() for e in entries)
 
 
+def may_move(session: Session) -> bool:
+    """Whether what runs has other places: on one node only parts of GPUs have."""
+    return len(session.nodes) > 1 or any(cls.milli is not None for cls in session.classes.classes)
+
+
 def queues_contend(session: Session) -> bool:
     """Whether some leaf asks for something while another holds something."""
     queues = session.queues

@@ -76,7 +76,7 @@ class VictimMemory:
 class EvictionState:
     """The evictions of one cycle, with what the actions that evict share.
 
-    ``paid``: tasks that held a nomination when the cycle began; ``kept``: tasks that a search in thought leaves out.
+    ``paid``: tasks that held a nomination when the cycle began.
 
     ``evicted`` are the workloads that lost something in this cycle, ``moved`` those of them that were moved.
     ``memories`` are the last passes of each cause that helped no contender; they outlive the cycle. ``before`` has the
@@ -103,7 +103,6 @@ class EvictionState:
     evicted: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
     aftermath: Consequences | None = None
-    kept: frozenset[TaskState] = frozenset()
 
     def fresh(self) -> frozenset[TaskState]:
         """Tasks that this cycle placed, and that a later action may undo."""
@@ -114,12 +113,11 @@ class EvictionState:
     def settled(self) -> frozenset[TaskState]:
         """Tasks that may not be evicted in this cycle, because other tasks were evicted for them.
 
-        They were bound in it on a nomination, or are the core of a workload that holds a nomination paid for so. Those
-        that are ``kept`` in thought stay as well.
+        They were bound in it on a nomination, or are the core of a workload that holds a nomination paid for so.
         """
         given_up = set(self.plan.expired)
         bound = (t for t in self.paid if t.phase is BOUND and t.fresh)
-        found = {t for t in bound if (t.workload.key, t.index) not in given_up} | self.kept
+        found = {t for t in bound if (t.workload.key, t.index) not in given_up}
         for workload in self._promised():
             found.update(core_of(workload))
         return frozenset(found)
