@@ -76,11 +76,19 @@ class AttachedVolumes:
         lone = bool(self._attached) and (volume, node) in self._attached
         return _counted(self._users[volume].get(node, _UNUSED), lone=lone)
 
-    def count(self, driver: int, volumes: tuple[int, ...], node: int, *, now: int, then: int) -> None:
-        """Count a task that mounts volumes of a driver in or out on a node."""
-        if self.journal.depth:
-            self.journal.keep(self.used, (slice(None), driver, node))
+    def by_driver(self, volumes: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
+        """Give volumes by their driver."""
+        found: dict[int, list[int]] = {}
         for volume in volumes:
+            found.setdefault(self._driver_of[volume], []).append(volume)
+        return [(driver, tuple(found[driver])) for driver in sorted(found)]
+
+    def count(self, volumes: tuple[int, ...], node: int, *, now: int, then: int) -> None:
+        """Count a task that mounts volumes in or out on a node."""
+        if self.journal.depth:
+            self.journal.keep(self.used, (slice(None), slice(None), node))
+        for volume in volumes:
+            driver = self._driver_of[volume]
             if self._users[volume] is _UNTOUCHED and not self._attached and not self.journal.depth and now == then == 1:
                 self._users[volume] = {node: _ALONE}  # so it is for nearly all while a snapshot is taken in
                 self.used[NOW, driver, node] += 1
@@ -102,9 +110,15 @@ class AttachedVolumes:
         if held_now[THEN] != held[THEN]:
             self.used[THEN, driver, node] += 1 if held_now[THEN] else -1
 
-    def is_ample(self, driver: int, more: int) -> bool:
-        """Whether every node can attach so many more volumes of a driver, now and then."""
-        return bool((self.used[:, driver] + more <= self.limit[driver]).all())
+    def has_room_for(self, volumes: tuple[int, ...], node: int) -> bool:
+        """Whether a node can attach so many more volumes of each of their drivers, now and then."""
+        more, used = len(volumes), self.used
+        for volume in volumes:
+            driver = self._driver_of[volume]
+            most = self.limit.item(driver, node) - more
+            if used.item(NOW, driver, node) > most or used.item(THEN, driver, node) > most:
+                return False
+        return True
 
     def attachable(self, driver: int, volumes: tuple[int, ...], view: int, *, at_once: bool = False) -> Mask:
         """Which nodes can attach volumes of a driver, in one view.

@@ -173,10 +173,12 @@ class Placer:
     def find(self, task: TaskState, allowed: Mask | None = None) -> tuple[int, bool]:
         """Give the best node for a task and whether it can be bound there now; -1 if none fits."""
         cls, scorer = task.cls, self.scorer
-        if task.terms is not None and self.session.terms.restricts(task.terms):
-            return self._find_among_others(task, allowed)
         node = scorer.best(cls) if allowed is None else scorer.best_of(cls, allowed)
-        return node, node >= 0 and scorer.bindable(cls, node)
+        if node < 0:
+            return -1, False  # what looks at other tasks makes no room
+        if task.terms is not None and self.session.terms.restricts(task.terms, node):
+            return self._find_among_others(task, allowed)
+        return node, scorer.bindable(cls, node)
 
     def _find_among_others(self, task: TaskState, allowed: Mask | None) -> tuple[int, bool]:
         """A task with constraints that look at other tasks."""
@@ -319,8 +321,23 @@ class Placer:
 
 
 def enough(scorer: Scorer, step: Demand, allowed: Mask | None = None) -> bool:
-    """Whether there is room for the tasks of each class, the others not counted: if not, the step cannot be placed."""
-    return all(scorer.capacity(cls, allowed) >= n for cls, n in step.classes.items())
+    """Whether there is room for the tasks of each class, and of each footprint: if not, the step cannot be placed.
+
+    Tasks of other classes are not counted, but those of the same footprint are: they want the same room.
+    """
+    classes = step.classes
+    if len(classes) > 1 and not all(scorer.capacity(cls, allowed) >= n for cls, n in _by_footprint(classes).items()):
+        return False
+    return all(scorer.capacity(cls, allowed) >= n for cls, n in classes.items())
+
+
+def _by_footprint(classes: Counter[TaskClass]) -> dict[TaskClass, int]:
+    """Count tasks of classes that a wider one covers as if they were of that, which may go wherever they may."""
+    found: dict[TaskClass, int] = {}
+    for cls, number in classes.items():
+        wider = cls.wider() or cls
+        found[wider] = found.get(wider, 0) + number
+    return found
 
 
 def has_choice(group: SubgroupState) -> bool:

@@ -8,7 +8,7 @@ Kubernetes 1.37.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -70,11 +70,12 @@ class Term:
         return self.meant[0].selector
 
 
-@dataclass(slots=True)
+@dataclass
 class TaskTerms:
     """The terms of a task, as rows. ``matches`` are the rows whose terms its own labels match.
 
-    ``eligible`` has for each spread constraint the nodes that it counts.
+    ``eligible`` has for each spread constraint the nodes that it counts. Most tasks have one kind of terms alone, and
+    what they do not have takes neither time nor room where it is left to the class.
     """
 
     matches: tuple[int, ...] = ()
@@ -84,7 +85,7 @@ class TaskTerms:
     eligible: tuple[Mask, ...] = ()
     preferred: tuple[tuple[float, int], ...] = ()
     ports: tuple[int, ...] = ()
-    holds: tuple[int, ...] = field(default=())
+    holds: tuple[int, ...] = ()
     mounts: MountTerms | None = None
     devices: tuple[DeviceTerm, ...] = ()
 
@@ -143,8 +144,7 @@ class TermTable:
         first, ports = len(self.terms), len(self.ports)
         seen: set[tuple[int, str]] = set()
         for spec, namespace in asked:
-            known = (id(spec), namespace)
-            if known not in seen and _has_terms(spec):
+            if _has_terms(spec) and (known := (id(spec), namespace)) not in seen:
                 seen.add(known)
                 self._resolve(spec, namespace)
         if len(self.terms) > first or len(self.ports) > ports:
@@ -157,7 +157,7 @@ class TermTable:
         mounts = self.volumes.of(spec.mounts) if spec.mounts else None
         devices = self.devices.of(spec.device_uses) if spec.device_uses else ()
         if not (self.terms or self.ports):
-            return None if mounts is None and not devices else TaskTerms(mounts=mounts, devices=devices)
+            return None if mounts is None and not devices else _held(mounts, devices)
         terms = self._resolve(spec, namespace) if _has_terms(spec) else TaskTerms()
         terms.matches = self._rows_for(spec.labels, namespace)
         terms.mounts, terms.devices = mounts, devices
@@ -321,11 +321,11 @@ class TermTable:
                 self.leaving[NOW, row, node] += sign * now
                 self.leaving[THEN, row, node] += sign * then
 
-    def restricts(self, terms: TaskTerms) -> bool:
-        """Whether anything of a task's terms may keep it off a node, or rank nodes, as things stand."""
+    def restricts(self, terms: TaskTerms, node: int) -> bool:
+        """Whether anything of a task's terms may keep it off this node, or rank nodes, as things stand."""
         if terms.matches or terms.affinity or terms.anti or terms.spread or terms.preferred or terms.ports:
             return True
-        return bool(terms.devices) or (terms.mounts is not None and self.volumes.restricts(terms.mounts))
+        return bool(terms.devices) or (terms.mounts is not None and self.volumes.restricts(terms.mounts, node))
 
     def masks(self, terms: TaskTerms) -> tuple[Mask, Mask]:
         """Which nodes admit the task now, and which then.
@@ -411,6 +411,13 @@ class TermTable:
             if constraint.when_unsatisfiable == "ScheduleAnyway" and self.terms[row].selector != _EVERYTHING:
                 points -= self._in_domain(self.match[THEN, row], constraint.topology_key)
         return np.clip(points, -MOST_PREFERENCE, MOST_PREFERENCE) if points.any() else None
+
+
+def _held(mounts: MountTerms | None, devices: tuple[DeviceTerm, ...]) -> TaskTerms:
+    """Give the terms of a task that mounts or claims something and looks at no other task; many pods are like that."""
+    terms = TaskTerms.__new__(TaskTerms)
+    terms.mounts, terms.devices = mounts, devices
+    return terms
 
 
 def _narrowed(

@@ -27,12 +27,12 @@ _UNUSED: Final = (0, 0)
 class MountTerms(NamedTuple):
     """What a task mounts, as rows of the table.
 
-    ``exclusive`` are claims that it uses alone, ``attached`` its volumes by driver of which nodes limit the number,
+    ``exclusive`` are claims that it uses alone, ``attached`` its volumes of drivers of which nodes limit the number,
     ``needed`` the nodes that have its drivers, where those have to be there.
     """
 
     exclusive: tuple[int, ...] = ()
-    attached: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    attached: tuple[int, ...] = ()
     needed: Mask | None = None
     open: tuple[OpenTerm, ...] = ()
 
@@ -59,14 +59,14 @@ class VolumeTable:
                 return self._plain(mount.driver, mount.handle)
         exclusive: list[int] = []
         opened: list[tuple[int, OpenTerm]] = []
-        attached: dict[int, list[int]] = {}
+        attached: dict[int, None] = {}
         needed: Mask | None = None
         for mount in mounts:
             if mount.is_exclusive:
                 exclusive.append(self._exclusive_row(mount.claim))
             driver = self.attached.driver.get(mount.driver)
             if driver is not None and mount.handle:
-                attached.setdefault(driver, []).append(self.attached.row_of(driver, mount.handle))
+                attached[self.attached.row_of(driver, mount.handle)] = None
             if mount.is_needed:
                 there = self._nodes_with(mount.driver)
                 needed = there if needed is None else needed & there
@@ -76,7 +76,7 @@ class VolumeTable:
             return None
         return MountTerms(
             tuple(exclusive),
-            tuple((driver, tuple(dict.fromkeys(rows))) for driver, rows in sorted(attached.items())),
+            tuple(attached),
             needed,
             tuple(term for _, term in sorted(opened, key=lambda pair: (pair[0], pair[1].claim))),
         )
@@ -86,7 +86,7 @@ class VolumeTable:
         row = self.attached.driver.get(driver)
         if row is None or not handle:
             return None
-        attached = ((row, (self.attached.row_of(row, handle),)),)
+        attached = (self.attached.row_of(row, handle),)
         return tuple.__new__(MountTerms, ((), attached, None, ()))  # three times as fast as by its name
 
     def _exclusive_row(self, claim: str) -> int:
@@ -110,8 +110,8 @@ class VolumeTable:
         for row in terms.exclusive:
             before = self._alone[row]
             journal.put(self._alone, row, (before[NOW] + sign * now, before[THEN] + sign * then))
-        for driver, volumes in terms.attached:
-            self.attached.count(driver, volumes, node, now=sign * now, then=sign * then)
+        if terms.attached:
+            self.attached.count(terms.attached, node, now=sign * now, then=sign * then)
         if then:
             for term in terms.open:
                 self.open.count(term, node, sign)
@@ -122,11 +122,11 @@ class VolumeTable:
 
     # -- where it fits ----------------------------------------------------------------------------------------------
 
-    def restricts(self, terms: MountTerms) -> bool:
-        """Whether what a task mounts may keep it off a node; with volumes to attach alone that is seldom so."""
+    def restricts(self, terms: MountTerms, node: int) -> bool:
+        """Whether what a task mounts may keep it off this node; with volumes to attach alone that is seldom so."""
         if terms.exclusive or terms.open or terms.needed is not None:
             return True
-        return not all(self.attached.is_ample(driver, len(volumes)) for driver, volumes in terms.attached)
+        return not self.attached.has_room_for(terms.attached, node)
 
     def masks(self, terms: MountTerms) -> tuple[Mask, Mask]:
         """Which nodes let a task mount all that it mounts now, and stay so, and which then."""
@@ -147,7 +147,7 @@ class VolumeTable:
             yield "claim in use by another task", np.zeros(len(self.nodes), bool)
         if terms.needed is not None:
             yield "without the driver of its volumes", terms.needed
-        for driver, volumes in terms.attached:
+        for driver, volumes in self.attached.by_driver(terms.attached):
             passes = self.attached.attachable(driver, volumes, view, at_once=at_once)
             yield "as many volumes as the node attaches", passes
         if terms.open:
