@@ -124,3 +124,20 @@ def test_which_class_is_the_widest_does_not_depend_on_which_came_first():
         assert (narrow.wider(), wide.wider()) == (wide, None)
         assert narrow.footprint is wide.footprint
         assert session.classes.of(spec(gpu=2)).footprint is not wide.footprint
+
+
+def test_a_gang_starts_exactly_where_some_arrangement_of_its_tasks_fits():
+    """Its tasks ask for the same, and some are bound to a zone: those that may go anywhere leave them their room."""
+    dice, seen = random.Random(8), {(True, True): 0, (False, False): 0}
+    for _ in range(300):
+        nodes = [
+            node(f"n{i}", gpu=dice.randint(0, 3), labels={"zone": dice.choice(ZONES)}) for i in range(dice.randint(1, 4))
+        ]
+        zoned = [spec(gpu=1, node_selector=(("zone", zone),)) for zone in ZONES]
+        tasks = [task(f"t{n}", dice.choice((spec(gpu=1), *zoned))) for n in range(dice.randint(2, 6))]
+        session = session_of(cluster(nodes, [workload("w", tasks=tasks)]))
+        (waiting,) = session.waiting.all()
+        can = _can_be_laid_out(session, [t.cls for t in waiting.tasks])
+        starts = Placer(session).place(waiting, waiting.step)
+        seen[starts, can] += 1
+    assert min(seen.values()) > 50

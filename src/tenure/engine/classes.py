@@ -52,12 +52,13 @@ class TaskClass:
     ``ask`` is ``int64[rows]``: what one task takes from a node, the amount of a part of a GPU left out, because it
     may differ by node (``milli``, ``int64[nodes]``, of each of ``devices`` devices). ``whole`` is the number of whole
     GPUs. ``amount`` is what a pending task counts for its queue, in the amounts' rows. ``static`` says which nodes
-    its constraints admit, whatever else runs there; ``preference`` is what those that are only preferred are worth.
+    its constraints admit, whatever else runs there, and ``admitted`` how many; ``preference`` is what those that are only preferred are worth.
     """
 
     __slots__ = (
-        "_plain", "_within", "amount", "ask", "asks", "best", "best_key", "both", "devices", "footprint", "id", "key",
-        "least", "milli", "preference", "rate", "spec", "static", "static_list", "synced", "version", "whole",
+        "_plain", "_within", "admitted", "amount", "ask", "asks", "best", "best_key", "both", "devices", "footprint",
+        "id", "key", "least", "milli", "preference", "rate", "spec", "static", "static_list", "synced", "version",
+        "whole",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: TaskSpec, nodes: NodeTable, footprint: Footprint) -> None:
@@ -90,6 +91,7 @@ class TaskClass:
         self._plain: tuple[int, ...] = tuple(self.ask.tolist())
         self.static = self._static(nodes)
         self.static_list: list[bool] = self.static.tolist()
+        self.admitted = sum(self.static_list)
         self.preference = self._preference(nodes)
         self.key: Floats | None = None
         self.synced = 0
