@@ -259,16 +259,22 @@ def _change(dice, session, tasks):
 
 def _counted(session):
     table = session.terms.volumes
-    users = [{n: c for n, c in found.items() if c != (0, 0)} for found in table.attached._users]
+    users = _in_use(table.attached.users[0])
     takers = {name: taker for name, taker in table.open._taker.items() if taker}
     opened = list(table.open._waiting), list(table.open._choice)
     return (table.attached.used.tolist(), users, list(table._alone), *opened, takers)
 
 
+def _in_use(users):
+    """Give the users of those volumes that have any."""
+    found = {h: {n: c for n, c in of.items() if c != (0, 0)} for h, of in users.items()}
+    return {handle: of for handle, of in found.items() if of}
+
+
 def _expected(session, tasks):
     """Count all from the tasks; which volume was chosen for a claim is taken as it is."""
     table = session.terms.volumes
-    users = [{} for _ in table.attached._users]
+    users = {}
     alone, waiting = [[0, 0] for _ in table._alone], [0 for _ in table.open._waiting]
     for each in tasks:
         mounts = each.terms.mounts if each.terms else None
@@ -281,21 +287,21 @@ def _expected(session, tasks):
             for row in mounts.exclusive:
                 alone[row][NOW] += now
                 alone[row][THEN] += then
-            for row in mounts.attached:
-                old = users[row].get(where, (0, 0))
-                users[row][where] = old[NOW] + now, old[THEN] + then
+            for handle in {m.handle for m in mounts.attached}:
+                old = users.setdefault(handle, {}).get(where, (0, 0))
+                users[handle][where] = old[NOW] + now, old[THEN] + then
             for term in mounts.open:
                 waiting[term.row] += then
     used = [[[0] * len(session.nodes)] for _ in range(2)]
-    for row, found in enumerate(users):
+    for handle in {*users, *(a.handle for a in table.attached._attachments)}:
         for at in range(len(session.nodes)):
-            now, then = found.get(at, (0, 0))
-            lone = (row, at) in table.attached._attached
+            now, then = users.get(handle, {}).get(at, (0, 0))
+            lone = table.attached.is_lone(0, handle, at)
             used[NOW][0][at] += now > 0 or lone
             used[THEN][0][at] += then > 0 or (lone and not now)
     takers = {c.volume: name for name, row in table.open._rows.items() if (c := table.open._choice[row]) and c.volume}
     assert [c is not None for c in table.open._choice] == [count > 0 for count in waiting]
-    return used, users, [tuple(pair) for pair in alone], waiting, list(table.open._choice), takers
+    return used, _in_use(users), [tuple(pair) for pair in alone], waiting, list(table.open._choice), takers
 
 
 def test_what_is_mounted_makes_no_class_of_its_own():

@@ -6,7 +6,7 @@ where their first task is placed: they are counted by node in the same two views
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,14 +25,14 @@ _UNUSED: Final = (0, 0)
 
 
 class MountTerms(NamedTuple):
-    """What a task mounts, as rows of the table.
+    """What a task mounts, as the table counts it.
 
-    ``exclusive`` are claims that it uses alone, ``attached`` its volumes of drivers of which nodes limit the number,
-    ``needed`` the nodes that have its drivers, where those have to be there.
+    ``exclusive`` are the rows of claims that it uses alone, ``attached`` what it mounts of drivers of which nodes limit
+    the number, ``needed`` the nodes that have its drivers, where those have to be there.
     """
 
     exclusive: tuple[int, ...] = ()
-    attached: tuple[int, ...] = ()
+    attached: tuple[ClaimMount, ...] = ()
     needed: Mask | None = None
     open: tuple[OpenTerm, ...] = ()
 
@@ -51,22 +51,21 @@ class VolumeTable:
 
     # -- what a task mounts -----------------------------------------------------------------------------------------
 
-    def of(self, mounts: Sequence[ClaimMount]) -> MountTerms | None:
+    def of(self, mounts: tuple[ClaimMount, ...]) -> MountTerms | None:
         """Resolve what a task mounts; None where nothing of it depends on what else is placed."""
         if len(mounts) == 1:
             (mount,) = mounts
             if mount.open is None and not (mount.is_exclusive or mount.is_needed):
-                return self._plain(mount.driver, mount.handle)
+                counts = mount.driver in self.attached.driver and mount.handle
+                # Three times as fast as by its name, and most pods with volumes have a single one like that.
+                return tuple.__new__(MountTerms, ((), mounts, None, ())) if counts else None
         exclusive: list[int] = []
         opened: list[tuple[int, OpenTerm]] = []
-        attached: dict[int, None] = {}
+        attached = self.attached.limited(mounts)
         needed: Mask | None = None
         for mount in mounts:
             if mount.is_exclusive:
                 exclusive.append(self._exclusive_row(mount.claim))
-            driver = self.attached.driver.get(mount.driver)
-            if driver is not None and mount.handle:
-                attached[self.attached.row_of(driver, mount.handle)] = None
             if mount.is_needed:
                 there = self._nodes_with(mount.driver)
                 needed = there if needed is None else needed & there
@@ -76,18 +75,10 @@ class VolumeTable:
             return None
         return MountTerms(
             tuple(exclusive),
-            tuple(attached),
+            attached,
             needed,
             tuple(term for _, term in sorted(opened, key=lambda pair: (pair[0], pair[1].claim))),
         )
-
-    def _plain(self, driver: str, handle: str) -> MountTerms | None:
-        """Resolve a single volume of which only the number of those attached can matter, as most pods have it."""
-        row = self.attached.driver.get(driver)
-        if row is None or not handle:
-            return None
-        attached = (self.attached.row_of(row, handle),)
-        return tuple.__new__(MountTerms, ((), attached, None, ()))  # three times as fast as by its name
 
     def _exclusive_row(self, claim: str) -> int:
         row = self._exclusive.setdefault(claim, len(self._alone))
@@ -147,8 +138,8 @@ class VolumeTable:
             yield "claim in use by another task", np.zeros(len(self.nodes), bool)
         if terms.needed is not None:
             yield "without the driver of its volumes", terms.needed
-        for driver, volumes in self.attached.by_driver(terms.attached):
-            passes = self.attached.attachable(driver, volumes, view, at_once=at_once)
+        for driver, handles in self.attached.by_driver(terms.attached):
+            passes = self.attached.attachable(driver, handles, view, at_once=at_once)
             yield "as many volumes as the node attaches", passes
         if terms.open:
             yield "no volume for its claims", self.open.obtainable(terms.open)
