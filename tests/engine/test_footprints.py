@@ -131,7 +131,8 @@ def test_a_gang_starts_exactly_where_some_arrangement_of_its_tasks_fits():
     dice, seen = random.Random(8), {(True, True): 0, (False, False): 0}
     for _ in range(300):
         nodes = [
-            node(f"n{i}", gpu=dice.randint(0, 3), labels={"zone": dice.choice(ZONES)}) for i in range(dice.randint(1, 4))
+            node(f"n{i}", gpu=dice.randint(0, 3), labels={"zone": dice.choice(ZONES)})
+            for i in range(dice.randint(1, 4))
         ]
         zoned = [spec(gpu=1, node_selector=(("zone", zone),)) for zone in ZONES]
         tasks = [task(f"t{n}", dice.choice((spec(gpu=1), *zoned))) for n in range(dice.randint(2, 6))]

@@ -225,9 +225,9 @@ def test_a_task_that_nothing_restricts_on_a_node_may_be_there_and_others_are_loo
         session = session_of(given)
         (task_state,) = session.workloads["default/x"].tasks
         now, then = session.terms.masks(task_state.terms)
-        for node in range(len(session.nodes)):
-            restricts = session.terms.restricts(task_state.terms, node)
-            assert restricts or (now[node] and then[node])
+        for at in range(len(session.nodes)):
+            restricts = session.terms.restricts(task_state.terms, at)
+            assert restricts or (now[at] and then[at])
             seen.add(restricts)
     assert seen == {True, False}
 

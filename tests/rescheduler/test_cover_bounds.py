@@ -29,10 +29,8 @@ def random_cover(seed):
     unit = int(takes.max()) // 4 or 1
     free = dice.integers(-2 if dice.random() < 0.2 else 0, 7, (size, kinds)) * unit
     number = int(dice.integers(0, size * int(dice.choice([3, 6, ENUMERATED + 5])) + 1))
-    tasks = [
-        (int(dice.integers(classes)), int(dice.integers(size)), int(dice.integers(1, 20)) if dice.random() < 0.97 else NEVER)
-        for _ in range(number)
-    ]  # fmt: skip
+    costs = [int(dice.integers(1, 20)) if dice.random() < 0.97 else NEVER for _ in range(number)]
+    tasks = [(int(dice.integers(classes)), int(dice.integers(size)), cost) for cost in costs]
     asks = [(group, int(dice.integers(classes)), int(dice.integers(1, 9))) for group in range(int(dice.integers(1, 3)))]
     found = problem(free.tolist(), tasks, asks, kinds=takes.tolist(), allowed=dice.random((classes, size)) < 0.9,
                     domain=dice.integers(-1, 2, (len(asks), size)))  # fmt: skip
@@ -75,7 +73,7 @@ def _least(asked, ask, node, members, most):
         return _by_resource(asked, shapes, node, tasks, members) if members <= most else NEVER
     alike = min((_of_shape(asked, shape, node, tasks, members) for shape in shapes), default=NEVER)
     if members > 1 and len(shapes) > 1:
-        return min(alike, min(_of_shape(asked, shape, node, tasks, 1) for shape in shapes))
+        return min(alike, *(_of_shape(asked, shape, node, tasks, 1) for shape in shapes))
     return alike
 
 
@@ -84,7 +82,10 @@ def _of_shape(asked, shape, node, tasks, members):
     if not asked.allowed[shape, node]:
         return NEVER
     takes, costs = asked.takes()[tasks].tolist(), asked.cost[tasks].tolist()
-    missing = [members * need - have for need, have in zip(asked.ask[shape].tolist(), asked.free[:, node].tolist(), strict=True)]
+    missing = [
+        members * need - have
+        for need, have in zip(asked.ask[shape].tolist(), asked.free[:, node].tolist(), strict=True)
+    ]
     best = NEVER
     for chosen in product((0, 1), repeat=len(tasks)):
         price = sum(cost for cost, goes in zip(costs, chosen, strict=True) if goes)

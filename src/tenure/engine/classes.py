@@ -52,7 +52,8 @@ class TaskClass:
     ``ask`` is ``int64[rows]``: what one task takes from a node, the amount of a part of a GPU left out, because it
     may differ by node (``milli``, ``int64[nodes]``, of each of ``devices`` devices). ``whole`` is the number of whole
     GPUs. ``amount`` is what a pending task counts for its queue, in the amounts' rows. ``static`` says which nodes
-    its constraints admit, whatever else runs there, and ``admitted`` how many; ``preference`` is what those that are only preferred are worth.
+    its constraints admit, whatever else runs there, and ``admitted`` how many; ``preference`` is what those that are
+    only preferred are worth.
     """
 
     __slots__ = (
