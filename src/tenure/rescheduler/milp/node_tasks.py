@@ -15,8 +15,8 @@ _CHUNK = 1 << 20
 class NodeTasks:
     """The tasks of a problem by node, and its resources, of which those that are asked for alike count as one.
 
-    A resource that every shape asks for exactly as it does for another one, as it is with GPUs and free devices, keeps
-    away nobody whom the other lets in, but where less of it is free.
+    Where every shape asks for as much of one resource as of another, as it is with GPUs and free devices, only that of
+    which less is free decides on a node.
 
     ``ask`` is ``int64[shapes, kinds]``, ``free`` and ``emptied`` are ``int64[kinds, nodes]``: what is free as things
     are, and once all has left. ``takes`` is ``int64[tasks, kinds]``, ``count`` ``int64[nodes]``.
