@@ -11,6 +11,7 @@ from tests.builders import bound, cluster, node, spec, task, workload
 
 from tenure.engine.nodes import NOW, THEN
 from tenure.engine.snapshot import session_of
+from tenure.engine.volumes import MountTerms
 from tenure.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from tenure.model.storage import with_mounts
 from tenure.model.volumes import (
@@ -277,9 +278,9 @@ def _expected(session, tasks):
     users = {}
     alone, waiting = [[0, 0] for _ in table._alone], [0 for _ in table.open._waiting]
     for each in tasks:
-        mounts = each.terms.mounts if each.terms else None
-        if mounts is None:
+        if each.terms is None:
             continue
+        mounts = each.terms.mounts or MountTerms()
         held = [(each.node, True, True)] if each.node >= 0 else []
         held += [(each.leaving, True, False)] if each.leaving >= 0 else []
         held += [(each.nominated, False, True)] if each.nominated >= 0 else []
@@ -287,7 +288,7 @@ def _expected(session, tasks):
             for row in mounts.exclusive:
                 alone[row][NOW] += now
                 alone[row][THEN] += then
-            for handle in {m.handle for m in mounts.attached}:
+            for handle in {m.handle for m in each.terms.attached}:
                 old = users.setdefault(handle, {}).get(where, (0, 0))
                 users[handle][where] = old[NOW] + now, old[THEN] + then
             for term in mounts.open:
