@@ -92,7 +92,7 @@ class TaskClass:
         self._plain: tuple[int, ...] = tuple(self.ask.tolist())
         self.static = self._static(nodes)
         self.static_list: list[bool] = self.static.tolist()
-        self.admitted = sum(self.static_list)
+        self.admitted: int = sum(self.static_list)
         self.preference = self._preference(nodes)
         self.key: Floats | None = None
         self.synced = 0
