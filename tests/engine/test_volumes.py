@@ -220,11 +220,14 @@ def test_a_task_that_nothing_restricts_on_a_node_may_be_there_and_others_are_loo
         many = dice.randint(1, 5)
         claims = [claim(f"c{i}", volume=f"v{i}") for i in range(many)]
         volumes = [volume(f"v{i}", driver="csi", handle=f"h{i}") for i in range(many)]
-        made = [mounting(f"w{i}", f"c{i}", on=[dice.choice(("a", "b"))]) for i in range(many - 1)]
+        made = [mounting(f"w{i}", f"c{i}", on=[dice.choice(("a", "b", None))]) for i in range(many - 1)]
         waiting = mounting("x", *dice.sample([c.name for c in claims], dice.randint(1, many)))
         given = stored(zones("a", "b", limit=dice.randint(2, 6)), [*made, waiting], claims=claims, volumes=volumes)
         session = session_of(given)
         (task_state,) = session.workloads["default/x"].tasks
+        others = [t for w in session.workloads.values() for t in w.tasks if t is not task_state]
+        for _ in range(dice.randint(0, 6) if others else 0):
+            _change(dice, session, others)
         now, then = session.terms.masks(task_state.terms)
         for at in range(len(session.nodes)):
             restricts = session.terms.restricts(task_state.terms, at)
