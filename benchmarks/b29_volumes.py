@@ -10,6 +10,7 @@ cycle after one workload in a hundred has ended and as many have come. Wanted: a
 from __future__ import annotations
 
 import argparse
+import gc
 from dataclasses import replace
 
 import b03_cycle
@@ -73,7 +74,11 @@ def hash_of(name: str) -> int:
 
 
 def timed(cluster: Cluster) -> tuple[Seconds, Seconds, Seconds, int]:
-    """Time the session, a full cycle and the next one; gives how many pods were placed as well."""
+    """Time the session, a full cycle and the next one; gives how many pods were placed as well.
+
+    What earlier rounds left behind is collected before: it would be while this one's session is made.
+    """
+    gc.collect()
     sessions: list[Session] = []
     placed: list[int] = []
     taken = measure(lambda: sessions.append(session_of(cluster)))

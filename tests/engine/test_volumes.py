@@ -11,6 +11,7 @@ from tests.builders import bound, cluster, node, spec, task, workload
 
 from tenure.engine.nodes import NOW, THEN
 from tenure.engine.snapshot import session_of
+from tenure.engine.volumes import MountTerms
 from tenure.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from tenure.model.storage import with_mounts
 from tenure.model.volumes import (
@@ -212,22 +213,26 @@ def test_counts_are_what_a_look_at_all_tasks_counts_and_undone_as_a_whole():
         assert _counted(session) == before
 
 
-def test_a_task_that_nothing_restricts_may_be_on_every_node_and_others_are_looked_at():
+def test_a_task_that_nothing_restricts_on_a_node_may_be_there_and_others_are_looked_at():
     """What is told by a glance at the limits is what the masks say, at every fill of the nodes."""
     dice, seen = random.Random(11), set()
     for _ in range(150):
         many = dice.randint(1, 5)
         claims = [claim(f"c{i}", volume=f"v{i}") for i in range(many)]
         volumes = [volume(f"v{i}", driver="csi", handle=f"h{i}") for i in range(many)]
-        made = [mounting(f"w{i}", f"c{i}", on=[dice.choice(("a", "b"))]) for i in range(many - 1)]
+        made = [mounting(f"w{i}", f"c{i}", on=[dice.choice(("a", "b", None))]) for i in range(many - 1)]
         waiting = mounting("x", *dice.sample([c.name for c in claims], dice.randint(1, many)))
         given = stored(zones("a", "b", limit=dice.randint(2, 6)), [*made, waiting], claims=claims, volumes=volumes)
         session = session_of(given)
         (task_state,) = session.workloads["default/x"].tasks
-        restricts = session.terms.restricts(task_state.terms)
+        others = [t for w in session.workloads.values() for t in w.tasks if t is not task_state]
+        for _ in range(dice.randint(0, 6) if others else 0):
+            _change(dice, session, others)
         now, then = session.terms.masks(task_state.terms)
-        assert restricts or (now.all() and then.all())
-        seen.add(restricts)
+        for at in range(len(session.nodes)):
+            restricts = session.terms.restricts(task_state.terms, at)
+            assert restricts or (now[at] and then[at])
+            seen.add(restricts)
     assert seen == {True, False}
 
 
@@ -258,21 +263,27 @@ def _change(dice, session, tasks):
 
 def _counted(session):
     table = session.terms.volumes
-    users = [{n: c for n, c in found.items() if c != (0, 0)} for found in table.attached._users]
+    users = _in_use(table.attached.users[0])
     takers = {name: taker for name, taker in table.open._taker.items() if taker}
     opened = list(table.open._waiting), list(table.open._choice)
     return (table.attached.used.tolist(), users, list(table._alone), *opened, takers)
 
 
+def _in_use(users):
+    """Give the users of those volumes that have any."""
+    found = {h: {n: c for n, c in of.items() if c != (0, 0)} for h, of in users.items()}
+    return {handle: of for handle, of in found.items() if of}
+
+
 def _expected(session, tasks):
     """Count all from the tasks; which volume was chosen for a claim is taken as it is."""
     table = session.terms.volumes
-    users = [{} for _ in table.attached._users]
+    users = {}
     alone, waiting = [[0, 0] for _ in table._alone], [0 for _ in table.open._waiting]
     for each in tasks:
-        mounts = each.terms.mounts if each.terms else None
-        if mounts is None:
+        if each.terms is None:
             continue
+        mounts = each.terms.mounts or MountTerms()
         held = [(each.node, True, True)] if each.node >= 0 else []
         held += [(each.leaving, True, False)] if each.leaving >= 0 else []
         held += [(each.nominated, False, True)] if each.nominated >= 0 else []
@@ -280,22 +291,21 @@ def _expected(session, tasks):
             for row in mounts.exclusive:
                 alone[row][NOW] += now
                 alone[row][THEN] += then
-            for _, rows in mounts.attached:
-                for row in rows:
-                    old = users[row].get(where, (0, 0))
-                    users[row][where] = old[NOW] + now, old[THEN] + then
+            for handle in {m.handle for m in each.terms.attached}:
+                old = users.setdefault(handle, {}).get(where, (0, 0))
+                users[handle][where] = old[NOW] + now, old[THEN] + then
             for term in mounts.open:
                 waiting[term.row] += then
     used = [[[0] * len(session.nodes)] for _ in range(2)]
-    for row, found in enumerate(users):
+    for handle in {*users, *(a.handle for a in table.attached._attachments)}:
         for at in range(len(session.nodes)):
-            now, then = found.get(at, (0, 0))
-            lone = (row, at) in table.attached._attached
+            now, then = users.get(handle, {}).get(at, (0, 0))
+            lone = table.attached.is_lone(0, handle, at)
             used[NOW][0][at] += now > 0 or lone
             used[THEN][0][at] += then > 0 or (lone and not now)
     takers = {c.volume: name for name, row in table.open._rows.items() if (c := table.open._choice[row]) and c.volume}
     assert [c is not None for c in table.open._choice] == [count > 0 for count in waiting]
-    return used, users, [tuple(pair) for pair in alone], waiting, list(table.open._choice), takers
+    return used, _in_use(users), [tuple(pair) for pair in alone], waiting, list(table.open._choice), takers
 
 
 def test_what_is_mounted_makes_no_class_of_its_own():

@@ -20,7 +20,7 @@ from tenure.engine import kernels
 from tenure.engine.classes import TaskClass
 from tenure.engine.journal import Journal
 from tenure.engine.nodes import NOW, THEN, NodeTable
-from tenure.engine.placement import Placer, enough
+from tenure.engine.placement import Placer, enough, narrow_first
 from tenure.engine.score import FEW, UNFIT, Scorer
 from tenure.engine.session import Session
 from tenure.engine.workloads import Demand, TaskState, WorkloadState
@@ -130,7 +130,7 @@ class ImaginedRoom:
             if len(step.tasks) > 1 and not enough(self.scorer, step, mask):
                 continue
             done: list[tuple[TaskState, int, tuple[int, ...]]] = []
-            for task in step.tasks:
+            for task in narrow_first(step.tasks):
                 node = self._best(task.cls, mask)
                 if node < 0:
                     break

@@ -27,23 +27,46 @@ ANYTHING = -(1 << 62)
 """Less than any room: of what a task does not ask for, a node may have less than nothing."""
 
 
+class Footprint:
+    """The footprint of some classes: their tasks take the same of any node, and differ in where they may go.
+
+    ``widest`` is the class of them that is kept off the fewest nodes, of those that prefer none. What is known of it
+    about a node, whether one fits and how good the node is, holds for the classes that it covers as well.
+    """
+
+    __slots__ = ("widest",)
+
+    def __init__(self) -> None:
+        self.widest: TaskClass | None = None
+
+    def offer(self, cls: TaskClass) -> None:
+        """Note that there is a class, which is the widest if it covers what has been that."""
+        widest = self.widest
+        if cls.preference is None and (widest is None or (cls.covers(widest) and not widest.covers(cls))):
+            self.widest = cls
+
+
 class TaskClass:
     """Tasks with equal asks and constraints.
 
     ``ask`` is ``int64[rows]``: what one task takes from a node, the amount of a part of a GPU left out, because it
     may differ by node (``milli``, ``int64[nodes]``, of each of ``devices`` devices). ``whole`` is the number of whole
     GPUs. ``amount`` is what a pending task counts for its queue, in the amounts' rows. ``static`` says which nodes
-    its constraints admit, whatever else runs there; ``preference`` is what those that are only preferred are worth.
+    its constraints admit, whatever else runs there, and ``admitted`` how many; ``preference`` is what those that are
+    only preferred are worth.
     """
 
     __slots__ = (
-        "_plain", "amount", "ask", "asks", "best", "best_key", "both", "devices", "id", "key", "least", "milli",
-        "preference", "rate", "spec", "static", "static_list", "synced", "version", "whole",
+        "_plain", "_within", "admitted", "amount", "ask", "asks", "best", "best_key", "both", "devices", "footprint",
+        "id", "key", "least", "milli", "preference", "rate", "spec", "static", "static_list", "synced", "version",
+        "whole",
     )  # fmt: skip
 
-    def __init__(self, number: int, spec: TaskSpec, nodes: NodeTable) -> None:
+    def __init__(self, number: int, spec: TaskSpec, nodes: NodeTable, footprint: Footprint) -> None:
         self.id = number
         self.spec = spec
+        self.footprint = footprint
+        self._within: tuple[TaskClass, bool] | None = None
         self.ask = np.zeros(nodes.rows, np.int64)
         self.whole = 0
         self.devices = 0
@@ -69,6 +92,7 @@ class TaskClass:
         self._plain: tuple[int, ...] = tuple(self.ask.tolist())
         self.static = self._static(nodes)
         self.static_list: list[bool] = self.static.tolist()
+        self.admitted: int = sum(self.static_list)
         self.preference = self._preference(nodes)
         self.key: Floats | None = None
         self.synced = 0
@@ -76,6 +100,20 @@ class TaskClass:
         self.best = -1
         self.best_key = -np.inf
         self.rate: float | None = None  # what a second of it costs, once somebody has asked
+        footprint.offer(self)
+
+    def covers(self, other: TaskClass) -> bool:
+        """Whether its constraints admit every node that those of another class admit."""
+        return not bool((other.static & ~self.static).any())
+
+    def wider(self) -> TaskClass | None:
+        """Give the widest class of its footprint, if that covers this one; None for the widest itself."""
+        widest = self.footprint.widest
+        if widest is None or widest is self:
+            return None
+        if self._within is None or self._within[0] is not widest:
+            self._within = widest, widest.covers(self)
+        return widest if self._within[1] else None
 
     def _pending_amount(self, nodes: NodeTable) -> tuple[int, ...]:
         amount = self.ask[: nodes.amounts].tolist()
@@ -179,7 +217,8 @@ class ClassTable:
         self.classes: list[TaskClass] = []
         self._by_key: dict[tuple[object, ...], TaskClass] = {}
         self._by_identity: dict[int, tuple[TaskSpec, TaskClass]] = {}
-        self._with_reach: dict[tuple[object, int], tuple[object, TaskClass]] = {}
+        self._with_reach: dict[tuple[object, ...], tuple[object, TaskClass]] = {}
+        self._footprints: dict[object, Footprint] = {}
 
     @property
     def size(self) -> int:
@@ -191,7 +230,7 @@ class ClassTable:
         known = self._by_identity.get(id(spec))
         if known is not None:
             return known[1]
-        if len(spec.mounts) == 1 and _is_lone(spec):
+        if len(spec.mounts) == 1 and not spec.device_uses:
             return self._of_lone(spec)
         found = self._of_key(spec)
         if not any(_ASIDE(spec)):  # specs that differ in labels only would pile up here
@@ -200,8 +239,9 @@ class ClassTable:
 
     def _of_lone(self, spec: TaskSpec) -> TaskClass:
         """Give the class of a spec with one volume; the nodes of all volumes of a zone are one object as a rule."""
-        nodes = spec.mounts[0].nodes
-        key = _DECIDING(spec), id(nodes)
+        (mount,) = spec.mounts
+        nodes = mount.nodes
+        key = _ITSELF(spec), id(nodes), mount.awaits, mount.unsupported
         known = self._with_reach.get(key)
         if known is None:
             known = self._with_reach[key] = nodes, self._of_key(spec)
@@ -211,7 +251,8 @@ class ClassTable:
         key = _key(spec)
         found = self._by_key.get(key)
         if found is None:
-            found = self._by_key[key] = TaskClass(len(self.classes), _bare(spec, key), self.nodes)
+            footprint = self._footprints.setdefault((spec.requests, spec.gpu_share), Footprint())
+            found = self._by_key[key] = TaskClass(len(self.classes), _bare(spec, key), self.nodes, footprint)
             self.classes.append(found)
         return found
 
@@ -220,14 +261,7 @@ _LEFT_OUT: Final = ("labels", "claims", "mounts", "resource_claims", "device_use
 _JOINED: Final = ("volume_nodes", "awaits", "unsupported")
 _ASIDE: Final = attrgetter(*_LEFT_OUT)
 _DECIDING: Final = attrgetter(*(f.name for f in fields(TaskSpec) if f.name not in (*_LEFT_OUT, *_JOINED)))
-
-
-def _is_lone(spec: TaskSpec) -> bool:
-    """Whether its one mount, which is ready, is all that a spec has beside what decides about its class."""
-    (mount,) = spec.mounts
-    return not (
-        mount.awaits or mount.unsupported or spec.device_uses or spec.volume_nodes or spec.awaits or spec.unsupported
-    )
+_ITSELF: Final = attrgetter(*(f.name for f in fields(TaskSpec) if f.name not in _LEFT_OUT))
 
 
 def _key(spec: TaskSpec) -> tuple[object, ...]:

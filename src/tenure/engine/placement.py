@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenure.engine import kernels
-from tenure.engine.classes import TaskClass
+from tenure.engine.classes import Footprint, TaskClass
 from tenure.engine.evictions import nominate_back
 from tenure.engine.score import PREFERENCE, UNFIT, WAITS, Scorer
 from tenure.engine.session import Session
@@ -81,7 +81,7 @@ class Placer:
         if unit is None or not (unit.topology or unit.children):
             if self.own == "first" and allowed is None and self.remaining is None and self._stay_together(step.tasks):
                 return True
-            return all(self._one(task, self._domain_of(task.group, allowed)) for task in step.tasks)
+            return all(self._one(task, self._domain_of(task.group, allowed)) for task in narrow_first(step.tasks))
         before = _placed_below(unit)
         allowed = allowed if unit.parent is None else self._domain_of(unit.parent, allowed)
         if not self._group(unit, step.tasks, allowed):
@@ -173,10 +173,12 @@ class Placer:
     def find(self, task: TaskState, allowed: Mask | None = None) -> tuple[int, bool]:
         """Give the best node for a task and whether it can be bound there now; -1 if none fits."""
         cls, scorer = task.cls, self.scorer
-        if task.terms is not None and self.session.terms.restricts(task.terms):
-            return self._find_among_others(task, allowed)
         node = scorer.best(cls) if allowed is None else scorer.best_of(cls, allowed)
-        return node, node >= 0 and scorer.bindable(cls, node)
+        if node < 0:
+            return -1, False  # what looks at other tasks makes no room
+        if task.terms is not None and self.session.terms.restricts(task.terms, node):
+            return self._find_among_others(task, allowed)
+        return node, scorer.bindable(cls, node)
 
     def _find_among_others(self, task: TaskState, allowed: Mask | None) -> tuple[int, bool]:
         """A task with constraints that look at other tasks."""
@@ -266,7 +268,7 @@ class Placer:
 
     def _members(self, group: SubgroupState, chosen: list[TaskState], mask: Mask | None) -> bool:
         if not group.children:
-            return all(self._one(t, mask) for t in chosen)
+            return all(self._one(t, mask) for t in narrow_first(chosen))
         left = []
         found, picked = 0, set(chosen)
         for child in group.children:
@@ -319,8 +321,41 @@ class Placer:
 
 
 def enough(scorer: Scorer, step: Demand, allowed: Mask | None = None) -> bool:
-    """Whether there is room for the tasks of each class, the others not counted: if not, the step cannot be placed."""
-    return all(scorer.capacity(cls, allowed) >= n for cls, n in step.classes.items())
+    """Whether there is room for the tasks of each class, and of each footprint: if not, the step cannot be placed.
+
+    Tasks of other classes are not counted, but those of the same footprint are: they want the same room.
+    """
+    classes = step.classes
+    if len(classes) > 1 and not all(scorer.capacity(cls, allowed) >= n for cls, n in _by_footprint(classes).items()):
+        return False
+    return all(scorer.capacity(cls, allowed) >= n for cls, n in classes.items())
+
+
+def narrow_first(tasks: Sequence[TaskState]) -> Sequence[TaskState]:
+    """Give tasks in the order in which they are placed: among those of a footprint those first that fewer nodes admit.
+
+    So a task that may go anywhere does not take the room of one that may not, and a gang is not refused for that.
+    """
+    if all(t.cls is tasks[0].cls for t in tasks):
+        return tasks
+    alike: dict[Footprint, list[TaskState]] = {}
+    for task in tasks:
+        alike.setdefault(task.cls.footprint, []).append(task)
+    turns = {footprint: iter(sorted(of, key=_admitted)) for footprint, of in alike.items()}
+    return [next(turns[task.cls.footprint]) for task in tasks]
+
+
+def _admitted(task: TaskState) -> int:
+    return task.cls.admitted
+
+
+def _by_footprint(classes: Counter[TaskClass]) -> dict[TaskClass, int]:
+    """Count tasks of classes that a wider one covers as if they were of that, which may go wherever they may."""
+    found: dict[TaskClass, int] = {}
+    for cls, number in classes.items():
+        wider = cls.wider() or cls
+        found[wider] = found.get(wider, 0) + number
+    return found
 
 
 def has_choice(group: SubgroupState) -> bool:

@@ -198,8 +198,8 @@ def _failures(session: Session, task: TaskState) -> tuple[Mask, dict[str, int]]:
 def _beside_others(session: Session, task: TaskState) -> Iterator[tuple[str, Mask]]:
     """Which nodes take the task, given what else is placed: what it mounts and claims first, then everything."""
     if task.terms is not None:
-        if task.terms.mounts is not None:
-            yield from session.terms.volumes.failing(task.terms.mounts, THEN)
+        if task.terms.attached or task.terms.mounts is not None:
+            yield from session.terms.volumes.failing(task.terms.attached, task.terms.mounts, THEN)
         if task.terms.devices:
             yield from missing_devices(session.terms.devices, task.terms.devices)
         yield "affinity to other tasks, spread or host ports", session.terms.masks(task.terms)[1]

@@ -229,27 +229,51 @@ class Scorer:
         """Bring the class's scores up to date with all nodes that changed since they were last looked at."""
         changed = self.nodes.changed
         behind = len(changed) - cls.synced
+        wider = cls.wider()
+        if wider is not None:
+            self.best(wider)
         if cls.key is None or behind > max(len(self.nodes), 64) or cls.version != self.fragmentation.version:
-            cls.key = self.keys(cls, slice(None))
+            cls.key = self._keys_of(cls, wider, slice(None))
             self._find_best(cls)
         elif behind:
             recent = dict.fromkeys(changed[cls.synced :])
-            if self.scalar is not None and len(recent) <= FEW:
-                self._catch_up_few(cls, list(recent))
+            if len(recent) <= FEW and (wider is not None or self.scalar is not None):
+                self._catch_up_few(cls, wider, list(recent))
             else:
                 index = np.fromiter(recent, np.int64, len(recent))
-                cls.key[index] = self.keys(cls, index)
+                cls.key[index] = self._keys_of(cls, wider, index)
                 self._find_best(cls)
         cls.version = self.fragmentation.version
         cls.synced = len(changed)
 
-    def _catch_up_few(self, cls: TaskClass, recent: list[int]) -> None:
-        assert self.scalar is not None
+    def _keys_of(self, cls: TaskClass, wider: TaskClass | None, index: Index) -> Floats:
+        """Scores of some nodes, as `keys` tells them: those of a wider class where there is one, as far as it goes."""
+        if wider is None:
+            return self.keys(cls, index)
+        assert wider.key is not None
+        score = wider.key[index]
+        if cls.preference is not None:
+            score = score + cls.preference[index] * PREFERENCE
+        keys: Floats = np.where(cls.static[index], score, UNFIT)
+        return keys
+
+    def _key_of(self, cls: TaskClass, wider: TaskClass | None, node: int) -> float:
+        """Score of one node, the same number as `_keys_of` gives."""
+        if wider is None:
+            assert self.scalar is not None
+            return self.scalar(cls, node)
+        if not cls.static_list[node]:
+            return UNFIT
+        assert wider.key is not None
+        score = float(wider.key[node])
+        return score if cls.preference is None else score + float(cls.preference[node]) * PREFERENCE
+
+    def _catch_up_few(self, cls: TaskClass, wider: TaskClass | None, recent: list[int]) -> None:
         assert cls.key is not None
         lost = False
         best, best_key = cls.best, cls.best_key
         for node in recent:
-            key = cls.key[node] = self.scalar(cls, node)
+            key = cls.key[node] = self._key_of(cls, wider, node)
             if node == best:
                 lost |= key < best_key
                 best_key = key

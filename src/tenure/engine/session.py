@@ -26,11 +26,13 @@ class Session(SessionState):
         taken = tuple(models)
         for row in self.terms.register((task.spec, model.namespace) for model in taken for task in model.tasks):
             count_anew(self, row)
-        added = [self._take_in(model) for model in taken]
-        for state in added:
+        added: list[WorkloadState] = []
+        for model in taken:
+            state = self._take_in(model)
             state.created_at += later
             state.queued_at = self.queued_since(state)
             self._settle_in(state)
+            added.append(state)
         if any(t.model.node is not None or t.model.nominated is not None for s in added for t in s.tasks):
             restore_devices(self, added)
             restore_nominations(self, added)

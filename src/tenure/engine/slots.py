@@ -51,32 +51,42 @@ class NodeSlots:
 
     def _caught_up(self, cls: TaskClass) -> _Known:
         changed, known = self.nodes.changed, self._known.get(cls.id)
+        if known is not None and known.state == len(changed):
+            return known
+        wider = cls.wider()
+        source = None if wider is None else self._caught_up(wider)
         if known is None or len(changed) - known.state > max(len(self.nodes), 64):
-            known = self._known[cls.id] = _Known(self._on(cls, slice(None)), len(changed))
-        elif known.state < len(changed):
+            known = self._known[cls.id] = _Known(self._on(cls, source, slice(None)), len(changed))
+        else:
             recent = dict.fromkeys(changed[known.state :])
             if len(recent) <= FEW:
-                self._look_at_few(cls, known, recent)
+                self._look_at_few(cls, source, known, recent)
             else:
                 index = np.fromiter(recent, np.int64, len(recent))
-                now = self._on(cls, index)
+                now = self._on(cls, source, index)
                 known.total += int(now.sum()) - int(known.per_node[index].sum())
                 known.per_node[index] = now
             known.state = len(changed)
         return known
 
-    def _on(self, cls: TaskClass, index: Ints | slice) -> Ints:
-        """Look at some nodes."""
-        return fitting(self.nodes.room[self.nodes.rows :, index], cls.asks, cls.static[index])
+    def _on(self, cls: TaskClass, source: _Known | None, index: Ints | slice) -> Ints:
+        """Look at some nodes; ``source`` has what fits of a wider class."""
+        if source is None:
+            return fitting(self.nodes.room[self.nodes.rows :, index], cls.asks, cls.static[index])
+        return np.where(cls.static[index], source.per_node[index], 0)
 
-    def _look_at_few(self, cls: TaskClass, known: _Known, recent: dict[int, None]) -> None:
-        nodes, per_node = self.nodes, known.per_node
+    def _look_at_few(self, cls: TaskClass, source: _Known | None, known: _Known, recent: dict[int, None]) -> None:
+        per_node = known.per_node
         for node in recent:
             if not cls.static_list[node]:
                 continue
-            room, least = nodes.room[nodes.rows :, node].tolist(), 1 << 40
-            for row, amount in cls.asks:
-                least = min(least, room[row] // amount)
-            least = max(least, 0)
-            known.total += least - int(per_node[node])
-            per_node[node] = least
+            fit = self._on_one(cls, node) if source is None else int(source.per_node[node])
+            known.total += fit - int(per_node[node])
+            per_node[node] = fit
+
+    def _on_one(self, cls: TaskClass, node: int) -> int:
+        nodes = self.nodes
+        room, least = nodes.room[nodes.rows :, node].tolist(), 1 << 40
+        for row, amount in cls.asks:
+            least = min(least, room[row] // amount)
+        return max(least, 0)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from tenure.engine.device_reasons import supply
 from tenure.engine.session import Session
 from tenure.model.cluster import Cluster
-from tenure.model.collector import collector_paused
+from tenure.model.collector import collector_paused, count_as_old
 from tenure.model.device_uses import class_counts
 from tenure.model.extended_resources import OF_CLASS, served_by
 from tenure.model.node import Node
+
+MANY: Final = 1_000
+"""Workloads from which on what was made of them is not looked through for garbage once they are taken in."""
 
 
 def session_of(cluster: Cluster) -> Session:
@@ -34,6 +38,8 @@ def session_of(cluster: Cluster) -> Session:
     session.terms.devices.served.serve(session.terms.devices.room, served)
     with collector_paused():
         session.add_workloads(cluster.workloads)
+        if len(cluster.workloads) > MANY:
+            count_as_old()
     return session
 
 

@@ -232,7 +232,8 @@ class SessionState:
         cls, nodes = task.cls, self.nodes
         milli = 1000 if cls.milli is None else int(cls.milli[node])
         nodes.occupy(node, cls.takes(node, nodes), devices, milli, now=now, then=then, sign=sign)
-        self.count_terms(task, sign, node=node, now=now, then=then)
+        if task.terms is not None and (now or then):
+            self.terms.count(task.terms, node, now=now, then=then, sign=sign)
 
     def count_terms(self, task: TaskState, sign: int, *, now: bool, then: bool, node: int = -2) -> None:
         """Count what a task's terms match, on ``node`` or where it is or is promised to be."""

@@ -8,7 +8,7 @@ Kubernetes 1.37.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from tenure.engine.labels import selects
 from tenure.engine.nodes import NOW, THEN, Ints, NodeTable
 from tenure.engine.served_nodes import DeviceTerm
 from tenure.engine.volumes import MountTerms, VolumeTable
+from tenure.model.mounts import ClaimMount
 from tenure.model.resources import Labels, Pairs
 from tenure.model.selectors import (
     HostPort,
@@ -70,11 +71,13 @@ class Term:
         return self.meant[0].selector
 
 
-@dataclass(slots=True)
+@dataclass
 class TaskTerms:
     """The terms of a task, as rows. ``matches`` are the rows whose terms its own labels match.
 
-    ``eligible`` has for each spread constraint the nodes that it counts.
+    ``eligible`` has for each spread constraint the nodes that it counts, ``attached`` is what it mounts whose volumes
+    count against a limit of the node. Most tasks have one kind of terms alone, and
+    what they do not have takes neither time nor room where it is left to the class.
     """
 
     matches: tuple[int, ...] = ()
@@ -84,7 +87,8 @@ class TaskTerms:
     eligible: tuple[Mask, ...] = ()
     preferred: tuple[tuple[float, int], ...] = ()
     ports: tuple[int, ...] = ()
-    holds: tuple[int, ...] = field(default=())
+    holds: tuple[int, ...] = ()
+    attached: tuple[ClaimMount, ...] = ()
     mounts: MountTerms | None = None
     devices: tuple[DeviceTerm, ...] = ()
 
@@ -92,7 +96,7 @@ class TaskTerms:
     def constrained(self) -> bool:
         """Whether anything of it restricts or ranks nodes, its own labels apart."""
         among = self.affinity or self.anti or self.spread or self.preferred or self.ports
-        return bool(among or self.mounts or self.devices)
+        return bool(among or self.attached or self.mounts or self.devices)
 
 
 class TermTable:
@@ -143,8 +147,7 @@ class TermTable:
         first, ports = len(self.terms), len(self.ports)
         seen: set[tuple[int, str]] = set()
         for spec, namespace in asked:
-            known = (id(spec), namespace)
-            if known not in seen and _has_terms(spec):
+            if _has_terms(spec) and (known := (id(spec), namespace)) not in seen:
                 seen.add(known)
                 self._resolve(spec, namespace)
         if len(self.terms) > first or len(self.ports) > ports:
@@ -154,13 +157,13 @@ class TermTable:
 
     def of(self, spec: TaskSpec, namespace: str) -> TaskTerms | None:
         """Resolve the terms of a task; None if no constraint of this kind touches it."""
-        mounts = self.volumes.of(spec.mounts) if spec.mounts else None
+        attached, mounts = self.volumes.of(spec.mounts) if spec.mounts else ((), None)
         devices = self.devices.of(spec.device_uses) if spec.device_uses else ()
         if not (self.terms or self.ports):
-            return None if mounts is None and not devices else TaskTerms(mounts=mounts, devices=devices)
+            return _held(attached, mounts, devices) if attached or mounts is not None or devices else None
         terms = self._resolve(spec, namespace) if _has_terms(spec) else TaskTerms()
         terms.matches = self._rows_for(spec.labels, namespace)
-        terms.mounts, terms.devices = mounts, devices
+        terms.attached, terms.mounts, terms.devices = attached, mounts, devices
         return terms if terms.matches or terms.constrained else None
 
     def _rows_for(self, pairs: Pairs, namespace: str) -> tuple[int, ...]:
@@ -300,6 +303,8 @@ class TermTable:
         """Count a task with these terms in (``sign`` 1) or out (-1) on a node, in one or both views."""
         if terms.matches or terms.holds or terms.ports:
             self._count_rows(terms, node, now=now, then=then, sign=sign)
+        if terms.attached:
+            self.volumes.attached.count(terms.attached, node, now=sign * now, then=sign * then)
         if terms.mounts is not None:
             self.volumes.count(terms.mounts, node, now=now, then=then, sign=sign)
         if terms.devices:
@@ -321,11 +326,13 @@ class TermTable:
                 self.leaving[NOW, row, node] += sign * now
                 self.leaving[THEN, row, node] += sign * then
 
-    def restricts(self, terms: TaskTerms) -> bool:
-        """Whether anything of a task's terms may keep it off a node, or rank nodes, as things stand."""
+    def restricts(self, terms: TaskTerms, node: int) -> bool:
+        """Whether anything of a task's terms may keep it off this node, or rank nodes, as things stand."""
         if terms.matches or terms.affinity or terms.anti or terms.spread or terms.preferred or terms.ports:
             return True
-        return bool(terms.devices) or (terms.mounts is not None and self.volumes.restricts(terms.mounts))
+        if terms.devices or terms.mounts is not None:
+            return True
+        return bool(terms.attached) and not self.volumes.attached.has_room_for(terms.attached, node)
 
     def masks(self, terms: TaskTerms) -> tuple[Mask, Mask]:
         """Which nodes admit the task now, and which then.
@@ -335,8 +342,8 @@ class TermTable:
         """
         then = self._mask(terms, THEN)
         now = then & self._mask(terms, NOW)
-        if terms.mounts is not None:
-            mountable_now, mountable_then = self.volumes.masks(terms.mounts)
+        if terms.attached or terms.mounts is not None:
+            mountable_now, mountable_then = self.volumes.masks(terms.attached, terms.mounts)
             now &= mountable_now
             then &= mountable_then
         if not terms.affinity:
@@ -411,6 +418,13 @@ class TermTable:
             if constraint.when_unsatisfiable == "ScheduleAnyway" and self.terms[row].selector != _EVERYTHING:
                 points -= self._in_domain(self.match[THEN, row], constraint.topology_key)
         return np.clip(points, -MOST_PREFERENCE, MOST_PREFERENCE) if points.any() else None
+
+
+def _held(attached: tuple[ClaimMount, ...], mounts: MountTerms | None, devices: tuple[DeviceTerm, ...]) -> TaskTerms:
+    """Give the terms of a task that mounts or claims something and looks at no other task; many pods are like that."""
+    terms = TaskTerms.__new__(TaskTerms)
+    terms.attached, terms.mounts, terms.devices = attached, mounts, devices
+    return terms
 
 
 def _narrowed(

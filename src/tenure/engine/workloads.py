@@ -158,12 +158,14 @@ class Demand:
         self.kind = kind
         self.tasks = tasks
         self.shape = shape
-        amount: Amount = tasks[0].cls.amount
-        for task in tasks[1:]:
-            amount = tuple(map(add, amount, task.cls.amount))
-        self.amount = amount
         self._classes: Counter[TaskClass] | None = None
         self._counted = tasks
+        if shape is not None:
+            self.amount = shape.amount
+        elif len(tasks) == 1:
+            self.amount = tasks[0].cls.amount
+        else:
+            self.amount = _amount_of(self.classes)
 
     @property
     def classes(self) -> Counter[TaskClass]:
@@ -179,18 +181,19 @@ class Shape:
     """The shape of a demand: demands of one shape fit or fail alike.
 
     ``largest`` lists row and amount of the most that one task of them takes from a node, ``classes`` how many tasks
-    there are of each class; ``failed`` is the epoch of room in which they last failed.
+    there are of each class, ``amount`` is theirs in all; ``failed`` is the epoch of room in which they last failed.
     """
 
-    __slots__ = ("classes", "failed", "failed_beside", "largest")
+    __slots__ = ("amount", "classes", "failed", "failed_beside", "largest")
 
     def __init__(self, tasks: list[TaskState]) -> None:
+        self.classes = _count_classes(tasks)
+        self.amount = _amount_of(self.classes)
         most: dict[int, int] = {}
-        for task in tasks:
-            for row, amount in task.cls.asks:
+        for cls in self.classes:
+            for row, amount in cls.asks:
                 most[row] = max(most.get(row, 0), amount)
         self.largest = sorted(most.items())
-        self.classes = _count_classes(tasks)
         self.failed = -1
         self.failed_beside = -1
 
@@ -204,6 +207,16 @@ class Shape:
 
 def _count_classes(tasks: list[TaskState]) -> Counter[TaskClass]:
     return Counter(map(_CLASS, tasks))
+
+
+def _amount_of(classes: Counter[TaskClass]) -> Amount:
+    """Give what tasks count for their queue, together."""
+    amount: Amount | None = None
+    for cls, number in classes.items():
+        mine = cls.amount if number == 1 else tuple([number * value for value in cls.amount])
+        amount = mine if amount is None else tuple(map(add, amount, mine))
+    assert amount is not None
+    return amount
 
 
 class WorkloadState:

@@ -71,7 +71,8 @@ class TriggerExecution:
         exact: bool = True,
     ) -> tuple[ProblemView, MoveAnswer]:
         """Find the cheapest moves of ``tasks`` after which all that is asked for holds."""
-        made = view(self.state, tasks, contenders, emptied, cooled, exact=True)
+        prices = self.movable.prices(tasks)
+        made = view(self.state, tasks, contenders, emptied, cooled, exact=True, prices=prices)
         answer = suitable(self.state, made, self.solver if exact else None, self.limits)
         return made, replace(answer, prices=made.prices, unit=made.unit)
 
@@ -131,6 +132,7 @@ class TriggerExecution:
         wave_of = {made.tasks[leg.move.task]: n for n, wave in enumerate(waves) for leg in wave}
         price = prices_of(self.state, [made.tasks[leg.move.task] for leg in legs])
         done = enact(self.state, made, [leg.move for leg in legs], answer.landings if last else ())
+        self.movable.forget()
         if done is None or isinstance(done, Refusal):
             self._give_up(keys, trigger, answer, UNSUITED if done is None else done.message, nodes)
             return False

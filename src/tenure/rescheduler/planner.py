@@ -11,7 +11,7 @@ import numpy as np
 
 from tenure.rescheduler.heuristic.beam import Found
 from tenure.rescheduler.heuristic.greedy import WIDTH, greedy
-from tenure.rescheduler.milp.cover_bounds import NEVER, CoverBounds
+from tenure.rescheduler.milp.cover_bounds import NEVER, CoverBounds, bounds_of
 from tenure.rescheduler.milp.decode import decode
 from tenure.rescheduler.milp.decompose import Decomposition
 from tenure.rescheduler.milp.program import MixedIntegerProgram, assemble
@@ -56,7 +56,7 @@ def make_room(problem: MoveProblem, solver: Solver | None, limits: PlannerLimits
     limits
         Of the solver.
     """
-    covers = [CoverBounds(problem, ask) for ask in problem.asks]
+    covers = bounds_of(problem)
     bound = max((int(c.total[-1]) for c in covers), default=0)
     reason = why_never(problem, covers)
     if reason:
@@ -189,7 +189,7 @@ class RoomImprovement:
 def most_room(problem: MoveProblem, moves: int, solver: Solver, limits: PlannerLimits | None = None) -> RoomImprovement:
     """Find at most so many moves after which as many members of ``problem.asks`` as possible fit."""
     limits = limits or PlannerLimits()
-    covers = [CoverBounds(problem, ask) for ask in problem.asks]
+    covers = bounds_of(problem)
     program = assemble(problem, covers, None, most_moves=moves)
     solution = solver.solve(program, node_limit=limits.node_limit, time_limit=limits.time_limit)
     if solution.values is None:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tenure.rescheduler.milp.cover_bounds import ENUMERATED, NEVER, CoverBounds, subsets
+from tenure.rescheduler.milp.node_tasks import NodeTasks
 from tenure.rescheduler.problem.definition import Ints, MoveProblem, PendingMembers
 
 SETS = 4
@@ -62,6 +63,7 @@ class PlannedNodes:
         self._ranked: dict[int, list[tuple[int, int]]] = {}
         self._snug: dict[int, list[int]] = {}
         self._anywhere = replace(problem, domain=np.zeros((1, problem.size), np.int64))
+        self._there = NodeTasks(problem)
         self.scale = np.maximum(1, problem.ask.max(axis=0, initial=1))
         self.bulk = (problem.ask / self.scale).sum(axis=1)
 
@@ -72,7 +74,7 @@ class PlannedNodes:
             problem = self._anywhere
             if not kind & 1:
                 problem = replace(problem, cost=np.where(problem.cls == cls, NEVER, problem.cost))
-            least = CoverBounds(problem, PendingMembers(group=0, cls=cls, count=1)).least
+            least = CoverBounds(problem, PendingMembers(group=0, cls=cls, count=1), self._there).least
             never = np.full(self.problem.size, NEVER, np.int64)
             self._prices[kind] = np.minimum(least[:, 1], NEVER) if least.shape[1] > 1 else never
         return self._prices[kind]

@@ -6,11 +6,10 @@ linear relaxation of making room is worthless (it removes a part of everything),
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 import numpy as np
 from numpy.typing import NDArray
 
+from tenure.rescheduler.milp.node_tasks import NodeTasks
 from tenure.rescheduler.problem.definition import Ints, MoveProblem, PendingMembers
 
 NEVER = 1 << 50
@@ -22,81 +21,110 @@ _CHUNK = 1 << 21
 
 
 class CoverBounds:
-    """Bounds for one entry of `Problem.asks`.
+    """Bounds for one entry of `Problem.asks`; ``there`` is what several of them share, if it has been made.
 
     ``least`` is ``int64[nodes, members + 1]``: what ``m`` members on a node cost at least, `NEVER` where so many never
     fit. ``total`` is ``int64[count + 1]``: what ``m`` members anywhere cost at least.
     """
 
-    def __init__(self, problem: MoveProblem, ask: PendingMembers) -> None:
+    def __init__(self, problem: MoveProblem, ask: PendingMembers, there: NodeTasks | None = None) -> None:
         self.problem = problem
         self.ask = ask
-        self.most = _most(problem, ask)
+        self.there = there = NodeTasks(problem) if there is None else there
+        self.most = _most(problem, ask, there)
         width = int(min(self.most.max(initial=0), ask.count))
         self.least = np.full((problem.size, width + 1), NEVER, np.int64)
         self.least[:, 0] = 0
-        takes = problem.takes()
-        tasks_of = [np.zeros(0, np.int64)] * problem.size
-        order = np.argsort(problem.node, kind="stable")
-        places = np.searchsorted(problem.node[order], np.arange(problem.size + 1))
-        for node in range(problem.size):
-            tasks_of[node] = order[places[node] : places[node + 1]]
-        self._fill(takes, tasks_of, width)
+        self._fill(np.flatnonzero(self.most > 0))
         domains = problem.domain[ask.group]
         self.total = np.full(ask.count + 1, NEVER, np.int64)
         for number in np.unique(domains[domains >= 0]).tolist():
             found = cheapest(self.least[domains == number], ask.count)
             self.total = np.minimum(self.total, found)
 
-    def _fill(self, takes: Ints, tasks_of: list[Ints], width: int) -> None:
-        """Work out ``least`` for all nodes, those with the same number of tasks together."""
-        problem = self.problem
-        by_number: dict[int, list[int]] = defaultdict(list)
-        for node in np.flatnonzero(self.most > 0).tolist():
-            by_number[len(tasks_of[node])].append(node)
-        for number, nodes in sorted(by_number.items()):
-            if number > ENUMERATED:
-                for node in nodes:
-                    self._bound_singly(node, takes[tasks_of[node]], problem.cost[tasks_of[node]])
-                continue
-            step = max(1, _CHUNK // ((1 << number) * max(1, takes.shape[1])))
-            for first in range(0, len(nodes), step):
-                part = nodes[first : first + step]
-                index = np.array([tasks_of[n] for n in part], np.int64).reshape(len(part), number)
-                price = sums_of_sets(problem.cost[index][:, :, None])[:, :, 0]
-                self._fill_chunk(np.array(part), sums_of_sets(takes[index]), price, width)
+    def _fill(self, nodes: Ints) -> None:
+        """Work out ``least`` for all nodes: exactly where the tasks are few, else by a bound."""
+        shapes, there = self.problem.shapes[self.ask.cls], self.there
+        many = there.count[nodes] > ENUMERATED
+        for part, tasks in there.rows(nodes[many]):
+            self._bound_singly(part, tasks)
+        few = nodes[~many]
+        for shape in shapes:
+            for part, tasks in there.rows(few[self.problem.allowed[shape, few]]):
+                self._cover(shape, part, tasks)
+        if len(shapes) > 1:  # members may mix shapes: bounded by each resource's smallest ask
+            self.least[few, 2:] = np.minimum(self.least[few, 2:], self.least[few, 1:2])
 
-    def _fill_chunk(self, nodes: Ints, freed: Ints, price: Ints, width: int) -> None:
-        problem = self.problem
-        room = problem.free[:, nodes].T[:, None, :] + freed
-        for shape in problem.shapes[self.ask.cls]:
-            ask = problem.ask[shape]
-            for members in range(1, width + 1):
-                fits = (room >= members * ask).all(axis=2) & problem.allowed[shape, nodes][:, None]
-                best = np.where(fits, price, NEVER).min(axis=1)
-                self.least[nodes, members] = np.minimum(self.least[nodes, members], best)
-        if len(problem.shapes[self.ask.cls]) > 1:  # members may mix shapes: bounded by each resource's smallest ask
-            self.least[nodes, 2:] = np.minimum(self.least[nodes, 2:], self.least[nodes, 1:2])
+    def _cover(self, shape: int, nodes: Ints, tasks: Ints) -> None:
+        """The cheapest tasks that have to go, on nodes with few of them; ``tasks`` is ``int64[nodes, tasks]``.
 
-    def _bound_singly(self, node: int, takes: Ints, cost: Ints) -> None:
+        Only what is short for the most members counts, and only tasks that free some of that.
+        """
+        ask, free = self.there.ask[shape], self.there.free[:, nodes]
+        most = np.minimum(self.most[nodes], self.least.shape[1] - 1)
+        short = (most * ask[:, None] > free).T
+        takes = np.where((tasks >= 0)[:, :, None], self.there.takes[tasks], 0)
+        cost = self.problem.cost[tasks]
+        useful = ((takes > 0) & short[:, None, :]).any(axis=2)
+        kind = short.argmax(axis=1)
+        alone = np.take_along_axis(takes, kind[:, None, None], axis=2)[:, :, 0]
+        equal = (alone == 0) | (alone == alone.max(axis=1, initial=0)[:, None])
+        scarce = short.sum(axis=1)
+        simple = (scarce == 0) | ((scarce == 1) & equal.all(axis=1))
+        missing = np.arange(1, self.least.shape[1])[:, None] * ask[kind] - free[kind, np.arange(len(nodes))]
+        price = _of_equals(np.where(useful, alone, 0)[simple], cost[simple], missing[:, simple])
+        self._put(nodes[simple], most[simple], price)
+        number = np.where(simple, -1, useful.sum(axis=1))
+        for many in np.unique(number[number >= 0]).tolist():
+            rows = np.flatnonzero(number == many)
+            chosen = np.argsort(~useful[rows], axis=1, kind="stable")[:, :many]
+            kinds = np.flatnonzero(short[rows].any(axis=0))
+            step = max(1, _CHUNK // ((1 << many) * len(kinds)))
+            for first in range(0, len(rows), step):
+                part, index = rows[first : first + step], chosen[first : first + step]
+                freed = np.take_along_axis(takes[part][:, :, kinds], index[:, :, None], axis=1)
+                price = _of_sets(
+                    free[kinds][:, part], ask[kinds], freed, np.take_along_axis(cost[part], index, axis=1),
+                    self.least.shape[1] - 1,
+                )  # fmt: skip
+                self._put(nodes[part], most[part], price)
+
+    def _put(self, nodes: Ints, most: Ints, price: Ints) -> None:
+        """Write down what members cost on some nodes, if that is less: ``int64[members, nodes]``, up to the most."""
+        for members, found in enumerate(price, 1):
+            here = np.where(members <= most, found, NEVER)
+            self.least[nodes, members] = np.minimum(self.least[nodes, members], here)
+
+    def _bound_singly(self, nodes: Ints, tasks: Ints) -> None:
         """A bound from one resource at a time: the cheapest part of tasks that frees enough of it."""
-        problem = self.problem
-        asks = problem.ask[list(problem.shapes[self.ask.cls])].min(axis=0)
-        for members in range(1, min(self.least.shape[1] - 1, int(self.most[node])) + 1):
-            bound = 0
-            for row, missing in enumerate((members * asks - problem.free[:, node]).tolist()):
-                if missing > 0:
-                    bound = max(bound, _fractional(takes[:, row], cost, missing))
-            self.least[node, members] = bound
+        there, most = self.there, np.minimum(self.most[nodes], self.least.shape[1] - 1)
+        asks = there.ask[list(self.problem.shapes[self.ask.cls])].min(axis=0)
+        bound = np.zeros((self.least.shape[1] - 1, len(nodes)), np.int64)
+        for row, asked in enumerate(asks.tolist()):
+            free = there.free[row, nodes]
+            if (most * asked <= free).all():
+                continue
+            frees = np.where(tasks >= 0, there.takes[tasks, row], 0)
+            cover = _FractionalCover(frees, self.problem.cost[tasks])
+            for members, known in enumerate(bound, 1):
+                np.maximum(known, cover.least(members * asked - free), out=known)
+        for members, found in enumerate(bound, 1):
+            inside = members <= most
+            self.least[nodes[inside], members] = found[inside]
 
 
-def _most(problem: MoveProblem, ask: PendingMembers) -> Ints:
+def bounds_of(problem: MoveProblem) -> list[CoverBounds]:
+    """Give the bounds of all asks of a problem."""
+    there = NodeTasks(problem)
+    return [CoverBounds(problem, ask, there) for ask in problem.asks]
+
+
+def _most(problem: MoveProblem, ask: PendingMembers, there: NodeTasks) -> Ints:
     """How many members fit on each node if everything that may be moved left it."""
-    emptied = problem.free.copy()
-    np.add.at(emptied.T, problem.node, problem.takes())
+    emptied = there.emptied
     most = np.zeros(problem.size, np.int64)
     for shape in problem.shapes[ask.cls]:
-        asked = problem.ask[shape]
+        asked = there.ask[shape]
         rows = np.flatnonzero(asked > 0)
         fit = (emptied[rows] // asked[rows][:, None]).min(axis=0) if len(rows) else np.full(problem.size, ask.count)
         fit = np.where(problem.allowed[shape] & (emptied >= 0).all(axis=0), np.maximum(fit, 0), 0)
@@ -105,17 +133,64 @@ def _most(problem: MoveProblem, ask: PendingMembers) -> Ints:
     return np.minimum(most, ask.count)
 
 
-def _fractional(frees: Ints, cost: Ints, missing: int) -> int:
-    """Cost, rounded up, of the cheapest fractional cover of ``missing``; `NEVER` if all together do not do."""
-    useful = np.flatnonzero(frees > 0)
-    order = useful[np.argsort(cost[useful] / frees[useful], kind="stable")]
-    sums = np.cumsum(frees[order])
-    if not len(sums) or sums[-1] < missing:
-        return NEVER
-    last = int(np.searchsorted(sums, missing))
-    whole = int(cost[order[:last]].sum())
-    rest = missing - (int(sums[last - 1]) if last else 0)
-    return whole - (-int(cost[order[last]]) * rest // int(frees[order[last]]))
+def _of_equals(frees: Ints, cost: Ints, missing: Ints) -> Ints:
+    """Give the price of what is ``missing`` of one resource where each task that frees any frees as much.
+
+    ``frees`` and ``cost`` are ``int64[nodes, tasks]``, ``missing`` and the price ``int64[members, nodes]``.
+    """
+    each = np.maximum(frees.max(axis=1, initial=0), 1)
+    wanted = -(-np.maximum(missing, 0) // each)
+    there = (frees > 0).sum(axis=1)
+    sums = np.zeros((len(frees), frees.shape[1] + 1), np.int64)
+    np.cumsum(np.sort(np.where(frees > 0, cost, NEVER), axis=1), axis=1, out=sums[:, 1:])
+    price = sums[np.arange(len(frees)), np.minimum(wanted, there)]
+    found: Ints = np.where(wanted > there, NEVER, price)
+    return found
+
+
+def _of_sets(free: Ints, ask: Ints, freed: Ints, cost: Ints, width: int) -> Ints:
+    """Give the price of members by trying all sets of tasks: ``int64[members, nodes]``.
+
+    ``free`` is ``int64[kinds, nodes]``, ``ask`` ``int64[kinds]``, ``freed`` ``int64[nodes, tasks, kinds]``, ``cost``
+    ``int64[nodes, tasks]``.
+    """
+    price = sums_of_sets(cost[:, :, None])[:, :, 0]
+    room = free.T[:, None, :] + sums_of_sets(freed)
+    found = np.full((width, len(cost)), NEVER, np.int64)
+    for members in range(1, width + 1):
+        fits = (room >= members * ask).all(axis=2)
+        found[members - 1] = np.where(fits, price, NEVER).min(axis=1)
+    return found
+
+
+class _FractionalCover:
+    """The cheapest parts of tasks that free enough of one resource, node by node: ``int64[nodes, tasks]`` each."""
+
+    def __init__(self, frees: Ints, cost: Ints) -> None:
+        rate = np.divide(cost, frees, out=np.full(frees.shape, np.inf), where=frees > 0)
+        order = np.argsort(rate, axis=1, kind="stable")
+        self.frees, self.cost = (np.take_along_axis(of, order, axis=1) for of in (frees, cost))
+        self.sums, self.prices = np.cumsum(self.frees, axis=1), np.cumsum(self.cost, axis=1)
+
+    def least(self, missing: Ints) -> Ints:
+        """Cost, rounded up, of covering ``missing`` on each node; `NEVER` if all together do not do."""
+        found = np.where(missing > 0, NEVER, 0)
+        some = np.flatnonzero((missing > 0) & (self.sums[:, -1] >= missing))
+        missing = missing[some]
+        last = (self.sums[some] < missing[:, None]).sum(axis=1)
+        before = np.maximum(last - 1, 0)
+        rest = missing - np.where(last > 0, self.sums[some, before], 0)
+        whole = np.where(last > 0, self.prices[some, before], 0)
+        found[some] = whole + _part(self.cost[some, last], rest, self.frees[some, last])
+        return found
+
+
+def _part(cost: Ints, part: Ints, of: Ints) -> Ints:
+    """Cost of a part of something, rounded up; the remainder is multiplied in Python where it might not fit."""
+    if int(of.max(initial=1)) < 1 << 31:
+        return np.asarray(cost // of * part - (-(cost % of * part) // of), np.int64)
+    figures = zip(cost.tolist(), part.tolist(), of.tolist(), strict=True)
+    return np.array([-(-price * some // whole) for price, some, whole in figures], np.int64)
 
 
 def subsets(number: int) -> Ints:
@@ -156,6 +231,12 @@ def cheapest(least: Ints, count: int) -> Ints:
         total[1 : len(prices) + 1] = np.minimum(np.cumsum(prices), NEVER)
         return total
     useful = least[(least[:, 1:] < NEVER).any(axis=1)]
+    each = np.diff(useful, axis=1)
+    ends = useful[:, 1:] >= NEVER
+    if (ends[:, 1:] | (each[:, 1:] >= each[:, :-1])).all() and (ends[:, 1:] >= ends[:, :-1]).all():
+        prices = np.sort(each[~ends])[:count]  # each further member of a node costs no less than the one before
+        total[1 : len(prices) + 1] = np.minimum(np.cumsum(prices), NEVER)
+        return total
     for row in _best_rows(useful, count):
         before = total.copy()
         for members in range(1, min(width, count) + 1):

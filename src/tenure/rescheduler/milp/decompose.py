@@ -15,7 +15,7 @@ import numpy as np
 
 from tenure.rescheduler.heuristic.beam import Found
 from tenure.rescheduler.heuristic.greedy import greedy
-from tenure.rescheduler.milp.cover_bounds import NEVER, CoverBounds
+from tenure.rescheduler.milp.cover_bounds import NEVER, CoverBounds, bounds_of
 from tenure.rescheduler.milp.decode import decode
 from tenure.rescheduler.milp.program import assemble
 from tenure.rescheduler.milp.solver import Solver
@@ -115,7 +115,7 @@ class Decomposition:
         if left <= 0:
             self.failure = "the time limit struck"
             return None
-        covers = [CoverBounds(part.problem, ask) for ask in part.problem.asks]
+        covers = bounds_of(part.problem)
         bound = max((int(c.total[-1]) for c in covers), default=0)
         if bound >= (NEVER if cutoff is None else cutoff):
             return None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,27 +60,71 @@ class ProblemView:
     unit: int = MICRO
 
 
+class MovableWorkload(NamedTuple):
+    """A workload of which something may be moved, as far as its own state decides about it.
+
+    ``free`` are the running tasks that do not rest, ``beyond`` those of them that it has beyond its core; they alone
+    may be moved where a task of the core rests (``surplus_only``): of a core, one moves alone or all do.
+    """
+
+    workload: WorkloadState
+    free: tuple[TaskState, ...]
+    beyond: tuple[TaskState, ...]
+    surplus_only: bool
+
+
 class MovableTasks:
-    """The tasks that may be moved, for one pass of the action."""
+    """The tasks that may be moved, for one pass of the action.
+
+    What does not depend on who contends, and what tasks cost, is looked up once, until something moves (`forget`).
+    """
 
     def __init__(self, state: EvictionState, memory: MoveMemory) -> None:
         self.state = state
         self.session = state.session
         now = self.session.now
         self.rests = {k: at for k, at in resting(self.session, moves_of(self.session, memory)).items() if at > now}
+        self._workloads: list[MovableWorkload] | None = None
+        self._prices: dict[TaskState, int] = {}
+
+    def forget(self) -> None:
+        """Something moves: workloads are no longer what they were."""
+        self._workloads = None
+        self._prices = {}
 
     def tasks(self, contenders: Sequence[WorkloadState], drained: int | None = None) -> list[TaskState]:
         """Give all tasks that may be moved for all of these contenders, workload by workload.
 
         ``drained``: the node that is to be emptied; on what is there only budgets that name the cause have a say.
         """
+        if self._workloads is None:
+            self._workloads = list(self._look_up())
         found: list[TaskState] = []
+        for one in self._workloads:
+            if one.workload not in contenders:
+                found += self._allowed(one, contenders, drained)
+        return found
+
+    def prices(self, tasks: Sequence[TaskState]) -> list[int]:
+        """Give what moving each of some tasks costs, in millionths of a weighted resource-second."""
+        known = self._prices
+        for task in tasks:
+            if task not in known:
+                known[task] = cost(self.session, task)
+        return [known[task] for task in tasks]
+
+    def _look_up(self) -> Iterator[MovableWorkload]:
         for key in sorted(self.session.workloads):
             workload = self.session.workloads[key]
-            if workload in contenders or not self._open(workload):
+            if not self._open(workload):
                 continue
-            found += self._allowed(workload, contenders, drained)
-        return found
+            running = [t for t in workload.tasks if t.phase is RUNNING and not t.fresh]
+            still = {t for t in running if (key, t.name) in self.rests} if self.rests else set()
+            free = tuple(t for t in running if t not in still)
+            if not any(spared(self.session, t) for t in running):
+                beyond = surplus(workload)
+                own = tuple(t for t in free if t in beyond)
+                yield MovableWorkload(workload, free, own, any(t not in beyond for t in still))
 
     def _open(self, workload: WorkloadState) -> bool:
         state = self.state
@@ -94,23 +139,18 @@ class MovableTasks:
         )
 
     def _allowed(
-        self, workload: WorkloadState, contenders: Sequence[WorkloadState], drained: int | None
-    ) -> list[TaskState]:
+        self, one: MovableWorkload, contenders: Sequence[WorkloadState], drained: int | None
+    ) -> Sequence[TaskState]:
         plugins: EvictionPlugins = self.state.plugins
-        forced = [t for t in workload.tasks if t.node == drained]
-        running = [t for t in workload.tasks if t.phase is RUNNING and not t.fresh]
-        still = {t for t in running if (workload.key, t.name) in self.rests}
-        if any(spared(self.session, t) for t in running):
-            return []
-        surplus_only = False
+        workload = one.workload
+        forced = () if drained is None else [t for t in workload.tasks if t.node == drained]
+        surplus_only = one.surplus_only
         for contender in contenders or (None,):
             refusal = plugins.filter(self.session, CAUSE, contender, workload, forced=forced)
             if refusal is not None and not refusal.core_only:
-                return []
+                return ()
             surplus_only |= refusal is not None
-        beyond = surplus(workload)
-        surplus_only |= any(t not in beyond for t in still)  # of a core, one moves alone or all do
-        return [t for t in running if t not in still and (t in beyond or not surplus_only)]
+        return one.beyond if surplus_only else one.free
 
 
 def why_still(movable: MovableTasks, task: TaskState, drained: int) -> str:
@@ -181,6 +221,7 @@ def view(
     *,
     apart: bool = True,
     exact: bool = False,
+    prices: Sequence[int] | None = None,
 ) -> ProblemView:
     """Write a session as a problem.
 
@@ -200,6 +241,8 @@ def view(
         Whether devices are told apart where some of them are in use by parts.
     exact
         Whether costs are told apart as finely as they differ, or rounded up to weighted resource-seconds.
+    prices
+        What the movable tasks cost, where that has been looked up.
     """
     session, nodes = state.session, state.session.nodes
     waiting = gathered(session, contenders)
@@ -236,7 +279,7 @@ def view(
         ask = np.vstack([ask, hole])
         allowed = np.vstack([allowed, np.arange(len(nodes)) == node])
     real = free
-    prices = [cost(session, t) for t in movable]
+    prices = [cost(session, t) for t in movable] if prices is None else prices
     unit = unit_of(prices) if exact else MICRO
     free, ask, units = _reduced(free, ask, [np.bincount(cls_of, minlength=len(ask)), _asked(asks, len(ask))])
     problem = MoveProblem(
@@ -316,15 +359,18 @@ def _reduced(free: Ints, ask: Ints, counts: Sequence[Ints]) -> tuple[Ints, Ints,
 
 def units_of(movable: Sequence[TaskState]) -> Ints:
     """Number the cores: of each, one task moves alone or all do."""
-    numbers: dict[str, int] = {}
-    beyond = set[TaskState]().union(*map(surplus, {t.workload for t in movable}))
-    core = Counter(t.workload.key for t in movable if t not in beyond)
-    found = []
-    for task in movable:
-        key = task.workload.key
-        alone = core[key] <= 1 or task in beyond
-        found.append(-1 if alone else numbers.setdefault(key, len(numbers)))
-    return np.array(found, np.int64)
+    together: dict[WorkloadState, list[int]] = {}
+    for place, task in enumerate(movable):
+        together.setdefault(task.workload, []).append(place)
+    cores = []
+    for workload, places in together.items():
+        if len(places) > 1:
+            beyond = surplus(workload)
+            cores.append([place for place in places if movable[place] not in beyond])
+    found = np.full(len(movable), -1)
+    for number, core in enumerate(sorted(core for core in cores if len(core) > 1)):
+        found[core] = number
+    return found
 
 
 def _bounds(
