@@ -22,7 +22,7 @@ from tenure.victims.pieces import Piece, PieceMemo, piece_memo, pieces_of, singl
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.rules import CauseRules
 
-Alike = tuple[Cause, int, int]
+Alike = tuple[Cause, int, int, bool]
 """Cause, and of the contender what decides what of a leaf is open."""
 
 
@@ -199,16 +199,17 @@ class CandidateGatherer:
         """Give, by leaf, what contenders have in common to which the same candidates of it are open."""
         cause, own = rules.cause, contender.leaf
         if cause == "preempt":
-            return lambda _: (cause, own, contender.priority)
+            return lambda _: (cause, own, contender.priority, False)
+        owed = self.plugins.is_owed(self.session, cause, contender)
         if self.plugins.budgets.active:
-            return lambda _: (cause, own, 0)
+            return lambda _: (cause, own, 0, owed)
         reach = self.holdings.open_to(own) if cause == "reclaim" else None
         minimum, session = self.plugins.min_runtime.minimum, self.session
 
         def alike(leaf: int) -> Alike:
             if leaf == own or (reach is not None and leaf not in reach):
-                return cause, own, 0
-            return cause, -1, minimum(session, cause, own, leaf)
+                return cause, own, 0, owed
+            return cause, -1, minimum(session, cause, own, leaf), owed
 
         return alike
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import add, attrgetter
 
-from tenure.engine.cost import cost_of_all
 from tenure.engine.memo import Memo
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import SUCCEEDED, SubgroupState, TaskState, WorkloadState
 from tenure.model.settings import Settings
 from tenure.shields.opt_out import count_spared
+from tenure.shields.price import price_of_all
 
 Rank = tuple[object, ...]
 
@@ -25,7 +25,7 @@ Stage = tuple[tuple[TaskState, ...], bool]
 
 @dataclass(slots=True, eq=False)
 class Piece:
-    """A choice that a set may contain. ``cost`` is in millionths of a weighted resource-second.
+    """A choice that a set may contain. ``cost`` is its price, in millionths of a weighted resource-second.
 
     ``whole``: all of the workload, in stages, surplus first. ``group``: it cuts a subgroup below its minimum.
     ``fresh``: all of it was placed in this cycle and runs nothing yet, so taking it is no eviction and costs nothing;
@@ -187,7 +187,7 @@ def _piece(
     tasks = tuple(t for stage, _ in stages for t in stage)
     ran = tuple(t for t in tasks if t not in fresh) if fresh else tasks
     is_fresh = not ran
-    price = 0 if is_fresh else cost_of_all(session, ran)
+    price = 0 if is_fresh else price_of_all(session, ran)
     age = _age(workload)
     rank = _rank(session, workload, tasks, price, age, whole=whole, ran=len(ran))
     level = session.queues.queues[workload.leaf].priority

@@ -20,6 +20,7 @@ from tenure.model.settings import Cause
 from tenure.shields.budget import has_budgets
 from tenure.shields.delay import AWAITED, delay
 from tenure.shields.opt_out import may_go
+from tenure.shields.patience import waits_since
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns
@@ -46,7 +47,11 @@ MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
 
 
 class PreemptionPass:
-    """The pass of one action over all contenders."""
+    """The pass of one action over all contenders.
+
+    ``infeasible`` are contenders, by what they have in common, that cannot be helped; of those for which evictions do
+    not pay yet, ``impatient`` has since when the one waits that was looked at: who waits for longer is looked at too.
+    """
 
     def __init__(self, state: EvictionState, cause: Cause, make_rules: MakeRules) -> None:
         self.state = state
@@ -62,6 +67,7 @@ class PreemptionPass:
             lambda _: self.dry_runs.served_as_it_is(), lambda _: self.session.epoch
         )
         self.infeasible: dict[object, tuple[VictimCandidates | None, SearchResult]] = {}
+        self.impatient: dict[object, int] = {}
 
     @cached_property
     def dry_runs(self) -> DryRuns:
@@ -195,7 +201,7 @@ class PreemptionPass:
         if contender.step is None or contender.entry is None:
             return False
         alike = self._alike(contender)
-        if alike in self.infeasible:
+        if alike in self.infeasible and waits_since(contender) >= self.impatient.get(alike, 0):
             if self.state.detailed:
                 self._explain(contender, *self.infeasible[alike])
             return False
@@ -261,8 +267,8 @@ class PreemptionPass:
 
     def _searching(self, contender: WorkloadState, rules: CauseRules, *, alone: bool = False) -> VictimSearch:
         """Search for victims of one contender, among the candidates that the bounds leave."""
-        carried_out = self.wave is None and not alone
-        prepare = partial(self._prepare, contender, rules) if carried_out else None
+        at_once = self.wave is None and not self.state.plugins.patience.applies(self.session, self.cause)
+        prepare = partial(self._prepare, contender, rules) if at_once and not alone else None
         if self.cause != "reclaim":
             candidates = self.gatherer.gather(contender, rules)
             return VictimSearch(self.session, self.dry_runs, contender, rules, candidates, prepare)
@@ -314,13 +320,32 @@ class PreemptionPass:
 
     def _accept(
         self,
-        contender: WorkloadState,  # noqa: ARG002
+        contender: WorkloadState,
         candidates: VictimCandidates,  # noqa: ARG002
-        found: SearchResult,  # noqa: ARG002
+        found: SearchResult,
         budget: SearchBudget,  # noqa: ARG002
     ) -> bool:
-        """Whether the best set is to be carried out; every set that pays is, unless a cause asks for more."""
-        return True
+        """Whether the best set is to be carried out: not before the contender's waiting is worth it."""
+        patience, pieces = self.state.plugins.patience, found.pieces or ()
+        if found.carried_out or not patience.applies(self.session, self.cause):
+            return True
+        tasks = [t for p in pieces for t in p.ran]
+        not_yet = patience.not_yet(self.session, self.cause, contender, self._price(contender, found), tasks)
+        if not_yet is None:
+            return True
+        numbers = {"cause": self.cause, "pays": format_time(not_yet.pays_at)}
+        self.state.obstacle(contender.key, Reason("NotWorthYet", not_yet.text, numbers))
+        self.state.wake_at(not_yet.again)
+        self.impatient[self._alike(contender)] = waits_since(contender)
+        return False
+
+    def _price(self, contender: WorkloadState, found: SearchResult, cause: Cause | None = None) -> int:
+        """Give the price of the best set with all that follows from it, in millionths of a weighted resource-second."""
+        played = found.played
+        assert played is not None
+        if played.follow_ups is None or not played.all_known:
+            self.dry_runs.note_follow_ups(contender, played, cause or self.cause)
+        return sum(p.cost for p in found.pieces or ()) + sum(f.cost for f in played.follow_ups or ())
 
     def _alike(self, contender: WorkloadState) -> object:
         """What contenders have in common of which one cannot be helped if the other cannot."""
