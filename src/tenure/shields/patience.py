@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import mul
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tenure.engine.cost import MICRO, SECOND, UNITS, rate, saved_at
 from tenure.engine.session import Session
@@ -18,6 +18,9 @@ from tenure.model.duration import format_time
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause, PatienceRule
 from tenure.shields.price import repeat_factor
+
+STEPS: Final = 16
+"""Where only a bound of the price is known, it is looked at again after this part of the wait so far, or later."""
 
 
 class NotYet(NamedTuple):
@@ -52,9 +55,12 @@ class Patience:
         return any(cause in queue.patience for queue in session.queues.queues)
 
     def not_yet(
-        self, session: Session, cause: Cause, contender: WorkloadState, price: int, tasks: Sequence[TaskState]
+        self, session: Session, cause: Cause, contender: WorkloadState, price: int, tasks: Sequence[TaskState] = ()
     ) -> NotYet | None:
-        """Say why a set of ``tasks`` is too dear for what a contender has waited; None where it pays."""
+        """Say why a set of ``tasks`` is too dear for what a contender has waited; None where it pays.
+
+        Without them the price is a bound: when to look again is then no sooner than after a part of the wait so far.
+        """
         rule = rule_for(session, cause, contender)
         if rule is None or not price:
             return None
@@ -67,7 +73,8 @@ class Patience:
         pays_at = latest
         if each > dearer:
             pays_at = min(latest, now + 1 + round((price - worth) / MICRO * SECOND / (each - dearer)))
-        return NotYet(price, worth, pays_at, min([pays_at, *_next_saves(session, tasks)]))
+        again = min([pays_at, *_next_saves(session, tasks)]) if tasks else max(pays_at, now + (now - since) // STEPS)
+        return NotYet(price, worth, pays_at, min(again, latest))
 
 
 class PatienceOver(Patience):
@@ -83,7 +90,7 @@ class PatienceOver(Patience):
         cause: Cause,  # noqa: ARG002
         contender: WorkloadState,  # noqa: ARG002
         price: int,  # noqa: ARG002
-        tasks: Sequence[TaskState],  # noqa: ARG002
+        tasks: Sequence[TaskState] = (),  # noqa: ARG002
     ) -> NotYet | None:
         """Find that everything pays."""
         return None

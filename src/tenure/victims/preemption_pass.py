@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import cached_property, partial
+from math import inf
 
 from tenure.engine.allocation import held_back
 from tenure.engine.memo import Memo
@@ -20,12 +21,13 @@ from tenure.model.settings import Cause
 from tenure.shields.budget import has_budgets
 from tenure.shields.delay import AWAITED, delay
 from tenure.shields.opt_out import may_go
-from tenure.shields.patience import waits_since
+from tenure.shields.patience import NotYet, waits_since
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns
 from tenure.victims.earlier_contenders import EarlierContenders
 from tenure.victims.explanations import considered_of, shielded
+from tenure.victims.least_price import least_price
 from tenure.victims.pieces import Piece
 from tenure.victims.recording import Price, prices, record
 from tenure.victims.room_bounds import RoomDemand
@@ -222,6 +224,9 @@ class PreemptionPass:
     def _search(self, contender: WorkloadState, rules: CauseRules, alike: object, steps: int) -> bool:
         """Look for victims; True if the contender wants another turn."""
         state = self.state
+        if not state.detailed and self._cannot_pay(contender, rules):
+            self.infeasible[alike] = None, SearchResult()
+            return False
         with_spared = self._may_take_spared(contender)
         if state.detailed and not with_spared and not (everybody := self.gatherer.gather(contender, rules)):
             self._found_nothing(alike, everybody, SearchResult())
@@ -250,6 +255,26 @@ class PreemptionPass:
             return True
         self._give_up(contender, rules, alike, search)
         return False
+
+    def _cannot_pay(self, contender: WorkloadState, rules: CauseRules) -> bool:
+        """Whether even the least that a set could cost is more than what a contender has waited is worth."""
+        patience = self.state.plugins.patience
+        if not patience.applies(self.session, self.cause) or self.gatherer.asked_to_be_spared:
+            return False
+        assert contender.step is not None
+        leaves = None if self.cause != "reclaim" else self.bounds.open_to(contender).leaves
+        least = least_price(RoomDemand(self.session, contender.step), self.gatherer.gather(contender, rules, leaves))
+        if least == inf:
+            return False
+        not_yet = patience.not_yet(self.session, self.cause, contender, int(least))
+        if not_yet is not None:
+            self._put_off(contender, not_yet)
+        return not_yet is not None
+
+    def _put_off(self, contender: WorkloadState, not_yet: NotYet) -> None:
+        """Note that evictions do not pay yet for a contender, and for none that stands alike and waits no longer."""
+        self.state.wake_at(not_yet.again)
+        self.impatient[self._alike(contender)] = waits_since(contender)
 
     def _may_take_spared(self, contender: WorkloadState) -> bool:
         """Whether, where nothing else helps, what asked to be spared may be taken: not to move it, nor for surplus."""
@@ -335,8 +360,7 @@ class PreemptionPass:
             return True
         numbers = {"cause": self.cause, "pays": format_time(not_yet.pays_at)}
         self.state.obstacle(contender.key, Reason("NotWorthYet", not_yet.text, numbers))
-        self.state.wake_at(not_yet.again)
-        self.impatient[self._alike(contender)] = waits_since(contender)
+        self._put_off(contender, not_yet)
         return False
 
     def _price(self, contender: WorkloadState, found: SearchResult, cause: Cause | None = None) -> int:
