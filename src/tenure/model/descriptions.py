@@ -74,6 +74,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
     },
     "PatienceRule": {
         "factor": "Evictions pay once this many times the waiting is worth what they cost.",
+        "ahead": "How long a contender counts as waiting beyond what it has waited: what it would wait otherwise.",
         "atMost": "After waiting so long, a contender waits no longer for that.",
     },
     "WaitingWeight": {

@@ -76,10 +76,11 @@ class PatienceRule:
     """How long a contender waits before others are evicted for it.
 
     Until ``factor`` times its waiting, in weighted resources times time, is worth what the eviction costs; ``at_most``
-    so long (µs).
+    so long. ``ahead`` is what it counts as waiting beyond what it has waited. Durations in µs.
     """
 
     factor: Weight = 1.0
+    ahead: Duration = 0
     at_most: Duration = 2 * HOUR
 
 
@@ -103,7 +104,7 @@ class WorthSettings:
     patience: dict[PatientCause, PatienceRule] = field(default_factory=dict)
     weights: tuple[WaitingWeight, ...] = ()
     repeat_factor: Weight = 0.0
-    max_evictions: Ordinal = 8
+    max_evictions: Ordinal = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,7 +66,7 @@ class Patience:
             return None
         since, now = waits_since(contender), session.now
         latest, each = since + rule.at_most, rule.factor * gain_rate(session, contender)
-        worth = round(each * (now - since) / SECOND * MICRO)
+        worth = round(each * (now - since + rule.ahead) / SECOND * MICRO)
         if now >= latest or worth >= price:
             return None
         dearer = sum(rate(session, t) * repeat_factor(session, t.workload) for t in tasks)
