@@ -47,9 +47,10 @@ def evicted(given):
     ("ran", "waited", "rule", "goes"),
     [
         (600, 600, {}, True),
-        (601, 600, {}, False),
-        (601, 600, {"factor": 2}, True),
-        (1201, 600, {"factor": 2}, False),
+        (1200, 600, {}, True),
+        (1201, 600, {}, False),
+        (1201, 600, {"factor": 2}, True),
+        (1801, 600, {"factor": 2}, False),
         (HOUR, 1799, {"at_most": 1800}, False),
         (HOUR, 1800, {"at_most": 1800}, True),
         (600, 0, {"ahead": 600}, True),
@@ -57,30 +58,33 @@ def evicted(given):
     ],
 )
 def test_others_go_once_the_wait_is_worth_what_they_lose(ran, waited, rule, goes):
-    """A victim of one GPU that ran for so long, a contender of one GPU that waited for so long."""
+    """A victim of one GPU that ran for so long, a contender of one GPU that waited for so long.
+
+    What the victim lost while the contender waited does not count.
+    """
     assert bool(evicted(contended((ran, {}), waited=waited, **patient(**rule)))[0]) is goes
 
 
 def test_the_reason_says_when_it_pays():
-    """The victim loses an hour, as the contender waits it loses more: with factor 2 it pays after another hour."""
+    """The victim had lost an hour when the contender came: with factor 2 it pays after half an hour."""
     given = contended((HOUR, {}), waited=0, **patient(factor=2))
     _, plan = evicted(given)
     reason = next(r for r in plan.obstacles["default/waits"] if r.code == "NotWorthYet")
     assert reason.message == (
         "the evictions that would make room for it cost 1 weighted hour and its waiting is worth 0 weighted hours so "
-        f"far: they pay from {format_time(NOW + HOUR * SECOND + 1)} on"
+        f"far: they pay from {format_time(NOW + HOUR // 2 * SECOND)} on"
     )
-    assert plan.wake == NOW + HOUR * SECOND + 1
+    assert plan.wake == NOW + HOUR // 2 * SECOND
     later = replace(given, now=plan.wake)
     assert evicted(later)[0] == ["default/v0"]
 
 
 def test_it_is_looked_at_again_when_the_victim_saves_its_work():
-    """The victim loses as fast as the contender waits, but in 20 minutes it makes a checkpoint."""
+    """It would pay after 25 minutes, but in 5 the victim makes a checkpoint."""
     saves = {"checkpoint": Checkpoint(interval=1800 * SECOND)}
-    given = contended((600, saves), waited=60, **patient())
+    given = contended((1500, saves), waited=0, **patient())
     found, plan = evicted(given)
-    assert (found, plan.wake) == ([], NOW + 1200 * SECOND)
+    assert (found, plan.wake) == ([], NOW + 300 * SECOND)
     assert evicted(replace(given, now=plan.wake))[0] == ["default/v0"]
 
 
@@ -92,10 +96,10 @@ def test_the_rule_of_the_queue_comes_first():
 
 
 def test_weights_make_waiting_dearer():
-    """A weight of 3 for the queue: 600 s of waiting are worth 1,800 s."""
+    """A weight of 3 for the queue: 600 s of waiting are worth 1,800 s, which the victim had lost before."""
     weights = (WaitingWeight(queue="due", min_priority=1, weight=9.0), WaitingWeight(queue="due", weight=3.0))
-    assert evicted(contended((1800, {}), waited=600, **patient(weights=weights)))[0]
-    assert not evicted(contended((1801, {}), waited=600, **patient(weights=weights)))[0]
+    assert evicted(contended((2400, {}), waited=600, **patient(weights=weights)))[0]
+    assert not evicted(contended((2401, {}), waited=600, **patient(weights=weights)))[0]
 
 
 def test_a_price_instead_of_a_shield():

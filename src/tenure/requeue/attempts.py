@@ -99,9 +99,7 @@ class RequeueAttempts:
 
     def is_worth_it(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
         """Whether what a contender has waited is worth what these pieces cost; where it is not, when is noted."""
-        tasks = [t for p in pieces for t in p.ran]
-        price = sum(p.cost for p in pieces)
-        not_yet = self.state.plugins.patience.not_yet(self.session, "requeue", contender, price, tasks)
+        not_yet = self.state.plugins.patience.not_yet(self.session, "requeue", contender, pieces)
         if not_yet is None:
             return True
         self.state.wake_at(not_yet.again)

@@ -1,34 +1,47 @@
 """Patience: others are evicted for a contender once its waiting is worth what they cost.
 
 What it waits for, in weighted resources, times how long it has waited, times a weight and a factor, has to reach the
-price of the set; after ``atMost`` it need not. This is the rule for renting or buying where nobody knows for how long:
-who pays rent until it adds up to the price never pays more than twice the best. ``docs/worth.md`` has the bound.
+price that the set had when it began to wait; after ``atMost`` it need not. This is the rule for renting or buying where
+it is not known for how long: ``docs/worth.md`` has the bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from math import ceil
 from operator import mul
-from typing import Final, NamedTuple
+from typing import NamedTuple, Protocol
 
-from tenure.engine.cost import MICRO, SECOND, UNITS, rate, saved_at
+from tenure.engine.cost import MICRO, SECOND, UNITS, saved_at
 from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.workloads import WorkloadState
 from tenure.model.duration import format_time
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause, PatienceRule
-from tenure.shields.price import repeat_factor
 
-STEPS: Final = 16
-"""Where only a bound of the price is known, it is looked at again after this part of the wait so far, or later."""
+
+class Priced(Protocol):
+    """What patience has to know of a part of a set."""
+
+    @property
+    def workload(self) -> WorkloadState:
+        """Whose it is."""
+
+    @property
+    def cost(self) -> int:
+        """Its price now, in millionths of a weighted resource-second."""
+
+    @property
+    def growth(self) -> int:
+        """By how much that grows in a second, at most."""
 
 
 class NotYet(NamedTuple):
     """Why evictions do not pay yet.
 
-    ``price`` and ``worth`` are in millionths of a weighted resource-second, times in µs since the epoch. They pay at
-    ``pays_at`` if nothing is saved until then; ``again`` is when to look again, since something is saved then, or they
-    pay.
+    ``price``, as far as it counts, and ``worth`` are in millionths of a weighted resource-second, times in µs since the
+    epoch. They pay at ``pays_at`` if nothing is saved until then; ``again`` is when to look again, since something is
+    saved then, or they pay.
     """
 
     price: int
@@ -55,26 +68,41 @@ class Patience:
         return any(cause in queue.patience for queue in session.queues.queues)
 
     def not_yet(
-        self, session: Session, cause: Cause, contender: WorkloadState, price: int, tasks: Sequence[TaskState] = ()
+        self, session: Session, cause: Cause, contender: WorkloadState, pieces: Iterable[Priced], follow_ups: int = 0
     ) -> NotYet | None:
-        """Say why a set of ``tasks`` is too dear for what a contender has waited; None where it pays.
+        """Say why a set is too dear for what a contender has waited; None where it pays.
 
-        Without them the price is a bound: when to look again is then no sooner than after a part of the wait so far.
+        ``follow_ups`` is the price of what would follow from it.
         """
         rule = rule_for(session, cause, contender)
-        if rule is None or not price:
+        if rule is None:
             return None
+        chosen, waited = list(pieces), session.now - waits_since(contender)
+        price = sum(counted(p.cost, p.growth, waited) for p in chosen) + follow_ups
+        not_yet = self.too_dear(session, rule, contender, price)
+        if not_yet is None:
+            return None
+        return not_yet._replace(again=min([not_yet.again, *_next_saves(session, [p.workload for p in chosen])]))
+
+    def too_dear(self, session: Session, rule: PatienceRule, contender: WorkloadState, price: float) -> NotYet | None:
+        """Say why a price is more than what a contender has waited is worth; None where it is not."""
         since, now = waits_since(contender), session.now
-        latest, each = since + rule.at_most, rule.factor * gain_rate(session, contender)
-        worth = round(each * (now - since + rule.ahead) / SECOND * MICRO)
+        latest, each = since + rule.at_most, rule.factor * gain_rate(session, contender) * MICRO / SECOND
+        worth = round(each * (now - since + rule.ahead))
         if now >= latest or worth >= price:
             return None
-        dearer = sum(rate(session, t) * repeat_factor(session, t.workload) for t in tasks)
         pays_at = latest
-        if each > dearer:
-            pays_at = min(latest, now + 1 + round((price - worth) / MICRO * SECOND / (each - dearer)))
-        again = min([pays_at, *_next_saves(session, tasks)]) if tasks else max(pays_at, now + (now - since) // STEPS)
-        return NotYet(price, worth, pays_at, min(again, latest))
+        if price < each * (latest - since + rule.ahead):
+            pays_at = max(now + 1, since - rule.ahead + ceil(price / each))
+        return NotYet(round(price), worth, pays_at, pays_at)
+
+
+def counted(cost: int, growth: int, waited: int) -> int:
+    """Give what a price counts against a wait (µs): not what it has grown by meanwhile.
+
+    Else what saves nothing, and costs more with each second that the contender waits, would never be worth it.
+    """
+    return max(0, cost - growth * waited // SECOND)
 
 
 class PatienceOver(Patience):
@@ -89,8 +117,8 @@ class PatienceOver(Patience):
         session: Session,  # noqa: ARG002
         cause: Cause,  # noqa: ARG002
         contender: WorkloadState,  # noqa: ARG002
-        price: int,  # noqa: ARG002
-        tasks: Sequence[TaskState] = (),  # noqa: ARG002
+        pieces: Iterable[Priced],  # noqa: ARG002
+        follow_ups: int = 0,  # noqa: ARG002
     ) -> NotYet | None:
         """Find that everything pays."""
         return None
@@ -125,10 +153,10 @@ def gain_rate(session: Session, contender: WorkloadState) -> float:
     return next(weights, 1.0) * amount
 
 
-def _next_saves(session: Session, tasks: Iterable[TaskState]) -> list[int]:
-    """When the workloads of some tasks save their work next, where that is known: then they are cheaper."""
+def _next_saves(session: Session, workloads: Iterable[WorkloadState]) -> list[int]:
+    """When some workloads save their work next, where that is known: then they are cheaper."""
     found = []
-    for workload in dict.fromkeys(t.workload for t in tasks):
+    for workload in dict.fromkeys(workloads):
         checkpoint = workload.model.checkpoint
         interval = checkpoint.interval if checkpoint is not None else None
         interval = interval or session.settings.disruption.assumed_checkpoint

@@ -26,6 +26,11 @@ def price_of_all(session: Session, tasks: Sequence[TaskState]) -> int:
     return cost if factor == 1 else round(cost * factor)
 
 
+def growth_of_all(session: Session, tasks: Sequence[TaskState]) -> int:
+    """Give by how much the price of evicting active tasks of one workload grows in a second, where nothing is saved."""
+    return round(sum(rate(session, t) for t in tasks) * repeat_factor(session, tasks[0].workload) * MICRO)
+
+
 def repeat_factor(session: Session, workload: WorkloadState) -> float:
     """Give how many times as dear the earlier evictions of a workload make the next one."""
     more = session.settings.worth.repeat_factor

@@ -85,13 +85,13 @@ class VictimCandidates:
         """Give all pieces in order, see `in_order`."""
         return in_order((leaf_candidates.level, leaf_candidates.all()) for leaf_candidates in self.candidate_leaves)
 
-    def priced(self, nodes: NodeTable) -> tuple[Ints, Ints, Floats]:
-        """Give each piece on each of its nodes: node, ``int64[rows, entries]`` that it frees there, and its price."""
+    def priced(self, nodes: NodeTable) -> tuple[Ints, Ints, Floats, Floats]:
+        """Give each piece on each of its nodes: node, ``int64[rows, entries]`` that it frees, price and growth."""
         found = [leaf_candidates.priced(nodes.rows) for leaf_candidates in self.candidate_leaves]
         if not found:
-            return np.zeros(0, np.int64), np.zeros((nodes.rows, 0), np.int64), np.zeros(0)
-        where, freed, prices = zip(*found, strict=True)
-        return np.concatenate(where), np.concatenate(freed, axis=1), np.concatenate(prices)
+            return np.zeros(0, np.int64), np.zeros((nodes.rows, 0), np.int64), np.zeros(0), np.zeros(0)
+        where, freed, prices, growth = zip(*found, strict=True)
+        return np.concatenate(where), np.concatenate(freed, axis=1), np.concatenate(prices), np.concatenate(growth)
 
     def freed(self, nodes: NodeTable) -> Ints:
         """What all of them free together, at most, ``int64[rows, nodes]``."""

@@ -45,7 +45,7 @@ class LeafCandidates:
         self._of: dict[WorkloadState, list[Piece]] = {}
         self._gone: set[WorkloadState] = set()
         self._frees: tuple[Ints, Ints] | None = None
-        self._priced: tuple[Ints, Ints, Floats] | None = None
+        self._priced: tuple[Ints, Ints, Floats, Floats] | None = None
         for piece in self._sorted:
             self._of.setdefault(piece.workload, []).append(piece)
 
@@ -86,11 +86,15 @@ class LeafCandidates:
             self._frees = nodes, np.array([amounts for _, amounts in entries], np.int64).reshape(-1, rows).T
         return self._frees
 
-    def priced(self, rows: int) -> tuple[Ints, Ints, Floats]:
-        """Give each piece on each of its nodes: node, ``int64[rows, entries]`` that it frees there, and its price."""
+    def priced(self, rows: int) -> tuple[Ints, Ints, Floats, Floats]:
+        """Give each piece on each of its nodes: node, ``int64[rows, entries]`` that it frees, price and growth."""
         if self._priced is None:
-            entries = [(*entry, piece.cost) for piece in self.all() for entry in piece.frees]
-            nodes = np.array([node for node, _, _ in entries], np.int64)
-            freed = np.array([amounts for _, amounts, _ in entries], np.int64).reshape(-1, rows).T
-            self._priced = nodes, freed, np.array([price for _, _, price in entries], np.float64)
+            entries = [(*entry, piece.cost, piece.growth) for piece in self.all() for entry in piece.frees]
+            nodes, freed, prices, growth = zip(*entries, strict=True) if entries else ((), (), (), ())
+            self._priced = (
+                np.array(nodes, np.int64),
+                np.array(freed, np.int64).reshape(-1, rows).T,
+                np.array(prices, np.float64),
+                np.array(growth, np.float64),
+            )
         return self._priced

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from tenure.engine.cost import SECOND
 from tenure.engine.nodes import Ints
 from tenure.victims.candidates import VictimCandidates
 from tenure.victims.leaf_candidates import Floats
 from tenure.victims.room_bounds import RoomDemand
 
 
-def least_price(need: RoomDemand, candidates: VictimCandidates) -> float:
-    """Give a price, in millionths of a weighted resource-second, below which no set makes room; inf if none does."""
-    where, amounts, prices = candidates.priced(need.nodes)
+def least_price(need: RoomDemand, candidates: VictimCandidates, waited: int = 0) -> float:
+    """Give a price below which no set makes room, in millionths of a weighted resource-second; inf if none does.
+
+    What prices have grown by in ``waited`` (µs) does not count, see `tenure.shields.patience.counted`.
+    """
+    where, amounts, prices, growth = candidates.priced(need.nodes)
+    prices = np.maximum(prices - growth * waited / SECOND, 0)
     return max((_for_one_more(need, n, where, amounts, prices) for n in range(len(need.parts))), default=0.0)
 
 

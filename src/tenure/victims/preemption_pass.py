@@ -21,7 +21,7 @@ from tenure.model.settings import Cause
 from tenure.shields.budget import has_budgets
 from tenure.shields.delay import AWAITED, delay
 from tenure.shields.opt_out import may_go
-from tenure.shields.patience import NotYet, waits_since
+from tenure.shields.patience import NotYet, rule_for, waits_since
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns
@@ -258,15 +258,17 @@ class PreemptionPass:
 
     def _cannot_pay(self, contender: WorkloadState, rules: CauseRules) -> bool:
         """Whether even the least that a set could cost is more than what a contender has waited is worth."""
-        patience = self.state.plugins.patience
-        if not patience.applies(self.session, self.cause) or self.gatherer.asked_to_be_spared:
+        session, patience = self.session, self.state.plugins.patience
+        if not patience.applies(session, self.cause) or self.gatherer.asked_to_be_spared:
+            return False
+        rule = rule_for(session, self.cause, contender)
+        if rule is None:
             return False
         assert contender.step is not None
         leaves = None if self.cause != "reclaim" else self.bounds.open_to(contender).leaves
-        least = least_price(RoomDemand(self.session, contender.step), self.gatherer.gather(contender, rules, leaves))
-        if least == inf:
-            return False
-        not_yet = patience.not_yet(self.session, self.cause, contender, int(least))
+        candidates = self.gatherer.gather(contender, rules, leaves)
+        least = least_price(RoomDemand(session, contender.step), candidates, session.now - waits_since(contender))
+        not_yet = None if least == inf else patience.too_dear(session, rule, contender, least)
         if not_yet is not None:
             self._put_off(contender, not_yet)
         return not_yet is not None
@@ -351,11 +353,11 @@ class PreemptionPass:
         budget: SearchBudget,  # noqa: ARG002
     ) -> bool:
         """Whether the best set is to be carried out: not before the contender's waiting is worth it."""
-        patience, pieces = self.state.plugins.patience, found.pieces or ()
+        patience = self.state.plugins.patience
         if found.carried_out or not patience.applies(self.session, self.cause):
             return True
-        tasks = [t for p in pieces for t in p.ran]
-        not_yet = patience.not_yet(self.session, self.cause, contender, self._price(contender, found), tasks)
+        follow_ups = self._follow_ups_price(contender, found)
+        not_yet = patience.not_yet(self.session, self.cause, contender, found.pieces or (), follow_ups)
         if not_yet is None:
             return True
         numbers = {"cause": self.cause, "pays": format_time(not_yet.pays_at)}
@@ -365,11 +367,15 @@ class PreemptionPass:
 
     def _price(self, contender: WorkloadState, found: SearchResult, cause: Cause | None = None) -> int:
         """Give the price of the best set with all that follows from it, in millionths of a weighted resource-second."""
+        return sum(p.cost for p in found.pieces or ()) + self._follow_ups_price(contender, found, cause)
+
+    def _follow_ups_price(self, contender: WorkloadState, found: SearchResult, cause: Cause | None = None) -> int:
+        """Give the price of all that follows from the best set."""
         played = found.played
         assert played is not None
         if played.follow_ups is None or not played.all_known:
             self.dry_runs.note_follow_ups(contender, played, cause or self.cause)
-        return sum(p.cost for p in found.pieces or ()) + sum(f.cost for f in played.follow_ups or ())
+        return sum(f.cost for f in played.follow_ups or ())
 
     def _alike(self, contender: WorkloadState) -> object:
         """What contenders have in common of which one cannot be helped if the other cannot."""
