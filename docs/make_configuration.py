@@ -22,7 +22,7 @@ from tenure.model.field_paths import FieldPathKind
 from tenure.model.files import write_atomically
 from tenure.model.kinds import INT32, ValueKind
 from tenure.model.records import RecordField, RecordKind, record_of
-from tenure.model.settings import Settings
+from tenure.model.settings import PatienceRule, Settings
 
 TARGET: Final = Path(__file__).with_name("configuration.md")
 
@@ -145,6 +145,11 @@ def _settings() -> Iterator[str]:
         if record.cls.__name__ == "DisruptionSettings":
             yield "A rule of `budgets`, and the spec of a `DisruptionBudget` without `name`:\n"
             yield from _table(record_of_item(record, "budgets"), None)
+        if record.cls.__name__ == "WorthSettings":
+            yield "A rule of `patience`, here and of a queue:\n"
+            yield from _table(record_of(PatienceRule), PatienceRule())
+            yield "An entry of `weights`:\n"
+            yield from _table(record_of_item(record, "weights"), None)
 
 
 def record_of_item(record: RecordKind, key: str) -> RecordKind:
@@ -209,6 +214,8 @@ def _record_words(record: RecordKind) -> str:
         return "see below"
     return {
         "BudgetRule": "rules, see below",
+        "PatienceRule": "rules, see below",
+        "WaitingWeight": "weights, see below",
         "LabelSelector": "label selector",
         "SubGroup": "subgroups, see below",
         "PodRole": "roles, see below",

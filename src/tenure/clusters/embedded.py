@@ -122,7 +122,8 @@ def _carried_out(workload: Workload, steps: list[PlanStep], started_at: int | No
         tasks[step.task_index] = _apply(tasks[step.task_index], step, now)
     if any(s.action == "evict" for s in steps):
         gone = not any(t.phase in (Phase.BOUND, Phase.RUNNING) for t in tasks)
-        return replace(workload, tasks=tuple(tasks), started_at=None if gone else started_at, last_evicted_at=now)
+        held = replace(workload, tasks=tuple(tasks), started_at=None if gone else started_at, last_evicted_at=now)
+        return replace(held, evictions=workload.times_evicted(now) + 1) if gone else held
     return replace(workload, tasks=tuple(tasks), started_at=started_at)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
 from tenure.engine.cost import lost_amounts
-from tenure.engine.plan import PlanStep
+from tenure.engine.plan import Plan, PlanStep
 from tenure.model.cluster import Eviction
 from tenure.model.settings import Settings
-from tenure.model.workload import Workload
+from tenure.model.workload import Phase, Workload
 
 BROKEN: Final = "Broken"
 """Reason of a failed write whose fault is this process's own."""
@@ -26,3 +27,16 @@ def logged(step: PlanStep, workloads: Mapping[str, Workload], now: int, settings
         beneficiary_queue=None if beneficiary is None else beneficiary.queue,
         lost=lost_amounts(spec, step.lost, settings) if step.lost > 0 else None,
     )  # fmt: skip
+
+
+def times_evicted(plan: Plan, workloads: Mapping[str, Workload]) -> dict[str, int]:
+    """Give how often each workload of which a plan evicts all that runs was evicted, this time included."""
+    gone = Counter(step.workload for step in plan.steps if step.action == "evict")
+    return {
+        key: workloads[key].times_evicted(plan.now) + 1
+        for key, count in gone.items()
+        if count >= sum(t.phase in _RUNNING for t in workloads[key].tasks)
+    }
+
+
+_RUNNING: Final = (Phase.BOUND, Phase.RUNNING)

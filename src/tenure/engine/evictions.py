@@ -97,9 +97,11 @@ def _occupy_later(session: SessionState, placed: Iterable[tuple[TaskClass, int, 
 
 
 def _note_eviction(session: SessionState, state: WorkloadState) -> None:
-    session.journal.set(state, "last_evicted_at", session.now)
     if not state.occupied():
         session.journal.set(state, "started_at", None)
+        session.journal.set(state, "evictions", state.times_evicted(session.now) + 1)
+        session.note_evictions(state)
+    session.journal.set(state, "last_evicted_at", session.now)
 
 
 def depart(session: SessionState, task: TaskState) -> None:

@@ -43,6 +43,7 @@ class QueueTree:
         self.leaves = self._leaves()
         self.maximum = [tuple(q.max.get(r, UNLIMITED) for r in resources) for q in self.queues]
         self.guaranteed = self._guaranteed()
+        self.own_modes = any(q.min_runtime_mode is not None for q in self.queues)
         self.limited = [any(m < UNLIMITED for p in self.path[q] for m in self.maximum[p]) for q in range(count)]
         self.allocated: list[Amount] = [zero] * count
         self.fixed: list[Amount] = [zero] * count

@@ -63,6 +63,7 @@ class Session(SessionState):
         state.expected, state.unclear, _ = expectation.expected_runtime(model, self.above(state.leaf), self.settings)
         state.not_before = expectation.not_before(model).value
         self.workloads[state.key] = state
+        self.note_evictions(state)
         return state
 
     def _settle_in(self, state: WorkloadState) -> None:

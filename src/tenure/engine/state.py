@@ -88,6 +88,7 @@ class SessionState:
         self.evictions: tuple[Eviction, ...] = ()
         self.disruption_budgets: tuple[DisruptionBudget, ...] = ()
         self.refused_evictions: tuple[RefusedEviction, ...] = ()
+        self.often_evicted: set[int] = set()
         self.epoch = 0
         self._last_epoch = 0
         self._most_room: tuple[tuple[int, int], list[int]] = ((-1, 0), [])
@@ -113,6 +114,12 @@ class SessionState:
         if self.settings.requeue.contenders != "any" or state.not_before is None:
             return state.created_at
         return max(state.created_at, min(state.last_evicted_at or 0, state.not_before))
+
+    def note_evictions(self, state: WorkloadState) -> None:
+        """Note the leaf of a workload that was evicted as often as it may be."""
+        most = self.settings.worth.max_evictions
+        if most and state.evictions >= most:
+            self.often_evicted.add(state.leaf)
 
     def _leave(self, task: TaskState) -> None:
         """A task that was bound or ran is gone for good."""

@@ -11,7 +11,7 @@ from tenure.engine.classes import TaskClass
 from tenure.engine.queues import Amount
 from tenure.engine.terms import TaskTerms
 from tenure.model.selectors import Topology
-from tenure.model.workload import Notice, Phase, SubGroup, Task, Workload
+from tenure.model.workload import Notice, Phase, SubGroup, Task, Workload, remembered
 
 PENDING, GATED, BOUND, RUNNING = Phase.PENDING, Phase.GATED, Phase.BOUND, Phase.RUNNING
 TERMINATING, SUCCEEDED, FAILED = Phase.TERMINATING, Phase.SUCCEEDED, Phase.FAILED
@@ -226,12 +226,14 @@ class WorkloadState:
     of those that wait, None while it does not wait; ``queued_at`` is the time by which it stands there. Before
     ``not_before`` it is not requeued again. Times are in µs since the epoch. ``expected`` is the expected
     runtime that applies, None where none is set or ``unclear`` says why it is not known. ``saved_at`` is the last
-    checkpoint that became known since it was taken in. ``sparing``: it, or a task of it, asks to be spared, or did.
+    checkpoint that became known since it was taken in. ``evictions``: see
+    `times_evicted`. ``sparing``: it, or a task of it, asks to be spared, or did.
     """
 
     __slots__ = (
-        "created_at", "entry", "expected", "fixed", "key", "last_evicted_at", "leaf", "model", "moved", "not_before",
-        "priority", "queued_at", "root", "saved_at", "sparing", "stale_since", "started_at", "step", "tasks", "unclear",
+        "created_at", "entry", "evictions", "expected", "fixed", "key", "last_evicted_at", "leaf", "model", "moved",
+        "not_before", "priority", "queued_at", "root", "saved_at", "sparing", "stale_since", "started_at", "step",
+        "tasks", "unclear",
     )  # fmt: skip
 
     def __init__(self, model: Workload, leaf: int) -> None:
@@ -245,6 +247,7 @@ class WorkloadState:
         self.sparing = model.asks_to_be_spared
         self.started_at = model.started_at
         self.last_evicted_at = model.last_evicted_at
+        self.evictions = model.evictions
         self.stale_since = model.stale_since
         self.saved_at: int | None = None
         self.expected: int | None = None
@@ -280,6 +283,10 @@ class WorkloadState:
         if self.started_at is None or not self.expected:
             return None
         return self.started_at + self.expected
+
+    def times_evicted(self, now: int) -> int:
+        """Give how often it lost all that it ran to an eviction, as far as that is remembered."""
+        return remembered(self.evictions, self.last_evicted_at, now)
 
     def active_tasks(self) -> int:
         """Number of tasks that are bound, run or have succeeded."""

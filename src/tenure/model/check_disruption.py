@@ -10,7 +10,7 @@ from tenure.model.report import Path
 
 
 def check_disruption(cluster: Cluster) -> Findings:
-    """Check the queues that budgets name, their own names, and the times of the log."""
+    """Check the queues that budgets and weights name, their own names, and the times of the log."""
     queues = {q.name for q in cluster.queues}
     seen: set[str] = set()
     for index, rule in enumerate(cluster.settings.disruption.budgets):
@@ -21,6 +21,12 @@ def check_disruption(cluster: Cluster) -> Findings:
         if rule.queue is not None and queues and rule.queue not in queues:
             hint = nearest(rule.queue, sorted(queues)) or "; name one of the queues"
             yield ClusterFinding((*at, "queue"), f"there is no queue {rule.queue}{hint}")
+    for index, weight in enumerate(cluster.settings.worth.weights):
+        if weight.queue is not None and queues and weight.queue not in queues:
+            hint = nearest(weight.queue, sorted(queues)) or "; name one of the queues"
+            yield ClusterFinding(
+                ("scheduler", "worth", "weights", index, "queue"), f"there is no queue {weight.queue}{hint}"
+            )
     for index, entry in enumerate(cluster.evictions):
         if entry.at > cluster.now:
             message = f"lies ahead of now, {format_time(cluster.now)}; it counts as if it had happened now"

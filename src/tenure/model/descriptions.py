@@ -40,6 +40,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "quotaPreemption": "Whether and how a lowered max is enforced on running workloads.",
         "fairness": "Whether past usage counts in fair shares.",
         "victims": "Which of several sets of victims is chosen: the cheapest, the youngest or the oldest.",
+        "worth": "When an eviction pays, and how often a workload may be evicted.",
         "search": "Bounds of the search for victims.",
         "disruption": "The cost of evictions, and bounds on them.",
         "rescheduler": "When running pods are moved, and how.",
@@ -61,12 +62,37 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "teamLabel": "The label that names a workload's team; unset: the queue at the top of the tree is its team.",
         "userLabel": "The label that names a workload's user; unset: no user is written into the history.",
     },
+    "WorthSettings": {
+        "patience": "By cause: how long a contender waits before others are evicted for it; unset: not at all.",
+        "weights": "What the waiting of some contenders counts; the first entry that applies counts, else 1.",
+        "repeatFactor": (
+            "How much dearer each earlier eviction makes a workload: with 1, one that was evicted once counts twice."
+        ),
+        "maxEvictions": (
+            "How often a workload is evicted before it is protected, until a day after its last eviction; 0: no limit."
+        ),
+    },
+    "PatienceRule": {
+        "factor": "Evictions pay once this many times the waiting is worth what they cost.",
+        "ahead": "How long a contender counts as waiting beyond what it has waited: what it would wait otherwise.",
+        "atMost": "After waiting so long, a contender waits no longer for that.",
+    },
+    "WaitingWeight": {
+        "queue": "The queue of the contender, or one above it; unset: any.",
+        "minPriority": "The contender's priority is at least this; unset: any.",
+        "weight": "What a second of waiting counts.",
+    },
     "MinRuntimeSettings": {
+        "mode": (
+            "`shield`: a workload that has not run for it is not evicted; `price`: its eviction counts as if it had. "
+            "One for all causes, or a mapping by cause."
+        ),
         "method": "`lca`: reclaim looks from below the common ancestor upward; `queue`: from the victim's leaf.",
         "startsAt": "When the clock starts: when the core was last allocated, or when all of it ran.",
         "appliesTo": "The causes of eviction that minimum runtime protects from.",
     },
     "RequeueSettings": {
+        "order": "Which candidate comes first: the one that is most overdue, or the cheapest to evict.",
         "contenders": "`any` also serves equals in the same queue, which then take turns.",
         "maxCandidates": "How many workloads at most are requeued together for one contender.",
     },
@@ -205,6 +231,8 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "priority": "Priority among its siblings: the queue with the higher one gets what is left over first.",
         "preemptMinRuntime": "Overrides the setting for workloads of this queue and those below; 0: always evictable.",
         "reclaimMinRuntime": "Overrides the setting for workloads of this queue and those below; 0: always evictable.",
+        "minRuntimeMode": "Overrides `minRuntime.mode` for workloads of this queue and those below.",
+        "patience": "By cause: overrides `worth.patience` for contenders of this queue and those below.",
         "expectedRuntime": "How long its workloads run before they may be requeued; 0: they are never requeued.",
         "requeueDelay": "How long a workload of the queue that was requeued is not requeued again.",
         "quotaPreemptionDelay": "The time from the lowering of its max to the first eviction; 0: nothing is evicted.",
@@ -226,6 +254,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "subGroups": "Parts with their own cores; a pod names its part with the label `tenure.dev/sub-group`.",
         "minSubGroup": "How many subgroups have to start together; unset: all.",
         "topology": "Whether all its pods are to be under one value of a node label.",
+        "evictions": "How often it was evicted, the last time at most a day ago.",
         "stalenessGracePeriod": (
             "How long the workload may run below its core before the rest is evicted; negative: for ever."
         ),

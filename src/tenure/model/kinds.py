@@ -165,7 +165,7 @@ class NumberKind(ValueKind):
 def _range(low: float, high: float) -> str:
     if high in (INT64 - 1, math.inf):
         return f"{low:g} or more" if isinstance(low, float) else f"{low} or more"
-    return f"{low} to {high}"
+    return f"{low:g} to {high:g}" if isinstance(low, float) else f"{low} to {high}"
 
 
 class ChoiceKind(ValueKind):

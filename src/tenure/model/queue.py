@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tenure.model.selectors import LabelSelector
+from tenure.model.settings import MinRuntimeMode, PatienceRule, PatientCause
 from tenure.model.vocabulary import Duration, MilliAmounts, NameText, Priority, Time, Weight
 
 PreemptionPolicy = Literal["default", "fence", "disabled"]
@@ -54,6 +55,8 @@ class Queue:
     priority: Priority = DEFAULT_QUEUE_PRIORITY
     preempt_min_runtime: Duration | None = None
     reclaim_min_runtime: Duration | None = None
+    min_runtime_mode: MinRuntimeMode | None = None
+    patience: dict[PatientCause, PatienceRule] = field(default_factory=dict)
     expected_runtime: Duration | None = None
     requeue_delay: Duration | None = None
     quota_preemption_delay: Duration | None = None

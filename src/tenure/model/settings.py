@@ -19,6 +19,7 @@ from tenure.model.vocabulary import (
     NameText,
     Ordinal,
     PositiveDuration,
+    Priority,
     Share,
     SignedDuration,
     Weight,
@@ -34,6 +35,10 @@ Action = Literal["stale-gang", "quota", "allocate", "consolidate", "reclaim", "p
 Mode = Literal["enforce", "shadow", "off"]
 Policy = Literal["binpack", "spread", "fragmentation"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
+MinRuntimeMode = Literal["shield", "price"]
+MIN_RUNTIME_MODES: tuple[MinRuntimeMode, ...] = get_args(MinRuntimeMode)
+PatientCause = Literal["reclaim", "preempt", "requeue", "consolidate"]
+PATIENT_CAUSES: tuple[PatientCause, ...] = get_args(PatientCause)
 Objective = Literal["placement", "pack", "spread"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
@@ -52,18 +57,62 @@ DEFAULT_APPLIES_TO: tuple[Cause, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinRuntimeSettings:
-    """The settings of minimum runtime: how it is resolved, when its clock starts, and which causes respect it."""
+    """The settings of minimum runtime: what it does and for which causes, how it is resolved, when its clock starts.
 
+    ``mode`` is one, or one by cause; for a cause that a mapping leaves out it is a shield.
+    """
+
+    mode: Annotated[
+        MinRuntimeMode | dict[Cause, MinRuntimeMode],
+        OneOrMap(ChoiceKind(MIN_RUNTIME_MODES), MapKind(ChoiceKind(MIN_RUNTIME_MODES), ChoiceKind(CAUSES))),
+    ] = "shield"
     method: Literal["lca", "queue"] = "lca"
     starts_at: Literal["allocated", "running"] = "allocated"
     applies_to: Annotated[tuple[Cause, ...], ListKind(ChoiceKind(CAUSES), distinct=True)] = DEFAULT_APPLIES_TO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PatienceRule:
+    """How long a contender waits before others are evicted for it.
+
+    Until ``factor`` times its waiting, in weighted resources times time, is worth what the eviction costs; ``at_most``
+    so long. ``ahead`` is what it counts as waiting beyond what it has waited. Durations in µs.
+    """
+
+    factor: Weight = 1.0
+    ahead: Duration = 0
+    at_most: Duration = 2 * HOUR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingWeight:
+    """What a second of waiting counts, for contenders of a queue and those below it, from a priority on."""
+
+    queue: str | None = None
+    min_priority: Priority | None = None
+    weight: Weight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorthSettings:
+    """The settings for what an eviction has to be worth.
+
+    Of ``weights`` the first that applies counts, else 1. ``repeat_factor``: by how many times what it costs an eviction
+    is dearer for each earlier one. ``max_evictions`` 0: a workload may be evicted any number of times.
+    """
+
+    patience: dict[PatientCause, PatienceRule] = field(default_factory=dict)
+    weights: tuple[WaitingWeight, ...] = ()
+    repeat_factor: Weight = 0.0
+    max_evictions: Ordinal = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequeueSettings:
-    """The settings of requeue: which contenders it may serve, and how many candidates it may requeue together."""
+    """The settings of requeue: which contenders it may serve, which candidates come first, and how many together."""
 
     contenders: Literal["more-deserving", "any"] = "more-deserving"
+    order: Literal["overdue", "cost"] = "overdue"
     max_candidates: Count = 8
 
 
@@ -252,6 +301,7 @@ class Settings:
     quota_preemption: QuotaPreemptionSettings = field(default_factory=QuotaPreemptionSettings)
     fairness: FairnessSettings = field(default_factory=FairnessSettings)
     victims: Literal["cost", "youngest", "oldest"] = "cost"
+    worth: WorthSettings = field(default_factory=WorthSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     disruption: DisruptionSettings = field(default_factory=DisruptionSettings)
     rescheduler: ReschedulerSettings = field(default_factory=ReschedulerSettings)

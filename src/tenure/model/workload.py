@@ -54,6 +54,17 @@ SAVING = 1_000_000
 """How long, in µs, what makes checkpoints takes to make one when it is told to go; assumed where it is not measured."""
 
 
+EVICTIONS_REMEMBERED = 24 * 3600 * 1_000_000
+"""For so long (µs) after a workload's last eviction it is remembered how often it was evicted."""
+
+
+def remembered(evictions: int, last_evicted_at: int | None, now: int) -> int:
+    """Give how often a workload was evicted; 0 where the last time is too long ago. Times in µs since the epoch."""
+    if not evictions or last_evicted_at is None or now - last_evicted_at > EVICTIONS_REMEMBERED:
+        return 0
+    return evictions
+
+
 class Phase(StrEnum):
     """Phase of a task."""
 
@@ -227,6 +238,7 @@ class Workload:
     created_at: Time = 0
     started_at: Time | None = None
     last_evicted_at: Time | None = None
+    evictions: Ordinal = 0
     stale_since: Time | None = None
     expected_runtime: Duration | None = None
     requeue_delay: Duration | None = None
@@ -247,6 +259,10 @@ class Workload:
     def key(self) -> str:
         """Namespace and name, the workload's identity."""
         return f"{self.namespace}/{self.name}"
+
+    def times_evicted(self, now: int) -> int:
+        """Give how often it lost all that it ran to an eviction, as far as that is remembered; see `remembered`."""
+        return remembered(self.evictions, self.last_evicted_at, now)
 
     @property
     def asks_to_be_spared(self) -> bool:

@@ -232,9 +232,10 @@ class _Settling:
         lost = {t: self.price[t][1] for t in tasks}
         state.plugins.budgets.charge(session, group.cause, group.contender, lost)
         state.evicted.add(workload.key)
-        workload.last_evicted_at = session.now
         if not workload.occupied() and not any(t.notice for t in workload.tasks):
             workload.started_at = None
+            workload.evictions = state.before[workload].evictions + 1
+        workload.last_evicted_at = session.now
         if group.cause == "requeue" and group.beneficiary is not None:
             self.requeued[workload.key] = group.beneficiary
 
@@ -266,6 +267,7 @@ def close(session: Session, state: EvictionState | None) -> None:
             workload.started_at = before.started_at
             if workload.key not in gone:
                 workload.last_evicted_at, workload.not_before = before.last_evicted_at, before.not_before
+                workload.evictions = before.evictions
         for task in workload.tasks:
             if task.notice is not None:
                 stand(session, task)

@@ -16,6 +16,7 @@ from tenure.fairness.current import CurrentShares
 from tenure.nominators.contract import NominatorFindings
 from tenure.requeue.rules import core_of
 from tenure.shields.opt_out import spared
+from tenure.shields.price import price_of_all
 from tenure.victims.pieces import Piece, pieces_of
 
 
@@ -115,7 +116,7 @@ def union(findings: Mapping[str, NominatorFindings]) -> list[Nominated]:
 def in_order(session: Session, shares: CurrentShares, nominated: list[Nominated]) -> list[RequeueCandidate]:
     """Put candidates into order: furthest over fair share, lower priority, longest past the expectation, name.
 
-    Those that asked to be spared come after all others.
+    With ``requeue.order: cost`` those come first that are cheaper to evict. Those that asked to be spared come last.
     """
     over: dict[int, float] = {}
     found = []
@@ -126,6 +127,8 @@ def in_order(session: Session, shares: CurrentShares, nominated: list[Nominated]
             over[leaf] = max(0.0, *(_excess(session, shares, queue) for queue in session.queues.path[leaf]))
         found.append(RequeueCandidate(workload, entry, over[leaf]))
     found.sort(key=_rank)
+    if session.settings.requeue.order == "cost":
+        found.sort(key=lambda c: price_of_all(session, held) if (held := c.held_tasks()) else 0)
     found.sort(key=lambda c: any(spared(session, t) for t in c.workload.tasks if t.node >= 0))
     return found
 

@@ -1,6 +1,7 @@
-"""Minimum runtime: what has not run long enough is not evicted (spec: minimum runtime).
+"""Minimum runtime: what has not run long enough is not evicted, or is dearer (spec: minimum runtime).
 
-The rule is a plugin on the two extension points like any other: a victim filter, and a validator of finished sets.
+Where its mode is ``price`` it protects nothing: see `tenure.shields.price`. The rule is a plugin on the two extension
+points like any other: a victim filter, and a validator of finished sets.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import RUNNING, TaskState, WorkloadState
 from tenure.model.duration import format_duration, format_time
-from tenure.model.settings import Cause, Settings
+from tenure.model.settings import Cause, MinRuntimeMode, Settings
 
 SHIELD = "min-runtime"
 
@@ -33,10 +34,36 @@ def resolve(settings: Settings, queues: QueueTree, cause: Cause, beneficiary: in
     victim
         Leaf queue of the workload.
     """
-    if cause not in settings.min_runtime.applies_to:
+    if cause not in settings.min_runtime.applies_to or mode_of(settings, queues, cause, victim) == "price":
         return 0
     name, start = _where(settings, queues, cause, beneficiary, victim)
     return _first_set(queues, queues.path[start], name, getattr(settings, name))
+
+
+def mode_of(settings: Settings, queues: QueueTree, cause: Cause, victim: int) -> MinRuntimeMode:
+    """Give what minimum runtime does for a workload of leaf ``victim``: its queue's mode, else the node pool's."""
+    for queue in queues.path[victim]:
+        mode = queues.queues[queue].min_runtime_mode
+        if mode is not None:
+            return mode
+    modes = settings.min_runtime.mode
+    return modes.get(cause, "shield") if isinstance(modes, dict) else modes
+
+
+def priced_runtime(settings: Settings, queues: QueueTree, leaf: int) -> int:
+    """Give for how long, in µs, a workload has to run until its eviction counts as what it loses.
+
+    It is the longest minimum runtime of a cause whose mode is ``price``, looked for from the workload's leaf upward: a
+    price belongs to the victim alone.
+    """
+    if leaf < 0 or (settings.min_runtime.mode == "shield" and not queues.own_modes):
+        return 0
+    longest = 0
+    for cause in settings.min_runtime.applies_to:
+        if mode_of(settings, queues, cause, leaf) == "price":
+            name = "preempt_min_runtime" if cause == "preempt" else "reclaim_min_runtime"
+            longest = max(longest, _first_set(queues, queues.path[leaf], name, getattr(settings, name)))
+    return longest
 
 
 def _where(settings: Settings, queues: QueueTree, cause: Cause, beneficiary: int, victim: int) -> tuple[str, int]:
@@ -95,6 +122,8 @@ class MinRuntimeShield:
             own = any(q.reclaim_min_runtime or q.preempt_min_runtime for q in queues.queues)
             self._anywhere = own or bool(settings.reclaim_min_runtime or settings.preempt_min_runtime)
         if not self._anywhere or cause not in settings.min_runtime.applies_to:
+            return 0
+        if mode_of(settings, queues, cause, leaf) == "price":
             return 0
         name, start = key = _where(settings, queues, cause, beneficiary, leaf)
         found = self._known.get(key)

@@ -27,7 +27,9 @@ from tenure.model.installed import entry_points
 from tenure.model.settings import Cause
 from tenure.shields.budget import BudgetShield
 from tenure.shields.min_runtime import MinRuntimeOver, MinRuntimeShield
+from tenure.shields.patience import Patience, PatienceOver
 from tenure.shields.recreated import COMES_BACK, recreated
+from tenure.shields.repeated import evicted_often, is_owed
 
 GROUP = "tenure.plugins"
 
@@ -45,6 +47,7 @@ class EvictionPlugins:
         self.complaints: dict[str, str] = {}
         self.min_runtime = MinRuntimeShield()
         self.budgets = BudgetShield()
+        self.patience = Patience()
         found = self._installed() if others is None else list(others)
         self.others = sorted(found, key=_name)
 
@@ -59,14 +62,14 @@ class EvictionPlugins:
         return found
 
     def without_times(self) -> EvictionPlugins:
-        """Give the same, with every minimum runtime over."""
+        """Give the same, with every minimum runtime over, and every wait."""
         other = copy(self)
-        other.min_runtime = MinRuntimeOver()
+        other.min_runtime, other.patience = MinRuntimeOver(), PatienceOver()
         return other
 
     def silent(self, session: Session, cause: Cause, contender: WorkloadState | None, leaf: int) -> bool:
         """Whether it is clear that no plugin refuses victims of a leaf."""
-        if self.others or self.budgets.active or cause in COMES_BACK:
+        if self.others or self.budgets.active or cause in COMES_BACK or leaf in session.often_evicted:
             return False
         return not self.min_runtime.minimum(session, cause, contender.leaf if contender is not None else -1, leaf)
 
@@ -80,12 +83,17 @@ class EvictionPlugins:
         forced: Collection[TaskState] = (),
     ) -> Refusal | None:
         """Give the first no to a victim. ``forced``: tasks on which only budgets that name the cause have a say."""
-        refusal = recreated(cause, victim) or self.min_runtime.filter(session, cause, contender, victim)
+        refusal = recreated(cause, victim) or evicted_often(session, cause, contender, victim)
+        refusal = refusal or self.min_runtime.filter(session, cause, contender, victim)
         if refusal is None or refusal.core_only:
             refusal = self.budgets.filter(session, cause, contender, victim, forced=forced) or refusal
         if refusal is None or refusal.core_only:  # its surplus may still be taken, unless somebody else says no
             refusal = self.ask_others(session, cause, contender, victim) or refusal
         return refusal
+
+    def is_owed(self, session: Session, cause: Cause, contender: WorkloadState) -> bool:
+        """Whether a contender may have what was evicted often, where there is any."""
+        return bool(session.often_evicted) and is_owed(session, cause, contender)
 
     def ask_others(
         self, session: Session, cause: Cause, contender: WorkloadState | None, victim: WorkloadState

@@ -17,12 +17,12 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.opt_out import asked_to_stay
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.leaf_candidates import LeafCandidates
+from tenure.victims.leaf_candidates import Floats, LeafCandidates
 from tenure.victims.pieces import Piece, PieceMemo, piece_memo, pieces_of, singles_of
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.rules import CauseRules
 
-Alike = tuple[Cause, int, int]
+Alike = tuple[Cause, int, int, bool]
 """Cause, and of the contender what decides what of a leaf is open."""
 
 
@@ -84,6 +84,14 @@ class VictimCandidates:
     def all(self) -> Iterator[Piece]:
         """Give all pieces in order, see `in_order`."""
         return in_order((leaf_candidates.level, leaf_candidates.all()) for leaf_candidates in self.candidate_leaves)
+
+    def priced(self, nodes: NodeTable) -> tuple[Ints, Ints, Floats, Floats]:
+        """Give each piece on each of its nodes: node, ``int64[rows, entries]`` that it frees, price and growth."""
+        found = [leaf_candidates.priced(nodes.rows) for leaf_candidates in self.candidate_leaves]
+        if not found:
+            return np.zeros(0, np.int64), np.zeros((nodes.rows, 0), np.int64), np.zeros(0), np.zeros(0)
+        where, freed, prices, growth = zip(*found, strict=True)
+        return np.concatenate(where), np.concatenate(freed, axis=1), np.concatenate(prices), np.concatenate(growth)
 
     def freed(self, nodes: NodeTable) -> Ints:
         """What all of them free together, at most, ``int64[rows, nodes]``."""
@@ -199,16 +207,17 @@ class CandidateGatherer:
         """Give, by leaf, what contenders have in common to which the same candidates of it are open."""
         cause, own = rules.cause, contender.leaf
         if cause == "preempt":
-            return lambda _: (cause, own, contender.priority)
+            return lambda _: (cause, own, contender.priority, False)
+        owed = self.plugins.is_owed(self.session, cause, contender)
         if self.plugins.budgets.active:
-            return lambda _: (cause, own, 0)
+            return lambda _: (cause, own, 0, owed)
         reach = self.holdings.open_to(own) if cause == "reclaim" else None
         minimum, session = self.plugins.min_runtime.minimum, self.session
 
         def alike(leaf: int) -> Alike:
             if leaf == own or (reach is not None and leaf not in reach):
-                return cause, own, 0
-            return cause, -1, minimum(session, cause, own, leaf)
+                return cause, own, 0, owed
+            return cause, -1, minimum(session, cause, own, leaf), owed
 
         return alike
 

@@ -14,7 +14,6 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import Demand, WorkloadState
 from tenure.model.modes import enabled_for
-from tenure.model.settings import Cause
 from tenure.shields.budget import has_budgets
 from tenure.victims.candidates import VictimCandidates
 from tenure.victims.dry_run import NO_LANDING
@@ -110,7 +109,7 @@ class ConsolidationPass(PreemptionPass):
     def _accept(
         self,
         contender: WorkloadState,
-        candidates: VictimCandidates,  # noqa: ARG002  the same as for other causes
+        candidates: VictimCandidates,
         found: SearchResult,
         budget: SearchBudget,
     ) -> bool:
@@ -121,20 +120,12 @@ class ConsolidationPass(PreemptionPass):
             others = self.gatherer.gather(contender, rules)
             instead = VictimSearch(self.session, self.dry_runs, contender, rules, others).run(budget)
             other = instead.pieces
-            if other is not None and self._cost(contender, instead, rules.cause) < self._cost(contender, found):
+            if other is not None and self._price(contender, instead, rules.cause) < self._price(contender, found):
                 names = ", ".join(dict.fromkeys(p.workload.key for p in other))
                 text = f"moving others for it would cost more than {rules.cause} from {names}, so nothing is moved"
                 self.state.obstacle(contender.key, Reason("CheaperVictims", text, {"cause": self.cause}))
                 return False
-        return True
-
-    def _cost(self, contender: WorkloadState, found: SearchResult, cause: Cause = "consolidate") -> int:
-        """Give what the best set costs with all that follows from it, in millionths of a weighted resource-second."""
-        played = found.played
-        assert played is not None
-        if played.follow_ups is None or not played.all_known:
-            self.dry_runs.note_follow_ups(contender, played, cause)
-        return sum(p.cost for p in found.pieces or ()) + sum(f.cost for f in played.follow_ups or ())
+        return super()._accept(contender, candidates, found, budget)
 
     def _alternatives(self, contender: WorkloadState) -> list[CauseRules]:
         actions = enabled_for(self.session.settings, self.cause)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tenure.engine.nodes import Ints
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
 from tenure.victims.pieces import Piece
+
+Floats = NDArray[np.float64]
 
 MANY_GONE = 16
 """Workloads that were dropped, from which on their pieces are taken out: if they are half of all."""
@@ -42,6 +45,7 @@ class LeafCandidates:
         self._of: dict[WorkloadState, list[Piece]] = {}
         self._gone: set[WorkloadState] = set()
         self._frees: tuple[Ints, Ints] | None = None
+        self._priced: tuple[Ints, Ints, Floats, Floats] | None = None
         for piece in self._sorted:
             self._of.setdefault(piece.workload, []).append(piece)
 
@@ -54,7 +58,7 @@ class LeafCandidates:
         if self._of.pop(workload, None) is None:
             return
         self._gone.add(workload)
-        self._frees = None
+        self._frees = self._priced = None
         if len(self._gone) >= max(MANY_GONE, len(self._of)):
             self._sorted, self._by_floor = list(self.all()), None
             self._gone.clear()
@@ -81,3 +85,16 @@ class LeafCandidates:
             nodes = np.array([node for node, _ in entries], np.int64)
             self._frees = nodes, np.array([amounts for _, amounts in entries], np.int64).reshape(-1, rows).T
         return self._frees
+
+    def priced(self, rows: int) -> tuple[Ints, Ints, Floats, Floats]:
+        """Give each piece on each of its nodes: node, ``int64[rows, entries]`` that it frees, price and growth."""
+        if self._priced is None:
+            entries = [(*entry, piece.cost, piece.growth) for piece in self.all() for entry in piece.frees]
+            nodes, freed, prices, growth = zip(*entries, strict=True) if entries else ((), (), (), ())
+            self._priced = (
+                np.array(nodes, np.int64),
+                np.array(freed, np.int64).reshape(-1, rows).T,
+                np.array(prices, np.float64),
+                np.array(growth, np.float64),
+            )
+        return self._priced

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import add, attrgetter
 
-from tenure.engine.cost import cost_of_all
 from tenure.engine.memo import Memo
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import SUCCEEDED, SubgroupState, TaskState, WorkloadState
 from tenure.model.settings import Settings
 from tenure.shields.opt_out import count_spared
+from tenure.shields.price import growth_of_all, price_of_all
 
 Rank = tuple[object, ...]
 
@@ -25,14 +25,15 @@ Stage = tuple[tuple[TaskState, ...], bool]
 
 @dataclass(slots=True, eq=False)
 class Piece:
-    """A choice that a set may contain. ``cost`` is in millionths of a weighted resource-second.
+    """A choice that a set may contain. ``cost`` is its price, in millionths of a weighted resource-second.
 
     ``whole``: all of the workload, in stages, surplus first. ``group``: it cuts a subgroup below its minimum.
     ``fresh``: all of it was placed in this cycle and runs nothing yet, so taking it is no eviction and costs nothing;
-    ``ran`` are those of its tasks that were not. ``amount`` is what it holds as queues count it, ``ran_amount`` what of
-    it ran before this cycle. ``frees`` lists node and amounts by row of the node table. ``rank`` orders pieces of one
-    queue, the best to take first; its first item is the workload's priority. ``floor`` comes before the key of every
-    set that holds it. ``spared``: how many of its tasks asked to be spared.
+    ``ran`` are those of its tasks that were not. ``growth`` is by how much its cost grows in a second, at most.
+    ``amount`` is what it holds as queues count it, ``ran_amount`` what of it ran before this cycle. ``frees`` lists
+    node and amounts by row of the node table. ``rank`` orders pieces of one queue, the best to take first; its first
+    item is the workload's priority. ``floor`` comes before the key of every set that holds it. ``spared``: how many of
+    its tasks asked to be spared.
     """
 
     workload: WorkloadState
@@ -43,6 +44,7 @@ class Piece:
     group: bool
     fresh: bool
     cost: int
+    growth: int
     age: int
     leaf_priority: int
     amount: Amount
@@ -188,7 +190,7 @@ def _piece(
     tasks = tuple(t for stage, _ in stages for t in stage)
     ran = tuple(t for t in tasks if t not in fresh) if fresh else tasks
     is_fresh = not ran
-    price = 0 if is_fresh else cost_of_all(session, ran)
+    price, growth = (0, 0) if is_fresh else (price_of_all(session, ran), growth_of_all(session, ran))
     age = _age(workload)
     rank = _rank(session, workload, tasks, price, age, whole=whole, ran=len(ran))
     level = session.queues.queues[workload.leaf].priority
@@ -199,7 +201,7 @@ def _piece(
     if is_fresh:
         floor = (0, -(1 << 40), 0 if session.settings.victims == "cost" else ())
     return Piece(
-        workload, stages, tasks, ran, whole, group, is_fresh, price, age,
+        workload, stages, tasks, ran, whole, group, is_fresh, price, growth, age,
         level, amount, ran_amount, _frees(session, tasks), rank, floor, asked,
     )  # fmt: skip
 

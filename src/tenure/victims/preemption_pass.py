@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import cached_property, partial
+from math import inf
 
 from tenure.engine.allocation import held_back
 from tenure.engine.memo import Memo
@@ -20,11 +21,13 @@ from tenure.model.settings import Cause
 from tenure.shields.budget import has_budgets
 from tenure.shields.delay import AWAITED, delay
 from tenure.shields.opt_out import may_go
+from tenure.shields.patience import NotYet, rule_for, waits_since
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns
 from tenure.victims.earlier_contenders import EarlierContenders
 from tenure.victims.explanations import considered_of, shielded
+from tenure.victims.least_price import least_price
 from tenure.victims.pieces import Piece
 from tenure.victims.recording import Price, prices, record
 from tenure.victims.room_bounds import RoomDemand
@@ -46,7 +49,11 @@ MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
 
 
 class PreemptionPass:
-    """The pass of one action over all contenders."""
+    """The pass of one action over all contenders.
+
+    ``infeasible`` are contenders, by what they have in common, that cannot be helped; of those for which evictions do
+    not pay yet, ``impatient`` has since when the one waits that was looked at: who waits for longer is looked at too.
+    """
 
     def __init__(self, state: EvictionState, cause: Cause, make_rules: MakeRules) -> None:
         self.state = state
@@ -62,6 +69,7 @@ class PreemptionPass:
             lambda _: self.dry_runs.served_as_it_is(), lambda _: self.session.epoch
         )
         self.infeasible: dict[object, tuple[VictimCandidates | None, SearchResult]] = {}
+        self.impatient: dict[object, int] = {}
 
     @cached_property
     def dry_runs(self) -> DryRuns:
@@ -195,7 +203,7 @@ class PreemptionPass:
         if contender.step is None or contender.entry is None:
             return False
         alike = self._alike(contender)
-        if alike in self.infeasible:
+        if alike in self.infeasible and waits_since(contender) >= self.impatient.get(alike, 0):
             if self.state.detailed:
                 self._explain(contender, *self.infeasible[alike])
             return False
@@ -216,6 +224,9 @@ class PreemptionPass:
     def _search(self, contender: WorkloadState, rules: CauseRules, alike: object, steps: int) -> bool:
         """Look for victims; True if the contender wants another turn."""
         state = self.state
+        if not state.detailed and self._cannot_pay(contender, rules):
+            self.infeasible[alike] = None, SearchResult()
+            return False
         with_spared = self._may_take_spared(contender)
         if state.detailed and not with_spared and not (everybody := self.gatherer.gather(contender, rules)):
             self._found_nothing(alike, everybody, SearchResult())
@@ -245,6 +256,28 @@ class PreemptionPass:
         self._give_up(contender, rules, alike, search)
         return False
 
+    def _cannot_pay(self, contender: WorkloadState, rules: CauseRules) -> bool:
+        """Whether even the least that a set could cost is more than what a contender has waited is worth."""
+        session, patience = self.session, self.state.plugins.patience
+        if not patience.applies(session, self.cause) or self.gatherer.asked_to_be_spared:
+            return False
+        rule = rule_for(session, self.cause, contender)
+        if rule is None:
+            return False
+        assert contender.step is not None
+        leaves = None if self.cause != "reclaim" else self.bounds.open_to(contender).leaves
+        candidates = self.gatherer.gather(contender, rules, leaves)
+        least = least_price(RoomDemand(session, contender.step), candidates, session.now - waits_since(contender))
+        not_yet = None if least == inf else patience.too_dear(session, rule, contender, least)
+        if not_yet is not None:
+            self._put_off(contender, not_yet)
+        return not_yet is not None
+
+    def _put_off(self, contender: WorkloadState, not_yet: NotYet) -> None:
+        """Note that evictions do not pay yet for a contender, and for none that stands alike and waits no longer."""
+        self.state.wake_at(not_yet.again)
+        self.impatient[self._alike(contender)] = waits_since(contender)
+
     def _may_take_spared(self, contender: WorkloadState) -> bool:
         """Whether, where nothing else helps, what asked to be spared may be taken: not to move it, nor for surplus."""
         return may_go(self.cause, contender) and bool(self.gatherer.asked_to_be_spared)
@@ -261,8 +294,8 @@ class PreemptionPass:
 
     def _searching(self, contender: WorkloadState, rules: CauseRules, *, alone: bool = False) -> VictimSearch:
         """Search for victims of one contender, among the candidates that the bounds leave."""
-        carried_out = self.wave is None and not alone
-        prepare = partial(self._prepare, contender, rules) if carried_out else None
+        at_once = self.wave is None and not self.state.plugins.patience.applies(self.session, self.cause)
+        prepare = partial(self._prepare, contender, rules) if at_once and not alone else None
         if self.cause != "reclaim":
             candidates = self.gatherer.gather(contender, rules)
             return VictimSearch(self.session, self.dry_runs, contender, rules, candidates, prepare)
@@ -314,13 +347,35 @@ class PreemptionPass:
 
     def _accept(
         self,
-        contender: WorkloadState,  # noqa: ARG002
+        contender: WorkloadState,
         candidates: VictimCandidates,  # noqa: ARG002
-        found: SearchResult,  # noqa: ARG002
+        found: SearchResult,
         budget: SearchBudget,  # noqa: ARG002
     ) -> bool:
-        """Whether the best set is to be carried out; every set that pays is, unless a cause asks for more."""
-        return True
+        """Whether the best set is to be carried out: not before the contender's waiting is worth it."""
+        patience = self.state.plugins.patience
+        if found.carried_out or not patience.applies(self.session, self.cause):
+            return True
+        follow_ups = self._follow_ups_price(contender, found)
+        not_yet = patience.not_yet(self.session, self.cause, contender, found.pieces or (), follow_ups)
+        if not_yet is None:
+            return True
+        numbers = {"cause": self.cause, "pays": format_time(not_yet.pays_at)}
+        self.state.obstacle(contender.key, Reason("NotWorthYet", not_yet.text, numbers))
+        self._put_off(contender, not_yet)
+        return False
+
+    def _price(self, contender: WorkloadState, found: SearchResult, cause: Cause | None = None) -> int:
+        """Give the price of the best set with all that follows from it, in millionths of a weighted resource-second."""
+        return sum(p.cost for p in found.pieces or ()) + self._follow_ups_price(contender, found, cause)
+
+    def _follow_ups_price(self, contender: WorkloadState, found: SearchResult, cause: Cause | None = None) -> int:
+        """Give the price of all that follows from the best set."""
+        played = found.played
+        assert played is not None
+        if played.follow_ups is None or not played.all_known:
+            self.dry_runs.note_follow_ups(contender, played, cause or self.cause)
+        return sum(f.cost for f in played.follow_ups or ())
 
     def _alike(self, contender: WorkloadState) -> object:
         """What contenders have in common of which one cannot be helped if the other cannot."""

@@ -30,9 +30,8 @@ def prices(state: EvictionState, pieces: Sequence[Piece], cause: Cause, contende
         state.remember(piece.workload)
         until = state.plugins.min_runtime.protected_until(session, cause, beneficiary, piece.workload)
         lost = lost_time(session, piece.workload)
-        alone = len(piece.tasks) == 1
         for task in piece.ran:
-            found[task] = piece.cost if alone else cost(session, task), lost, until
+            found[task] = cost(session, task), lost, until
     return found
 
 

@@ -28,10 +28,14 @@ MOST_REFUSED_IN_ALL = 100_000
 
 
 class EvictionTimes(NamedTuple):
-    """Times of a workload that an eviction changes, in µs since the epoch: those that it has while it is only told."""
+    """The times of a workload that an eviction changes, in µs since the epoch, and how often it was evicted.
+
+    These it has while it is only told.
+    """
 
     started_at: int | None
     last_evicted_at: int | None
+    evictions: int
     not_before: int | None
 
 
@@ -132,7 +136,8 @@ class EvictionState:
 
     def remember(self, workload: WorkloadState) -> None:
         """Note the times of a workload of which something is about to be evicted."""
-        times = EvictionTimes(workload.started_at, workload.last_evicted_at, workload.not_before)
+        evictions = workload.times_evicted(self.session.now)
+        times = EvictionTimes(workload.started_at, workload.last_evicted_at, evictions, workload.not_before)
         self.before.setdefault(workload, times)
 
     def obstacle(self, workload: str, reason: Reason) -> None:

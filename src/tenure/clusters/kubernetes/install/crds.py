@@ -28,8 +28,9 @@ VERSIONS: Final = tuple(version.partition("/")[2] for version in API_VERSIONS)
 """The versions that are served, the stored one first. They have one schema: to convert is to change the name."""
 
 _OWN_TO_FILES: Final = (
-    "name", "namespace", "uid", "tasks", "priority", "created_at", "started_at", "last_evicted_at", "stale_since",
-    "requeue_not_before", "awaits_nodes_until", "checkpoint", "owner_kind", "scheduler_name", "labels", "annotations",
+    "name", "namespace", "uid", "tasks", "priority", "created_at", "started_at", "last_evicted_at", "evictions",
+    "stale_since", "requeue_not_before", "awaits_nodes_until", "checkpoint", "owner_kind", "scheduler_name", "labels",
+    "annotations",
 )  # fmt: skip
 """What a workload of a cluster file has and a PodGroup's spec has not: metadata, status, and what its pods say."""
 

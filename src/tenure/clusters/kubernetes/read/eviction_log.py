@@ -29,7 +29,8 @@ MOST_LABEL_BYTES: Final = 4096
 class EvictionEntry(msgspec.Struct, rename="camel", omit_defaults=True, frozen=True):
     """An eviction as it is written to the log. Times are RFC 3339; ``lost`` and ``saved`` in resource-µs.
 
-    ``version`` is the pod's when it was announced; ``done``: the API server is known to have carried it out.
+    ``version`` is the pod's when it was announced; ``done``: the API server is known to have carried it out. ``times``:
+    how often its workload was evicted as a whole, this time included; 0: this was a part of it.
     """
 
     at: str
@@ -49,6 +50,7 @@ class EvictionEntry(msgspec.Struct, rename="camel", omit_defaults=True, frozen=T
     saved: dict[str, int] | None = None
     version: str = ""
     done: bool = False
+    times: int = 0
 
 
 _DECODER = msgspec.json.Decoder(EvictionEntry)
@@ -64,6 +66,7 @@ def entry_of(
     *,
     saved: dict[str, int] | None = None,
     version: str = "",
+    times: int = 0,
 ) -> EvictionEntry:
     """Make the entry of an eviction that is about to be asked for. ``asked``: keys of labels that budgets look at."""
     return EvictionEntry(
@@ -72,6 +75,7 @@ def entry_of(
         to_node=eviction.to_node, labels=_few(eviction.labels, asked), queue=eviction.queue,
         beneficiary_queue=eviction.beneficiary_queue, lost=eviction.lost,
         not_before=None if not_before is None else format_time(not_before), saved=saved or None, version=version,
+        times=times,
     )  # fmt: skip
 
 
@@ -145,7 +149,7 @@ def happened(entries: Iterable[EvictionEntry], alive: Container[str]) -> list[Ev
 
 
 def pasts(entries: Iterable[EvictionEntry]) -> dict[tuple[str, str], EvictionHistory]:
-    """Give by workload and its uid when it was evicted last, and until when it is not requeued again."""
+    """Give by workload and its uid when and how often it was evicted, and until when it is not requeued again."""
     found: dict[tuple[str, str], EvictionHistory] = {}
     for entry in entries:
         key = entry.workload, entry.workload_uid
@@ -154,5 +158,6 @@ def pasts(entries: Iterable[EvictionEntry]) -> dict[tuple[str, str], EvictionHis
         found[key] = EvictionHistory(
             max(filter(None, (before.last_evicted_at, at)), default=None),
             max(filter(None, (before.not_before, until)), default=None),
+            max(before.evictions, entry.times),
         )
     return found

@@ -51,6 +51,7 @@ class EvictionHistory(NamedTuple):
 
     last_evicted_at: int | None = None
     not_before: int | None = None
+    evictions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ def make(
         started_at=_by_now(_least(p.started for p in pods if p.task.phase in ACTIVE), now),
         stale_since=_least(p.stale_since for p in pods if p.task.phase in ACTIVE and (p.stale_since or 0) <= now),
         last_evicted_at=past.last_evicted_at,
+        evictions=past.evictions,
         requeue_not_before=past.not_before,
         owner_kind=_owner_kind(kind, pods),
         scheduler_name=scheduler,

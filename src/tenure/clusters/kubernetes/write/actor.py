@@ -35,7 +35,7 @@ from tenure.clusters.kubernetes.write.devices import DeviceWriter
 from tenure.clusters.kubernetes.write.kueue import KueueEvictions
 from tenure.clusters.kubernetes.write.overdue import REFUSED_BY_BUDGET, OverdueBudgets
 from tenure.clusters.kubernetes.write.queue_status import QueueStatuses
-from tenure.clusters.record import BROKEN, logged
+from tenure.clusters.record import BROKEN, logged, times_evicted
 from tenure.engine.cost import lost_amounts
 from tenure.engine.plan import EVICTING, Plan, PlanStep
 from tenure.model.duration import format_time
@@ -428,9 +428,10 @@ class Actor:
         if not steps:
             return
         entries: dict[str, eviction_log.EvictionEntry] = {}
+        times = times_evicted(plan, workloads)
         for step in steps:
             pod = observed.pod(step.workload, step.task_index)
-            entry = self._recorded(step, plan, observed, workloads, outcome)
+            entry = self._recorded(step, plan, observed, workloads, times, outcome)
             if entry is not None:
                 entries[pod.uid] = entry
         unwritten = self.logbook.add(list(entries.values()), plan.now, observed)
@@ -457,11 +458,17 @@ class Actor:
             self.logbook.remove([e for e in entries.values() if (e.workload, e.task) in known])
 
     def _recorded(
-        self, step: PlanStep, plan: Plan, observed: Observed, workloads: Mapping[str, Workload], outcome: Outcome
+        self,
+        step: PlanStep,
+        plan: Plan,
+        observed: Observed,
+        workloads: Mapping[str, Workload],
+        times: Mapping[str, int],
+        outcome: Outcome,
     ) -> eviction_log.EvictionEntry | None:
         """Give the record of an eviction; one of which none can be made is not carried out."""
         try:
-            return self._entry(step, plan, observed, workloads)
+            return self._entry(step, plan, observed, workloads, times)
         except Exception as error:  # noqa: BLE001  one pod that cannot be written down costs no other eviction
             outcome.failures.append(Failure(step.action, step.workload, step.task, _broken(error)))
             return None
@@ -505,7 +512,12 @@ class Actor:
         return patches.version_of(self._patch_running(pod, patches.target(pod, step, now, plainly=True)))
 
     def _entry(
-        self, step: PlanStep, plan: Plan, observed: Observed, workloads: Mapping[str, Workload]
+        self,
+        step: PlanStep,
+        plan: Plan,
+        observed: Observed,
+        workloads: Mapping[str, Workload],
+        times: Mapping[str, int],
     ) -> eviction_log.EvictionEntry:
         pod = observed.pod(step.workload, step.task_index)
         not_before = plan.requeue.not_before.get(step.workload)
@@ -515,6 +527,7 @@ class Actor:
         return eviction_log.entry_of(
             logged(step, workloads, plan.now, settings), pod.uid, uid, not_before, asked,
             saved=_saved(pod, step, settings, workloads[step.workload], plan.now), version=pod.version,
+            times=times.get(step.workload, 0),
         )  # fmt: skip
 
     # -- all of them ------------------------------------------------------------------------------------------------

@@ -1,0 +1,197 @@
+"""What evictions for guarantees are worth: how long those wait who are due, against the work that is destroyed.
+
+Replays traces and generated workloads without reclaim and with it, under several policies: victims by youth or by cost,
+a minimum runtime as a shield and as a price, eviction notices, and patience. Each where no job saves its work, where
+half of the jobs do, and where all do. Every replay is checked for violations.
+
+    python examples/worth/run.py --trace philly.csv.gz --from 63 --to 114 --html worth.html
+    python examples/worth/run.py --generated 0.7 0.9 1.1 --seeds 5
+    python examples/worth/run.py --trace KTH-SP2.swf.gz --load 1 1.3 --split demand --journal done.jsonl
+
+Replays are points of a sweep: they run side by side, here or on a Dask cluster, and with --journal the same command
+goes on where it was stopped. With several seeds the medians are told, with the least and the most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+
+import replay as replays
+from replay import MIXES, POLICIES, Figures, Replay, simulate
+
+from tenure.cli.progress import ProgressLine
+from tenure.model.files import write_atomically
+from tenure.report.curves import CURVE_STYLE, Curve, CurvePoint, curves_plot
+from tenure.report.figure import figure
+from tenure.report.page import Cell, html_table, page, section
+from tenure.report.plot import Plot
+from tenure.report.tables import TableColumn, terminal
+from tenure.report.tables import table as set_table
+from tenure.simulator.sweep.carry_out import carry_out
+from tenure.simulator.sweep.journal import SweepJournal
+from tenure.simulator.sweep.points import SweepPoint, key_of
+from tenure.simulator.sweep.runners import DaskCluster, LocalProcesses, SweepRunner
+
+BASE = "no reclaim"
+HEADINGS = (
+    "policy", "jobs", "lost (weighted h)", "destroyed", "evictions", "most of one job", "due: wait (h)",
+    "due: arrival to end (h)", "all: wait (h)", "lost per hour spared", "violations",
+)  # fmt: skip
+
+Found = dict[Replay, Figures]
+
+
+def main() -> int:
+    """Replay everything, and tell."""
+    given = _arguments()
+    missing = [trace for trace in given.trace if not Path(trace).is_file()]
+    if missing:
+        print(f"{missing[0]}: there is no such file; say with --trace where traces are", file=sys.stderr)
+        return 1
+    asked = list(_asked(given))
+    points = [SweepPoint(key_of(asdict(one)), {}, one) for one in asked]
+    progress = ProgressLine()
+    with SweepJournal(Path(given.journal)) if given.journal else nullcontext() as journal:
+        results = carry_out(points, simulate, _runner(given), journal,
+                            lambda done, count: progress.show(f"{done} of {count} replays"))  # fmt: skip
+    progress.clear()
+    found = {one: Figures(**result) for one, result in zip(asked, results, strict=True)}
+    for name, group in _groups(found).items():
+        print(f"\n{name}\n{_table(group)}")
+    if given.html:
+        write_atomically(Path(given.html), _document(found))
+        print(f"written: {given.html}")
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trace", nargs="*", default=[], help="traces whose queues contend")
+    parser.add_argument("--generated", nargs="*", type=float, default=[], metavar="LOAD", help="generated workloads")
+    parser.add_argument("--load", nargs="*", type=float, default=[1.0], help="load of traces: 1.3 is 30%% more")
+    parser.add_argument("--split", choices=("even", "demand"), default="even", help="how guarantees are split")
+    parser.add_argument("--mix", nargs="*", choices=tuple(MIXES), default=list(MIXES), help="how many jobs save")
+    parser.add_argument("--policy", nargs="*", choices=tuple(POLICIES), default=list(POLICIES))
+    parser.add_argument("--seeds", type=int, default=1, help="so many draws of what is drawn")
+    parser.add_argument("--from", dest="begin", type=float, help="first day of a trace")
+    parser.add_argument("--to", dest="end", type=float, help="day of a trace before which it ends")
+    parser.add_argument("--nodes", type=int, default=56, help="nodes of 8 GPUs, for traces that imply no machine")
+    parser.add_argument("--jobs", type=int, default=5000, help="jobs of a generated workload")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="replays side by side")
+    parser.add_argument("--dask", metavar="ADDRESS", help="run the replays on a Dask cluster")
+    parser.add_argument("--journal", metavar="FILE", help="keep what is done there, and go on with it")
+    parser.add_argument("--html", help="write a page with pictures")
+    given = parser.parse_args()
+    if not given.trace and not given.generated:
+        parser.error("name what is to be replayed: --trace FILE, --generated LOAD, or both")
+    if BASE not in given.policy:
+        given.policy.insert(0, BASE)
+    return given
+
+
+def _asked(given: argparse.Namespace) -> Sequence[Replay]:
+    """Give all replays that are asked for."""
+    sources = [(str(Path(t).resolve()), load) for t in given.trace for load in given.load]
+    sources += [("generated", load) for load in given.generated]
+    return [
+        Replay(source=source, load=load, mix=mix, policy=policy, seed=seed, split=given.split, begin=given.begin,
+               end=given.end, nodes=given.nodes, jobs=given.jobs)
+        for source, load in sources for mix in given.mix for policy in given.policy for seed in range(given.seeds)
+        if policy != BASE or mix == given.mix[0]  # without evictions nobody has to save anything
+    ]  # fmt: skip
+
+
+def _runner(given: argparse.Namespace) -> SweepRunner:
+    """On a Dask cluster, workers need Tenure, and the traces under the same paths."""
+    if given.dask:
+        return DaskCluster(given.dask, [Path(replays.__file__)])
+    return LocalProcesses(given.processes)
+
+
+def _groups(found: Found) -> dict[str, Found]:
+    """Put together what is to be compared: one workload, one mix; no reclaim is a part of each."""
+    groups: dict[str, Found] = {}
+    for one in found:
+        if one.policy != BASE:
+            groups.setdefault(_name(one), {})[one] = found[one]
+    for name, group in groups.items():
+        first = next(iter(group))
+        group.update({o: f for o, f in found.items() if o.policy == BASE and _where(o) == _where(first)})
+        groups[name] = group
+    return groups
+
+
+def _where(one: Replay) -> tuple[object, ...]:
+    return one.source, one.load
+
+
+def _name(one: Replay) -> str:
+    return f"{Path(one.source).name.split('.')[0]}, load {one.load:g}, {one.mix}"
+
+
+def _rows(group: Found) -> list[tuple[str, list[Figures], list[float]]]:
+    """Give by policy its figures, and what it destroyed for each hour that due jobs waited less than without it."""
+    base = {one.seed: figures for one, figures in group.items() if one.policy == BASE}
+    rows = []
+    for policy in sorted({one.policy for one in group}, key=list(POLICIES).index):
+        own = sorted(((one.seed, figures) for one, figures in group.items() if one.policy == policy))
+        spared = [(base[seed].due_wait - f.due_wait) * f.due for seed, f in own]
+        each = [f.lost / hours if hours > 0 else float("inf") for (_, f), hours in zip(own, spared, strict=True)]
+        rows.append((policy, [f for _, f in own], each))
+    return rows
+
+
+def _table(group: Found) -> str:
+    columns = [TableColumn(h, right=bool(n)) for n, h in enumerate(HEADINGS)]
+    return set_table(columns, [_cells(*row) for row in _rows(group)], terminal())
+
+
+def _cells(policy: str, own: list[Figures], each: list[float]) -> list[str]:
+    def told(values: Sequence[float], form: str) -> str:
+        middle = format(median(values), form)
+        return middle if len(values) == 1 else f"{middle} ({format(min(values), form)} to {format(max(values), form)})"
+
+    return [
+        policy, f"{own[0].jobs:,}", told([f.lost for f in own], ",.1f"), told([f.destroyed for f in own], ".2%"),
+        told([f.evictions for f in own], ",.0f"), f"{max(f.most for f in own)}",
+        told([f.due_wait for f in own], ".3f"), told([f.due_end for f in own], ".3f"),
+        told([f.wait for f in own], ".3f"), "" if policy == BASE else told(each, ",.2f"),
+        str(sum(f.violations for f in own)),
+    ]  # fmt: skip
+
+
+def _document(found: Found) -> str:
+    """Make one self-contained page."""
+    parts = []
+    for name, group in _groups(found).items():
+        headings = [Cell(h, right=bool(i)) for i, h in enumerate(HEADINGS)]
+        lines = [[Cell(c, right=bool(i)) for i, c in enumerate(_cells(*row))] for row in _rows(group)]
+        front = "".join(figure(plot) for plot in _front(name, group))
+        parts.append(section(name, "", front + html_table(headings, lines)))
+    lead = "How long jobs wait that are due, and what is destroyed for them, by policy."
+    return page("What evictions are worth", lead, parts, style=CURVE_STYLE)
+
+
+def _front(name: str, group: Found) -> list[Plot]:
+    """Draw waits and work destroyed, policy by policy, from what destroys most to what destroys nothing."""
+    rows = sorted(_rows(group), key=lambda row: -median(f.lost for f in row[1]))
+    labels = [policy for policy, _, _ in rows]
+    plots = []
+    for what, value in (("mean wait of due jobs, hours", "due_wait"), ("work destroyed, weighted hours", "lost")):
+        points = []
+        for number, (_, own, _) in enumerate(rows):
+            values = [getattr(f, value) for f in own]
+            points.append(CurvePoint(number, median(values), min(values), max(values)))
+        plots.append(curves_plot(f"{name}: {what}", labels, [Curve(what, points)]))
+    return plots
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""Patience: others are evicted for a contender once its waiting is worth what they cost.
+
+What it waits for, in weighted resources, times how long it has waited, times a weight and a factor, has to reach the
+price that the set had when it began to wait; after ``atMost`` it need not. This is the rule for renting or buying where
+it is not known for how long: ``docs/worth.md`` has the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import ceil
+from operator import mul
+from typing import NamedTuple, Protocol
+
+from tenure.engine.cost import MICRO, SECOND, UNITS, saved_at
+from tenure.engine.session import Session
+from tenure.engine.workloads import WorkloadState
+from tenure.model.duration import format_time
+from tenure.model.readable import weighted_hours
+from tenure.model.settings import Cause, PatienceRule
+
+
+class Priced(Protocol):
+    """What patience has to know of a part of a set."""
+
+    @property
+    def workload(self) -> WorkloadState:
+        """Whose it is."""
+
+    @property
+    def cost(self) -> int:
+        """Its price now, in millionths of a weighted resource-second."""
+
+    @property
+    def growth(self) -> int:
+        """By how much that grows in a second, at most."""
+
+
+class NotYet(NamedTuple):
+    """Why evictions do not pay yet.
+
+    ``price``, as far as it counts, and ``worth`` are in millionths of a weighted resource-second, times in µs since the
+    epoch. They pay at ``pays_at`` if nothing is saved until then; ``again`` is when to look again, since something is
+    saved then, or they pay.
+    """
+
+    price: int
+    worth: int
+    pays_at: int
+    again: int
+
+    @property
+    def text(self) -> str:
+        """The sentence that `tenure explain` says."""
+        return (
+            f"the evictions that would make room for it cost {weighted_hours(self.price / MICRO)} and its waiting is "
+            f"worth {weighted_hours(self.worth / MICRO)} so far: they pay from {format_time(self.pays_at)} on"
+        )
+
+
+class Patience:
+    """The rule, asked about a contender and the price of a set."""
+
+    def applies(self, session: Session, cause: Cause) -> bool:
+        """Whether evictions of a cause have to pay for anybody."""
+        if cause in session.settings.worth.patience:
+            return True
+        return any(cause in queue.patience for queue in session.queues.queues)
+
+    def not_yet(
+        self, session: Session, cause: Cause, contender: WorkloadState, pieces: Iterable[Priced], follow_ups: int = 0
+    ) -> NotYet | None:
+        """Say why a set is too dear for what a contender has waited; None where it pays.
+
+        ``follow_ups`` is the price of what would follow from it.
+        """
+        rule = rule_for(session, cause, contender)
+        if rule is None:
+            return None
+        chosen, waited = list(pieces), session.now - waits_since(contender)
+        price = sum(counted(p.cost, p.growth, waited) for p in chosen) + follow_ups
+        not_yet = self.too_dear(session, rule, contender, price)
+        if not_yet is None:
+            return None
+        return not_yet._replace(again=min([not_yet.again, *_next_saves(session, [p.workload for p in chosen])]))
+
+    def too_dear(self, session: Session, rule: PatienceRule, contender: WorkloadState, price: float) -> NotYet | None:
+        """Say why a price is more than what a contender has waited is worth; None where it is not."""
+        since, now = waits_since(contender), session.now
+        latest, each = since + rule.at_most, rule.factor * gain_rate(session, contender) * MICRO / SECOND
+        worth = round(each * (now - since + rule.ahead))
+        if now >= latest or worth >= price:
+            return None
+        pays_at = latest
+        if price < each * (latest - since + rule.ahead):
+            pays_at = max(now + 1, since - rule.ahead + ceil(price / each))
+        return NotYet(round(price), worth, pays_at, pays_at)
+
+
+def counted(cost: int, growth: int, waited: int) -> int:
+    """Give what a price counts against a wait (µs): not what it has grown by meanwhile.
+
+    Else what saves nothing, and costs more with each second that the contender waits, would never be worth it.
+    """
+    return max(0, cost - growth * waited // SECOND)
+
+
+class PatienceOver(Patience):
+    """Patience where every wait is taken to be over."""
+
+    def applies(self, session: Session, cause: Cause) -> bool:  # noqa: ARG002  the same for all
+        """Give no."""
+        return False
+
+    def not_yet(
+        self,
+        session: Session,  # noqa: ARG002
+        cause: Cause,  # noqa: ARG002
+        contender: WorkloadState,  # noqa: ARG002
+        pieces: Iterable[Priced],  # noqa: ARG002
+        follow_ups: int = 0,  # noqa: ARG002
+    ) -> NotYet | None:
+        """Find that everything pays."""
+        return None
+
+
+def rule_for(session: Session, cause: Cause, contender: WorkloadState) -> PatienceRule | None:
+    """Give the rule for a contender: that of its queue or the first above that has one, else the node pool's."""
+    for queue in session.above(contender.leaf):
+        for patient, rule in queue.patience.items():
+            if patient == cause:
+                return rule
+    return next((rule for patient, rule in session.settings.worth.patience.items() if patient == cause), None)
+
+
+def waits_since(contender: WorkloadState) -> int:
+    """When a contender began to wait: its creation, its last eviction, or, where it wants to grow, its start."""
+    return max(contender.created_at, contender.last_evicted_at or 0, contender.started_at or 0)
+
+
+def gain_rate(session: Session, contender: WorkloadState) -> float:
+    """Give what a second of waiting counts: the weighted resources of the next step, times the contender's weight."""
+    assert contender.step is not None
+    costs, queues = session.settings.disruption.cost, session.queues
+    each = [costs.get(name, 0.0) / UNITS.get(name, 1) for name in queues.resources]
+    names = {queue.name for queue in session.above(contender.leaf)}
+    weights = (
+        w.weight
+        for w in session.settings.worth.weights
+        if (w.queue is None or w.queue in names) and (w.min_priority is None or contender.priority >= w.min_priority)
+    )
+    amount: float = sum(map(mul, each, contender.step.amount))
+    return next(weights, 1.0) * amount
+
+
+def _next_saves(session: Session, workloads: Iterable[WorkloadState]) -> list[int]:
+    """When some workloads save their work next, where that is known: then they are cheaper."""
+    found = []
+    for workload in dict.fromkeys(workloads):
+        checkpoint = workload.model.checkpoint
+        interval = checkpoint.interval if checkpoint is not None else None
+        interval = interval or session.settings.disruption.assumed_checkpoint
+        if interval and (following := saved_at(session, workload) + interval) > session.now:
+            found.append(following)
+    return found

@@ -1,0 +1,46 @@
+"""The price of an eviction: what victims are compared by.
+
+It is what the eviction destroys (`tenure.engine.cost`). Where ``minRuntime.mode`` is ``price``, a workload that has not
+run for its minimum runtime is as dear as if it lost all of that; and each earlier eviction makes it dearer by
+``worth.repeatFactor`` times as much. A price belongs to the victim: it does not depend on who asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenure.engine.cost import MICRO, SECOND, cost_of_all, rate
+from tenure.engine.session import Session
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.shields.min_runtime import clock, priced_runtime
+
+
+def price_of_all(session: Session, tasks: Sequence[TaskState]) -> int:
+    """Give the price of evicting active tasks of one workload together, in millionths of a weighted resource-second."""
+    workload = tasks[0].workload
+    cost = cost_of_all(session, tasks)
+    floor = _lost_at_least(session, workload)
+    if floor:
+        cost = max(cost, sum(round(rate(session, t) * floor / SECOND * MICRO) for t in tasks))
+    factor = repeat_factor(session, workload)
+    return cost if factor == 1 else round(cost * factor)
+
+
+def growth_of_all(session: Session, tasks: Sequence[TaskState]) -> int:
+    """Give by how much the price of evicting active tasks of one workload grows in a second, where nothing is saved."""
+    return round(sum(rate(session, t) for t in tasks) * repeat_factor(session, tasks[0].workload) * MICRO)
+
+
+def repeat_factor(session: Session, workload: WorkloadState) -> float:
+    """Give how many times as dear the earlier evictions of a workload make the next one."""
+    more = session.settings.worth.repeat_factor
+    return 1 + more * workload.times_evicted(session.now) if more else 1
+
+
+def _lost_at_least(session: Session, workload: WorkloadState) -> int:
+    """Give the time in µs that a workload counts as losing at least: its minimum runtime until it has run for that."""
+    minimum = priced_runtime(session.settings, session.queues, workload.leaf)
+    if not minimum:
+        return 0
+    start = clock(session, workload)
+    return minimum if start is not None and session.now < start + minimum else 0

@@ -1,0 +1,60 @@
+"""No workload is evicted over and over: after ``worth.maxEvictions`` it is protected, until a day after the last one.
+
+A bound that held against everybody would break guarantees: whoever was evicted often enough could keep what another
+queue is guaranteed. So it ends for a contender that stays within its guaranteed and has waited for as long as patience
+with reclaim may last.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
+from tenure.engine.workloads import WorkloadState
+from tenure.model.duration import format_time
+from tenure.model.settings import HOUR, PATIENT_CAUSES, Cause, PatienceRule
+from tenure.model.workload import EVICTIONS_REMEMBERED
+from tenure.shields.patience import rule_for, waits_since
+
+SHIELD: Final = "evicted-often"
+
+_DEFAULT: Final = PatienceRule(at_most=2 * HOUR)
+
+
+def evicted_often(
+    session: Session, cause: Cause, contender: WorkloadState | None, victim: WorkloadState
+) -> Refusal | None:
+    """Refuse a victim that was evicted as often as it may be."""
+    most = session.settings.worth.max_evictions
+    if not most or victim.evictions < most or cause not in _BOUNDED or is_owed(session, cause, contender):
+        return None
+    times = victim.times_evicted(session.now)
+    if times < most:
+        return None
+    assert victim.last_evicted_at is not None
+    until = victim.last_evicted_at + EVICTIONS_REMEMBERED
+    owed_at = owed_from(session, cause, contender)
+    until = until if owed_at is None else min(until, owed_at)
+    often = f"{victim.key} was evicted {times} times, and worth.maxEvictions is {most}"
+    text = f"{often}: protected until {format_time(until)}"
+    return Refusal(SHIELD, text, until)
+
+
+def is_owed(session: Session, cause: Cause, contender: WorkloadState | None) -> bool:
+    """Whether a contender has waited long enough for what its queue is guaranteed."""
+    at = owed_from(session, cause, contender)
+    return at is not None and session.now >= at
+
+
+def owed_from(session: Session, cause: Cause, contender: WorkloadState | None) -> int | None:
+    """When a contender has waited long enough for what its queue is guaranteed; None if that is not what it wants."""
+    if cause != "reclaim" or contender is None or contender.step is None:
+        return None
+    if not session.queues.within_guaranteed(contender.leaf, contender.step.amount):
+        return None
+    return waits_since(contender) + (rule_for(session, cause, contender) or _DEFAULT).at_most
+
+
+_BOUNDED: Final[frozenset[Cause]] = frozenset((*PATIENT_CAUSES, "reschedule"))
+"""Causes that the bound holds for: neither a lowered quota, which is to be enforced, nor a gang that is broken."""

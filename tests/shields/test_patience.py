@@ -1,0 +1,159 @@
+"""Patience, the price of an eviction, and how often there may be one: each number worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
+
+from tenure.clusters.embedded import EmbeddedCluster
+from tenure.cycle import Scheduler
+from tenure.engine.cost import MICRO
+from tenure.engine.snapshot import session_of
+from tenure.model.duration import format_time
+from tenure.model.settings import MinRuntimeSettings, PatienceRule, Settings, WaitingWeight, WorthSettings
+from tenure.model.workload import Checkpoint
+from tenure.shields.patience import Patience
+from tenure.shields.price import price_of_all
+
+HOUR = 3600
+GPU = spec(cpu=0, gpu=1)
+
+
+def contended(*victims, waited, guaranteed=1, queue_fields=None, **settings):
+    """One GPU for each victim of queue `busy`; `waits` in queue `due` has waited for so long (s)."""
+    nodes = [node(f"n{i}", gpu=1) for i in range(len(victims))]
+    running = [
+        replace(workload(f"v{i}", of=GPU, on=[f"n{i}"], age=ran, running=ran, queue="busy"), **more)
+        for i, (ran, more) in enumerate(victims)
+    ]
+    queues = [queue("busy"), queue("due", guaranteed={"gpu": guaranteed}, **(queue_fields or {}))]
+    waits = workload("waits", of=GPU, age=waited, queue="due")
+    return replace(cluster(nodes, [*running, waits], queues), settings=Settings(**settings))
+
+
+def patient(factor=1.0, at_most=2 * HOUR, ahead=0, **worth):
+    rule = PatienceRule(factor=factor, at_most=round(at_most * SECOND), ahead=ahead * SECOND)
+    return {"worth": WorthSettings(patience={"reclaim": rule}, **worth)}
+
+
+def evicted(given):
+    plan = Scheduler(session_of(given)).cycle(given.now)
+    return [s.workload for s in plan.steps if s.action == "evict"], plan
+
+
+@pytest.mark.parametrize(
+    ("ran", "waited", "rule", "goes"),
+    [
+        (600, 600, {}, True),
+        (1200, 600, {}, True),
+        (1201, 600, {}, False),
+        (1201, 600, {"factor": 2}, True),
+        (1801, 600, {"factor": 2}, False),
+        (HOUR, 1799, {"at_most": 1800}, False),
+        (HOUR, 1800, {"at_most": 1800}, True),
+        (600, 0, {"ahead": 600}, True),
+        (601, 0, {"ahead": 600}, False),
+    ],
+)
+def test_others_go_once_the_wait_is_worth_what_they_lose(ran, waited, rule, goes):
+    """A victim of one GPU that ran for so long, a contender of one GPU that waited for so long.
+
+    What the victim lost while the contender waited does not count.
+    """
+    assert bool(evicted(contended((ran, {}), waited=waited, **patient(**rule)))[0]) is goes
+
+
+def test_the_reason_says_when_it_pays():
+    """The victim had lost an hour when the contender came: with factor 2 it pays after half an hour."""
+    given = contended((HOUR, {}), waited=0, **patient(factor=2))
+    _, plan = evicted(given)
+    reason = next(r for r in plan.obstacles["default/waits"] if r.code == "NotWorthYet")
+    assert reason.message == (
+        "the evictions that would make room for it cost 1 weighted hour and its waiting is worth 0 weighted hours so "
+        f"far: they pay from {format_time(NOW + HOUR // 2 * SECOND)} on"
+    )
+    assert plan.wake == NOW + HOUR // 2 * SECOND
+    later = replace(given, now=plan.wake)
+    assert evicted(later)[0] == ["default/v0"]
+
+
+def test_it_is_looked_at_again_when_the_victim_saves_its_work():
+    """It would pay after 25 minutes, but in 5 the victim makes a checkpoint."""
+    saves = {"checkpoint": Checkpoint(interval=1800 * SECOND)}
+    given = contended((1500, saves), waited=0, **patient())
+    found, plan = evicted(given)
+    assert (found, plan.wake) == ([], NOW + 300 * SECOND)
+    assert evicted(replace(given, now=plan.wake))[0] == ["default/v0"]
+
+
+def test_the_rule_of_the_queue_comes_first():
+    """The contender's queue waits for nothing, whatever the node pool says."""
+    rule = {"reclaim": PatienceRule(at_most=0)}
+    given = contended((HOUR, {}), waited=0, queue_fields={"patience": rule}, **patient())
+    assert evicted(given)[0] == ["default/v0"]
+
+
+def test_weights_make_waiting_dearer():
+    """A weight of 3 for the queue: 600 s of waiting are worth 1,800 s, which the victim had lost before."""
+    weights = (WaitingWeight(queue="due", min_priority=1, weight=9.0), WaitingWeight(queue="due", weight=3.0))
+    assert evicted(contended((2400, {}), waited=600, **patient(weights=weights)))[0]
+    assert not evicted(contended((2401, {}), waited=600, **patient(weights=weights)))[0]
+
+
+def test_a_price_instead_of_a_shield():
+    """With a shield the elder goes, which has run for long enough; with a price the younger, which loses less."""
+    victims, least = ((600, {}), (2000, {})), 1900 * SECOND
+    assert evicted(contended(*victims, waited=0, reclaim_min_runtime=least))[0] == ["default/v1"]
+    price = {"min_runtime": MinRuntimeSettings(mode="price"), "reclaim_min_runtime": least}
+    assert evicted(contended(*victims, waited=0, **price))[0] == ["default/v0"]
+    saved = (1950, {"checkpoint": Checkpoint(interval=1000 * SECOND)})
+    assert evicted(contended((600, {}), saved, waited=0, **price))[0] == ["default/v1"]
+
+
+def test_a_queue_may_have_a_mode_of_its_own():
+    """The victims' queue has a price, the node pool a shield."""
+    given = contended((600, {}), waited=0, reclaim_min_runtime=1900 * SECOND)
+    assert evicted(given)[0] == []
+    busy, due = given.queues
+    assert evicted(replace(given, queues=(replace(busy, min_runtime_mode="price"), due)))[0] == ["default/v0"]
+
+
+def test_each_eviction_makes_the_next_one_dearer():
+    """It was evicted twice within a day: 600 s cost as much as 1,800 s."""
+    lately = {"evictions": 2, "last_evicted_at": NOW - HOUR * SECOND}
+    for given, factor in (({}, 1), (lately, 3), ({**lately, "last_evicted_at": NOW - 25 * HOUR * SECOND}, 1)):
+        session = session_of(contended((600, given), waited=0, worth=WorthSettings(repeat_factor=1.0)))
+        assert price_of_all(session, session.workloads["default/v0"].tasks) == factor * 600 * MICRO
+
+
+def test_what_was_evicted_often_is_protected_but_not_for_ever():
+    """Twice is the most: then the elder goes; a contender that is owed its guaranteed waits for two hours at most."""
+    often = {"evictions": 2, "last_evicted_at": NOW - HOUR * SECOND}
+    bound = {"worth": WorthSettings(max_evictions=2)}
+    assert evicted(contended((600, often), (2000, {}), waited=0, **bound))[0] == ["default/v1"]
+    found, plan = evicted(contended((600, often), waited=60, **bound))
+    assert found == []
+    assert plan.wake == NOW + (2 * HOUR - 60) * SECOND
+    assert [(r.shield, r.until) for r in plan.refused] == [("evicted-often", plan.wake)]
+    assert evicted(contended((600, often), waited=2 * HOUR, **bound))[0] == ["default/v0"]
+    assert evicted(contended((600, often), waited=2 * HOUR, guaranteed=0, **bound))[0] == []
+    forgotten = {**often, "last_evicted_at": NOW - 25 * HOUR * SECOND}
+    assert evicted(contended((600, forgotten), waited=0, **bound))[0] == ["default/v0"]
+
+
+def test_evictions_are_counted():
+    """A workload that lost all that it ran was evicted once more."""
+    given = contended((600, {"evictions": 1, "last_evicted_at": NOW - HOUR * SECOND}), waited=0)
+    _, plan = evicted(given)
+    there = EmbeddedCluster(given)
+    there.carry_out(plan)
+    assert next(w for w in there.observe().workloads if w.name == "v0").evictions == 2
+
+
+def test_patience_asks_only_for_its_causes():
+    """Without a rule for a cause nothing is asked."""
+    session = session_of(contended((600, {}), waited=0, **patient()))
+    assert Patience().applies(session, "reclaim")
+    assert not Patience().applies(session, "preempt")
