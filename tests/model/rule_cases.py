@@ -56,7 +56,7 @@ QUEUES = {
         "queues[0].preemptMinRuntime",
         "600 has no unit; write 600s",
     ),
-    "a negative weight": ("queues: [{name: a, weight: -1}]", "queues[0].weight", "but 0 or more is expected"),
+    "a negative weight": ("queues: [{name: a, weight: -1}]", "queues[0].weight", "but 0 to 1e+12 is expected"),
     "a weight by resource that is text": (
         "queues: [{name: a, weight: {cpu: much}}]",
         "queues[0].weight.cpu",

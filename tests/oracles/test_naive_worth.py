@@ -51,7 +51,7 @@ def cost_of(jobs, gpus, worth):
     return round((waits + lost) / SECOND)
 
 
-RULE = WorthSettings(patience={"reclaim": PatienceRule(factor=1.0, at_most=1000 * HOUR * SECOND)})
+RULE = WorthSettings(patience={"reclaim": PatienceRule(factor=1.0, ahead=0, at_most=1000 * HOUR * SECOND)})
 
 
 def test_patience_stays_near_the_best_and_evicting_at_once_does_not():

@@ -12,7 +12,14 @@ from tenure.cycle import Scheduler
 from tenure.engine.cost import MICRO
 from tenure.engine.snapshot import session_of
 from tenure.model.duration import format_time
-from tenure.model.settings import MinRuntimeSettings, PatienceRule, Settings, WaitingWeight, WorthSettings
+from tenure.model.settings import (
+    MinRuntimeSettings,
+    PatienceRule,
+    RequeueSettings,
+    Settings,
+    WaitingWeight,
+    WorthSettings,
+)
 from tenure.model.workload import Checkpoint
 from tenure.shields.patience import Patience
 from tenure.shields.price import price_of_all
@@ -90,7 +97,7 @@ def test_it_is_looked_at_again_when_the_victim_saves_its_work():
 
 def test_the_rule_of_the_queue_comes_first():
     """The contender's queue waits for nothing, whatever the node pool says."""
-    rule = {"reclaim": PatienceRule(at_most=0)}
+    rule = {"reclaim": PatienceRule(ahead=0, at_most=0)}
     given = contended((HOUR, {}), waited=0, queue_fields={"patience": rule}, **patient())
     assert evicted(given)[0] == ["default/v0"]
 
@@ -129,16 +136,16 @@ def test_each_eviction_makes_the_next_one_dearer():
 
 
 def test_what_was_evicted_often_is_protected_but_not_for_ever():
-    """Twice is the most: then the elder goes; a contender that is owed its guaranteed waits for two hours at most."""
+    """Twice is the most: then the elder goes; a contender that is owed its guaranteed waits for four hours at most."""
     often = {"evictions": 2, "last_evicted_at": NOW - HOUR * SECOND}
     bound = {"worth": WorthSettings(max_evictions=2)}
     assert evicted(contended((600, often), (2000, {}), waited=0, **bound))[0] == ["default/v1"]
     found, plan = evicted(contended((600, often), waited=60, **bound))
     assert found == []
-    assert plan.wake == NOW + (2 * HOUR - 60) * SECOND
+    assert plan.wake == NOW + (4 * HOUR - 60) * SECOND
     assert [(r.shield, r.until) for r in plan.refused] == [("evicted-often", plan.wake)]
-    assert evicted(contended((600, often), waited=2 * HOUR, **bound))[0] == ["default/v0"]
-    assert evicted(contended((600, often), waited=2 * HOUR, guaranteed=0, **bound))[0] == []
+    assert evicted(contended((600, often), waited=4 * HOUR, **bound))[0] == ["default/v0"]
+    assert evicted(contended((600, often), waited=4 * HOUR, guaranteed=0, **bound))[0] == []
     forgotten = {**often, "last_evicted_at": NOW - 25 * HOUR * SECOND}
     assert evicted(contended((600, forgotten), waited=0, **bound))[0] == ["default/v0"]
 
@@ -157,3 +164,29 @@ def test_patience_asks_only_for_its_causes():
     session = session_of(contended((600, {}), waited=0, **patient()))
     assert Patience().applies(session, "reclaim")
     assert not Patience().applies(session, "preempt")
+
+
+@pytest.mark.parametrize(("waited", "goes"), [(1200, True), (1199, False)])
+def test_a_requeue_has_to_be_worth_it_as_well(waited, goes):
+    """The victim is overdue and had lost 1,200 s when the contender came, which is more urgent."""
+    victim = workload("v", of=GPU, on=["n"], age=2400, running=1200 + waited, expected_runtime=60)
+    waits = workload("waits", of=GPU, age=waited, priority=50)
+    rule = WorthSettings(patience={"requeue": PatienceRule(ahead=0, at_most=1000 * HOUR * SECOND)})
+    given = cluster([node("n", gpu=1)], [victim, waits])
+    given = replace(given, settings=Settings(actions=("allocate", "requeue"), worth=rule))
+    found, plan = evicted(given)
+    assert bool(found) is goes
+    assert goes or plan.wake == NOW + SECOND
+    assert goes or [r.code for r in plan.obstacles["default/waits"]] == ["NotWorthYet"]
+
+
+def test_candidates_for_requeue_may_be_tried_by_cost():
+    """The one that is most overdue loses more."""
+    victims = [
+        workload("old", of=GPU, on=["a"], age=9000, running=9000, expected_runtime=60),
+        workload("new", of=GPU, on=["b"], age=900, running=900, expected_runtime=60),
+    ]
+    given = cluster([node("a", gpu=1), node("b", gpu=1)], [*victims, workload("waits", of=GPU, priority=50)])
+    for order, first in (("overdue", "default/old"), ("cost", "default/new")):
+        chosen = Settings(actions=("allocate", "requeue"), requeue=RequeueSettings(order=order))
+        assert evicted(replace(given, settings=chosen))[0] == [first]

@@ -100,8 +100,15 @@ def _note_eviction(session: SessionState, state: WorkloadState) -> None:
     if not state.occupied():
         session.journal.set(state, "started_at", None)
         session.journal.set(state, "evictions", state.times_evicted(session.now) + 1)
-        session.note_evictions(state)
+        note_often(session, state)
     session.journal.set(state, "last_evicted_at", session.now)
+
+
+def note_often(session: SessionState, state: WorkloadState) -> None:
+    """Note the leaf of a workload that was evicted as often as it may be."""
+    most = session.settings.worth.max_evictions
+    if most and state.evictions >= most:
+        session.often_evicted.add(state.leaf)
 
 
 def depart(session: SessionState, task: TaskState) -> None:

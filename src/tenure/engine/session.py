@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tenure.engine import expectation
-from tenure.engine.evictions import depart, going, resume_moves
+from tenure.engine.evictions import depart, going, note_often, resume_moves
 from tenure.engine.recount import count_anew
 from tenure.engine.restore import restore, restore_devices, restore_nominations
 from tenure.engine.state import SessionState
@@ -63,7 +63,7 @@ class Session(SessionState):
         state.expected, state.unclear, _ = expectation.expected_runtime(model, self.above(state.leaf), self.settings)
         state.not_before = expectation.not_before(model).value
         self.workloads[state.key] = state
-        self.note_evictions(state)
+        note_often(self, state)
         return state
 
     def _settle_in(self, state: WorkloadState) -> None:

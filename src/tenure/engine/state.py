@@ -115,12 +115,6 @@ class SessionState:
             return state.created_at
         return max(state.created_at, min(state.last_evicted_at or 0, state.not_before))
 
-    def note_evictions(self, state: WorkloadState) -> None:
-        """Note the leaf of a workload that was evicted as often as it may be."""
-        most = self.settings.worth.max_evictions
-        if most and state.evictions >= most:
-            self.often_evicted.add(state.leaf)
-
     def _leave(self, task: TaskState) -> None:
         """A task that was bound or ran is gone for good."""
         state, node = task.workload, task.node

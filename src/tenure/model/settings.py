@@ -80,8 +80,8 @@ class PatienceRule:
     """
 
     factor: Weight = 1.0
-    ahead: Duration = 0
-    at_most: Duration = 2 * HOUR
+    ahead: Duration = 5 * MINUTE
+    at_most: Duration = 4 * HOUR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

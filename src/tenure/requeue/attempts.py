@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenure.engine.allocation import held_back
-from tenure.engine.plan import Reason, Refused
+from tenure.engine.plan import Refused
 from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
-from tenure.model.duration import format_time
 from tenure.requeue.candidates import PlacedThisCycle, RequeueCandidate
 from tenure.requeue.classes import ContenderClass
 from tenure.requeue.commit import RequeueCommits
 from tenure.requeue.dry_run import RequeueDryRuns
 from tenure.requeue.memory import SearchPosition
+from tenure.requeue.put_off import PutOffContenders
 from tenure.requeue.rules import RequeueRules
 from tenure.shields.opt_out import asked_to_stay, may_go
+from tenure.shields.patience import NOT_YET
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import Piece
 from tenure.victims.room_bounds import RoomDemand
@@ -43,7 +44,7 @@ class RequeueAttempts:
         self.commits = RequeueCommits(state, self.dry_runs, outcome)
         self.cut: SearchPosition | None = None
         self._refusals: dict[tuple[str, str], Refusal] = {}
-        self._unpaid: dict[str, tuple[int, Reason]] = {}
+        self.put_off = PutOffContenders(state)
         self._asked = 0
         self._without_effect = 0
         self._checked: dict[WorkloadState, int] = {}
@@ -91,30 +92,14 @@ class RequeueAttempts:
             refusal = None
         if refusal is None and any(p.spared for p in pieces) and not may_go("requeue", contender):
             refusal = asked_to_stay(victim)
-        if refusal is None:
-            return self.is_worth_it(contender, pieces)
-        self._refusals.setdefault((contender.key, victim.key), refusal)
-        self._count_asked()
-        return False
-
-    def is_worth_it(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
-        """Whether what a contender has waited is worth what these pieces cost; where it is not, when is noted."""
-        not_yet = self.state.plugins.patience.not_yet(self.session, "requeue", contender, pieces)
-        if not_yet is None:
+        if refusal is not None:
+            self._refusals.setdefault((contender.key, victim.key), refusal)
+        elif self.put_off.is_worth_it(contender, pieces):
             return True
-        self.state.wake_at(not_yet.again)
-        numbers = {"cause": "requeue", "pays": format_time(not_yet.pays_at)}
-        known = self._unpaid.get(contender.key)
-        if known is None or not_yet.pays_at < known[0]:
-            self._unpaid[contender.key] = not_yet.pays_at, Reason("NotWorthYet", not_yet.text, numbers)
-        self._count_asked()
-        return False
-
-    def _count_asked(self) -> None:
-        """Count a refusal by a rule or a shield."""
         self._asked += 1
         if self._asked % ASKED == 0:
             self.state.budget.spend()
+        return False
 
     def options(self, candidate: RequeueCandidate) -> list[list[Piece]]:
         """Give what a candidate can give as things are, the gentlest first."""
@@ -156,7 +141,9 @@ class RequeueAttempts:
         candidates: Sequence[RequeueCandidate],
         pieces: Sequence[Piece],
     ) -> Refusal | None:
-        """Carry a set out for the first of a class, if it pays."""
+        """Carry a set out for the first of a class, if it pays, and the wait is worth it."""
+        if not self.put_off.is_worth_it(contender, pieces):
+            return Refusal(NOT_YET, f"{contender.key} has not waited for long enough", about=contender.key)
         gone = {p.workload for p in pieces}
         going = [c for c in candidates if c.workload in gone]
         refusal = self._noted(self.commits.commit(contender, pieces, going))
@@ -182,8 +169,7 @@ class RequeueAttempts:
         )
         for refusal in self._refusals.values():
             self.state.wake_at(refusal.until)
-        for contender, (_, reason) in sorted(self._unpaid.items()):
-            self.state.obstacle(contender, reason)
+        self.put_off.report()
         if self.cut is not None:
             text = "search-exhausted: requeue has come to its bounds, and goes on in the next cycle where it stopped"
             self.state.plan.warnings.append(text)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import ceil
 from operator import mul
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from tenure.engine.cost import MICRO, SECOND, UNITS, saved_at
 from tenure.engine.session import Session
@@ -18,6 +18,9 @@ from tenure.engine.workloads import WorkloadState
 from tenure.model.duration import format_time
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause, PatienceRule
+
+NOT_YET: Final = "not-worth-yet"
+"""The shield of a contender whose waiting is not worth what others would lose."""
 
 
 class Priced(Protocol):
@@ -62,7 +65,7 @@ class Patience:
     """The rule, asked about a contender and the price of a set."""
 
     def applies(self, session: Session, cause: Cause) -> bool:
-        """Whether evictions of a cause have to pay for anybody."""
+        """Whether evictions of a cause have to pay for any contender."""
         if cause in session.settings.worth.patience:
             return True
         return any(cause in queue.patience for queue in session.queues.queues)

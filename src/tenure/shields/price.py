@@ -2,7 +2,7 @@
 
 It is what the eviction destroys (`tenure.engine.cost`). Where ``minRuntime.mode`` is ``price``, a workload that has not
 run for its minimum runtime is as dear as if it lost all of that; and each earlier eviction makes it dearer by
-``worth.repeatFactor`` times as much. A price belongs to the victim: it does not depend on who asks.
+``worth.repeatFactor`` times as much. A price belongs to the victim: it does not depend on the contender.
 """
 
 from __future__ import annotations

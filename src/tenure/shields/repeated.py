@@ -1,8 +1,8 @@
 """No workload is evicted over and over: after ``worth.maxEvictions`` it is protected, until a day after the last one.
 
-A bound that held against everybody would break guarantees: whoever was evicted often enough could keep what another
-queue is guaranteed. So it ends for a contender that stays within its guaranteed and has waited for as long as patience
-with reclaim may last.
+A bound that held against all contenders would break guarantees: a workload that was evicted often enough could keep
+what another queue is guaranteed. So it ends for a contender that stays within its guaranteed and has waited for as long
+as patience with reclaim may last.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.model.duration import format_time
-from tenure.model.settings import HOUR, PATIENT_CAUSES, Cause, PatienceRule
+from tenure.model.settings import PATIENT_CAUSES, Cause, PatienceRule
 from tenure.model.workload import EVICTIONS_REMEMBERED
 from tenure.shields.patience import rule_for, waits_since
 
 SHIELD: Final = "evicted-often"
 
-_DEFAULT: Final = PatienceRule(at_most=2 * HOUR)
+_DEFAULT: Final = PatienceRule()
 
 
 def evicted_often(

@@ -1,0 +1,37 @@
+"""What requeue does not do yet because it does not pay yet: by contender, when and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenure.engine.plan import Reason
+from tenure.engine.workloads import WorkloadState
+from tenure.model.duration import format_time
+from tenure.victims.pieces import Piece
+from tenure.victims.state import EvictionState
+
+
+class PutOffContenders:
+    """The contenders whose waiting is not worth what some candidate costs, with the first time at which one pays."""
+
+    def __init__(self, state: EvictionState) -> None:
+        self.state = state
+        self._pays: dict[str, tuple[int, Reason]] = {}
+
+    def is_worth_it(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
+        """Whether what a contender has waited is worth what these pieces cost; where it is not, when is noted."""
+        state = self.state
+        not_yet = state.plugins.patience.not_yet(state.session, "requeue", contender, pieces)
+        if not_yet is None:
+            return True
+        state.wake_at(not_yet.again)
+        known = self._pays.get(contender.key)
+        if known is None or not_yet.pays_at < known[0]:
+            numbers = {"cause": "requeue", "pays": format_time(not_yet.pays_at)}
+            self._pays[contender.key] = not_yet.pays_at, Reason("NotWorthYet", not_yet.text, numbers)
+        return False
+
+    def report(self) -> None:
+        """Write the reasons into the plan."""
+        for contender, (_, reason) in sorted(self._pays.items()):
+            self.state.obstacle(contender, reason)
