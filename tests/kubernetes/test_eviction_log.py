@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry, happened
+from tests.builders import NOW, spec, workload
+
+from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry, happened, parse, pasts, write
+from tenure.clusters.record import times_evicted
+from tenure.engine.plan import Plan, PlanStep
+from tenure.model.duration import format_time
 
 
 def entry(uid, at, **fields):
@@ -24,3 +29,30 @@ def test_what_is_still_there_was_not_evicted():
     assert happened([entry("a", "2027-01-15T08:00:01Z"), entry("b", "2027-01-15T08:00:01Z")], {"a"}) == [
         entry("b", "2027-01-15T08:00:01Z")
     ]
+
+
+def test_it_is_remembered_how_often_a_workload_was_evicted():
+    """A part of it went last: that is no eviction of the workload, but it was evicted then."""
+    entries = [
+        entry("a", "2027-01-15T08:00:01Z", times=1),
+        entry("b", "2027-01-15T08:10:00Z", times=2),
+        entry("c", "2027-01-15T08:20:00Z"),
+    ]
+    read, bad = parse(write(entries))
+    assert (read, bad) == (entries, 0)
+    (past,) = pasts(read).values()
+    assert (past.evictions, format_time(past.last_evicted_at)) == (2, "2027-01-15T08:20:00Z")
+
+
+def test_a_workload_was_evicted_once_more_where_all_that_ran_goes():
+    """Of `whole` everything is evicted, of `part` one of two tasks."""
+    gpu = spec(cpu=0, gpu=1)
+    whole = workload("whole", of=gpu, tasks=1, on=["a"], running=60, evictions=1, last_evicted_at=NOW)
+    part = workload("part", of=gpu, tasks=2, on=["a", "b"], running=60)
+    steps = [
+        PlanStep("evict", w.key, w.tasks[0].name, "a", 0, 0, (), 0, "reclaim", None, 0.0, "", None, None, 0, 0, 0)
+        for w in (whole, part)
+    ]
+    plan = Plan(NOW)
+    plan.steps += steps
+    assert times_evicted(plan, {w.key: w for w in (whole, part)}) == {"default/whole": 2}
