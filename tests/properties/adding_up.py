@@ -17,7 +17,16 @@ from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue, QueueStatus, QuotaStatus
-from tenure.model.settings import BudgetRule, QuotaPreemptionSettings, RequeueSettings, ReschedulerSettings, Settings
+from tenure.model.settings import (
+    PATIENT_CAUSES,
+    BudgetRule,
+    PatienceRule,
+    QuotaPreemptionSettings,
+    RequeueSettings,
+    ReschedulerSettings,
+    Settings,
+    WorthSettings,
+)
 from tenure.model.workload import Checkpoint, GpuShare, Phase, Task, TaskSpec, Workload
 
 GPU = "nvidia.com/gpu"
@@ -59,6 +68,27 @@ def _settings(rng, *, quota):
         rescheduler=ReschedulerSettings(pending_for=rng.choice([0, MINUTE])),
         disruption=replace(plain.disruption, budgets=budgets),
     )
+
+
+def priced(seed):
+    """Draw the same cluster with rules of patience, prices in place of shields, and bounds on evictions."""
+    rng, given = random.Random(f"{seed} priced"), drawn(seed)
+    rules = {
+        cause: PatienceRule(
+            factor=rng.choice([0.5, 1.0, 2.0]),
+            ahead=rng.choice([0, 5 * MINUTE]),
+            at_most=rng.choice([10 * MINUTE, 60 * MINUTE, 240 * MINUTE]),
+        )
+        for cause in PATIENT_CAUSES
+        if rng.random() < 0.7
+    }
+    worth = WorthSettings(patience=rules, repeat_factor=rng.choice([0.0, 1.0]), max_evictions=rng.choice([0, 2, 32]))
+    mode = rng.choice(["shield", "price", {"reclaim": "price"}])
+    chosen = replace(
+        given.settings, worth=worth, min_runtime=replace(given.settings.min_runtime, mode=mode),
+        requeue=replace(given.settings.requeue, order=rng.choice(["overdue", "cost"])),
+    )  # fmt: skip
+    return replace(given, settings=chosen)
 
 
 def _queues(rng, total):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from tests.properties.adding_up import drawn, forbidden, played
+from tests.properties.adding_up import drawn, forbidden, played, priced
 
 CLUSTERS = int(os.environ.get("TENURE_CLUSTERS", "120"))
 """How many clusters are played; ``TENURE_CLUSTERS=20000`` takes some twenty minutes on one processor."""
@@ -57,6 +57,13 @@ BROKEN_ONCE = {
     22070: "a task that stays at home beside a reservation was promised its place twice, and the cycle broke",
 }
 """Clusters on which a plan broke it, and what was wrong."""
+
+
+@pytest.mark.parametrize("first", range(0, 120, CHUNK))
+def test_they_add_up_with_prices_and_patience(first):
+    """What has to be worth something is judged together with what would follow from it."""
+    broken = {seed: found for seed in range(first, first + CHUNK) if (found := forbidden(played(priced(seed), CYCLES)))}
+    assert not broken
 
 
 @pytest.mark.parametrize("seed", BROKEN_ONCE, ids=str)
