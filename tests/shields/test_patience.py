@@ -78,8 +78,8 @@ def test_the_reason_says_when_it_pays():
     _, plan = evicted(given)
     reason = next(r for r in plan.obstacles["default/waits"] if r.code == "NotWorthYet")
     assert reason.message == (
-        "the evictions that would make room for it cost 1 weighted hour and its waiting is worth 0 weighted hours so "
-        f"far: they pay from {format_time(NOW + HOUR // 2 * SECOND)} on"
+        "to evict default/v0 for it costs 1 weighted hour, without what is lost while it waits, and its waiting is "
+        f"worth 0 weighted hours so far: it pays from {format_time(NOW + HOUR // 2 * SECOND)} on"
     )
     assert plan.wake == NOW + HOUR // 2 * SECOND
     later = replace(given, now=plan.wake)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from tenure.engine.plan import Reason
 from tenure.engine.workloads import WorkloadState
-from tenure.model.duration import format_time
 from tenure.victims.pieces import Piece
 from tenure.victims.state import EvictionState
 
@@ -27,8 +26,7 @@ class PutOffContenders:
         state.wake_at(not_yet.again)
         known = self._pays.get(contender.key)
         if known is None or not_yet.pays_at < known[0]:
-            numbers = {"cause": "requeue", "pays": format_time(not_yet.pays_at)}
-            self._pays[contender.key] = not_yet.pays_at, Reason("NotWorthYet", not_yet.text, numbers)
+            self._pays[contender.key] = not_yet.pays_at, not_yet.reason("requeue", pieces)
         return False
 
     def report(self) -> None:

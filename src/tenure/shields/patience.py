@@ -13,6 +13,7 @@ from operator import mul
 from typing import Final, NamedTuple, Protocol
 
 from tenure.engine.cost import MICRO, SECOND, UNITS, saved_at
+from tenure.engine.plan import Reason
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.model.duration import format_time
@@ -39,6 +40,10 @@ class Priced(Protocol):
         """By how much that grows in a second, at most."""
 
 
+NAMED: Final = 3
+"""So many victims a reason names."""
+
+
 class NotYet(NamedTuple):
     """Why evictions do not pay yet.
 
@@ -52,13 +57,16 @@ class NotYet(NamedTuple):
     pays_at: int
     again: int
 
-    @property
-    def text(self) -> str:
-        """The sentence that `tenure explain` says."""
-        return (
-            f"the evictions that would make room for it cost {weighted_hours(self.price / MICRO)} and its waiting is "
-            f"worth {weighted_hours(self.worth / MICRO)} so far: they pay from {format_time(self.pays_at)} on"
+    def reason(self, cause: Cause, pieces: Iterable[Priced]) -> Reason:
+        """Say it of a set that would be evicted."""
+        keys = list(dict.fromkeys(p.workload.key for p in pieces))
+        more = f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
+        text = (
+            f"to evict {', '.join(keys[:NAMED])}{more} for it costs {weighted_hours(self.price / MICRO)}, without what "
+            f"is lost while it waits, and its waiting is worth {weighted_hours(self.worth / MICRO)} so far: "
+            f"it pays from {format_time(self.pays_at)} on"
         )
+        return Reason("NotWorthYet", text, {"cause": cause, "pays": format_time(self.pays_at), "workloads": keys})
 
 
 class Patience:

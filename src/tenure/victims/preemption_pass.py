@@ -360,8 +360,7 @@ class PreemptionPass:
         not_yet = patience.not_yet(self.session, self.cause, contender, found.pieces or (), follow_ups)
         if not_yet is None:
             return True
-        numbers = {"cause": self.cause, "pays": format_time(not_yet.pays_at)}
-        self.state.obstacle(contender.key, Reason("NotWorthYet", not_yet.text, numbers))
+        self.state.obstacle(contender.key, not_yet.reason(self.cause, found.pieces or ()))
         self._put_off(contender, not_yet)
         return False
 
