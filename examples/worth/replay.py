@@ -17,6 +17,7 @@ from tenure.model.workload import Checkpoint
 from tenure.simulator.checker import check
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 from tenure.simulator.log import BIND, END, EVICT, SUBMIT, EventLog
+from tenure.simulator.metrics import summarize
 from tenure.simulator.outcomes import outcomes_of
 from tenure.simulator.run import Simulation, SimulationSetup, prepare
 from tenure.simulator.shaking import shake
@@ -108,12 +109,14 @@ def replayed(replay: Replay) -> Figures:
     started = [j for j in range(len(outcomes.names)) if outcomes.first_start[j] >= 0]
     waits = {j: (int(outcomes.first_start[j]) - int(outcomes.submit[j])) / HOUR for j in started}
     ends = [(int(outcomes.end[j]) - int(outcomes.submit[j])) / HOUR for j in due if outcomes.end[j] >= 0]
-    lost = _weighted(result.log, settings) / HOUR
+    violations = check(result.log, cluster.nodes, queues=cluster.queues).total
+    summary = summarize(outcomes, trace, cluster.nodes, violations=violations, wall_s=seconds)
+    lost = _weighted(summary["lost"], settings) / 3600
     work = sum(_rate(job.workload.tasks, settings) * (job.runtime or 0) for job in trace.jobs) / HOUR
     return Figures(
         len(trace.jobs), lost, lost / max(work + lost, 1e-9), sum(outcomes.by_cause.values()),
         int(outcomes.evictions.max(initial=0)), len(due), _mean([waits[j] for j in due if j in waits]), _mean(ends),
-        _mean(list(waits.values())), check(result.log, cluster.nodes, queues=cluster.queues).total, seconds,
+        _mean(list(waits.values())), violations, seconds,
     )  # fmt: skip
 
 
@@ -175,13 +178,9 @@ def _rate(tasks: Any, settings: Settings) -> float:
     return found
 
 
-def _weighted(log: EventLog, settings: Settings) -> float:
-    """Weighted resource-µs that evictions destroyed."""
-    return sum(
-        _rate([log.workloads[job].tasks[task]], settings) * extra.lost
-        for kind, _, job, task, _, extra in log.events
-        if kind == EVICT and getattr(extra, "lost", -1) > 0
-    )
+def _weighted(amounts: Any, settings: Settings) -> float:
+    """Weigh resource-seconds by resource."""
+    return sum(settings.disruption.cost.get(name, 0.0) * amount for name, amount in amounts.items())
 
 
 def _due(log: EventLog, queues: tuple[Queue, ...]) -> set[int]:
