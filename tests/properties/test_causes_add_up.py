@@ -48,8 +48,6 @@ BROKEN_ONCE = {
     10269: "of two that grow only the second took the contender's place, and was not looked at after the first",
     8092: "a rival was believed to take the set that is best by itself, and took another, of which nothing follows",
     13008: "what stayed within guaranteed was announced to go, and was held against the queue as it was after that",
-    3223: "what was moved for one step of a workload was believed to be moved again for its next, in the same cycle",
-    13485: "moves that make room for a victim were not looked for to the end where few tasks may be moved",
     13425: "what is put off by a minimum runtime was said to follow, and not what another cause would do at once",
     13573: "a follow-up let another one follow in the same cycle, which was not said",
     16193: "beside a reservation, what is left over was believed to be given away in the same cycle",

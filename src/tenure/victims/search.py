@@ -40,10 +40,7 @@ ATTEMPTS = 6
 """Greedy sets that are tried, each without the workloads for which the one before was refused."""
 
 MOST_IN_VAIN = 32
-"""Sets that may be played through to the end without the contender getting a place, before the search gives up.
-
-Where all subsets are looked at, those whose moves find no place to land are not among them.
-"""
+"""Sets that may be played through to the end without the contender getting a place, before the search gives up."""
 
 MOST_TRIED = 512
 """Sets that may be refused, for whatever reason, before the search gives up: all subsets of nine pieces."""
@@ -441,6 +438,6 @@ class VictimSearch:
                 self._back.update(back)
             self._verdicts[key] = verdict
             if isinstance(verdict, Refusal):
-                self._without_effect += verdict.shield == NO_ROOM or (self.many and verdict.shield == NO_LANDING)
+                self._without_effect += verdict.shield in (NO_ROOM, NO_LANDING)
                 self.found.refusals.append((", ".join(dict.fromkeys(p.workload.key for p in pieces)), verdict))
         return verdict
