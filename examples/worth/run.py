@@ -41,7 +41,7 @@ from tenure.simulator.sweep.runners import DaskCluster, LocalProcesses, SweepRun
 
 BASE = "no reclaim"
 HEADINGS = (
-    "policy", "jobs", "lost (weighted h)", "destroyed", "evictions", "most of one job", "due: wait (h)",
+    "policy", "jobs", "lost (weighted hours)", "destroyed", "evictions", "most of one job", "due: wait (h)",
     "due: arrival to end (h)", "all: wait (h)", "lost per hour spared", "violations",
 )  # fmt: skip
 
