@@ -11,7 +11,7 @@ from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import GPU, MILLI
-from tenure.model.settings import Action, Settings
+from tenure.model.settings import Action, Settings, WorthSettings
 from tenure.model.workload import Checkpoint
 from tenure.simulator.checker import check
 from tenure.simulator.log import BIND, END, EVICT, SUBMIT, EventLog
@@ -119,7 +119,10 @@ def cluster_of(scenario: Scenario, names: list[str]) -> Cluster:
     ]
     nodes = tuple(Node(name=f"node-{n:02}", allocatable={GPU: PER_NODE}) for n in range(NODES))
     actions: tuple[Action, ...] = ("allocate", "reclaim") if scenario.reclaim else ("allocate",)
-    settings = Settings(actions=actions, reclaim_min_runtime=scenario.minimum, victims=scenario.victims)
+    settings = Settings(
+        actions=actions, reclaim_min_runtime=scenario.minimum, victims=scenario.victims,
+        worth=WorthSettings(max_evictions=0),  # what is seen is the minimum runtime alone
+    )  # fmt: skip
     return Cluster(now=0, settings=settings, nodes=nodes, queues=(*parents, *leaves))
 
 
