@@ -32,10 +32,8 @@ POLICIES: dict[str, Settings] = {
     "no reclaim": Settings(actions=("allocate",)),
     "youngest first": Settings(victims="youngest"),
     "cheapest first": Settings(),
-    "minimum runtime 30m, shield": Settings(reclaim_min_runtime=30 * MINUTE),
-    "minimum runtime 30m, price": Settings(
-        reclaim_min_runtime=30 * MINUTE, min_runtime=MinRuntimeSettings(mode="price")
-    ),
+    "shield 30m": Settings(reclaim_min_runtime=30 * MINUTE),
+    "price 30m": Settings(reclaim_min_runtime=30 * MINUTE, min_runtime=MinRuntimeSettings(mode="price")),
     "notice 2m": Settings(eviction_notice=2 * MINUTE),
     "patience": Settings(worth=WorthSettings(patience={"reclaim": PatienceRule()})),
     "patience, notice 2m": Settings(

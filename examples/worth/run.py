@@ -173,13 +173,13 @@ def _document(found: Found) -> str:
     for name, group in _groups(found).items():
         headings = [Cell(h, right=bool(i)) for i, h in enumerate(HEADINGS)]
         lines = [[Cell(c, right=bool(i)) for i, c in enumerate(_cells(*row))] for row in _rows(group)]
-        front = "".join(figure(plot) for plot in _front(name, group))
+        front = "".join(f"<h3>{what.capitalize()}</h3>{figure(plot)}" for what, plot in _front(name, group))
         parts.append(section(name, "", front + html_table(headings, lines)))
     lead = "How long jobs wait that are due, and what is destroyed for them, by policy."
     return page("What evictions are worth", lead, parts, style=CURVE_STYLE)
 
 
-def _front(name: str, group: Found) -> list[Plot]:
+def _front(name: str, group: Found) -> list[tuple[str, Plot]]:
     """Draw waits and work destroyed, policy by policy, from what destroys most to what destroys nothing."""
     rows = sorted(_rows(group), key=lambda row: -median(f.lost for f in row[1]))
     labels = [policy for policy, _, _ in rows]
@@ -189,7 +189,8 @@ def _front(name: str, group: Found) -> list[Plot]:
         for number, (_, own, _) in enumerate(rows):
             values = [getattr(f, value) for f in own]
             points.append(CurvePoint(number, median(values), min(values), max(values)))
-        plots.append(curves_plot(f"{name}: {what}", labels, [Curve(what, points)]))
+        write = "{:,.0f}".format if value == "lost" else "{:,.2f}".format
+        plots.append((what, curves_plot(f"{name}: {what}", labels, [Curve(what, points)], write)))
     return plots
 
 
