@@ -14,7 +14,7 @@ from tenure.model.resources import GPU, MILLI
 from tenure.model.settings import Action, Settings, WorthSettings
 from tenure.model.workload import Checkpoint
 from tenure.simulator.checker import check
-from tenure.simulator.log import BIND, END, EVICT, SUBMIT, EventLog
+from tenure.simulator.due_jobs import due_jobs
 from tenure.simulator.metrics import summarize
 from tenure.simulator.outcomes import Outcomes, outcomes_of
 from tenure.simulator.run import Simulation, SimulationSetup
@@ -124,24 +124,6 @@ def cluster_of(scenario: Scenario, names: list[str]) -> Cluster:
         worth=WorthSettings(max_evictions=0),  # what is seen is the minimum runtime alone
     )  # fmt: skip
     return Cluster(now=0, settings=settings, nodes=nodes, queues=(*parents, *leaves))
-
-
-def due_jobs(log: EventLog, queues: tuple[Queue, ...]) -> set[int]:
-    """Give the jobs with which, when they came, their queue would have been within its guaranteed."""
-    floor = {q.name: q.guaranteed.get(GPU, 0) // MILLI for q in queues}
-    held: Counter[str] = Counter()
-    found = set()
-    for kind, _, job, task, *_ in log.events:
-        workload = log.workloads[job]
-        queue = workload.queue or ""
-        if kind == SUBMIT:
-            asked = sum(dict(t.spec.requests).get(GPU, 0) for t in workload.tasks)
-            if held[queue] + asked <= floor[queue]:
-                found.add(job)
-        elif kind in (BIND, END, EVICT):
-            amount = dict(workload.tasks[task].spec.requests).get(GPU, 0)
-            held[queue] += amount if kind == BIND else -amount
-    return found
 
 
 def _saving(job: TraceJob, interval: int | None) -> TraceJob:

@@ -15,8 +15,8 @@ from tenure.model.resources import CPU, GPU, MILLI
 from tenure.model.settings import MinRuntimeSettings, PatienceRule, Settings, WorthSettings
 from tenure.model.workload import Checkpoint
 from tenure.simulator.checker import check
+from tenure.simulator.due_jobs import due_jobs
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
-from tenure.simulator.log import BIND, END, EVICT, SUBMIT, EventLog
 from tenure.simulator.metrics import summarize
 from tenure.simulator.outcomes import outcomes_of
 from tenure.simulator.run import Simulation, SimulationSetup, prepare
@@ -103,7 +103,8 @@ def replayed(replay: Replay) -> Figures:
     result = Simulation(SimulationSetup(cluster), trace).run()
     seconds = time.process_time() - began
     outcomes = outcomes_of(result.log, trace)
-    due = _due(result.log, cluster.queues)
+    guaranteed = next((name for q in cluster.queues for name in q.guaranteed), GPU)
+    due = due_jobs(result.log, cluster.queues, guaranteed)
     started = [j for j in range(len(outcomes.names)) if outcomes.first_start[j] >= 0]
     waits = {j: (int(outcomes.first_start[j]) - int(outcomes.submit[j])) / HOUR for j in started}
     ends = [(int(outcomes.end[j]) - int(outcomes.submit[j])) / HOUR for j in due if outcomes.end[j] >= 0]
@@ -179,26 +180,6 @@ def _rate(tasks: Any, settings: Settings) -> float:
 def _weighted(amounts: Any, settings: Settings) -> float:
     """Weigh resource-seconds by resource."""
     return sum(settings.disruption.cost.get(name, 0.0) * amount for name, amount in amounts.items())
-
-
-def _due(log: EventLog, queues: tuple[Queue, ...]) -> set[int]:
-    """Give the jobs with which, when they came, their queue would have been within its guaranteed."""
-    resource = next((name for q in queues for name in q.guaranteed), GPU)
-    scale = MILLI if resource == GPU else 1
-    floor = {q.name: q.guaranteed.get(resource, 0) // scale for q in queues}
-    held: Counter[str] = Counter()
-    found = set()
-    for kind, _, job, task, *_ in log.events:
-        workload = log.workloads[job]
-        queue = workload.queue or ""
-        if kind == SUBMIT:
-            asked = sum(dict(t.spec.requests).get(resource, 0) for t in workload.tasks)
-            if held[queue] + asked <= floor.get(queue, 0):
-                found.add(job)
-        elif kind in (BIND, END, EVICT):
-            amount = dict(workload.tasks[task].spec.requests).get(resource, 0)
-            held[queue] += amount if kind == BIND else -amount
-    return found
 
 
 def _mean(values: list[float]) -> float:

@@ -37,13 +37,19 @@ def saved_at(session: Session, workload: WorkloadState) -> int:
     told = workload.saved_at or start
     if checkpoint is not None and checkpoint.last_at is not None and checkpoint.last_at <= now:
         return min(now, max(start, told, checkpoint.last_at))
-    interval = checkpoint.interval if checkpoint is not None else None
-    interval = interval or session.settings.disruption.assumed_checkpoint
+    interval = interval_of(session, workload)
     if interval:
         start += (now - start) // interval * interval
     elif told is start:  # neither has it told of anything, nor is anything assumed
         return start
     return min(now, max(told, start))
+
+
+def interval_of(session: Session, workload: WorkloadState) -> int | None:
+    """How often a workload makes a checkpoint, in µs: as it says, else as is assumed; None where neither is."""
+    checkpoint = workload.model.checkpoint
+    own = checkpoint.interval if checkpoint is not None else None
+    return own or session.settings.disruption.assumed_checkpoint
 
 
 def lost_time(session: Session, workload: WorkloadState) -> int:

@@ -25,7 +25,8 @@ class QueueTree:
     preemptible) and ``pending``, each an `Amount` that includes everything below. ``path`` leads from a queue up to
     its top-level queue; ``leaves`` are those below a queue, of a leaf itself. ``under_notice`` is, by queue, what tasks
     with an eviction notice still hold. ``versions`` has for each queue a number that is a new one after every change of
-    what it holds, and the old one again once that is undone.
+    what it holds, and the old one again once that is undone. ``own_modes``: some queue has a mode of minimum runtime of
+    its own; ``patient_causes`` are those for which some queue has a rule of patience.
     """
 
     def __init__(self, queues: list[Queue], resources: list[str], journal: Journal) -> None:
@@ -44,6 +45,7 @@ class QueueTree:
         self.maximum = [tuple(q.max.get(r, UNLIMITED) for r in resources) for q in self.queues]
         self.guaranteed = self._guaranteed()
         self.own_modes = any(q.min_runtime_mode is not None for q in self.queues)
+        self.patient_causes = frozenset(cause for q in self.queues for cause in q.patience)
         self.limited = [any(m < UNLIMITED for p in self.path[q] for m in self.maximum[p]) for q in range(count)]
         self.allocated: list[Amount] = [zero] * count
         self.fixed: list[Amount] = [zero] * count

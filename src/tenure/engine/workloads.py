@@ -226,8 +226,8 @@ class WorkloadState:
     of those that wait, None while it does not wait; ``queued_at`` is the time by which it stands there. Before
     ``not_before`` it is not requeued again. Times are in µs since the epoch. ``expected`` is the expected
     runtime that applies, None where none is set or ``unclear`` says why it is not known. ``saved_at`` is the last
-    checkpoint that became known since it was taken in. ``evictions``: see
-    `times_evicted`. ``sparing``: it, or a task of it, asks to be spared, or did.
+    checkpoint that became known since it was taken in. ``evictions``: see `times_evicted`. ``sparing``: it, or a task
+    of it, asks to be spared, or did.
     """
 
     __slots__ = (

@@ -42,7 +42,7 @@ def resolve(settings: Settings, queues: QueueTree, cause: Cause, beneficiary: in
 
 def mode_of(settings: Settings, queues: QueueTree, cause: Cause, victim: int) -> MinRuntimeMode:
     """Give what minimum runtime does for a workload of leaf ``victim``: its queue's mode, else the node pool's."""
-    for queue in queues.path[victim]:
+    for queue in queues.path[victim] if queues.own_modes else ():
         mode = queues.queues[queue].min_runtime_mode
         if mode is not None:
             return mode

@@ -12,7 +12,7 @@ from math import ceil
 from operator import mul
 from typing import Final, NamedTuple, Protocol
 
-from tenure.engine.cost import MICRO, SECOND, UNITS, saved_at
+from tenure.engine.cost import MICRO, SECOND, UNITS, interval_of, saved_at
 from tenure.engine.plan import Reason
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
@@ -74,9 +74,7 @@ class Patience:
 
     def applies(self, session: Session, cause: Cause) -> bool:
         """Whether evictions of a cause have to pay for any contender."""
-        if cause in session.settings.worth.patience:
-            return True
-        return any(cause in queue.patience for queue in session.queues.queues)
+        return cause in session.settings.worth.patience or cause in session.queues.patient_causes
 
     def not_yet(
         self, session: Session, cause: Cause, contender: WorkloadState, pieces: Iterable[Priced], follow_ups: int = 0
@@ -137,11 +135,8 @@ class PatienceOver(Patience):
 
 def rule_for(session: Session, cause: Cause, contender: WorkloadState) -> PatienceRule | None:
     """Give the rule for a contender: that of its queue or the first above that has one, else the node pool's."""
-    for queue in session.above(contender.leaf):
-        for patient, rule in queue.patience.items():
-            if patient == cause:
-                return rule
-    return next((rule for patient, rule in session.settings.worth.patience.items() if patient == cause), None)
+    rules = (*(queue.patience for queue in session.above(contender.leaf)), session.settings.worth.patience)
+    return next((rule for own in rules for patient, rule in own.items() if patient == cause), None)
 
 
 def waits_since(contender: WorkloadState) -> int:
@@ -168,9 +163,7 @@ def _next_saves(session: Session, workloads: Iterable[WorkloadState]) -> list[in
     """When some workloads save their work next, where that is known: then they are cheaper."""
     found = []
     for workload in dict.fromkeys(workloads):
-        checkpoint = workload.model.checkpoint
-        interval = checkpoint.interval if checkpoint is not None else None
-        interval = interval or session.settings.disruption.assumed_checkpoint
+        interval = interval_of(session, workload)
         if interval and (following := saved_at(session, workload) + interval) > session.now:
             found.append(following)
     return found

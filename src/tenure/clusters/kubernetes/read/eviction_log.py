@@ -66,7 +66,6 @@ def entry_of(
     *,
     saved: dict[str, int] | None = None,
     version: str = "",
-    times: int = 0,
 ) -> EvictionEntry:
     """Make the entry of an eviction that is about to be asked for. ``asked``: keys of labels that budgets look at."""
     return EvictionEntry(
@@ -75,7 +74,6 @@ def entry_of(
         to_node=eviction.to_node, labels=_few(eviction.labels, asked), queue=eviction.queue,
         beneficiary_queue=eviction.beneficiary_queue, lost=eviction.lost,
         not_before=None if not_before is None else format_time(not_before), saved=saved or None, version=version,
-        times=times,
     )  # fmt: skip
 
 

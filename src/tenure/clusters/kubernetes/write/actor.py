@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
+from msgspec import structs
+
 from tenure.clusters.kubernetes.bounded import brief
 from tenure.clusters.kubernetes.cache import pod_records
 from tenure.clusters.kubernetes.cache.informers import InformerCache
@@ -431,9 +433,9 @@ class Actor:
         times = times_evicted(plan, workloads)
         for step in steps:
             pod = observed.pod(step.workload, step.task_index)
-            entry = self._recorded(step, plan, observed, workloads, times, outcome)
+            entry = self._recorded(step, plan, observed, workloads, outcome)
             if entry is not None:
-                entries[pod.uid] = entry
+                entries[pod.uid] = structs.replace(entry, times=times.get(step.workload, 0))
         unwritten = self.logbook.add(list(entries.values()), plan.now, observed)
         steps = self._on_record(steps, entries, unwritten, observed, outcome)
 
@@ -458,17 +460,11 @@ class Actor:
             self.logbook.remove([e for e in entries.values() if (e.workload, e.task) in known])
 
     def _recorded(
-        self,
-        step: PlanStep,
-        plan: Plan,
-        observed: Observed,
-        workloads: Mapping[str, Workload],
-        times: Mapping[str, int],
-        outcome: Outcome,
+        self, step: PlanStep, plan: Plan, observed: Observed, workloads: Mapping[str, Workload], outcome: Outcome
     ) -> eviction_log.EvictionEntry | None:
         """Give the record of an eviction; one of which none can be made is not carried out."""
         try:
-            return self._entry(step, plan, observed, workloads, times)
+            return self._entry(step, plan, observed, workloads)
         except Exception as error:  # noqa: BLE001  one pod that cannot be written down costs no other eviction
             outcome.failures.append(Failure(step.action, step.workload, step.task, _broken(error)))
             return None
@@ -512,12 +508,7 @@ class Actor:
         return patches.version_of(self._patch_running(pod, patches.target(pod, step, now, plainly=True)))
 
     def _entry(
-        self,
-        step: PlanStep,
-        plan: Plan,
-        observed: Observed,
-        workloads: Mapping[str, Workload],
-        times: Mapping[str, int],
+        self, step: PlanStep, plan: Plan, observed: Observed, workloads: Mapping[str, Workload]
     ) -> eviction_log.EvictionEntry:
         pod = observed.pod(step.workload, step.task_index)
         not_before = plan.requeue.not_before.get(step.workload)
@@ -527,7 +518,6 @@ class Actor:
         return eviction_log.entry_of(
             logged(step, workloads, plan.now, settings), pod.uid, uid, not_before, asked,
             saved=_saved(pod, step, settings, workloads[step.workload], plan.now), version=pod.version,
-            times=times.get(step.workload, 0),
         )  # fmt: skip
 
     # -- all of them ------------------------------------------------------------------------------------------------
