@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import urllib3
 
-PATIENCE: Final = 5.0
+ANSWER_WITHIN: Final = 5.0
 """Seconds that a request has for its answer once the process is to end."""
 
 _LOOK_EVERY: Final = 0.1
@@ -55,18 +55,18 @@ class OpenRequests:
         if self.given_up.is_set():
             _shut(connection)
 
-    def end(self, patience: float = PATIENCE) -> None:
+    def end(self, within: float = ANSWER_WITHIN) -> None:
         """Let no request take longer than so many seconds from now on, those that are open included."""
         with self._lock:
             if self.ends.is_set():
                 return
             self.ends.set()
         since = time.monotonic()
-        threading.Thread(target=self._watch, args=(since, patience), name="open requests", daemon=True).start()
+        threading.Thread(target=self._watch, args=(since, within), name="open requests", daemon=True).start()
 
-    def _watch(self, since: float, patience: float) -> None:
+    def _watch(self, since: float, within: float) -> None:
         """Wait until a request takes too long, and give all of them up."""
-        while all(time.monotonic() - max(since, began) < patience for began in list(self._began.values())):
+        while all(time.monotonic() - max(since, began) < within for began in list(self._began.values())):
             time.sleep(_LOOK_EVERY)
         self.given_up.set()
         with self._lock:
