@@ -25,6 +25,7 @@ from tenure.engine.workloads import TERMINATING
 from tenure.fairness.current import Fairness
 from tenure.model.collector import collector_paused, count_as_old
 from tenure.model.modes import mode_of
+from tenure.shields.unsaved import unsaved_in
 
 ACTIONS: dict[str, Callable[[Context], None]] = {
     "stale-gang": stale_gang,
@@ -107,6 +108,10 @@ class Scheduler:
         if self.shadow.known:
             self.shadow.forget(context)
         self._look_ahead(plan)
+        if context.detailed:
+            unsaved = unsaved_in(session)
+            plan.unsaved = [found.queue for found in unsaved]
+            plan.warnings += [found.message for found in unsaved]
         notices.finish(context, requeued)
         if context.requeueing is not None:
             for key in plan.started:

@@ -102,6 +102,27 @@ def test_the_rule_of_the_queue_comes_first():
     assert evicted(given)[0] == ["default/v0"]
 
 
+@pytest.mark.parametrize(("behind", "goes"), [(None, False), (599, False), (600, True)])
+def test_the_longest_wait_of_a_line_counts_not_that_of_its_head(behind, goes):
+    """A contender that was evicted a minute ago stands first again; the one behind it, alike, has waited for longer."""
+    given = contended((1200, {}), waited=5 * HOUR, **patient())
+    head = replace(given.workloads[-1], last_evicted_at=NOW - 60 * SECOND)
+    line = [] if behind is None else [workload("waits-too", of=GPU, age=behind, queue="due")]
+    given = replace(given, workloads=(*given.workloads[:-1], head, *line))
+    found, plan = evicted(given)
+    assert bool(found) is goes
+    assert {s.beneficiary for s in plan.steps if s.action == "evict"} == ({"default/waits"} if goes else set())
+
+
+def test_what_was_served_holds_up_no_price():
+    """Two wait alike for two hours and one for no time: the third takes no advantage of the waits that were ended."""
+    given = contended((HOUR, {}), (HOUR, {}), (HOUR, {}), waited=2 * HOUR, guaranteed=3, **patient())
+    later = (workload(name, of=GPU, age=age, queue="due") for name, age in (("waits-too", 2 * HOUR), ("came", 0)))
+    found, plan = evicted(replace(given, workloads=(*given.workloads, *later)))
+    assert len(found) == 2
+    assert {s.beneficiary for s in plan.steps if s.action == "evict"} == {"default/waits", "default/waits-too"}
+
+
 def test_weights_make_waiting_dearer():
     """A weight of 3 for the queue: 600 s of waiting are worth 1,800 s, which the victim had lost before."""
     weights = (WaitingWeight(queue="due", min_priority=1, weight=9.0), WaitingWeight(queue="due", weight=3.0))

@@ -177,4 +177,5 @@ def test_labels_and_reasons_come_from_the_tables(seed):
     for event in played.events:
         assert event.reason in EVENTS
         assert event.message
-        assert event.reason.startswith("Quota") is (event.kind == "queue")
+        of_queues = event.reason.startswith("Quota") or event.reason == "ShieldWithoutCheckpoints"
+        assert of_queues is (event.kind == "queue")

@@ -18,6 +18,7 @@ from tenure.model.settings import Settings
 from tenure.model.source import read_documents
 
 if TYPE_CHECKING:
+    from tenure.model.cluster import Cluster
     from tenure.model.yunikorn.convert import YuniKornQueues
 
 
@@ -81,7 +82,18 @@ def _examine(file: str, document: Document) -> dict[str, Any]:
     except InvalidInputError as error:
         return _refused(file, error.problems)
     warnings = () if isinstance(loaded, Settings) else loaded.warnings
+    if isinstance(loaded, Loaded):
+        warnings += _unsaved(document, loaded.cluster)
     return {"file": file, "valid": True, **_content(loaded), "problems": [], "warnings": _plain(warnings)}
+
+
+def _unsaved(document: Document, cluster: Cluster) -> tuple[InputProblem, ...]:
+    """Say at which queues minimum runtimes shield work that does not save itself."""
+    from tenure.shields.unsaved import unsaved_of  # noqa: PLC0415  the engine, which is not needed for other files
+
+    place = {queue.name: number for number, queue in enumerate(cluster.queues)}
+    found = unsaved_of(cluster)
+    return document.problems([(("queues", place[u.queue]) if u.queue in place else (), u.message) for u in found])
 
 
 def _examine_manifests(files: dict[str, tuple[Document, ...]]) -> dict[str, dict[str, Any]]:

@@ -121,7 +121,8 @@ class Plan:
     use more than their max; ``quota_events``: what happened to such queues in this cycle. ``requeue``: who could give
     way, and who does; its ``not_before`` is to be written before the steps are carried out. ``shadow``: evictions that
     causes in shadow would have made, each victim once for a contender. ``follow_ups`` are what enabled causes would do
-    next for those that the plan evicts.
+    next for those that the plan evicts. ``unsaved``: queues whose workloads a minimum runtime shields although they do
+    not say that they save their work.
     """
 
     now: int
@@ -140,3 +141,4 @@ class Plan:
     requeue: RequeueOutcome = field(default_factory=RequeueOutcome)
     shadow: list[PlanStep] = field(default_factory=list)
     follow_ups: list[NextEviction] = field(default_factory=list)
+    unsaved: list[str] = field(default_factory=list)

@@ -70,6 +70,7 @@ EVENTS: Final = {
 ALL_EVENTS: Final = frozenset({*EVENTS, *OF_PLANS})
 WARNINGS: Final = frozenset(
     {"Evicted", "EvictionNotice", "EvictionRefused", "HoleGivenUp", "HoleRefused", "Invalid", "InvalidSetting",
-     "Unsupported", "QuotaPreemptionArmed", "QuotaPreemptionFired", "QuotaShortfall", "SearchExhausted"}
+     "ShieldWithoutCheckpoints", "Unsupported", "QuotaPreemptionArmed", "QuotaPreemptionFired", "QuotaShortfall",
+     "SearchExhausted"}
 )  # fmt: skip
 """Events that are warnings."""

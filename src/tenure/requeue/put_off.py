@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tenure.engine.plan import Reason
 from tenure.engine.workloads import WorkloadState
+from tenure.shields.patience import waits_since
 from tenure.victims.pieces import Piece
 from tenure.victims.state import EvictionState
 
@@ -20,7 +21,8 @@ class PutOffContenders:
     def is_worth_it(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
         """Whether what a contender has waited is worth what these pieces cost; where it is not, when is noted."""
         state = self.state
-        not_yet = state.plugins.patience.not_yet(state.session, "requeue", contender, pieces)
+        since = waits_since(contender)
+        not_yet = state.plugins.patience.not_yet(state.session, "requeue", contender, pieces, since)
         if not_yet is None:
             return True
         state.wake_at(not_yet.again)

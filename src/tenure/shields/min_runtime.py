@@ -53,17 +53,27 @@ def mode_of(settings: Settings, queues: QueueTree, cause: Cause, victim: int) ->
 def priced_runtime(settings: Settings, queues: QueueTree, leaf: int) -> int:
     """Give for how long, in µs, a workload has to run until its eviction counts as what it loses.
 
-    It is the longest minimum runtime of a cause whose mode is ``price``, looked for from the workload's leaf upward: a
-    price belongs to the victim alone.
+    A price belongs to the victim alone, so it is the longest minimum runtime whose mode is ``price``.
     """
     if leaf < 0 or (settings.min_runtime.mode == "shield" and not queues.own_modes):
         return 0
+    return longest_minimum(settings, queues, leaf, "price")
+
+
+def longest_minimum(settings: Settings, queues: QueueTree, leaf: int, mode: MinRuntimeMode) -> int:
+    """Give the longest minimum runtime of a cause with this mode, in µs, looked for from a leaf upward."""
     longest = 0
     for cause in settings.min_runtime.applies_to:
-        if mode_of(settings, queues, cause, leaf) == "price":
+        if mode_of(settings, queues, cause, leaf) == mode:
             name = "preempt_min_runtime" if cause == "preempt" else "reclaim_min_runtime"
             longest = max(longest, _first_set(queues, queues.path[leaf], name, getattr(settings, name)))
     return longest
+
+
+def any_minimum(settings: Settings, queues: QueueTree) -> bool:
+    """Whether the node pool or a queue has a minimum runtime at all."""
+    own = any(q.reclaim_min_runtime or q.preempt_min_runtime for q in queues.queues)
+    return own or bool(settings.reclaim_min_runtime or settings.preempt_min_runtime)
 
 
 def _where(settings: Settings, queues: QueueTree, cause: Cause, beneficiary: int, victim: int) -> tuple[str, int]:
@@ -119,8 +129,7 @@ class MinRuntimeShield:
         settings, queues = session.settings, session.queues
         if self._of is None or self._of[0] is not settings or self._of[1] is not queues:
             self._of, self._known = (settings, queues), {}
-            own = any(q.reclaim_min_runtime or q.preempt_min_runtime for q in queues.queues)
-            self._anywhere = own or bool(settings.reclaim_min_runtime or settings.preempt_min_runtime)
+            self._anywhere = any_minimum(settings, queues)
         if not self._anywhere or cause not in settings.min_runtime.applies_to:
             return 0
         if mode_of(settings, queues, cause, leaf) == "price":

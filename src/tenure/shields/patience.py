@@ -77,26 +77,34 @@ class Patience:
         return cause in session.settings.worth.patience or cause in session.queues.patient_causes
 
     def not_yet(
-        self, session: Session, cause: Cause, contender: WorkloadState, pieces: Iterable[Priced], follow_ups: int = 0
+        self,
+        session: Session,
+        cause: Cause,
+        contender: WorkloadState,
+        pieces: Iterable[Priced],
+        since: int,
+        follow_ups: int = 0,
     ) -> NotYet | None:
-        """Say why a set is too dear for what a contender has waited; None where it pays.
+        """Say why a set is too dear for a wait that began at ``since``; None where it pays.
 
         ``follow_ups`` is the price of what would follow from it.
         """
         rule = rule_for(session, cause, contender)
         if rule is None:
             return None
-        chosen, waited = list(pieces), session.now - waits_since(contender)
+        chosen, waited = list(pieces), session.now - since
         price = sum(counted(p.cost, p.growth, waited) for p in chosen) + follow_ups
-        not_yet = self.too_dear(session, rule, contender, price)
+        not_yet = self.too_dear(session, rule, contender, price, since)
         if not_yet is None:
             return None
         return not_yet._replace(again=min([not_yet.again, *_next_saves(session, [p.workload for p in chosen])]))
 
-    def too_dear(self, session: Session, rule: PatienceRule, contender: WorkloadState, price: float) -> NotYet | None:
-        """Say why a price is more than what a contender has waited is worth; None where it is not."""
-        since, now = waits_since(contender), session.now
-        latest, each = since + rule.at_most, rule.factor * gain_rate(session, contender) * MICRO / SECOND
+    def too_dear(
+        self, session: Session, rule: PatienceRule, contender: WorkloadState, price: float, since: int
+    ) -> NotYet | None:
+        """Say why a price is more than a wait that began at ``since`` is worth; None where it is not."""
+        now, latest = session.now, since + rule.at_most
+        each = rule.factor * gain_rate(session, contender) * MICRO / SECOND
         worth = round(each * (now - since + rule.ahead))
         if now >= latest or worth >= price:
             return None
@@ -127,6 +135,7 @@ class PatienceOver(Patience):
         cause: Cause,  # noqa: ARG002
         contender: WorkloadState,  # noqa: ARG002
         pieces: Iterable[Priced],  # noqa: ARG002
+        since: int,  # noqa: ARG002
         follow_ups: int = 0,  # noqa: ARG002
     ) -> NotYet | None:
         """Find that everything pays."""

@@ -11,6 +11,7 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import PENDING
 from tenure.model.duration import format_time
 from tenure.model.readable import amount_with_unit, weighted_hours
+from tenure.shields.unsaved import SHIELDED
 from tenure.telemetry.samples import exhausted, unknown_starts
 
 _QUOTA = {
@@ -55,6 +56,7 @@ def events_of(plan: Plan, session: Session) -> list[CycleEvent]:
         for key in unknown_starts(session)
     ]
     found += _unsupported(session)
+    found += [CycleEvent("queue", queue, "ShieldWithoutCheckpoints", SHIELDED) for queue in plan.unsaved]
     found += [
         CycleEvent(
             "workload", key, "SearchExhausted", f"the search for victims by {cause} was cut off by search.maxScenarios"

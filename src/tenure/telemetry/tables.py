@@ -79,6 +79,7 @@ EVENTS = {
     "InvalidSetting": "A setting of the workload is wrong and is not applied.",
     "Unsupported": "The workload asks for something that Tenure does not evaluate; it is not placed.",
     "UnknownStart": "The start of the workload is unknown, so no minimum runtime protects it.",
+    "ShieldWithoutCheckpoints": "A minimum runtime shields workloads of the queue whose checkpoints are not known.",
     "QuotaPreemptionArmed": "The queue uses more than its max; after the deadline, tasks are evicted.",
     "QuotaPreemptionMoved": "The queue's deadline has moved with its delay.",
     "QuotaPreemptionCleared": "The queue is within its max again, or no longer has to be brought under it.",

@@ -20,8 +20,9 @@ from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
 from tenure.shields.budget import has_budgets
 from tenure.shields.delay import AWAITED, delay
+from tenure.shields.longest_wait import LongestWait
 from tenure.shields.opt_out import may_go
-from tenure.shields.patience import NotYet, rule_for, waits_since
+from tenure.shields.patience import rule_for
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns
@@ -51,8 +52,8 @@ MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
 class PreemptionPass:
     """The pass of one action over all contenders.
 
-    ``infeasible`` are contenders, by what they have in common, that cannot be helped; of those for which evictions do
-    not pay yet, ``impatient`` has since when the one waits that was looked at: who waits for longer is looked at too.
+    ``infeasible`` are contenders, by what they have in common, that cannot be helped, or for which evictions do not pay
+    yet.
     """
 
     def __init__(self, state: EvictionState, cause: Cause, make_rules: MakeRules) -> None:
@@ -69,7 +70,6 @@ class PreemptionPass:
             lambda _: self.dry_runs.served_as_it_is(), lambda _: self.session.epoch
         )
         self.infeasible: dict[object, tuple[VictimCandidates | None, SearchResult]] = {}
-        self.impatient: dict[object, int] = {}
 
     @cached_property
     def dry_runs(self) -> DryRuns:
@@ -86,6 +86,8 @@ class PreemptionPass:
         if self.state.detailed or self._anyone_may_be_helped(fresh):
             order = self._in_order()
             self.before = EarlierContenders(self.session, self.shares, order)
+            patient = self.state.plugins.patience.applies(self.session, self.cause)
+            self.longest_wait = LongestWait(order if patient else (), self._alike)
             waiting = [w for w in order if (fresh is None or w in fresh) and self._may_contend(w)]
         if waiting:
             waiting = self._take_turns(waiting)
@@ -203,7 +205,7 @@ class PreemptionPass:
         if contender.step is None or contender.entry is None:
             return False
         alike = self._alike(contender)
-        if alike in self.infeasible and waits_since(contender) >= self.impatient.get(alike, 0):
+        if alike in self.infeasible:
             if self.state.detailed:
                 self._explain(contender, *self.infeasible[alike])
             return False
@@ -267,16 +269,12 @@ class PreemptionPass:
         assert contender.step is not None
         leaves = None if self.cause != "reclaim" else self.bounds.open_to(contender).leaves
         candidates = self.gatherer.gather(contender, rules, leaves)
-        least = least_price(RoomDemand(session, contender.step), candidates, session.now - waits_since(contender))
-        not_yet = None if least == inf else patience.too_dear(session, rule, contender, least)
+        since = self.longest_wait.since(contender)
+        least = least_price(RoomDemand(session, contender.step), candidates, session.now - since)
+        not_yet = None if least == inf else patience.too_dear(session, rule, contender, least, since)
         if not_yet is not None:
-            self._put_off(contender, not_yet)
+            self.state.wake_at(not_yet.again)
         return not_yet is not None
-
-    def _put_off(self, contender: WorkloadState, not_yet: NotYet) -> None:
-        """Note that evictions do not pay yet for a contender, and for none that stands alike and waits no longer."""
-        self.state.wake_at(not_yet.again)
-        self.impatient[self._alike(contender)] = waits_since(contender)
 
     def _may_take_spared(self, contender: WorkloadState) -> bool:
         """Whether, where nothing else helps, what asked to be spared may be taken: not to move it, nor for surplus."""
@@ -357,11 +355,12 @@ class PreemptionPass:
         if found.carried_out or not patience.applies(self.session, self.cause):
             return True
         follow_ups = self._follow_ups_price(contender, found)
-        not_yet = patience.not_yet(self.session, self.cause, contender, found.pieces or (), follow_ups)
+        since = self.longest_wait.since(contender)
+        not_yet = patience.not_yet(self.session, self.cause, contender, found.pieces or (), since, follow_ups)
         if not_yet is None:
             return True
         self.state.obstacle(contender.key, not_yet.reason(self.cause, found.pieces or ()))
-        self._put_off(contender, not_yet)
+        self.state.wake_at(not_yet.again)
         return False
 
     def _price(self, contender: WorkloadState, found: SearchResult, cause: Cause | None = None) -> int:
