@@ -102,10 +102,10 @@ def test_the_rule_of_the_queue_comes_first():
     assert evicted(given)[0] == ["default/v0"]
 
 
-@pytest.mark.parametrize(("behind", "goes"), [(None, False), (599, False), (600, True)])
-def test_the_longest_wait_of_a_line_counts_not_that_of_its_head(behind, goes):
-    """A contender that was evicted a minute ago stands first again; the one behind it, alike, has waited for longer."""
-    given = contended((1200, {}), waited=5 * HOUR, **patient())
+@pytest.mark.parametrize(("behind", "goes"), [(None, False), (HOUR - 1, False), (HOUR, True)])
+def test_the_longest_wait_of_a_line_ends_patience_not_that_of_its_head(behind, goes):
+    """A contender that was evicted a minute ago stands first again; the one behind it, alike, is owed a GPU by now."""
+    given = contended((5 * HOUR, {}), waited=5 * HOUR, **patient(at_most=HOUR))
     head = replace(given.workloads[-1], last_evicted_at=NOW - 60 * SECOND)
     line = [] if behind is None else [workload("waits-too", of=GPU, age=behind, queue="due")]
     given = replace(given, workloads=(*given.workloads[:-1], head, *line))
@@ -114,13 +114,24 @@ def test_the_longest_wait_of_a_line_counts_not_that_of_its_head(behind, goes):
     assert {s.beneficiary for s in plan.steps if s.action == "evict"} == ({"default/waits"} if goes else set())
 
 
-def test_what_was_served_holds_up_no_price():
-    """Two wait alike for two hours and one for no time: the third takes no advantage of the waits that were ended."""
+def test_what_was_served_holds_up_no_wait():
+    """Two have waited for as long as may be and one has just come: its evictions have to pay."""
     given = contended((HOUR, {}), (HOUR, {}), (HOUR, {}), waited=2 * HOUR, guaranteed=3, **patient())
     later = (workload(name, of=GPU, age=age, queue="due") for name, age in (("waits-too", 2 * HOUR), ("came", 0)))
     found, plan = evicted(replace(given, workloads=(*given.workloads, *later)))
     assert len(found) == 2
     assert {s.beneficiary for s in plan.steps if s.action == "evict"} == {"default/waits", "default/waits-too"}
+
+
+@pytest.mark.parametrize(("guaranteed", "goes"), [(1, True), (0, False)])
+def test_beyond_what_is_guaranteed_a_set_has_to_pay_however_long_the_wait(guaranteed, goes):
+    """The victims had lost 5 hours when the contender came; it has waited for 4, and at most 2 are to be waited."""
+    given = contended((9 * HOUR, {}), (9 * HOUR, {}), waited=4 * HOUR, guaranteed=guaranteed, **patient())
+    found, plan = evicted(given)
+    assert bool(found) is goes
+    if not goes:
+        assert plan.wake == NOW + HOUR * SECOND
+        assert evicted(replace(given, now=plan.wake))[0]
 
 
 def test_weights_make_waiting_dearer():

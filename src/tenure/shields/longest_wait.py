@@ -1,8 +1,7 @@
 """The longest wait among contenders that stand alike.
 
-Of those, the first in the order is served, whichever has waited for longest. So it is their longest wait that evictions
-end, and that has to be worth what they cost: else a contender that was evicted a while ago, and stands first again,
-would hold up what its queue is guaranteed.
+Of those, the first in the order is served, whichever has waited for longest. So after their longest wait evictions need
+not pay: else a contender that was evicted a while ago, and stands first again, would hold up what is guaranteed.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class LongestWait:
             heapify(line)
 
     def since(self, contender: WorkloadState) -> int:
-        """When the wait began that counts for a contender, in µs since the epoch."""
+        """When the longest wait began of those that stand as a contender does, in µs since the epoch."""
         line = self._lines.get(self._alike(contender), [])
         while line and line[0][2].entry is not line[0][3]:
             heappop(line)

@@ -85,33 +85,48 @@ class Patience:
         since: int,
         follow_ups: int = 0,
     ) -> NotYet | None:
-        """Say why a set is too dear for a wait that began at ``since``; None where it pays.
+        """Say why a set is too dear for what a contender has waited; None where it pays.
 
-        ``follow_ups`` is the price of what would follow from it.
+        ``since`` is when the first began to wait that stands as the contender does; ``follow_ups`` is the price of what
+        would follow from the set.
         """
-        rule = rule_for(session, cause, contender)
-        if rule is None:
-            return None
-        chosen, waited = list(pieces), session.now - since
+        chosen, waited = list(pieces), session.now - waits_since(contender)
         price = sum(counted(p.cost, p.growth, waited) for p in chosen) + follow_ups
-        not_yet = self.too_dear(session, rule, contender, price, since)
+        not_yet = self.too_dear(session, cause, contender, price, since)
         if not_yet is None:
             return None
         return not_yet._replace(again=min([not_yet.again, *_next_saves(session, [p.workload for p in chosen])]))
 
     def too_dear(
-        self, session: Session, rule: PatienceRule, contender: WorkloadState, price: float, since: int
+        self, session: Session, cause: Cause, contender: WorkloadState, price: float, since: int
     ) -> NotYet | None:
-        """Say why a price is more than a wait that began at ``since`` is worth; None where it is not."""
-        now, latest = session.now, since + rule.at_most
+        """Say why a price is more than what a contender has waited is worth; None where it is not."""
+        rule = rule_for(session, cause, contender)
+        if rule is None:
+            return None
+        now, began = session.now, waits_since(contender) - rule.ahead
         each = rule.factor * gain_rate(session, contender) * MICRO / SECOND
-        worth = round(each * (now - since + rule.ahead))
+        latest = since + rule.at_most if each == 0 or is_capped(session, cause, contender) else now + NEVER
+        worth = round(each * (now - began))
         if now >= latest or worth >= price:
             return None
         pays_at = latest
-        if price < each * (latest - since + rule.ahead):
-            pays_at = max(now + 1, since - rule.ahead + ceil(price / each))
+        if price < each * (latest - began):
+            pays_at = max(now + 1, began + ceil(price / each))
         return NotYet(round(price), worth, pays_at, pays_at)
+
+
+NEVER: Final = 100 * 365 * 86_400 * SECOND
+"""A hundred years, in µs: what pays no sooner than that is said to pay then."""
+
+
+def is_capped(session: Session, cause: Cause, contender: WorkloadState) -> bool:
+    """Whether a wait is over after ``atMost``, paid for or not: by reclaim only for what a queue is guaranteed.
+
+    What a queue would have beyond that is owed to it by none, and has to pay.
+    """
+    assert contender.step is not None
+    return cause != "reclaim" or session.queues.within_guaranteed(contender.leaf, contender.step.amount)
 
 
 def counted(cost: int, growth: int, waited: int) -> int:

@@ -22,7 +22,7 @@ from tenure.shields.budget import has_budgets
 from tenure.shields.delay import AWAITED, delay
 from tenure.shields.longest_wait import LongestWait
 from tenure.shields.opt_out import may_go
-from tenure.shields.patience import rule_for
+from tenure.shields.patience import NotYet, rule_for, waits_since
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns
@@ -52,8 +52,8 @@ MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
 class PreemptionPass:
     """The pass of one action over all contenders.
 
-    ``infeasible`` are contenders, by what they have in common, that cannot be helped, or for which evictions do not pay
-    yet.
+    ``infeasible`` are contenders, by what they have in common, that cannot be helped; of those for which evictions do
+    not pay yet, ``impatient`` has since when the one waits that was looked at: who waits for longer is looked at too.
     """
 
     def __init__(self, state: EvictionState, cause: Cause, make_rules: MakeRules) -> None:
@@ -70,6 +70,7 @@ class PreemptionPass:
             lambda _: self.dry_runs.served_as_it_is(), lambda _: self.session.epoch
         )
         self.infeasible: dict[object, tuple[VictimCandidates | None, SearchResult]] = {}
+        self.impatient: dict[object, int] = {}
 
     @cached_property
     def dry_runs(self) -> DryRuns:
@@ -205,7 +206,7 @@ class PreemptionPass:
         if contender.step is None or contender.entry is None:
             return False
         alike = self._alike(contender)
-        if alike in self.infeasible:
+        if alike in self.infeasible and waits_since(contender) >= self.impatient.get(alike, 0):
             if self.state.detailed:
                 self._explain(contender, *self.infeasible[alike])
             return False
@@ -263,18 +264,22 @@ class PreemptionPass:
         session, patience = self.session, self.state.plugins.patience
         if not patience.applies(session, self.cause) or self.gatherer.asked_to_be_spared:
             return False
-        rule = rule_for(session, self.cause, contender)
-        if rule is None:
+        if rule_for(session, self.cause, contender) is None:
             return False
         assert contender.step is not None
         leaves = None if self.cause != "reclaim" else self.bounds.open_to(contender).leaves
         candidates = self.gatherer.gather(contender, rules, leaves)
+        least = least_price(RoomDemand(session, contender.step), candidates, session.now - waits_since(contender))
         since = self.longest_wait.since(contender)
-        least = least_price(RoomDemand(session, contender.step), candidates, session.now - since)
-        not_yet = None if least == inf else patience.too_dear(session, rule, contender, least, since)
+        not_yet = None if least == inf else patience.too_dear(session, self.cause, contender, least, since)
         if not_yet is not None:
-            self.state.wake_at(not_yet.again)
+            self._put_off(contender, not_yet)
         return not_yet is not None
+
+    def _put_off(self, contender: WorkloadState, not_yet: NotYet) -> None:
+        """Note that evictions do not pay yet for a contender, and for none that stands alike and waits no longer."""
+        self.state.wake_at(not_yet.again)
+        self.impatient[self._alike(contender)] = waits_since(contender)
 
     def _may_take_spared(self, contender: WorkloadState) -> bool:
         """Whether, where nothing else helps, what asked to be spared may be taken: not to move it, nor for surplus."""
@@ -340,7 +345,9 @@ class PreemptionPass:
         self._explain(contender, search.candidates, search.found)
 
     def _found_nothing(self, alike: object, candidates: VictimCandidates, found: SearchResult) -> None:
-        """Remember that a search to its end found nothing for contenders that stand alike."""
+        """Remember that a search to its end helps none that stands alike; if it found no set, whatever its wait."""
+        if found.pieces is None:
+            self.impatient.pop(alike, None)
         self.infeasible[alike] = (candidates, found)
 
     def _accept(
@@ -360,7 +367,7 @@ class PreemptionPass:
         if not_yet is None:
             return True
         self.state.obstacle(contender.key, not_yet.reason(self.cause, found.pieces or ()))
-        self.state.wake_at(not_yet.again)
+        self._put_off(contender, not_yet)
         return False
 
     def _price(self, contender: WorkloadState, found: SearchResult, cause: Cause | None = None) -> int:
