@@ -232,6 +232,7 @@ def value_of(kind: ValueKind) -> str:
 _WORDS: Final[dict[type[ValueKind], Callable[[Any], str]]] = {
     kinds.TextKind: lambda _: "text",
     kinds.NameKind: lambda _: "name",
+    kinds.ResourceNamesKind: lambda _: "resource, or `*` at its end",
     kinds.BooleanKind: lambda _: "`true` \\| `false`",
     kinds.TimeKind: lambda _: "time",
     kinds.ShareKind: lambda _: "share",

@@ -50,8 +50,9 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
             "of its extended resource."
         ),
         "deviceResources": (
-            "By extended resource, what one of it counts for queues beside itself, such as a part of a GPU; a MIG "
-            "profile that is not named here counts as its part of seven."
+            "By extended resource, what one of it counts for queues beside itself, such as a part of a GPU; a name may "
+            "end in *. Devices of known vendors that are not named here count as one GPU each, and parts of a GPU as "
+            "such parts."
         ),
         "deviceBindingTimeout": (
             "How long a claim keeps devices of which the driver does not report the conditions for binding a pod."
