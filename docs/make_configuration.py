@@ -219,6 +219,7 @@ def _record_words(record: RecordKind) -> str:
         "LabelSelector": "label selector",
         "SubGroup": "subgroups, see below",
         "PodRole": "roles, see below",
+        "RoleGroup": "groups, see below",
         "Topology": "`required`, `preferred`: node labels",
         "CheckpointSpec": "`interval`, `restartOverhead`: durations",
     }[name]
@@ -256,7 +257,10 @@ def _rows(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
 
 
-_PARTS = {"PodGroup": {"subGroups": "A subgroup"}, "WorkloadKind": {"roles": "A role"}}
+_PARTS = {
+    "PodGroup": {"subGroups": "A subgroup"},
+    "WorkloadKind": {"roles": "A role", "roleGroups": "A group of roles"},
+}
 
 
 def _resources() -> Iterator[str]:
