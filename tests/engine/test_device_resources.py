@@ -13,10 +13,11 @@ from tenure.engine.cost import cost, lost_amounts
 from tenure.engine.snapshot import session_of
 from tenure.model.accelerators import GPU_PARTS
 from tenure.model.check import check_cluster
-from tenure.model.device_resources import counts_of
+from tenure.model.device_resources import counts_of, vendors_apart
 from tenure.model.device_uses import class_counts
 from tenure.model.devices import DeviceClass
-from tenure.model.load import load_settings
+from tenure.model.load import load_cluster, load_settings
+from tenure.model.override import apply_overrides
 from tenure.model.problems import InvalidInputError
 from tenure.model.resources import GPU
 from tenure.model.settings import Settings
@@ -229,6 +230,46 @@ def test_a_cluster_of_two_vendors_is_told_that_their_gpus_count_together(told, i
         "{amd.com/gpu: {}} to count these apart, or {amd.com/gpu: {nvidia.com/gpu: 1}} if they are meant"
     )
     assert [finding.message for finding in found if "amd.com/gpu" in finding.message] == ([words] if is_said else [])
+
+
+TWO_VENDORS = """
+apiVersion: tenure.dev/v1beta1
+kind: Cluster
+now: 2026-11-20T10:00:00Z
+nodes:
+- {name: n, allocatable: {cpu: 64, nvidia.com/gpu: 8}}
+- {name: a, allocatable: {cpu: 64, amd.com/gpu: 8}}
+queues:
+- {name: q, max: {nvidia.com/gpu: 2, amd.com/gpu: 4}}
+- {name: other}
+workloads:
+- {name: nvidia, queue: q, replicas: 2, requests: {nvidia.com/gpu: 1}}
+- {name: amd, queue: q, replicas: 2, requests: {amd.com/gpu: 2}}
+"""
+
+
+def test_amounts_of_two_vendors_are_amounts_of_two_things(tmp_path):
+    """As in a ClusterQueue with two flavours: GPUs of one vendor are not taken from what is for the other."""
+    path = tmp_path / "cluster.yaml"
+    path.write_text(TWO_VENDORS)
+    loaded = load_cluster(path)
+    assert loaded.warnings == ()
+    assert loaded.cluster.settings.device_resources == {"amd.com/gpu": {}}
+    assert len(bound(play(loaded.cluster))) == 4
+    path.write_text(TWO_VENDORS.replace(", amd.com/gpu: 4", ""))
+    together = load_cluster(path)
+    assert "counts GPUs of all vendors" in together.warnings[0].message
+    assert len(bound(play(together.cluster))) == 2
+    named = apply_overrides(together.cluster, ["queue.q.max.amd.com/gpu=4"]).cluster
+    assert len(bound(play(named))) == 4
+
+
+@pytest.mark.parametrize("told", [{"amd.com/gpu": {GPU: 500}}, {"amd.com/*": {GPU: 500}}])
+def test_what_is_set_of_a_vendor_holds_whatever_queues_name(told):
+    queues = [queue("a", max={"gpu": 1}), queue("b", guaranteed={"amd.com/gpu": 1, "nvidia.com/mig-1g.10gb": 1})]
+    assert vendors_apart(Settings(device_resources=told), queues).device_resources == told
+    assert vendors_apart(Settings(), queues).device_resources == {"amd.com/gpu": {}}, "a part of NVIDIA's stays a part"
+    assert vendors_apart(Settings(), queues[1:]) == Settings(), "nothing else is called a GPU"
 
 
 def test_one_vendor_or_no_amounts_of_gpus_need_no_warning():

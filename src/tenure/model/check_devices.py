@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from tenure.model.accelerators import gpu_part
 from tenure.model.check_storage import check_names
 from tenure.model.cluster import Cluster
-from tenure.model.device_resources import as_set
+from tenure.model.device_resources import as_set, is_of_another_vendor
 from tenure.model.findings import ClusterFinding, Findings
 from tenure.model.resources import GPU
-
-_NVIDIA: Final = GPU.partition("/")[0]
 
 
 def check_devices(cluster: Cluster) -> Findings:
@@ -29,7 +24,7 @@ def _check_vendors(cluster: Cluster) -> Findings:
     if GPU not in there or not any(GPU in amounts for q in cluster.queues for amounts in (q.guaranteed, q.max)):
         return
     for resource in sorted(there):
-        if gpu_part(resource) and not resource.startswith(_NVIDIA) and as_set(resource, cluster.settings) is None:
+        if is_of_another_vendor(resource) and as_set(resource, cluster.settings) is None:
             message = (
                 f"{GPU} counts GPUs of all vendors, and nodes have {resource} beside it; write deviceResources: "
                 f"{{{resource}: {{}}}} to count these apart, or {{{resource}: {{{GPU}: 1}}}} if they are meant"

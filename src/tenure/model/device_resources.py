@@ -8,16 +8,19 @@ place that decides it; shares, maxima, costs, budgets, records and tables take i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from tenure.model.accelerators import gpu_part
 from tenure.model.kinds import WILDCARD
 from tenure.model.node import Node
+from tenure.model.queue import Queue
 from tenure.model.resources import GPU, MILLI
 from tenure.model.settings import Settings
 from tenure.model.workload import TaskSpec
 
+_NVIDIA: Final = GPU.partition("/")[0] + "/"
 _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 
@@ -40,6 +43,25 @@ def as_set(resource: str, settings: Settings) -> Mapping[str, int] | None:
         return told.get(resource)
     wide = [key for key in told if key.endswith(WILDCARD) and resource.startswith(key.removesuffix(WILDCARD))]
     return told[max(wide, key=len)] if wide else None
+
+
+def vendors_apart(settings: Settings, queues: Iterable[Queue]) -> Settings:
+    """Give settings under which devices of other vendors count only as themselves where queues name them beside GPUs.
+
+    Amounts of both are amounts of two things; what the setting says of a resource holds all the same.
+    """
+    named = {name for queue in queues for amounts in (queue.guaranteed, queue.max) for name in amounts}
+    if GPU not in named:
+        return settings
+    apart = {name for name in named if is_of_another_vendor(name) and as_set(name, settings) is None}
+    if not apart:
+        return settings
+    return replace(settings, device_resources={**settings.device_resources, **{name: {} for name in sorted(apart)}})
+
+
+def is_of_another_vendor(resource: str) -> bool:
+    """Whether devices of a resource count as GPUs by default though they are none of NVIDIA's."""
+    return gpu_part(resource) > 0 and not resource.startswith(_NVIDIA)
 
 
 def counted_beside(spec: TaskSpec, settings: Settings) -> dict[str, int]:
