@@ -219,6 +219,7 @@ def _record_words(record: RecordKind) -> str:
         "LabelSelector": "label selector",
         "SubGroup": "subgroups, see below",
         "PodRole": "roles, see below",
+        "RoleGroup": "groups, see below",
         "Topology": "`required`, `preferred`: node labels",
         "CheckpointSpec": "`interval`, `restartOverhead`: durations",
     }[name]
@@ -232,6 +233,7 @@ def value_of(kind: ValueKind) -> str:
 _WORDS: Final[dict[type[ValueKind], Callable[[Any], str]]] = {
     kinds.TextKind: lambda _: "text",
     kinds.NameKind: lambda _: "name",
+    kinds.ResourceNamesKind: lambda _: "resource, or `*` at its end",
     kinds.BooleanKind: lambda _: "`true` \\| `false`",
     kinds.TimeKind: lambda _: "time",
     kinds.ShareKind: lambda _: "share",
@@ -255,7 +257,10 @@ def _rows(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
 
 
-_PARTS = {"PodGroup": {"subGroups": "A subgroup"}, "WorkloadKind": {"roles": "A role"}}
+_PARTS = {
+    "PodGroup": {"subGroups": "A subgroup"},
+    "WorkloadKind": {"roles": "A role", "roleGroups": "A group of roles"},
+}
 
 
 def _resources() -> Iterator[str]:

@@ -28,7 +28,8 @@ def kind_schema():
     """Give the fields of kinds of owners: they are no part of a cluster file, but of a custom resource."""
     kind = next(crd for crd in custom_resource_definitions() if crd["spec"]["names"]["kind"] == "WorkloadKind")
     spec = kind["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    return {"WorkloadKind": spec, "PodRole": spec["properties"]["roles"]["items"]}
+    items = {"PodRole": "roles", "RoleGroup": "roleGroups"}
+    return {"WorkloadKind": spec, **{name: spec["properties"][field]["items"] for name, field in items.items()}}
 
 
 def test_the_page_is_what_the_code_says():

@@ -5,7 +5,9 @@ import signal
 import subprocess
 import sys
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from tools.controlplane import build
@@ -24,6 +26,36 @@ def client(control_plane):
     yield client
     control_plane.kubectl("delete", "namespace", "simulated")
     client.delete("/api/v1/nodes/simulated")
+
+
+class _Forgetful(BaseHTTPRequestHandler):
+    """A server that closes each connection after one answer, and does not say so."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+        self.close_connection = True
+
+    def do_POST(self):
+        self.do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_reading_survives_a_connection_that_was_closed_meanwhile_and_writing_is_not_repeated():
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Forgetful) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        client = Client(f"http://127.0.0.1:{server.server_port}", "token")
+        assert [client.get("/") for _ in range(3)] == [{}] * 3
+        with pytest.raises(OSError, match=r"closed|reset|[Bb]roken"):
+            client.create("/", {})
+        client.close()
+        server.shutdown()
 
 
 def start(client, name, **annotations):

@@ -130,6 +130,11 @@ REFUSED = {
         {"scheduler": {"modes": {"drain": "off"}}},
         "the keys are stale-gang, quota, reclaim",
     ),
+    "a wildcard within the name of a resource": (
+        "NodePool",
+        {"scheduler": {"deviceResources": {"amd.com/*gpu": {"nvidia.com/gpu": 1}}}},
+        "the keys match",
+    ),
     "an action twice": ("NodePool", {"scheduler": {"actions": ["allocate", "allocate"]}}, "Duplicate value"),
     "two budgets of one name": (
         "NodePool",

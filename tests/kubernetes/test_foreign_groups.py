@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.kubernetes.pods import NOW, node, observed, pod, thing, watching
 
+from tenure.playthrough import play
+
 
 def by_name(seen):
     return {w.name: w for w in seen.cluster.workloads}
@@ -187,6 +189,23 @@ def test_queues_of_kueue_are_a_tree_with_their_quotas_over_all_flavors():
     }  # fmt: skip
     assert (tree["vision"].guaranteed, tree["vision"].max) == ({gpu: 8000, "cpu": 8500}, {gpu: 10000})
     assert (tree["vision"].weight, tree["alone"].max) == (2.5, {gpu: 3000})
+
+
+def test_quotas_of_two_flavors_of_two_vendors_stay_two_quotas():
+    """Else one AMD GPU would use up what is for NVIDIA's; a pool that says what a device counts is asked first."""
+    flavors = [quota(**{"nvidia.com/gpu": "1"}), quota(**{"amd.com/gpu": "1"})]
+    queues = [thing("vision", spec={"resourceGroups": [{"flavors": [flavor]} for flavor in flavors]})]
+    nodes = [node("n", **{"nvidia.com/gpu": "4"}), node("a", **{"amd.com/gpu": "4"})]
+    mine = {"labels": {"tenure.dev/queue": "vision"}}
+    pods = [
+        pod(f"{name[0]}-{n}", containers=[{"name": "main", "resources": {"limits": {name: "1"}}}], **mine)
+        for name in ("nvidia.com/gpu", "amd.com/gpu") for n in range(2)
+    ]  # fmt: skip
+    apart = observed(*nodes, *pods, clusterqueues=queues).cluster
+    assert {s.task[0] for s in play(apart).steps} == {"n", "a"}
+    pool = thing("default", spec={"scheduler": {"deviceResources": {"amd.com/*": {"nvidia.com/gpu": 1}}}})
+    together = observed(*nodes, *pods, clusterqueues=queues, nodepools=[pool]).cluster
+    assert len(play(together).steps) == 1
 
 
 def test_a_pod_for_a_local_queue_of_kueue_is_in_its_cluster_queue():

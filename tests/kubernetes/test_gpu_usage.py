@@ -16,7 +16,7 @@ from tests.kubernetes.pods import NOW, Nowhere, node, pod, thing
 from tests.kubernetes.stage import wait_until
 
 from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
-from tenure.clusters.kubernetes.read.gpu_usage import GPU_METRIC, GpuUsageCollector, usage_query
+from tenure.clusters.kubernetes.read.gpu_usage import GpuUsageCollector, usage_query
 from tenure.clusters.kubernetes.read.observe import Observer
 
 GPU = "nvidia.com/gpu"
@@ -81,23 +81,25 @@ class Client:
     clock = Clock
 
 
-def exported(percents):
-    """Write readings as DCGM's exporter does; a pod may have several devices."""
-    lines = [
-        f'{GPU_METRIC}{{gpu="{number}",{labels}}} {percent}'
-        for number, (labels, percent) in enumerate(percents)
-    ]  # fmt: skip
-    return "\n".join([f"# TYPE {GPU_METRIC} gauge", *lines, ""])
+METRICS = ("DCGM_FI_DEV_GPU_UTIL", "gpu_gfx_activity", "amd_gpu_gfx_activity")
+"""What the exporters of NVIDIA and AMD call it, the latter also where an operator puts its name before it."""
+
+
+def exported(metric, percents):
+    """Write readings as an exporter does; a pod may have several devices."""
+    lines = [f'{metric}{{gpu="{number}",{labels}}} {percent}' for number, (labels, percent) in enumerate(percents)]
+    return "\n".join([f"# TYPE {metric} gauge", *lines, ""])
 
 
 def of(name, prefix=""):
     return f'{prefix}namespace="default",{prefix}pod="{name}"'
 
 
-def test_the_most_that_a_pod_used_is_asked_of_prometheus(tmp_path):
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_most_that_a_pod_used_is_asked_of_prometheus(tmp_path, metric):
     """Devices of a pod add up; who was busy a moment ago is not idle; who was measured for too short is not known."""
     readings = [(of("two"), 30), (of("two"), 5), (of("idle", "exported_"), 1), (of("busy"), 90)]
-    with served(lambda _: exported(readings)) as target, prometheus(tmp_path, target) as server:
+    with served(lambda _: exported(metric, readings)) as target, prometheus(tmp_path, target) as server:
         gpus = GpuUsageCollector(Client(), server, lambda: None)
         gpus.want(5 * SECOND)
 
@@ -109,15 +111,15 @@ def test_the_most_that_a_pod_used_is_asked_of_prometheus(tmp_path):
         assert {name: r.milli for (_, name), r in gpus.pods.items()} == {"two": 350, "idle": 10, "busy": 900}
         readings[3] = (of("busy"), 0)
         readings.append((of("new"), 50))
-        wait_until(lambda: now_says(server, of("busy"), 0), "it is not scraped")
+        wait_until(lambda: now_says(server, metric, of("busy"), 0), "it is not scraped")
         gpus.read()
         assert gpus.pods["default", "busy"].milli == 900
         assert ("default", "new") not in gpus.pods
 
 
-def now_says(server, labels, percent):
+def now_says(server, metric, labels, percent):
     """Whether Prometheus knows that a pod uses so much now."""
-    query = urllib.request.quote(f"{GPU_METRIC}{{{labels}}}")
+    query = urllib.request.quote(f"{metric}{{{labels}}}")
     with urllib.request.urlopen(f"{server}/api/v1/query?query={query}", timeout=10) as answer:
         found = json.load(answer)["data"]["result"]
     return [float(s["value"][1]) for s in found] == [percent]

@@ -8,6 +8,8 @@ from tests.kubernetes.pods import NOW, node, observed, owned_by, owner, pod, thi
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.owners import MOST_OWNERS
 from tenure.clusters.kubernetes.read.observe import Observer
+from tenure.model.selectors import Topology
+from tenure.playthrough import play
 
 TRAINING = "training.kubeflow.org/replica-type"
 KUBEFLOW, RAY, LWS = "kubeflow.org/v1", "ray.io/v1", "leaderworkerset.x-k8s.io/v1"
@@ -281,6 +283,99 @@ def test_gangs_of_grove_are_named_by_a_label():
     kinds = {"podgangs.scheduler.grove.io": [owner("g-0", spec={"podgroups": groups})]}
     (found,) = observed(*pods, **kinds).cluster.workloads
     assert [(g.name, g.min_member) for g in found.sub_groups] == [("g-0-a", 1), ("g-0-b", 2)]
+
+
+RACK, BLOCK = "example.com/rack", "example.com/block"
+
+
+def packed(required=None, preferred=None):
+    """A topology constraint in Grove's form."""
+    levels = {"required": required, "preferred": preferred}
+    return {"packConstraint": {key: level for key, level in levels.items() if level is not None}}
+
+
+def gang_of_grove(spec):
+    """The workload of a PodGang with three cliques of two pods each."""
+    pods = [
+        pod(f"{clique}-{n}", owner=("PodClique", clique, "grove.io/v1alpha1"),
+            labels={"grove.io/podgang": "g-0", "grove.io/podclique": clique})
+        for clique in ("a", "b", "c") for n in range(2)
+    ]  # fmt: skip
+    seen = observed(*pods, **{"podgangs.scheduler.grove.io": [owner("g-0", spec=spec)]})
+    (found,) = seen.cluster.workloads
+    return found, "; ".join(problem for made in seen.made.values() for problem in made.problems)
+
+
+def cliques(**topologies):
+    return [
+        {"name": name, "minReplicas": 2, **({"topologyConstraint": topologies[name]} if name in topologies else {})}
+        for name in ("a", "b", "c")
+    ]
+
+
+def test_topology_constraints_of_grove_hold_for_the_gang_its_groups_and_groups_of_these():
+    near = {"name": "b-and-c", "podGroupNames": ["b", "c"], "topologyConstraint": packed(RACK)}
+    spec = {
+        "podgroups": cliques(a=packed(None, "kubernetes.io/hostname"), c=packed("kubernetes.io/hostname")),
+        "topologyConstraint": packed(BLOCK, RACK), "topologyConstraintGroupConfigs": [near],
+    }  # fmt: skip
+    found, problems = gang_of_grove(spec)
+    assert problems == ""
+    assert found.topology == Topology(required=BLOCK, preferred=RACK)
+    alone, both = found.sub_groups
+    assert (alone.name, alone.min_member, alone.topology) == ("a", 2, Topology(preferred="kubernetes.io/hostname"))
+    assert (both.name, both.topology) == ("b-and-c", Topology(required=RACK))
+    assert [(g.name, g.min_member, g.topology) for g in both.sub_groups] == [
+        ("b", 2, None), ("c", 2, Topology(required="kubernetes.io/hostname")),
+    ]  # fmt: skip
+    assert [task.sub_group for task in found.tasks] == ["a", "a", "b", "b", "c", "c"]
+
+
+def test_cliques_of_grove_that_belong_together_land_in_one_rack():
+    """Two racks of four places: what is near each other fills one of them, and the third clique goes to the other."""
+    near = {"name": "near", "podGroupNames": ["a", "c"], "topologyConstraint": packed(RACK)}
+    pods = [
+        pod(f"{clique}-{n}", owner=("PodClique", clique, "grove.io/v1alpha1"),
+            labels={"grove.io/podgang": "g-0", "grove.io/podclique": clique})
+        for clique in ("a", "b", "c") for n in range(2)
+    ]  # fmt: skip
+    gang = owner("g-0", spec={"podgroups": cliques(), "topologyConstraintGroupConfigs": [near]})
+    nodes = [node(f"n{n}", cpu="2", labels={RACK: f"r{n // 2}"}) for n in range(4)]
+    plan = play(observed(*pods, *nodes, **{"podgangs.scheduler.grove.io": [gang]}).cluster)
+    racks = {name: {f"r{int(s.node[1]) // 2}" for s in plan.steps if s.task[0] == name} for name in ("a", "b", "c")}
+    assert len(racks["a"] | racks["c"]) == 1
+    assert racks["b"] == {"r0", "r1"} - racks["a"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"topologyConstraint": "near"}, ""),
+        ({"topologyConstraint": {"packConstraint": {"required": 7}}}, "required: is 7 (a number)"),
+        ({"topologyConstraint": packed("x" * 1000)}, "but a label of nodes is expected"),
+        ({"topologyConstraintGroupConfigs": "all"}, ""),
+        ({"topologyConstraintGroupConfigs": [{"podGroupNames": ["a"]}]}, "but a name is expected"),
+        ({"topologyConstraintGroupConfigs": [{"name": "a", "podGroupNames": ["b"]}]}, "no role and no other group has"),
+        ({"topologyConstraintGroupConfigs": [{"name": "x", "podGroupNames": ["d"]}]}, "but the name of a role"),
+        ({"topologyConstraintGroupConfigs": [{"name": "x" * 100_000, "podGroupNames": ["a"]}]}, "but a name is"),
+        (
+            {"topologyConstraintGroupConfigs": [{"name": n, "podGroupNames": ["a"] * 9999} for n in ("x", "y")]},
+            "that is in no other group",
+        ),
+        ({"topologyConstraintGroupConfigs": [{"name": f"x{n}", "podGroupNames": []} for n in range(5000)]}, ""),
+        ({"topologyConstraintGroupConfigs": [{"name": "x", "podGroupNames": [{}, None, 3]}]}, "is a mapping"),
+    ],
+)
+def test_what_a_gang_of_grove_should_not_say_is_reported_and_bounded(spec, words):
+    """The cliques start together all the same, each with as many as it needs."""
+    found, problems = gang_of_grove({"podgroups": cliques(), **spec})
+    assert words in problems
+    assert len(problems) < 10_000
+
+    def leaves(groups):
+        return [leaf for g in groups for leaf in (leaves(g.sub_groups) or [(g.name, g.min_member)])]
+
+    assert sorted(leaves(found.sub_groups)) == [("a", 2), ("b", 2), ("c", 2)]
 
 
 def test_a_group_of_kueue_says_how_many_pods_it_has():

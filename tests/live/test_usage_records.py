@@ -52,3 +52,16 @@ def test_a_queue_that_is_gone_holds_nothing_any_more():
     assert {minute: sum(used for (at, _), (used, _) in found.items() if at == minute) for minute in range(1, 6)} == (
         dict.fromkeys(range(1, 6), 4.0))  # fmt: skip
     assert [found.get((minute, "a"), (0, 0))[0] for minute in range(1, 6)] == [4.0, 2.0, 0, 2.0, 4.0]
+
+
+def test_capacity_counts_devices_of_every_vendor_as_gpus():
+    """As the session shares them out: else a statement would tell of more use than there is."""
+    now = cluster(nodes=[node("n", cpu=8, gpu=8), node("a", extra={"amd.com/gpu": 4})], queues=[queue("q")])
+    recorder, drafts = LiveRecorder("default"), []
+    for number in range(3):
+        later = replace(now, now=BEGIN + number * MINUTE + MINUTE // 2)
+        done = CycleOutcome(Plan(later.now), Observed(later), session_of(later), Outcome(), 0.0, 0.0, 0.0)
+        drafts += recorder.cycle(recorded(done, 0))
+    recorder.stop()
+    told = [json.loads(draft.payload) for draft in drafts if draft.kind == "usage" and not draft.queue]
+    assert {found["capacity"][GPU] for found in told} == {12_000 * MINUTE}

@@ -66,6 +66,7 @@ def _tuples(kind):
 MAKERS = {
     kinds.TextKind: lambda _: texts,
     kinds.NameKind: lambda _: names,
+    kinds.ResourceNamesKind: lambda _: st.sampled_from(["amd.com/gpu", "gpu.intel.com/*", "example.com/fpga-*", "x"]),
     kinds.BooleanKind: lambda _: st.booleans(),
     kinds.IntegerKind: lambda kind: st.integers(kind.low, kind.high),
     kinds.NumberKind: lambda kind: st.floats(kind.low, min(kind.high, 1e300), exclude_min=kind.open_low).map(abs),

@@ -95,3 +95,28 @@ def test_a_summary_has_the_parts_as_gpus():
     gpu, parts = (next(v for k, v in lost.items() if k.startswith(name)) for name in (GPU, SMALL))
     assert parts > 0
     assert gpu == pytest.approx(parts * PART / 1000)
+
+
+def test_devices_of_another_vendor_are_gpus_in_a_summary_and_for_the_checker():
+    """A cluster of AMD's GPUs is told of as one of NVIDIA's would be."""
+    spec_of = {"nvidia.com/gpu": spec(gpu=2), "amd.com/gpu": spec(extra={"amd.com/gpu": 2})}
+    node_of = {"nvidia.com/gpu": {"gpu": 4}, "amd.com/gpu": {"extra": {"amd.com/gpu": 4}}}
+    told = {}
+    for name, asked in spec_of.items():
+        queues = [queue("owed", guaranteed={"gpu": 4}), queue("other")]
+        made = cluster([node("n", cpu=64, **node_of[name])], [], queues, actions=("allocate", "reclaim"))
+        made = replace(made, now=0)
+        models = [workload(f"w{n}", of=asked, queue="owed" if n else "other") for n in range(2)]
+        jobs = [
+            TraceJob(replace(m, created_at=n * 100 * SECOND), RUNTIME * SECOND, m.name) for n, m in enumerate(models)
+        ]
+        jobs.append(TraceJob(replace(models[1], name="w2", created_at=100 * SECOND), RUNTIME * SECOND, "w2"))
+        run = Trace("vendor", tuple(jobs))
+        log, outcomes, _ = simulated(made, run)
+        assert not check(log, made.nodes, queues=made.queues, settings=made.settings).total
+        low = (queue("owed", max={"gpu": 1}), queue("other"))
+        assert check(log, made.nodes, queues=low, settings=made.settings).by_kind == {"queue over max": 1}
+        found = summarize(outcomes, run, made.nodes, violations=0, wall_s=0.5)
+        told[name] = found["lost"][GPU], found["goodput"][GPU], found["jain"]
+    assert told["amd.com/gpu"] == told[GPU]
+    assert told[GPU][0] > 0

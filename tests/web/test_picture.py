@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import cluster, node, queue, spec, task, workload
 
+from tenure.model.resources import GPU
 from tenure.model.workload import Phase
 from tenure.web.picture import Picture
 
@@ -61,3 +62,24 @@ def test_what_did_not_change_is_not_worked_out_again():
     assert renewed.lines.keys() ^ picture.lines.keys() == {many[-1].key, "default/new"}
     assert all(renewed.lines[w.key] is picture.lines[w.key] for w in many[:-1])
     assert {name for name in renewed.nodes if renewed.nodes[name] is not picture.nodes[name]} == {"n99", "n5"}
+
+
+def test_devices_of_any_vendor_are_drawn_as_gpus():
+    """Of a node, of a queue and in all; a setting that changes has all of it worked out anew."""
+    nodes = [node("a", cpu=64, extra={"amd.com/gpu": 8})]
+    runs = workload("w", of=spec(extra={"amd.com/gpu": 2}), on=["a"], queue="q")
+    now = cluster(nodes=nodes, queues=[queue("q")], workloads=[runs])
+    picture = Picture.of(now)
+    assert (picture.main, picture.size[GPU], picture.queues["q"][GPU]) == (GPU, 8000, 2000)
+    assert picture.nodes["a"].share == 0.25
+    apart = replace(now, settings=replace(now.settings, device_resources={"amd.com/gpu": {}}))
+    assert plain(picture.after(apart)) == plain(Picture.of(apart))
+    assert picture.after(apart).main == "cpu"
+
+
+def test_devices_of_claims_are_held_by_queues_and_not_by_nodes():
+    """A node does not say that it has them."""
+    runs = workload("w", of=spec(counted=((GPU, 1000),)), on=["n"], queue="q")
+    picture = Picture.of(cluster(nodes=[node("n")], queues=[queue("q")], workloads=[runs]))
+    assert picture.queues["q"][GPU] == 1000
+    assert not picture.nodes["n"].held[GPU]

@@ -89,20 +89,29 @@ class Client:
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = content
+        sent = None if body is None else json.dumps(body)
         try:
-            self._connection.request(method, path, None if body is None else json.dumps(body), headers)
-            answer = self._connection.getresponse()
-            text = answer.read().decode()
-        except (OSError, http.client.HTTPException):
-            self._connection.close()  # the next request opens a new one
-            raise
+            status, text = self._exchange(method, path, sent, headers)
+        except ConnectionError:
+            if method != "GET":
+                raise
+            status, text = self._exchange(method, path, sent, headers)  # the server closes what was not used for long
         try:
             value = json.loads(text)
         except ValueError:
             value = text
-        if answer.status >= http.client.BAD_REQUEST:
-            raise ApiError(answer.status, value)
+        if status >= http.client.BAD_REQUEST:
+            raise ApiError(status, value)
         return value
+
+    def _exchange(self, method: str, path: str, body: str | None, headers: Mapping[str, str]) -> tuple[int, str]:
+        try:
+            self._connection.request(method, path, body, headers)
+            answer = self._connection.getresponse()
+            return answer.status, answer.read().decode()
+        except (OSError, http.client.HTTPException):
+            self._connection.close()  # the next request opens a new one
+            raise
 
     def close(self) -> None:
         """Close the connection."""

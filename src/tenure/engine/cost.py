@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
-from tenure.model.device_resources import counted_beside
+from tenure.model.device_resources import counted_beside, counts_of
 from tenure.model.duration import MAX_DURATION
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 from tenure.model.settings import Settings
@@ -25,6 +25,13 @@ GIB = 1 << 30
 _BYTES = frozenset({MEMORY, "ephemeral-storage"})
 UNITS = {GPU: MILLI, CPU: 1000}
 """How much of an amount is one unit of what `disruption.cost` prices."""
+
+
+def price_of(resource: str, settings: Settings) -> float:
+    """Give what one unit of a resource of a node is worth: its own price, and that of what a device of it counts."""
+    prices = settings.disruption.cost
+    counted = counts_of(resource, settings).items()
+    return prices.get(resource, 0.0) + sum(prices.get(name, 0.0) * each / UNITS.get(name, 1) for name, each in counted)
 
 
 def saved_at(session: Session, workload: WorkloadState) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tenure.model.device_resources import counted_beside, parts_of
+from tenure.model.device_resources import capacity_of, counted_beside
 from tenure.model.node import Node
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
 from tenure.model.settings import Settings
@@ -71,11 +71,8 @@ class Holder:
 
     def capacity(self) -> dict[str, int]:
         """Give what all nodes have, as it counts for queues."""
-        parts = parts_of(self.nodes, self.settings)
-        return {
-            r: sum(n.allocatable.get(r, 0) for n in self.nodes) * (MILLI if r == GPU else 1) + parts.get(r, 0)
-            for r in self.resources
-        }
+        there = capacity_of(self.nodes, self.settings)
+        return {r: there.get(r, 0) for r in self.resources}
 
     def named(self, amounts: Sequence[int], times: int = 1) -> dict[str, int]:
         """Give amounts by name, times something, without those that are nothing."""

@@ -10,8 +10,9 @@ from tenure.history.record import Draft, key_of
 from tenure.history.rollup import MINUTE
 from tenure.live.queue_levels import QueueLevels
 from tenure.model.cluster import Cluster
+from tenure.model.device_resources import capacity_of
 from tenure.model.queue import Queue
-from tenure.model.resources import GPU, MILLI, PODS
+from tenure.model.resources import PODS
 
 
 class UsageRecords:
@@ -79,4 +80,5 @@ class UsageRecords:
 
 
 def _capacity(cluster: Cluster, resources: Iterable[str]) -> dict[str, int]:
-    return {r: sum(n.allocatable.get(r, 0) for n in cluster.nodes) * (MILLI if r == GPU else 1) for r in resources}
+    there = capacity_of(cluster.nodes, cluster.settings)
+    return {r: there.get(r, 0) for r in resources}

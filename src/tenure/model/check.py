@@ -9,7 +9,10 @@ from tenure.model.check_queues import check_queues
 from tenure.model.check_storage import check_storage
 from tenure.model.check_workloads import check_budgets, check_workloads
 from tenure.model.cluster import Cluster
+from tenure.model.device_resources import capacity_of
+from tenure.model.device_uses import class_counts
 from tenure.model.findings import Findings
+from tenure.model.quantity import MAX_AMOUNT
 
 
 def check_cluster(cluster: Cluster) -> Findings:
@@ -18,10 +21,17 @@ def check_cluster(cluster: Cluster) -> Findings:
     A cluster without findings of either kind, or with warnings alone, may be given to the engine.
     """
     yield from check_nodes(cluster.nodes)
-    yield from check_queues(cluster.queues, cluster.nodes)
+    yield from check_queues(cluster.queues, _capacity(cluster) if cluster.nodes else None)
     yield from check_workloads(cluster.workloads, cluster.queues)
     yield from check_placement(cluster.nodes, cluster.workloads)
     yield from check_budgets(cluster.disruption_budgets)
     yield from check_disruption(cluster)
     yield from check_storage(cluster)
     yield from check_devices(cluster)
+
+
+def _capacity(cluster: Cluster) -> dict[str, int]:
+    """Give what nodes have; no bound is known for resources of which devices of claims are some as well."""
+    counts = class_counts(cluster.devices.classes, cluster.settings)
+    by_claims = {name: MAX_AMOUNT for count in counts.values() for name in count}
+    return capacity_of(cluster.nodes, cluster.settings) | by_claims

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import dropwhile
 
 from tenure.model.findings import ClusterFinding, Findings
-from tenure.model.node import Node
 from tenure.model.problems import NearestNames
 from tenure.model.quantity import format_queue_quantity
 from tenure.model.queue import Queue
-from tenure.model.resources import GPU, MILLI
 
 MAX_LEVELS = 64
 """Levels of a tree of queues. Kubernetes knows no limit; organisations have fewer than ten levels."""
@@ -22,8 +20,11 @@ SHORT_DELAY = 60_000_000
 """µs; a shorter delay of quota preemption is odd (spec: quota preemption, settings)."""
 
 
-def check_queues(queues: Sequence[Queue], nodes: Sequence[Node]) -> Findings:
-    """Check names, parents and amounts of a queue tree; against the nodes only what it guarantees in all."""
+def check_queues(queues: Sequence[Queue], capacity: Mapping[str, int] | None = None) -> Findings:
+    """Check names, parents and amounts of a queue tree.
+
+    ``capacity`` is what nodes have as it counts for queues: not less of it than the queues are guaranteed in all.
+    """
     tree = _Tree(queues)
     yield from tree.check_names()
     yield from tree.check_parents()
@@ -35,7 +36,8 @@ def check_queues(queues: Sequence[Queue], nodes: Sequence[Node]) -> Findings:
         return
     for index, queue in enumerate(queues):
         yield from tree.check_amounts(index, queue)
-    yield from tree.check_total(nodes)
+    if capacity is not None:
+        yield from tree.check_total(capacity)
 
 
 class _Tree:
@@ -177,14 +179,11 @@ class _Tree:
             known = self._effective[queue.name] = {**below, **queue.guaranteed}
         return known
 
-    def check_total(self, nodes: Sequence[Node]) -> Findings:
+    def check_total(self, capacity: Mapping[str, int]) -> Findings:
         """Warn where all queues together are guaranteed more than the nodes have."""
-        if not nodes:
-            return
-        capacity = sum_amounts([dict(node.allocatable) for node in nodes])
         tops = [queue for i, queue in enumerate(self._queues) if queue.parent is None and self._places[queue.name] == i]
         for resource, total in sum_amounts([self.guaranteed(queue) for queue in tops]).items():
-            there = capacity.get(resource, 0) * (MILLI if resource == GPU else 1)
+            there = capacity.get(resource, 0)
             if total > there:
                 message = (
                     f"the queues are guaranteed {_show(total, resource)} of {resource} together, more than the "

@@ -50,8 +50,9 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
             "of its extended resource."
         ),
         "deviceResources": (
-            "By extended resource, what one of it counts for queues beside itself, such as a part of a GPU; a MIG "
-            "profile that is not named here counts as its part of seven."
+            "By extended resource, what one of it counts for queues beside itself, such as a part of a GPU; a name may "
+            "end in *. Devices of known vendors that are not named here count as one GPU each, and parts of a GPU as "
+            "such parts."
         ),
         "deviceBindingTimeout": (
             "How long a claim keeps devices of which the driver does not report the conditions for binding a pod."
@@ -140,6 +141,9 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "unset: as many as its roles need.",
         "roles": "The roles of its pods, in the order in which they start; what starts first leaves last.",
         "subGroups": "`true`: each role is a subgroup, of which as many start as it needs.",
+        "roleGroups": "Which of these subgroups are to be near each other.",
+        "requiredTopology": "The label of nodes under one value of which all its pods have to be.",
+        "preferredTopology": "The label of nodes under one value of which they should be if that is possible.",
         "queue": "The queue, at the first of these paths where one stands, where its pods name none.",
         "priorityClass": "The priority class, at the first of these paths where one stands.",
         "suspended": "Whether it is suspended.",
@@ -162,6 +166,15 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "laterWhen": "Its pods come later where `laterIs` stands here.",
         "laterIs": "The value that says so.",
         "template": "The template of its pods, at the first of these paths where one stands.",
+        "requiredTopology": "The label of nodes under one value of which its pods have to be.",
+        "preferredTopology": "The label of nodes under one value of which they should be if that is possible.",
+    },
+    "RoleGroup": {
+        "each": "Makes a group of everything that stands there; other paths begin at it, or with `$` at the object.",
+        "named": "The name of each such group.",
+        "members": "The names of its roles.",
+        "requiredTopology": "The label of nodes under one value of which their pods have to be.",
+        "preferredTopology": "The label of nodes under one value of which they should be if that is possible.",
     },
     "BudgetRule": {
         "name": "The rule's name, which refusals show.",

@@ -8,6 +8,7 @@ from typing import Final
 
 from tenure.model.cluster import Cluster
 from tenure.model.device_manifests import OF_TEMPLATE
+from tenure.model.device_resources import counts_of
 from tenure.model.devices import MOST_RESULTS, DeviceClaim, DeviceClass, DeviceUse, ExactDevices
 from tenure.model.extended_resources import OF_CLASS, implied_uses, served_by, serves
 from tenure.model.resources import GPU, MILLI, Amounts
@@ -24,20 +25,20 @@ MOST_REQUESTS: Final = 32
 class DeviceUseResolver:
     """The maker of uses, from the claims (by namespace/name) and the classes of a cluster.
 
-    ``counts`` say what a device of a class counts for queues, by name of the class. ``served`` has the class that
-    serves each extended resource; it is made of the classes where it is not known yet.
+    ``settings`` say what a device of a class, or of its extended resource, counts for queues. ``served`` has the class
+    that serves each extended resource; it is made of the classes where it is not known yet.
     """
 
     def __init__(
         self,
         claims: Mapping[str, DeviceClaim],
         classes: Mapping[str, DeviceClass],
-        counts: Mapping[str, Mapping[str, int]],
+        settings: Settings,
         served: Mapping[str, str] | None = None,
     ) -> None:
         self._claims = claims
         self._classes = classes
-        self._counts = counts
+        self._settings = settings
         self.served = served_by(classes.values()) if served is None else served
 
     def of(self, key: str) -> DeviceUse:
@@ -95,11 +96,11 @@ class DeviceUseResolver:
         return () if claim is None or not claim.is_made else serves(claim, spec)
 
     def _of(self, class_name: str, devices: int) -> dict[str, int]:
-        counts = self._counts.get(class_name)
+        counts = self._settings.device_classes.get(class_name)
         if counts is None:
             known = self._classes.get(class_name)
             name = "" if known is None else known.extended_resource
-            counts = {name: MILLI if name == GPU else 1} if name else {}
+            counts = {**counts_of(name, self._settings), name: MILLI if name == GPU else 1} if name else {}
         return {name: amount * devices for name, amount in counts.items()}
 
 
@@ -117,7 +118,7 @@ def _sum(parts: Iterable[Mapping[str, int]]) -> Amounts:
 
 def class_counts(classes: Iterable[DeviceClass], settings: Settings) -> dict[str, dict[str, int]]:
     """Give what a device of each class counts for queues, in their units."""
-    resolver = DeviceUseResolver({}, {found.name: found for found in classes}, settings.device_classes)
+    resolver = DeviceUseResolver({}, {found.name: found for found in classes}, settings)
     found = {known.name: resolver.count_of(known.name) for known in classes}
     return {name: counts for name, counts in found.items() if counts}
 
@@ -145,7 +146,7 @@ def _is_long(asked: ExactDevices) -> bool:
 def uses_of(claims: Iterable[DeviceClaim], classes: Iterable[DeviceClass], settings: Settings) -> DeviceUseResolver:
     """Give what makes uses of some claims."""
     known = {found.name: found for found in classes}
-    return DeviceUseResolver({claim.key: claim for claim in claims}, known, settings.device_classes)
+    return DeviceUseResolver({claim.key: claim for claim in claims}, known, settings)
 
 
 def using_devices(spec: TaskSpec, uses: tuple[DeviceUse, ...], resolver: DeviceUseResolver, pod: str = "") -> TaskSpec:

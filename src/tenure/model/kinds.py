@@ -11,6 +11,7 @@ on a small file does together (0.5 s against 0.05 s here), and its messages woul
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -85,6 +86,9 @@ class TextKind(ValueKind):
 LONGEST_NAME = 253
 """Letters of a name: as many as Kubernetes takes of an object's."""
 
+LONGEST_RESOURCE = LONGEST_NAME + 64
+"""Letters of a resource's name, its domain included."""
+
 
 class NameKind(TextKind):
     """A name: text that is not empty, without spaces, slashes, control and bidirectional characters, not too long."""
@@ -99,6 +103,27 @@ class NameKind(TextKind):
         if name.isalnum() or (name and name.isprintable() and " " not in name and "/" not in name):
             return name
         raise ValueError(f"is {shorten(name)}, but a name has at least one character, no spaces and no '/'")
+
+
+WILDCARD = "*"
+"""Stands, at the end of a name, for all names that begin as it does."""
+
+
+class ResourceNamesKind(TextKind):
+    """The name of a resource, or the beginning of several, its domain at least, with `WILDCARD` at its end."""
+
+    shape: ClassVar[Schema] = {"type": "string", "pattern": r"^[^\s*/]+(/[^\s*/]+|/[^\s*/]*\*)?$"}
+    _names: ClassVar[re.Pattern[str]] = re.compile(shape["pattern"])
+
+    def parse(self, value: Any) -> str:
+        """Take the name as it is."""
+        name = super().parse(value)
+        if len(name) <= LONGEST_RESOURCE and name.isprintable() and self._names.fullmatch(name):
+            return name
+        raise ValueError(
+            f"is {shorten(name)}, but the name of a resource is expected, such as amd.com/gpu, or the beginning of "
+            f"several with {WILDCARD} at its end, such as gpu.intel.com/{WILDCARD}"
+        )
 
 
 class BooleanKind(ValueKind):

@@ -11,6 +11,7 @@ from tenure.model import rules as _rules  # noqa: F401  registers the checks of 
 from tenure.model.check import check_cluster
 from tenure.model.cluster import Cluster, DisruptionBudget
 from tenure.model.collector import collector_paused
+from tenure.model.device_resources import vendors_apart
 from tenure.model.device_uses import with_device_uses
 from tenure.model.devices import DeviceInventory
 from tenure.model.document import Document
@@ -173,11 +174,12 @@ def _read_cluster(value: Any, report: ProblemReport, policy: Policy | None = Non
     expander.add_workloads(values.pop("workloads", ()))
     made = expander.result
     queues, budgets = values.get("queues", ()), values.get("disruption_budgets", ())
+    tree = tuple(Queue(**read.values) for read in queues)
     cluster = Cluster(
         now=values.get("now", 0),
-        settings=values.get("settings", Settings()),
+        settings=vendors_apart(values.get("settings", Settings()), tree),
         nodes=tuple(made.nodes),
-        queues=tuple(Queue(**read.values) for read in queues),
+        queues=tree,
         workloads=tuple(made.workloads),
         disruption_budgets=tuple(DisruptionBudget(**read.values) for read in budgets),
         evictions=values.get("evictions", ()),
@@ -190,9 +192,7 @@ def _read_cluster(value: Any, report: ProblemReport, policy: Policy | None = Non
             claims=values.get("device_claims", ()),
         ),
     )
-    cluster = with_device_uses(with_mounts(cluster))
-    if policy is not None:
-        cluster = policy.over(cluster)
+    cluster = with_device_uses(with_mounts(cluster if policy is None else policy.over(cluster)))
     trails = {
         "nodes": made.node_trails,
         "queues": [read.at for read in queues],

@@ -364,7 +364,8 @@ class _OwnedWorkload:
         base = Workload(
             name=self.name, namespace=namespace, queue=queue, priority=given.value, created_at=now,
             preemption_policy=next((r.given.preemption_policy for r in self.roles if r.given.preemption_policy), None),
-            owner_kind=self.kind.kind, labels=labels, annotations=self.metadata.values.get("annotations", {}),
+            owner_kind=self.kind.kind, topology=self.shape.topology,
+            labels=labels, annotations=self.metadata.values.get("annotations", {}),
         )  # fmt: skip
         for number in range(count):
             name = f"{self.name}-{number}" if self.kind.unit == "label" else self.name

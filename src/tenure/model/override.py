@@ -10,6 +10,7 @@ from tenure.model import rules as _rules  # noqa: F401  registers the checks of 
 from tenure.model.check import check_cluster
 from tenure.model.cluster import Cluster
 from tenure.model.containers import AmountsKind, ListKind, MapKind, OneOrMap
+from tenure.model.device_resources import vendors_apart
 from tenure.model.kinds import ValueKind, describe
 from tenure.model.problems import InputProblem, InvalidInputError, nearest
 from tenure.model.queue import Queue
@@ -62,6 +63,8 @@ def apply_overrides(cluster: Cluster, overrides: Sequence[str]) -> Overridden:
         changed = _attempt(changed, text, _apply, problems)
     if problems:
         raise InvalidInputError(problems)
+    if changed is not cluster:
+        changed = replace(changed, settings=vendors_apart(changed.settings, changed.queues))
     warnings = _check(cluster, changed, overrides)
     return Overridden(cluster=changed, max_changes=_max_changes(cluster, changed), warnings=warnings)
 

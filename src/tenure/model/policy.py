@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tenure.model.cluster import Cluster
+from tenure.model.device_resources import vendors_apart
 from tenure.model.queue import Queue
 from tenure.model.settings import BudgetRule, Settings
 
@@ -32,7 +33,7 @@ class Policy:
             own = self.settings.disruption.budgets if self.settings is not None else ()
             settings = replace(settings, disruption=replace(settings.disruption, budgets=(*own, *self.budgets)))
         queues = base.queues if self.queues is None else _keeping_status(self.queues, base.queues)
-        return replace(base, settings=settings, queues=queues)
+        return replace(base, settings=vendors_apart(settings, queues), queues=queues)
 
 
 def policy_of(cluster: Cluster) -> Policy:

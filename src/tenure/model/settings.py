@@ -20,6 +20,7 @@ from tenure.model.vocabulary import (
     Ordinal,
     PositiveDuration,
     Priority,
+    ResourceNames,
     Share,
     SignedDuration,
     Weight,
@@ -308,5 +309,5 @@ class Settings:
     nominators: NominatorSettings = field(default_factory=NominatorSettings)
     history: RecordingSettings = field(default_factory=RecordingSettings)
     device_classes: dict[str, MilliAmounts] = field(default_factory=dict)
-    device_resources: dict[str, MilliAmounts] = field(default_factory=dict)
+    device_resources: dict[ResourceNames, MilliAmounts] = field(default_factory=dict)
     device_binding_timeout: Duration = 10 * MINUTE

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from tenure.model.containers import AmountsKind, QuantityKind
-from tenure.model.kinds import INT32, DurationKind, IntegerKind, NameKind, NumberKind, ShareKind, TimeKind
+from tenure.model.kinds import (
+    INT32,
+    DurationKind,
+    IntegerKind,
+    NameKind,
+    NumberKind,
+    ResourceNamesKind,
+    ShareKind,
+    TimeKind,
+)
 
 
 class FieldKey:
@@ -34,5 +43,6 @@ Weight = Annotated[float, NumberKind(0.0, 1e12)]
 Share = Annotated[float, ShareKind()]
 Bytes = Annotated[int, QuantityKind("memory")]
 NameText = Annotated[str, NameKind()]
+ResourceNames = Annotated[str, ResourceNamesKind()]
 WholeAmounts = Annotated[Mapping[str, int], AmountsKind()]
 MilliAmounts = Annotated[Mapping[str, int], AmountsKind(milli=True)]

@@ -6,17 +6,19 @@ known without configuration are described in `workload_kinds.yaml` in the form o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from tenure.model.field_paths import FieldPath, FieldPathKind, Place
-from tenure.model.kinds import describe
+from tenure.model.kinds import LONGEST_NAME, LONGEST_RESOURCE, describe
 from tenure.model.problems import InvalidInputError
 from tenure.model.records import check_with, record_of
 from tenure.model.report import path_text
+from tenure.model.selectors import Topology
 from tenure.model.vocabulary import NameText, Ordinal
 from tenure.model.workload import SubGroup
 
@@ -57,12 +59,26 @@ class PodRole:
     later_when: PathText | None = None
     later_is: str = ""
     template: tuple[PathText, ...] = ()
+    required_topology: PathText | None = None
+    preferred_topology: PathText | None = None
 
     @property
     def reads_spec(self) -> bool:
         """Whether what its object says decides which pods play it, or how many of them are needed."""
         needed = () if self.later else (self.replicas, self.times, self.at_most, self.minimum, self.minimum_when)
-        return any(path is not None for path in (self.each, self.named, self.later_when, *needed))
+        near = (self.required_topology, self.preferred_topology)
+        return any(path is not None for path in (self.each, self.named, self.later_when, *needed, *near))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleGroup:
+    """Roles of an owner whose pods are to be near each other: each item at ``each`` lists such roles by name."""
+
+    each: PathText
+    named: PathText
+    members: PathText
+    required_topology: PathText | None = None
+    preferred_topology: PathText | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +98,9 @@ class WorkloadKind:
     minimum: tuple[PathText, ...] = ()
     roles: tuple[PodRole, ...] = ()
     sub_groups: bool = False
+    role_groups: tuple[RoleGroup, ...] = ()
+    required_topology: PathText | None = None
+    preferred_topology: PathText | None = None
     queue: tuple[PathText, ...] = ()
     priority_class: tuple[PathText, ...] = ()
     suspended: PathText | None = None
@@ -119,8 +138,8 @@ class WorkloadKind:
         roles = () if self.unit in ("pod", "below") else self.roles
         return (
             not any(role.reads_spec for role in roles)
-            and self.succeeded is None
-            and self.embedded is None
+            and not self.role_groups
+            and all(p is None for p in (self.succeeded, self.embedded, self.required_topology, self.preferred_topology))
             and all(path.steps[0] == "metadata" for path in paths)
         )
 
@@ -129,6 +148,8 @@ class WorkloadKind:
 def _check_kind(kind: WorkloadKind) -> Iterator[tuple[str, str]]:
     if (kind.unit == "label") != bool(kind.unit_label):
         yield "unitLabel", "goes with unit: label, and only with it; it names the label that tells workloads apart"
+    if kind.role_groups and not kind.sub_groups:
+        yield "roleGroups", "goes with subGroups: true; only roles that are subgroups can be grouped"
 
 
 def kind_key(group: str, kind: str) -> str:
@@ -169,12 +190,21 @@ class RoleShape:
     minimum: int
     label: str = ""
     value: str = ""
+    topology: Topology | None = None
     template: Any = field(default=None, compare=False)
     place: Place = field(default=(), compare=False)
 
     def has(self, labels: Mapping[str, str]) -> bool:
         """Whether a pod of these labels plays the role; letters count alike, large or small."""
         return not self.label or labels.get(self.label, "").lower() == (self.value or self.name).lower()
+
+
+class NearRoles(NamedTuple):
+    """Roles of an owner, by name, whose pods together obey a topology constraint."""
+
+    name: str
+    members: tuple[str, ...]
+    topology: Topology | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +217,8 @@ class OwnerShape:
     roles: tuple[RoleShape, ...] = ()
     minimum: int | None = None
     sub_groups: bool = False
+    near: tuple[NearRoles, ...] = ()
+    topology: Topology | None = None
     queue: str = ""
     priority_class: str = ""
     suspended: bool = False
@@ -214,7 +246,22 @@ class OwnerShape:
             return ()
         if any(role.minimum < 1 for role in needed):
             return ()
-        return tuple(SubGroup(name=role.name, min_member=role.minimum) for role in needed)
+        return self._nested(
+            [SubGroup(name=role.name, min_member=role.minimum, topology=role.topology) for role in needed]
+        )
+
+    def _nested(self, roles: list[SubGroup]) -> tuple[SubGroup, ...]:
+        """Put subgroups of roles that are to be near each other into one, where the first of them stands."""
+        whose = {member: near for near in self.near for member in near.members}
+        found: dict[str, SubGroup] = {}
+        for role in roles:
+            near = whose.get(role.name)
+            if near is None:
+                found[role.name] = role
+            else:
+                before = found.get(near.name, SubGroup(name=near.name, topology=near.topology))
+                found[near.name] = replace(before, sub_groups=(*before.sub_groups, role))
+        return tuple(found.values())
 
 
 def shape_of(
@@ -243,6 +290,8 @@ def shape_of(
         roles=roles,
         minimum=max(1, minimum) if minimum is not None else 1 if not roles else None,
         sub_groups=kind.sub_groups,
+        near=tuple(reader.near(kind.role_groups, {role.name for role in roles})),
+        topology=reader.topology(kind, reader.whole),
         queue=reader.text(kind.queue),
         priority_class=reader.text(kind.priority_class),
         suspended=kind.suspended is not None and kind.suspended.first(item) is True,
@@ -266,11 +315,13 @@ def merged(own: OwnerShape, below: Iterable[OwnerShape]) -> OwnerShape:
         return own
     if len(shapes) == 1:
         (shape,) = shapes
-        roles, minimum, groups = shape.roles, shape.minimum, shape.sub_groups
-    else:
-        roles, minimum, groups = (), sum(shape.together for shape in shapes), False
+        return replace(
+            shape, topology=own.topology or shape.topology,
+            queue=own.queue or shape.queue, priority_class=own.priority_class or shape.priority_class,
+            suspended=own.suspended, problems=(*own.problems, *shape.problems),
+        )  # fmt: skip
     return OwnerShape(
-        roles=roles, minimum=minimum, sub_groups=groups,
+        minimum=sum(shape.together for shape in shapes), topology=own.topology,
         queue=own.queue or next((s.queue for s in shapes if s.queue), ""),
         priority_class=own.priority_class or next((s.priority_class for s in shapes if s.priority_class), ""),
         suspended=own.suspended, succeeded=sum(s.succeeded for s in shapes),
@@ -291,7 +342,8 @@ class _ShapeReader:
         for place, item in role.each.located(self.whole.value):
             part = _Part(place, item)
             named = self._at(role.named, part).value
-            yield self._role(role, named if isinstance(named, str) else role.name or str(place[-1]), part)
+            name = named if isinstance(named, str) else role.name or str(place[-1])
+            yield self._role(role, name[:LONGEST_NAME], part)
 
     def _role(self, role: PodRole, name: str, part: _Part) -> RoleShape:
         limit, times, replicas = (
@@ -304,8 +356,45 @@ class _ShapeReader:
         template = self._template(role, part)
         return RoleShape(
             name=name, replicas=total, minimum=min(self._minimum(role, part, total, times), MOST_REPLICAS),
-            label=role.label, value=role.value, template=template.value, place=template.place,
+            label=role.label, value=role.value, topology=self.topology(role, part),
+            template=template.value, place=template.place,
         )  # fmt: skip
+
+    def near(self, groups: Iterable[RoleGroup], roles: Collection[str]) -> Iterator[NearRoles]:
+        """Give the roles that are to be near each other; what names no role, or one that has its group, is reported."""
+        left = set(roles)
+        names = set(roles)
+        items = [(group, _Part(*found)) for group in groups for found in group.each.located(self.whole.value)]
+        for group, part in items[:MOST_ROLES]:
+            name = self._at(group.named, part).value
+            if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or name in names:
+                words = "but a name is expected that no role and no other group has"
+                self.problems.append(ShapeProblem(part.place, f"is called {describe(name)}, {words}"))
+                continue
+            members = []
+            for place, member in islice(group.members.located(part.value), MOST_ROLES):
+                if isinstance(member, str) and member in left:
+                    members.append(member)
+                    left.discard(member)
+                else:
+                    words = "but the name of a role is expected that is in no other group"
+                    self.problems.append(ShapeProblem((*part.place, *place), f"is {describe(member)}, {words}"))
+            names.add(name)
+            yield NearRoles(name, tuple(members), self.topology(group, part))
+
+    def topology(self, said: WorkloadKind | PodRole | RoleGroup, part: _Part) -> Topology | None:
+        """Give the topology constraint that stands where a kind, a role or a group of roles says; None without one."""
+        levels = [self._label(path, part) for path in (said.required_topology, said.preferred_topology)]
+        return Topology(required=levels[0], preferred=levels[1]) if any(levels) else None
+
+    def _label(self, path: FieldPath | None, part: _Part) -> str | None:
+        found = self._at(path, part)
+        if found.value is None or found.value == "":
+            return None
+        if isinstance(found.value, str) and len(found.value) <= LONGEST_RESOURCE:
+            return found.value
+        self.problems.append(ShapeProblem(found.place, f"is {describe(found.value)}, but a label of nodes is expected"))
+        return None
 
     def _minimum(self, role: PodRole, part: _Part, total: int, times: int) -> int:
         if role.later or (role.later_when is not None and self._at(role.later_when, part).value == role.later_is):

@@ -455,7 +455,7 @@ def node(look: Looked, name: str) -> Plain | None:
     return {
         **moment(look), **_node(line), "labels": dict(sorted(model.labels.items())),
         "devices": [[_part_of(one, share, look.viewer) for one, share in parts] for parts in devices],
-        "tasksHere": [_task_here(one, look.viewer, model.gpu_memory) for one in placed[:MOST_PER_PAGE]],
+        "tasksHere": [_task_here(one, look, model.gpu_memory) for one in placed[:MOST_PER_PAGE]],
     }  # fmt: skip
 
 
@@ -483,9 +483,10 @@ def _part_of(one: Placed, share: int, viewer: Viewer) -> Plain:
             "queue": one.workload.queue or "default" if sees else None, "milliGpu": share}  # fmt: skip
 
 
-def _task_here(one: Placed, viewer: Viewer, gpu_memory: int | None) -> Plain:
+def _task_here(one: Placed, look: Looked, gpu_memory: int | None) -> Plain:
+    viewer = look.viewer
     sees = viewer.sees(one.workload.key)
-    asked = asked_by(one.task.spec, gpu_memory)
+    asked = asked_by(one.task.spec, gpu_memory, look.picture.cluster.settings)
     return {
         "workload": viewer.named(one.workload.key), "task": one.task.name if sees else None,
         "queue": (one.workload.queue or "default") if sees else None, "phase": str(one.task.phase),

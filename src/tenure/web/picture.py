@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
+from tenure.model.device_resources import capacity_of, counted_beside
 from tenure.model.node import Node
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
+from tenure.model.settings import Settings
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 from tenure.web.kept_order import KeptOrder, SortKey
 
@@ -119,6 +121,8 @@ class Picture:
 
     def after(self, cluster: Cluster) -> Picture:
         """Give the picture of a later cluster; only what differs from this one is worked out."""
+        if cluster.settings.device_resources != self.cluster.settings.device_resources:
+            return Picture.of(cluster)
         new = Picture(cluster)
         new.workloads, new.lines = dict(self.workloads), dict(self.lines)
         new.on_node, new.nodes = dict(self.on_node), dict(self.nodes)
@@ -175,7 +179,7 @@ class Picture:
             self.on_node[name] = (*kept, *on.get(name, ()))
         for name in touched | off.keys() | on.keys():
             if name in named:
-                self._replace_node(name, _node_line(named[name], self.on_node.get(name, ())))
+                self._replace_node(name, _node_line(named[name], self.on_node.get(name, ()), self.cluster.settings))
 
     def _replace_node(self, name: str, line: NodeLine | None) -> None:
         for one, sign in ((self.nodes.get(name), -1), (line, 1)):
@@ -228,16 +232,17 @@ class Picture:
         running = waiting = leaving = told = 0
         held: Held = {}
         asked: Held = {}
+        settings = self.cluster.settings
         for task in workload.tasks:
             told += task.notice is not None
             if task.phase in _HOLDS:
                 leaving += task.phase is Phase.TERMINATING
                 running += task.phase is not Phase.TERMINATING
                 memory = self._memory_on(task.node)
-                _add(held, asked_by(task.spec, memory), 1)
+                _add(held, asked_by(task.spec, memory, settings), 1)
             elif task.phase in _WAITS:
                 waiting += 1
-                _add(asked, asked_by(task.spec, None), 1)
+                _add(asked, asked_by(task.spec, None, settings), 1)
         state = _state(workload, running, waiting, leaving)
         return WorkloadLine(
             workload.key, workload.queue or DEFAULT_QUEUE, workload.priority, state, len(workload.tasks), running,
@@ -269,8 +274,11 @@ def _state(workload: Workload, running: int, waiting: int, leaving: int) -> str:
     return LEAVING if leaving else ENDED
 
 
-def asked_by(spec: TaskSpec, gpu_memory: int | None) -> Held:
-    """Give what a task asks for, GPUs in milli-GPU; a part by memory counts as a whole one where that is unknown."""
+def asked_by(spec: TaskSpec, gpu_memory: int | None, settings: Settings) -> Held:
+    """Give what a task counts for its queue, GPUs in milli-GPU, devices of any vendor and of claims among them.
+
+    A part by memory counts as a whole one where the memory of a GPU is unknown.
+    """
     found = {name: amount * MILLI if name == GPU else amount for name, amount in spec.requests}
     share = spec.gpu_share
     if share is not None:
@@ -278,16 +286,19 @@ def asked_by(spec: TaskSpec, gpu_memory: int | None) -> Held:
         if share.memory:
             each = min(MILLI, -(-share.memory * MILLI // gpu_memory)) if gpu_memory else MILLI
         found[GPU] = found.get(GPU, 0) + each * share.devices
+    for name, amount in counted_beside(spec, settings).items():
+        found[name] = found.get(name, 0) + amount
     return found
 
 
-def _node_line(node: Node, placed: Iterable[Placed]) -> NodeLine:
+def _node_line(node: Node, placed: Iterable[Placed], settings: Settings) -> NodeLine:
     held: Held = {}
     count = 0
     for one in placed:
-        _add(held, asked_by(one.task.spec, node.gpu_memory), 1)
+        _add(held, asked_by(one.task.spec, node.gpu_memory, settings), 1)
+        _add(held, dict(one.task.spec.counted), -1)  # devices of claims are no part of what a node says it has
         count += 1
-    size = {name: amount * MILLI if name == GPU else amount for name, amount in node.allocatable.items()}
+    size = capacity_of((node,), settings)
     remarks = [text for text, on in ((NOT_READY, not node.ready), ("unschedulable", node.unschedulable)) if on]
     remarks += [text for text, on in (("draining", node.drain), ("on its way", node.awaited_until is not None)) if on]
     return NodeLine(node.name, size, held, count, ", ".join(remarks))

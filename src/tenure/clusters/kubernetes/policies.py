@@ -99,7 +99,7 @@ class PolicyManifests:
         """Check what goes over several objects: the tree of queues, names, and the queues of budgets."""
         self._check_names()
         tree = tuple(o.made for o in self.queues)
-        for finding in check_queues(tree, ()):
+        for finding in check_queues(tree):
             self._tell(finding)
         rules = tuple(o.made for o in self.budgets)
         for finding in check_disruption(Cluster(now=0, queues=tree, settings=_with_rules(Settings(), rules))):

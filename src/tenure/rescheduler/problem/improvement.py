@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.cost import UNITS
+from tenure.engine.cost import UNITS, price_of
 from tenure.engine.nodes import FREE_DEVICES, UNLIMITED
 from tenure.engine.workloads import TaskState
 from tenure.rescheduler.problem.build import ProblemView
@@ -72,14 +72,14 @@ class LayoutProblem:
 def improvement(worth: LayoutWorth, made: ProblemView, targets: Mask, least: float) -> LayoutProblem:
     """Write a session's layout, and what may be moved of it, as an improvement."""
     session, problem = worth.session, made.problem
-    nodes, prices = session.nodes, session.settings.disruption.cost
+    nodes = session.nodes
     units = np.array(problem.units or (1,) * len(problem.resources), np.float64)
     rows = [nodes.row.get(name, -1) for name in problem.resources]
     size = np.array([nodes.capacity[r] if r >= 0 else np.zeros(len(nodes)) for r in rows], np.float64)
     room = np.array([nodes.room[nodes.rows + r] if r >= 0 else np.zeros(len(nodes)) for r in rows], np.float64)
     known = size < UNLIMITED
     each = [
-        0.0 if r < 0 or name == FREE_DEVICES else prices.get(name, 0.0) / UNITS.get(name, 1)
+        0.0 if r < 0 or name == FREE_DEVICES else price_of(name, session.settings) / UNITS.get(name, 1)
         for r, name in zip(rows, problem.resources, strict=True)
     ]
     movable = set(made.tasks)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenure.engine.classes import TaskClass
-from tenure.engine.cost import UNITS
+from tenure.engine.cost import UNITS, price_of
 from tenure.engine.nodes import THEN, UNLIMITED
 from tenure.engine.session import Session
 from tenure.engine.workloads import TERMINATING, TaskState
@@ -74,7 +74,9 @@ class LayoutWorth:
         self.session = session
         self.terms = terms
         nodes, prices = session.nodes, session.settings.disruption.cost
-        named = [(row, prices.get(nodes.resources[row], 0.0), nodes.resources[row]) for row in range(nodes.amounts)]
+        named = [
+            (row, price_of(name, session.settings), name) for row, name in enumerate(nodes.resources[: nodes.amounts])
+        ]
         self.rows = [(row, price / UNITS.get(name, 1)) for row, price, name in named if price]
         capacity = np.where(nodes.capacity < UNLIMITED, nodes.capacity, 0).astype(np.float64)
         self.capacity = capacity

@@ -50,7 +50,11 @@ BY_DEFINITION: Final[dict[str, list[Rule]]] = {
         rule(
             "(has(self.unit) && self.unit == 'label') == has(self.unitLabel)",
             "unitLabel goes with unit: label, and only with it; it names the label that tells workloads apart",
-        )
+        ),
+        rule(
+            "!has(self.roleGroups) || size(self.roleGroups) == 0 || (has(self.subGroups) && self.subGroups)",
+            "roleGroups goes with subGroups: true; only roles that are subgroups can be grouped",
+        ),
     ],
     "SubGroup": [
         rule(

@@ -118,6 +118,9 @@ class Structural:
         words = schema.get("propertyNames", {}).get("enum")
         if words:
             rules.append(rule(f"self.all(k, k in {words})", f"the keys are {', '.join(words)}"))
+        pattern = schema.get("propertyNames", {}).get("pattern")
+        if pattern:
+            rules.append(rule(f"self.all(k, k.matches(r'{pattern}'))", f"the keys match {pattern}"))
         return {**made, _RULES: rules} if rules else made
 
 

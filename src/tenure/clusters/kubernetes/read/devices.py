@@ -33,7 +33,7 @@ class DeviceUseReader:
         self._store = store
         self._inventory = inventory
         self._settings = settings
-        self._counts: Mapping[str, Mapping[str, int]] = {}
+        self._counts: tuple[Mapping[str, Mapping[str, int]], ...] = ()
         self._users = ClaimUsers()
         self._asking: set[GroupKey] = set()
         self._served: dict[str, str] = {}
@@ -51,7 +51,8 @@ class DeviceUseReader:
         yield from self._served_otherwise()
         seen = self._inventory.versions()
         before, self._seen = self._seen, seen
-        counts, self._counts = self._counts, self._settings().device_classes
+        settings = self._settings()
+        counts, self._counts = self._counts, (settings.device_classes, settings.device_resources)
         if (seen == before and counts == self._counts) or not self._users.of:
             return
         is_of_claims = bool(before) and before[2] == seen[2] and counts == self._counts
@@ -140,9 +141,7 @@ class DeviceUseReader:
         return known
 
     def _resolver(self) -> DeviceUseResolver:
-        return DeviceUseResolver(
-            self._inventory.claims, self._inventory.classes, self._settings().device_classes, self._served
-        )
+        return DeviceUseResolver(self._inventory.claims, self._inventory.classes, self._settings(), self._served)
 
     def _read(self, key: Key) -> DeviceUse:
         text = "/".join(key)

@@ -14,8 +14,8 @@ from tenure.clusters.kubernetes.client.prometheus import PrometheusClient, Prome
 from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.read.periodic import FRESH, PeriodicReads
 
-GPU_METRIC: Final = "DCGM_FI_DEV_GPU_UTIL"
-"""Use of a device in percent, with the pod that has it in the labels."""
+GPU_METRIC: Final = '{__name__=~"DCGM_FI_DEV_GPU_UTIL|(amd_)?gpu_gfx_activity"}'
+"""Use of a device in percent, with the pod that has it in the labels: of NVIDIA's exporter, and of AMD's."""
 
 _SECOND: Final = 1_000_000
 _STEPS: Final = 60

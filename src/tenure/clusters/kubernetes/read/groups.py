@@ -276,8 +276,9 @@ def owner(item: api.ApiObject, kind: WorkloadKind, kinds: WorkloadKinds) -> Grou
     if kind.unit == "pod":
         shape = replace(shape, roles=(), minimum=1)
     asked = volcano_groups.asked(kind.key, item.spec)
+    topology = shape.topology if asked is None or asked.topology is None else asked.topology
     return GroupDeclaration(
-        values={} if asked is None or asked.topology is None else {"topology": asked.topology},
+        values={} if topology is None else {"topology": topology},
         priority_class=shape.priority_class,
         uid=meta.uid,
         created_at=api.micros(meta.creation_timestamp),
@@ -302,4 +303,7 @@ def wrapping(own: GroupDeclaration, below: Iterable[GroupDeclaration]) -> GroupD
     if own.shape is None:
         return own
     shape = merged(own.shape, (about.shape for about in below if about.shape is not None))
-    return replace(own, shape=shape, priority_class=shape.priority_class, succeeded=shape.succeeded)
+    near = {} if shape.topology is None else {"topology": shape.topology}
+    return replace(
+        own, shape=shape, values={**own.values, **near}, priority_class=shape.priority_class, succeeded=shape.succeeded
+    )

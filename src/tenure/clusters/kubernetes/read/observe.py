@@ -49,6 +49,7 @@ from tenure.clusters.kubernetes.write.events import Subject
 from tenure.model.check_placement import check_placement
 from tenure.model.check_workloads import check_workloads
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Namespace
+from tenure.model.device_resources import vendors_apart
 from tenure.model.devices import DeviceClaim
 from tenure.model.findings import ClusterFinding
 from tenure.model.node import Node
@@ -337,7 +338,7 @@ class Observer:
             stored = self._stored()
             queues = tuple(replace(q, status=stored.get(q.name)) for q in queues)
         self._queues, self._queue_kinds = queues, dict.fromkeys((q.name for q in queues), kind)
-        self._settings = self._read_settings()
+        self._settings = vendors_apart(self._read_settings(), queues)
         hot = self._settings.rescheduler.hot_nodes
         self.informers.usage.want(hot.hot if hot.enabled else None)
         idle = self._settings.nominators.idle

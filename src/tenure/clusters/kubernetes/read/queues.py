@@ -138,7 +138,7 @@ def _without_excess(kept: dict[str, Queue], metas: dict[str, api.Meta], complain
     for _ in range(len(kept) + 1):
         names = sorted(kept)
         tree = tuple(kept[name] for name in names)
-        wrong = next((f for f in check_queues(tree, ()) if not f.is_warning), None)
+        wrong = next((f for f in check_queues(tree) if not f.is_warning), None)
         if wrong is None:
             return tree
         above, resource = names[int(wrong.path[1])], str(wrong.path[-1])
