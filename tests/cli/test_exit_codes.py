@@ -59,7 +59,8 @@ WRONG = (
     "snapshot --kubeconfig none.yaml", "queues --kubeconfig broken.yaml", "workloads --kubeconfig none.yaml",
     "pause --for 1h --kubeconfig none.yaml",
     "plan LONG", "validate LONG", "compare s.json LONG", "simulate LONG --cluster c.yaml", "report --history LONG",
-    "replay --from LONG", "install --config LONG", "queues --kubeconfig LONG", "plan circle.yaml", "validate circle.yaml",
+    "replay --from LONG", "install --config LONG", "queues --kubeconfig LONG", "plan circle.yaml",
+    "validate circle.yaml",
 )  # fmt: skip
 
 NOTHING = (
