@@ -44,6 +44,8 @@ docs: install
 tutorial:
 	$(PYTHON) tools/follow.py docs/tutorials/ten-minutes.md
 
+# Hundreds of interpreters start in the tests: where nothing compiled is kept, each compiles again all that it imports.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: install check browser controlplane helm postgresql prometheus
 	$(BIN)/pytest --numprocesses $(WORKERS) --instafail --timeout $(LONGEST) --durations 20 -rfEsR --rerun-show-tracebacks
 

@@ -15,16 +15,19 @@ TOGETHER = ("tests/cli/test_plain_install.py", "tests/cli/test_bulky.py", "tests
 """Files elsewhere whose tests share what takes the processor long to make: it is made once, by one worker."""
 
 LONGEST = (
-    "tests/kubernetes/foreign/test_ends.py", "tests/kubernetes/foreign/test_moves.py",
-    "tests/kubernetes/test_scheduler.py", "tests/kubernetes/test_moves.py", "tests/kubernetes/test_outages.py",
-    "tests/kubernetes/test_killed.py", "tests/kubernetes/test_history_trouble.py",
-    "tests/kubernetes/test_demo.py", "tests/kubernetes/test_control_plane.py",
-    "tests/kubernetes/test_cases.py", "tests/kubernetes/test_standing.py", "tests/kubernetes/test_tenants.py",
+    "tests/kubernetes/test_tenants.py", "tests/kubernetes/test_outages.py", "tests/kubernetes/test_integrations.py",
+    "tests/kubernetes/test_moves.py", "tests/kubernetes/foreign/test_ends.py", "tests/history/test_sums_kept.py",
+    "tests/kubernetes/test_crashes.py", "tests/kubernetes/test_history_trouble.py", "tests/kubernetes/test_cases.py",
+    "tests/browser/test_console.py", "tests/kubernetes/test_scheduler.py", "tests/kubernetes/test_referee.py",
+    "tests/kubernetes/test_history.py", "tests/kubernetes/test_install.py", "tests/kubernetes/test_history_records.py",
+    "tests/kubernetes/test_framework_volumes.py", "tests/kubernetes/test_volumes.py", "tests/kubernetes/test_demo.py",
+    "tests/kubernetes/test_rights.py",
 )  # fmt: skip
 """Files whose tests take a minute and more, the longest first."""
 
-LONG = ("tests/simulator/test_easy_traces.py", "tests/docs/test_commands.py", "tests/rescheduler/test_dies_out.py",
-        "tests/notices/test_properties.py")  # fmt: skip
+LONG = ("tests/cli/test_bulky.py", "tests/rescheduler/test_month.py", "tests/cli/test_hostile.py",
+        "tests/simulator/test_easy_traces.py", "tests/docs/test_commands.py", "tests/rescheduler/test_triggers.py",
+        "tests/rescheduler/test_decompose.py", "tests/notices/test_properties.py")  # fmt: skip
 """Files of tests that take half a minute and more each of the processor."""
 
 

@@ -58,6 +58,9 @@ WRONG = (
     "replay --from none.db", "install --config broken.yaml", "scheduler --kubeconfig none.yaml",
     "snapshot --kubeconfig none.yaml", "queues --kubeconfig broken.yaml", "workloads --kubeconfig none.yaml",
     "pause --for 1h --kubeconfig none.yaml",
+    "plan LONG", "validate LONG", "compare s.json LONG", "simulate LONG --cluster c.yaml", "report --history LONG",
+    "replay --from LONG", "install --config LONG", "queues --kubeconfig LONG", "plan circle.yaml",
+    "validate circle.yaml",
 )  # fmt: skip
 
 NOTHING = (
@@ -97,6 +100,7 @@ def world(tmp_path_factory):
     run("generate --jobs 20 --seed 1 --out t.csv --cluster c.yaml")
     (folder / "s.json").write_bytes(run("simulate t.csv --cluster c.yaml --history h.db --format json"))
     (folder / "broken.yaml").write_text("nodes: [{name: ", encoding="utf-8")
+    (folder / "circle.yaml").symlink_to("circle.yaml")
     (folder / "empty.yaml").write_text(EMPTY, encoding="utf-8")
     (folder / "away.yaml").write_text(KUBECONFIG.format(port=1), encoding="utf-8")
     return folder
@@ -114,7 +118,7 @@ def here(world, monkeypatch):
 def of(words, folder):
     """Give the words of a command."""
     job = (folder / "t.csv").read_text(encoding="utf-8").splitlines()[1].split(",")[0]
-    names = {"EXAMPLE": str(EXAMPLE), "JOB": f"default/{job}"}
+    names = {"EXAMPLE": str(EXAMPLE), "JOB": f"default/{job}", "LONG": "x" * 300}
     return [names.get(word, word) for word in words.split()]
 
 

@@ -36,6 +36,23 @@ def simulated(tmp_path, run_command):
     return store, json.loads(out), words
 
 
+def test_names_that_turn_the_direction_of_writing_are_spelt_out(simulated, run_command):
+    """What somebody typed or pasted is repeated so that it neither moves the cursor nor reads as something else."""
+    store, _, (_, _, _, file, *_) = simulated
+    odd = store.with_name("\u202ec.yaml")
+    shutil.copy(file, odd)
+    for words in (
+        ("history", "forget", "--user", "ada\u202e\x1b[2J", "--history", store),
+        ("history", "export", store.with_name("\u202ee.jsonl"), "--history", store),
+        ("validate", odd),
+        ("sweep", store.with_name("jobs.csv"), "--cluster", file, "--out", store.with_name("\u202eout")),
+    ):
+        code, out, err = run_command(*words)
+        assert code == 0, err
+        assert "\\u202e" in out
+        assert all(letter == "\n" or letter.isprintable() for letter in out), out
+
+
 def report(run_command, store, *words):
     code, out, err = run_command("report", "--history", store, *words)
     assert (code, err) == (0, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -141,6 +142,12 @@ def test_case_on_an_api_server(path, plane, stage, tmp_path):
     finally:
         live.close()
         stage.clear()
+    wait_until(lambda: not watches(), lambda: f"watches are left: {watches()}")
+
+
+def watches():
+    """Give the watches that go on in this process."""
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("watch ")]
 
 
 def play_cycle(live, embedded):

@@ -4,14 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from tools.controlplane import build
-from tools.controlplane.client import Client
+from tools.controlplane.client import IDLE_SECONDS, Client
 from tools.controlplane.process import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,36 +26,6 @@ def client(control_plane):
     yield client
     control_plane.kubectl("delete", "namespace", "simulated")
     client.delete("/api/v1/nodes/simulated")
-
-
-class _Forgetful(BaseHTTPRequestHandler):
-    """A server that closes each connection after one answer, and does not say so."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"{}")
-        self.close_connection = True
-
-    def do_POST(self):
-        self.do_GET()
-
-    def log_message(self, *_):
-        pass
-
-
-def test_reading_survives_a_connection_that_was_closed_meanwhile_and_writing_is_not_repeated():
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Forgetful) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        client = Client(f"http://127.0.0.1:{server.server_port}", "token")
-        assert [client.get("/") for _ in range(3)] == [{}] * 3
-        with pytest.raises(OSError, match=r"closed|reset|[Bb]roken"):
-            client.create("/", {})
-        client.close()
-        server.shutdown()
 
 
 def start(client, name, **annotations):
@@ -202,3 +172,32 @@ def _sockets(pid):
         target = str(link.readlink())
         if target.startswith("socket:["):
             yield target[8:-1]
+
+
+def test_the_client_uses_no_connection_that_the_server_may_have_closed_for_want_of_use():
+    """A test that waits for long without a request would fail by the next one: the server closes what is idle."""
+    connections = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            connections.append(self.client_address)
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"ok")
+
+        def log_message(self, *_):
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        made = Client(f"http://127.0.0.1:{server.server_port}", "token")
+        for idle in (0, 0, IDLE_SECONDS + 1, 0):
+            made._used -= idle
+            assert made.get("/") == "ok"
+        made.close()
+        server.shutdown()
+    first, second, third, fourth = connections
+    assert first == second != third == fourth

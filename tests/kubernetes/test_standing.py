@@ -13,7 +13,7 @@ from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache import pod_records
 from tenure.clusters.kubernetes.read import eviction_log, standing
 from tenure.clusters.kubernetes.read.observe import Observer
-from tenure.clusters.kubernetes.seals import NominationNote
+from tenure.clusters.kubernetes.seals import NominationNote, NoticeNote
 from tenure.engine.kept_session import KeptSession
 from tenure.engine.plan import Plan
 from tenure.engine.snapshot import session_of
@@ -26,7 +26,8 @@ NODES = ("n0", "n1")
 GPU = "nvidia.com/gpu"
 NAMES = [f"p-{n}" for n in range(6)]
 TWO = {"tenure.dev/min-member": "2"}
-STARTED = {"tenure.dev/last-start-timestamp": "2026-11-20T10:00:00Z"}
+STARTED_AT = "2026-11-20T10:00:00Z"
+STARTED = {"tenure.dev/last-start-timestamp": STARTED_AT}
 
 
 def gpus(amount, **more):
@@ -237,6 +238,36 @@ def test_only_what_may_call_for_a_decision_is_urgent():
     assert urgent(pods.put, pod("p", node="n0", phase="Succeeded", annotations=STARTED)) == 1
     assert urgent(pods.put, pod("q")) == 1
     assert urgent(pods.drop, ("default", "q")) == 1
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running"])
+def test_what_was_told_to_several_is_seen_of_all_before_the_watch_has_shown_it_of_all(phase):
+    """A notice of half a core would be withdrawn, and one that is withdrawn would be judged once more."""
+    note = NoticeNote(deadline="2026-11-20T11:00:00Z", cause="reclaim", beneficiary="default/w", at=STARTED_AT)
+
+    def told(name, note):
+        known = sealed(queue="default", started=STARTED_AT, notice=note)
+        return pod(name, node="n0", phase=phase, annotations=STARTED, status=known)
+
+    kept = watching(node("n0"), told("p", None), told("q", None))
+    pods = kept.informers.pods
+
+    def seen():
+        return [pods.seen(("default", name)).task.notice is not None for name in "pq"]
+
+    for now in (note, None):
+        before = pods.urgent
+        for name in "pq":
+            known = pods.seen(("default", name))
+            pods.assume(known, pod_records.noticed(known, now))
+        assert seen() == [now is not None] * 2
+        pods.put(told("p", now))
+        assert seen() == [now is not None] * 2
+        assert len(pods.assumed) == 1
+        pods.put(told("q", now))
+        assert seen() == [now is not None] * 2
+        assert len(pods.assumed) == 0
+        assert pods.urgent == before
 
 
 def test_what_was_refused_is_believed_no_more():

@@ -75,7 +75,14 @@ class Town:
             self.tenant.create(EVIL, body)
         for body in bodies:
             name = body["metadata"]["name"]
-            wait_until(lambda name=name: self.sealed(name), f"{name} does not run", 30)
+            wait_until(lambda name=name: self.sealed(name), lambda name=name: self.why_not(name), 30)
+
+    def why_not(self, name):
+        """Say what is known of a pod that does not run: what it was told, who else is there, what was logged last."""
+        found = self.admin.get(f"{EVIL}/{name}")
+        others = {path: [p["metadata"]["name"] for p in self.admin.get(path)["items"]] for path in (EVIL, TEAM)}
+        logged = self.scheduler.lines()[-5:]
+        return f"{name} does not run: {found['spec'].get('nodeName')} {found['status']}; {others}; {logged}"
 
     def running(self):
         """Give how many of the tenant's pods run."""

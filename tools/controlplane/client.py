@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
+import time
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -19,6 +20,10 @@ PATCH_TYPES: Final = {
     "json": "application/json-patch+json",
     "apply": "application/apply-patch+yaml",
 }
+
+
+IDLE_SECONDS: Final = 30.0
+"""A connection that was not used for so long is not used again: the API server closes it after a minute and a half."""
 
 
 class ApiError(Exception):
@@ -38,6 +43,7 @@ class Client:
         where = urlsplit(server)
         assert where.hostname is not None
         self._token = token
+        self._used = time.monotonic()
         self._connection: http.client.HTTPConnection
         if where.scheme == "https":
             self._connection = http.client.HTTPSConnection(
@@ -89,29 +95,24 @@ class Client:
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = content
-        sent = None if body is None else json.dumps(body)
+        now = time.monotonic()
+        if now - self._used > IDLE_SECONDS:
+            self._connection.close()  # the next request opens a new one
+        self._used = now
         try:
-            status, text = self._exchange(method, path, sent, headers)
-        except ConnectionError:
-            if method != "GET":
-                raise
-            status, text = self._exchange(method, path, sent, headers)  # the server closes what was not used for long
+            self._connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = self._connection.getresponse()
+            text = answer.read().decode()
+        except (OSError, http.client.HTTPException):
+            self._connection.close()
+            raise
         try:
             value = json.loads(text)
         except ValueError:
             value = text
-        if status >= http.client.BAD_REQUEST:
-            raise ApiError(status, value)
+        if answer.status >= http.client.BAD_REQUEST:
+            raise ApiError(answer.status, value)
         return value
-
-    def _exchange(self, method: str, path: str, body: str | None, headers: Mapping[str, str]) -> tuple[int, str]:
-        try:
-            self._connection.request(method, path, body, headers)
-            answer = self._connection.getresponse()
-            return answer.status, answer.read().decode()
-        except (OSError, http.client.HTTPException):
-            self._connection.close()  # the next request opens a new one
-            raise
 
     def close(self) -> None:
         """Close the connection."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -25,6 +26,8 @@ DEBUG = "TENURE_DEBUG"
 """Set to anything, this environment variable lets errors through with their traceback."""
 
 _NAMED_WRONGLY = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+_NO_NAME: Final = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
+"""What the system says of a name that can be no file's: too long, or links in a circle."""
 
 
 def run(command: Callable[[], Any]) -> int:
@@ -92,7 +95,9 @@ def exit_code(error: Exception) -> int:
     """Give the exit code of an error."""
     from tenure.model.problems import InvalidInputError  # noqa: PLC0415  only needed where something is wrong
 
-    return WRONG_INPUT if isinstance(error, (InvalidInputError, *_NAMED_WRONGLY)) else OUTSIDE_FAILED
+    is_of_input = isinstance(error, (InvalidInputError, *_NAMED_WRONGLY))
+    is_no_name = isinstance(error, OSError) and error.errno in _NO_NAME
+    return WRONG_INPUT if is_of_input or is_no_name else OUTSIDE_FAILED
 
 
 def describe_os_error(error: OSError) -> str:

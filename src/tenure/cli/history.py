@@ -29,7 +29,7 @@ def export(
     from tenure.history import exchange  # noqa: PLC0415
     from tenure.history.query import Query  # noqa: PLC0415
     from tenure.history.record import KINDS  # noqa: PLC0415
-    from tenure.model.problems import nearest  # noqa: PLC0415
+    from tenure.model.problems import nearest, printable  # noqa: PLC0415
 
     for kind in kinds:
         if kind not in KINDS:
@@ -41,7 +41,7 @@ def export(
         count = exchange.export(
             store, target, form or exchange.format_of(target), Query(kinds=kinds, since=begin, until=end)
         )
-    click.echo(f"{count:,} records written to {target}")
+    click.echo(f"{count:,} records written to {printable(target)}")
     return DONE
 
 
@@ -98,10 +98,11 @@ def forget(user: str, history: str | None) -> int:
     """Take a user's name out of all records. What happened stays, without the name."""
     from tenure.history import open_history  # noqa: PLC0415  loaded when it runs
     from tenure.history.retention import forget_user  # noqa: PLC0415
+    from tenure.model.problems import printable  # noqa: PLC0415
 
     with open_history(given(history), write=True) as store:
         count = forget_user(store, user)
-    click.echo(f"{count:,} records no longer name {user}")
+    click.echo(f"{count:,} records no longer name {printable(user)}")
     return DONE
 
 

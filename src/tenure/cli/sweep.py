@@ -302,6 +302,7 @@ def _cast(columns: dict[str, list[Any]], types: dict[str, str]) -> dict[str, lis
 
 
 def _tell(rows: Sequence[SweepRow], files: list[str], form: str) -> None:
+    from tenure.model.problems import printable  # noqa: PLC0415
     from tenure.report.sweep_page import flat_rows, sweep_text  # noqa: PLC0415
     from tenure.report.tables import terminal  # noqa: PLC0415
 
@@ -310,4 +311,4 @@ def _tell(rows: Sequence[SweepRow], files: list[str], form: str) -> None:
         return
     click.echo(sweep_text(rows, terminal()), nl=False)
     for file in files:
-        click.echo(f"written: {file}")
+        click.echo(f"written: {printable(file)}")

@@ -13,7 +13,7 @@ from tenure.cli.errors import WRONG_INPUT
 from tenure.cli.policy_input import files_in, may_be_manifest
 from tenure.model.document import Document
 from tenure.model.load import Loaded, load_document
-from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.problems import InputProblem, InvalidInputError, printable
 from tenure.model.settings import Settings
 from tenure.model.source import read_documents
 
@@ -147,7 +147,7 @@ def _print(result: dict[str, Any]) -> None:
     for warning in result["warnings"]:
         click.echo(str(InputProblem(**{**warning, "message": f"warning: {warning['message']}"})), err=True)
     if result["valid"]:
-        click.echo(f"{result['file']}: valid, {_summary(result)}")
+        click.echo(f"{printable(result['file'])}: valid, {_summary(result)}")
 
 
 def _summary(result: dict[str, Any]) -> str:

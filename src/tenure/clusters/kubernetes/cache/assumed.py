@@ -16,6 +16,9 @@ ASSUMED_SECONDS = 30.0
 """For so long a write that was accepted is believed before the watch has shown it."""
 
 
+_LIVING = frozenset({Phase.PENDING, Phase.GATED, Phase.BOUND, Phase.RUNNING})
+
+
 class AssumedPods:
     """The records of pods as they will be, by namespace and name.
 
@@ -67,8 +70,9 @@ def shows(record: PodRecord, then: PodRecord) -> bool:
     if record.uid != then.uid:
         return True
     task, wanted = record.task, then.task
-    if wanted.phase is Phase.BOUND:
-        return task.node is not None or task.phase is Phase.TERMINATING
+    if wanted.phase in (Phase.BOUND, Phase.RUNNING):
+        is_told = task.node is not None and task.notice == wanted.notice
+        return is_told or record.is_going or task.phase not in _LIVING
     if wanted.phase is Phase.TERMINATING:
         return record.is_going
     return task.nominated == wanted.nominated or task.node is not None

@@ -14,7 +14,7 @@ from tenure.clusters.kubernetes.api import ApiPod, Condition, Owner, micros
 from tenure.clusters.kubernetes.bounded import LONGEST, MOST_TEXT, ObjectText, brief
 from tenure.clusters.kubernetes.cache.owners import NO_OWNER, OwnerChain, OwnerLink, controller, link_to
 from tenure.clusters.kubernetes.cache.pod_specs import PodDemandTable
-from tenure.clusters.kubernetes.seals import Seal, seal_of
+from tenure.clusters.kubernetes.seals import NO_SEAL, NoticeNote, Seal, seal_of
 from tenure.model.workload import NEVER, SPARING, Nomination, Notice, Phase, Task
 from tenure.model.workload_kind import WorkloadKinds, built_in_kinds
 
@@ -289,6 +289,16 @@ def evicted(record: PodRecord, now: int) -> PodRecord:
 def nominated(record: PodRecord, nomination: Nomination | None) -> PodRecord:
     """Give the record as it will be once a nomination, or its end, shows in the watch."""
     return replace(record, task=replace(record.task, nominated=nomination))
+
+
+def noticed(record: PodRecord, note: NoticeNote | None) -> PodRecord:
+    """Give the record as it will be once a notice, or its end, shows in the watch: a core is told as a whole.
+
+    Seen in part, the notice of a core could not be carried out, and would be withdrawn.
+    """
+    seal = msgspec.structs.replace(record.sealed or NO_SEAL, notice=note)
+    task = replace(record.task, notice=_notice(seal), nominated=_landing(seal))
+    return replace(record, task=task, sealed=seal)
 
 
 def landed(record: PodRecord, nomination: Nomination, replaces: str) -> PodRecord:

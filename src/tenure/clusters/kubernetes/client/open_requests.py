@@ -75,6 +75,14 @@ class OpenRequests:
             _shut(connection)
 
 
+def hang_up(answer: urllib3.BaseHTTPResponse) -> None:
+    """End an answer that another thread is reading, unless that one has it whole and its connection is another's."""
+    connection = answer.connection
+    reading = None if connection is None else getattr(connection, "sock", None)
+    if reading is not None:
+        _shut(reading)
+
+
 def _shut(connection: socket) -> None:
     """Shut a socket down; whoever waits on it is told that nothing comes any more."""
     with suppress(OSError):  # it is closed already

@@ -10,6 +10,7 @@ import random
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -17,7 +18,7 @@ import msgspec
 import urllib3
 
 from tenure.clusters.kubernetes.client.access import Access
-from tenure.clusters.kubernetes.client.open_requests import OpenRequests, followed_pool
+from tenure.clusters.kubernetes.client.open_requests import OpenRequests, followed_pool, hang_up
 from tenure.clusters.kubernetes.client.server_clock import ServerClock
 
 MERGE: Final = "application/merge-patch+json"
@@ -125,12 +126,12 @@ class Client:
         path: str,
         query: Mapping[str, str | int],
         read_timeout: float,
-        opened: Callable[[], None] = lambda: None,
+        opened: Callable[[Callable[[], None]], None] = lambda _end: None,
         accept: str = "",
     ) -> Iterator[bytes]:
         """Read a stream line by line until it ends; ``read_timeout`` seconds of silence end it too.
 
-        ``opened`` is called once the server has agreed to it.
+        ``opened`` is called once the server has agreed to it, with what ends it from another thread.
         """
         timeout = _timeout(self.timeout, read_timeout)
         _require_time(self.opened)
@@ -148,7 +149,7 @@ class Client:
         try:
             if answer.status >= 400:  # noqa: PLR2004
                 raise refused(answer.status, answer.read(), answer.headers)
-            opened()
+            opened(partial(hang_up, answer))
             yield from _lines(answer)
         except urllib3.exceptions.HTTPError as error:
             raise unreachable(error) from None

@@ -101,6 +101,7 @@ class Reflector(Generic[T]):
         self.is_forbidden = False
         self.heard = time.monotonic()
         self._stopped = threading.Event()
+        self._end_stream: Callable[[], None] = _nothing
         self._failing_since: float | None = None
         self._cut = False
         self._decode_page = msgspec.json.Decoder(_Page).decode
@@ -113,8 +114,9 @@ class Reflector(Generic[T]):
         self._thread.start()
 
     def stop(self) -> None:
-        """End as soon as the stream says something or times out."""
+        """End, and have the server end its part: a watch that is left open costs both sides each event."""
         self._stopped.set()
+        self._end_stream()
 
     @property
     def lag(self) -> float:
@@ -127,10 +129,18 @@ class Reflector(Generic[T]):
         since = self._failing_since
         return 0.0 if since is None else time.monotonic() - since
 
+    def _opened(self, end_stream: Callable[[], None]) -> None:
+        self._works()
+        self._end_stream = end_stream
+        if self._stopped.is_set():  # while the server was asked: whoever stopped it had nothing to end
+            end_stream()
+
     def _works(self) -> None:
         self.error, self.is_forbidden, self._failing_since = "", False, None
 
     def _fails(self, error: str, *, is_forbidden: bool = False) -> None:
+        if self._stopped.is_set():
+            return
         self.error, self.is_forbidden = error, is_forbidden
         if self._failing_since is None:
             self._failing_since = time.monotonic()
@@ -222,7 +232,7 @@ class Reflector(Generic[T]):
             **self.query, "watch": 1, "allowWatchBookmarks": "true", "resourceVersion": self.version,
             "timeoutSeconds": WATCH_SECONDS,
         }  # fmt: skip
-        for line in self.client.stream(self.path, query, SILENCE_SECONDS, self._works, self.accept.format("")):
+        for line in self.client.stream(self.path, query, SILENCE_SECONDS, self._opened, self.accept.format("")):
             if self._stopped.is_set():
                 return
             self._take(self._event(line))
@@ -244,6 +254,10 @@ class Reflector(Generic[T]):
         self.version = meta.resource_version or self.version
         if event.type != "BOOKMARK":
             self.changed()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _is_before(version: str, known: str) -> bool:

@@ -362,11 +362,10 @@ class Actor:
 
         def announce(step: PlanStep) -> None:
             pod = observed.pod(step.workload, step.task_index)
-            if step.action == "withdraw":
-                self._patch_running(pod, patches.no_notice(pod, plan.now))
-            else:
-                landing = landings.get((step.workload, step.task_index))
-                self._patch_running(pod, patches.notice(pod, step, landing, plan.now))
+            landing = landings.get((step.workload, step.task_index))
+            note = None if step.action == "withdraw" else patches.note_of(step, landing, plan.now)
+            self._patch_running(pod, patches.notice(pod, note, plan.now))
+            self.informers.pods.assume(pod, pod_records.noticed(pod, note))
 
         self._all(announce, [s for s in plan.steps if s.action in ("notice", "withdraw")], outcome)
         withdrawn = {(s.workload, s.task) for s in plan.steps if s.action == "withdraw"}

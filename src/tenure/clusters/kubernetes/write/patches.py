@@ -131,9 +131,9 @@ def _deletion(pod: PodRecord, version: str, *, dry: bool) -> dict[str, Any]:
     return options
 
 
-def notice(pod: PodRecord, step: PlanStep, landing: PlanStep | None, now: int) -> dict[str, Any]:
-    """Give the change by which an eviction is announced; ``landing`` says where the pod is to go."""
-    note = NoticeNote(
+def note_of(step: PlanStep, landing: PlanStep | None, now: int) -> NoticeNote:
+    """Give what a pod is told of its eviction; ``landing`` says where it is to go."""
+    return NoticeNote(
         deadline=format_time(step.deadline),
         cause=step.cause or "",
         beneficiary=step.beneficiary,
@@ -141,14 +141,13 @@ def notice(pod: PodRecord, step: PlanStep, landing: PlanStep | None, now: int) -
         to=None if landing is None else landing.node,
         devices=() if landing is None else tuple(landing.devices),
     )
+
+
+def notice(pod: PodRecord, note: NoticeNote | None, now: int) -> dict[str, Any]:
+    """Give the change by which an eviction is announced, or a notice withdrawn."""
     seal = msgspec.structs.replace(pod.sealed or NO_SEAL, notice=note)
-    return _status(pod, {keys.NOTICE: _text(note)}, {"conditions": [condition_of(seal, now)]})
-
-
-def no_notice(pod: PodRecord, now: int) -> dict[str, Any]:
-    """Give the change by which a notice is withdrawn."""
-    seal = msgspec.structs.replace(pod.sealed or NO_SEAL, notice=None)
-    return _status(pod, {keys.NOTICE: None}, {"conditions": [condition_of(seal, now)]})
+    text = None if note is None else _text(note)
+    return _status(pod, {keys.NOTICE: text}, {"conditions": [condition_of(seal, now)]})
 
 
 def stale(pod: PodRecord, since: int | None, now: int) -> dict[str, Any]:
