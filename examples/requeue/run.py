@@ -1,8 +1,9 @@
 """What requeue does to the waits of urgent work, and how much work it destroys, on a real trace.
 
-Replays a trace several times, side by side: without requeue; with requeue; with requeue where jobs save themselves
-every half hour; and with a hard limit that kills at the expected run time, whoever waits (for comparison in this
-experiment only: Tenure has no such limit).
+Replays a trace several times, side by side: without requeue; with requeue; with patient requeue, which takes the
+cheapest candidate first and evicts only once four times the wait of urgent work is worth what is lost; with both where
+jobs save themselves every half hour; and with a hard limit that kills at the expected run time, whoever waits (for
+comparison in this experiment only: Tenure has no such limit).
 
 In a log of the Standard Workload Format the expected run time is what the job's owner asked for; other traces do not
 say: there it is the real one times a log-normal factor, drawn per job, and the largest virtual clusters are the queues.
@@ -39,7 +40,7 @@ from tenure.cli.progress import ProgressLine
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.resources import CPU, GPU
-from tenure.model.settings import Settings
+from tenure.model.settings import PatienceRule, RequeueSettings, Settings, WorthSettings
 from tenure.model.workload import Checkpoint, Workload
 from tenure.report.figure import figure
 from tenure.report.page import Cell, html_table, page, section
@@ -63,7 +64,14 @@ NORMAL, URGENT = 30, 60
 """Priority of what the mapping does not have, and that from which work counts as urgent."""
 
 SAVES = 30 * 60 * SECOND
-SCENARIOS = ("no requeue", "requeue", "requeue, saved every 30m", "hard limit")
+SCENARIOS = (
+    "no requeue", "requeue", "patient requeue", "requeue, saved every 30m", "patient requeue, saved every 30m",
+    "hard limit",
+)  # fmt: skip
+PATIENT = Settings(
+    requeue=RequeueSettings(order="cost"),
+    worth=WorthSettings(patience={"requeue": PatienceRule(factor=4, at_most=1000 * HOUR)}),
+)
 HEIGHT = 150
 ASIDE = ("processes", "html", "picture", "journal")
 """Options that change nothing of what a replay gives."""
@@ -157,7 +165,7 @@ Found = Sequence[tuple[argparse.Namespace, Sequence["Row"]]]
 
 def run(given: argparse.Namespace) -> Found:
     """Replay the scenarios of all traces, so many at a time, the longest first, and give their figures in order."""
-    order = sorted(SCENARIOS, key=lambda scenario: not scenario.startswith("requeue"))
+    order = sorted(SCENARIOS, key=lambda scenario: not _requeues(scenario))
     points = [SweepPoint(key_of(s, vars(one)), {}, (s, one)) for s in order for one in each(given)]
     progress = ProgressLine()
     with SweepJournal(Path(given.journal)) if given.journal else nullcontext() as journal:
@@ -219,7 +227,8 @@ def replay(name: str, given: argparse.Namespace) -> Row:
         trace = replace(trace, jobs=tuple(_cut(j) for j in trace.jobs))
     if name.endswith("30m"):
         trace = replace(trace, jobs=tuple(_saving(j) for j in trace.jobs))
-    settings = Settings(actions=("allocate", "requeue") if name.startswith("requeue") else ("allocate",))
+    actions = ("allocate", "requeue") if _requeues(name) else ("allocate",)
+    settings = replace(PATIENT if name.startswith("patient") else Settings(), actions=actions)
     nodes = tuple(Node(name=f"n{i}", allocatable={CPU: 96_000, GPU: 8}) for i in range(given.nodes))
     base = Cluster(now=0, nodes=() if trace.nodes else nodes, settings=settings)
     setup = SimulationSetup(prepare(base, trace))
@@ -228,6 +237,10 @@ def replay(name: str, given: argparse.Namespace) -> Row:
     outcomes = outcomes_of(result.log, trace)
     violations = check(result.log, setup.cluster.nodes, queues=setup.cluster.queues).total
     return _figures(name, outcomes, killed, violations, time.process_time() - begin)
+
+
+def _requeues(name: str) -> bool:
+    return name.removeprefix("patient ").startswith("requeue")
 
 
 def _overstays(job: TraceJob) -> bool:

@@ -36,11 +36,12 @@ POLICIES: dict[str, Settings] = {
     "price 30m": Settings(reclaim_min_runtime=30 * MINUTE, min_runtime=MinRuntimeSettings(mode="price")),
     "notice 2m": Settings(eviction_notice=2 * MINUTE),
     "patience": Settings(worth=WorthSettings(patience={"reclaim": PatienceRule()})),
+    "patience, at most 8": Settings(worth=WorthSettings(patience={"reclaim": PatienceRule()}, max_evictions=8)),
     "patience, notice 2m": Settings(
         eviction_notice=2 * MINUTE, worth=WorthSettings(patience={"reclaim": PatienceRule()})
     ),
 }
-"""What is compared; without reclaim nobody gives way."""
+"""What is compared; without reclaim nobody gives way. ``at most 8``: evictions of one job."""
 
 MIXES = {"none save": 0.0, "half save": 0.5, "all save": 1.0}
 """The share of jobs that make a checkpoint every half hour."""

@@ -76,7 +76,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
     "PatienceRule": {
         "factor": "Evictions pay once this many times the waiting is worth what they cost.",
         "ahead": "How long a contender counts as waiting beyond what it has waited: what it would wait otherwise.",
-        "atMost": "After waiting so long, a contender waits no longer for that.",
+        "atMost": "After waiting so long it need not be worth that; by reclaim: for what the queue is guaranteed.",
     },
     "WaitingWeight": {
         "queue": "The queue of the contender, or one above it; unset: any.",

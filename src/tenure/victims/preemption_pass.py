@@ -264,9 +264,8 @@ class PreemptionPass:
         session, patience = self.session, self.state.plugins.patience
         if not patience.applies(session, self.cause) or self.gatherer.asked_to_be_spared:
             return False
-        if rule_for(session, self.cause, contender) is None:
+        if rule_for(session, self.cause, contender) is None or contender.step is None:
             return False
-        assert contender.step is not None
         leaves = None if self.cause != "reclaim" else self.bounds.open_to(contender).leaves
         candidates = self.gatherer.gather(contender, rules, leaves)
         least = least_price(RoomDemand(session, contender.step), candidates, session.now - waits_since(contender))
@@ -358,15 +357,14 @@ class PreemptionPass:
         budget: SearchBudget,  # noqa: ARG002
     ) -> bool:
         """Whether the best set is to be carried out: not before the contender's waiting is worth it."""
-        patience = self.state.plugins.patience
-        if found.carried_out or not patience.applies(self.session, self.cause):
+        session, patience = self.session, self.state.plugins.patience
+        if found.carried_out or not patience.applies(session, self.cause):
             return True
-        follow_ups = self._follow_ups_price(contender, found)
-        since = self.longest_wait.since(contender)
-        not_yet = patience.not_yet(self.session, self.cause, contender, found.pieces or (), since, follow_ups)
+        pieces, since, more = found.pieces or (), self.longest_wait.since(contender), self._follow_ups_price
+        not_yet = patience.not_yet(session, self.cause, contender, pieces, since, more(contender, found))
         if not_yet is None:
             return True
-        self.state.obstacle(contender.key, not_yet.reason(self.cause, found.pieces or ()))
+        self.state.obstacle(contender.key, not_yet.reason(self.cause, pieces))
         self._put_off(contender, not_yet)
         return False
 
