@@ -15,7 +15,7 @@ from tenure.engine.workloads import WorkloadState
 from tenure.model.duration import format_time
 from tenure.model.settings import PATIENT_CAUSES, Cause, PatienceRule
 from tenure.model.workload import EVICTIONS_REMEMBERED
-from tenure.shields.patience import rule_for, waits_since
+from tenure.shields.patience import is_capped, rule_for, waits_since
 
 SHIELD: Final = "evicted-often"
 
@@ -49,9 +49,7 @@ def is_owed(session: Session, cause: Cause, contender: WorkloadState | None) -> 
 
 def owed_from(session: Session, cause: Cause, contender: WorkloadState | None) -> int | None:
     """When a contender has waited long enough for what its queue is guaranteed; None if that is not what it wants."""
-    if cause != "reclaim" or contender is None or contender.step is None:
-        return None
-    if not session.queues.within_guaranteed(contender.leaf, contender.step.amount):
+    if cause != "reclaim" or contender is None or contender.step is None or not is_capped(session, cause, contender):
         return None
     return waits_since(contender) + (rule_for(session, cause, contender) or _DEFAULT).at_most
 
