@@ -23,6 +23,7 @@ from tenure.model.settings import (
 from tenure.model.workload import Checkpoint
 from tenure.shields.patience import Patience
 from tenure.shields.price import price_of_all
+from tenure.victims.search import VictimSearch
 
 HOUR = 3600
 GPU = spec(cpu=0, gpu=1)
@@ -112,6 +113,21 @@ def test_the_longest_wait_of_a_line_ends_patience_not_that_of_its_head(behind, g
     found, plan = evicted(given)
     assert bool(found) is goes
     assert {s.beneficiary for s in plan.steps if s.action == "evict"} == ({"default/waits"} if goes else set())
+
+
+def test_a_search_in_vain_is_not_made_anew_for_each_of_a_line(monkeypatch):
+    """The head was evicted a minute ago and is put off; behind it nothing helps, as it would take what comes free."""
+    searches = []
+    run = VictimSearch.run
+    monkeypatch.setattr(
+        VictimSearch, "run", lambda self, budget: searches.append(self.contender.key) or run(self, budget)
+    )
+    given = contended((110 * 60, {}), waited=5 * HOUR, **patient())
+    head = replace(given.workloads[-1], last_evicted_at=NOW - 60 * SECOND)
+    line = [workload(f"w{number:02}", of=GPU, age=HOUR, queue="due") for number in range(30)]
+    found, _ = evicted(replace(given, workloads=(*given.workloads[:-1], head, *line)))
+    assert found == []
+    assert set(searches) == {"default/waits", "default/w00"}
 
 
 def test_what_was_served_holds_up_no_wait():
