@@ -423,10 +423,10 @@ def test_asking_to_be_spared_ends(town, asks):
     town.settings(disruption={"maxOptOut": "1h"})
     town.run(pod("younger", "evil", gpus=4))
     town.clear()
-    town.run(pod("older", "evil", gpus=4))
+    town.run(pod("older-2", "evil", gpus=4))  # not the old name: the simulated kubelet stops pods by name
     town.settings(disruption={"maxOptOut": "1h"})
-    town.run(pod("asks", "evil", gpus=4, annotations=asks))
-    assert town.is_evicted_for_the_team("older", "asks", gpus=4) == {"older"}
+    town.run(pod("asks-2", "evil", gpus=4, annotations=asks))
+    assert town.is_evicted_for_the_team("older-2", "asks-2", gpus=4) == {"older-2"}
 
 
 def grouped(town, name, **spec):
