@@ -106,7 +106,7 @@ class Patience:
             return None
         now, began = session.now, waits_since(contender) - rule.ahead
         each = rule.factor * gain_rate(session, contender) * MICRO / SECOND
-        latest = since + rule.at_most if each == 0 or is_capped(session, cause, contender) else now + NEVER
+        latest = since + rule.at_most if each == 0 or is_capped(session, cause, contender) else now + FAR_AHEAD
         worth = round(each * (now - began))
         if now >= latest or worth >= price:
             return None
@@ -116,7 +116,7 @@ class Patience:
         return NotYet(round(price), worth, pays_at, pays_at)
 
 
-NEVER: Final = 100 * 365 * 86_400 * SECOND
+FAR_AHEAD: Final = 100 * 365 * 86_400 * SECOND
 """A hundred years, in µs: what pays no sooner than that is said to pay then."""
 
 

@@ -71,8 +71,6 @@ def unsaved_behind_shields(
 
 def unsaved_in(session: Session) -> list[UnsavedBehindShield]:
     """Count what minimum runtimes shield on a session."""
-    if not any_minimum(session.settings, session.queues):
-        return []
     states = session.workloads.values()
     evictable = ((w.leaf, saves(w.model)) for w in states if w.leaf >= 0 and not w.fixed)
     return unsaved_behind_shields(session.settings, session.queues, evictable)

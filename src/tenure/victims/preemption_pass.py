@@ -357,11 +357,11 @@ class PreemptionPass:
         budget: SearchBudget,  # noqa: ARG002
     ) -> bool:
         """Whether the best set is to be carried out: not before the contender's waiting is worth it."""
-        session, patience = self.session, self.state.plugins.patience
-        if found.carried_out or not patience.applies(session, self.cause):
+        if found.carried_out or not self.state.plugins.patience.applies(self.session, self.cause):
             return True
-        pieces, since, more = found.pieces or (), self.longest_wait.since(contender), self._follow_ups_price
-        not_yet = patience.not_yet(session, self.cause, contender, pieces, since, more(contender, found))
+        patience, since = self.state.plugins.patience, self.longest_wait.since(contender)
+        pieces, follow_ups = found.pieces or (), self._follow_ups_price(contender, found)
+        not_yet = patience.not_yet(self.session, self.cause, contender, pieces, since, follow_ups)
         if not_yet is None:
             return True
         self.state.obstacle(contender.key, not_yet.reason(self.cause, pieces))
