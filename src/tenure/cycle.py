@@ -25,6 +25,7 @@ from tenure.engine.workloads import TERMINATING
 from tenure.fairness.current import Fairness
 from tenure.model.collector import collector_paused, count_as_old
 from tenure.model.modes import mode_of
+from tenure.shields.breaker import losing_in, message
 from tenure.shields.unsaved import unsaved_in
 
 ACTIONS: dict[str, Callable[[Context], None]] = {
@@ -108,6 +109,8 @@ class Scheduler:
         if self.shadow.known:
             self.shadow.forget(context)
         self._look_ahead(plan)
+        plan.losing = [(found.cause, message(session, found)) for found in losing_in(session)]
+        plan.warnings += [text for _, text in plan.losing]
         if context.detailed:
             unsaved = unsaved_in(session)
             plan.unsaved = [found.queue for found in unsaved]

@@ -145,6 +145,7 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "NoRight": _a_right,
     "ShieldedVictims": _shields,
     "PreemptionDelay": lambda n, _: [f"to wait: from {n['until']} on, other workloads may be evicted for it"],
+    "CausePaused": lambda n, _: [f"to wait: {n['cause']} is paused until {n['pays']} at the latest"],
     "NotWorthYet": lambda n, _: [f"to wait: from {n['pays']} on, evictions by {n['cause']} pay for it"],
     "AwaitsNodes": lambda n, _: [f"to wait for nodes; from {n['until']} on, other workloads may be evicted for it"],
     "OthersFirst": lambda n, _: [f"its turn, after {n['others']} other workloads, or a higher priority"],

@@ -2,7 +2,7 @@
 
 from tests.builders import node
 
-from tenure.history.otherwise import RoomOverTime
+from tenure.engine.otherwise import RoomOverTime
 
 
 def test_tasks_that_ask_for_nothing_come_and_go_where_no_resource_is_counted():

@@ -141,6 +141,38 @@ def check_starts(address, evicted, again):
     assert ended.payload["held"][GPU] > 0
 
 
+def test_a_cause_that_loses_is_told_of_and_pauses(plane, client, token, tmp_path):
+    """Two minutes of work are lost for a few seconds of others': who comes next waits, and is told why."""
+    address = str(tmp_path / "history.db")
+    pool = {"apiVersion": "tenure.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "default"},
+            "spec": {"scheduler": {"worth": {"breaker": {"enabled": True}}}}}  # fmt: skip
+    client.create(f"{TENURE}/nodepools", pool)
+    for name in ("team-a", "team-b"):
+        client.patch(f"{TENURE}/queues/{name}", {"spec": {"guaranteed": None}})
+    with running(plane.kubeconfig_for(token, "tenure"), tmp_path, "one", "--history", address) as scheduler:
+        client.create(SETS, gang("a-long", "team-a", 8))
+        wait_until(lambda: bound(client, "a-long") == 8, "it does not start", 200)
+        time.sleep(15)
+        client.create(JOBS, job("b-short", "team-b", 4))
+        wait_until(lambda: bound(client, "b-short") == 4, "team-b does not start", 200)
+        client.delete(f"{JOBS}/b-short", {"propagationPolicy": "Background"})
+        wait_until(lambda: bound(client, "a-long") == 8, "the victim does not come back", 200)
+        told_of = lambda: client.get(f"{TENURE}/nodepools/default").get("status", {}).get("outcomes")  # noqa: E731
+        wait_until(told_of, "the node pool does not say what evictions came to", 100)
+        client.create(JOBS, job("b-next", "team-b", 4))
+        why = lambda: {c.get("reason") for p in pods_of(client, "b-next") for c in p["status"].get("conditions", ())}  # noqa: E731
+        wait_until(lambda: "CausePaused" in why(), lambda: f"it does not say why it waits: {why()}", 100)
+        assert bound(client, "b-next") == 0
+        assert bound(client, "a-long") == 8
+        (outcome,) = told_of()
+        assert outcome["cause"] == "reclaim"
+        assert outcome["lost"] > outcome.get("gained", 0)
+        page = scheduler.page("/metrics")[1]
+        assert f'tenure_lost_weighted_seconds{{cause="reclaim"}} {outcome["lost"]}.0' in page
+        reasons = lambda: {e["reason"] for e in client.get("/api/v1/events")["items"]}  # noqa: E731
+        wait_until(lambda: "CauseLoses" in reasons(), lambda: f"there is no event: {reasons()}", 60)
+
+
 def noticed(client, name):
     """Give by name the notices that pods carry."""
     pods = client.get(f"{PODS}?labelSelector=app%3D{name}")["items"]

@@ -151,6 +151,7 @@ def _exchange(session: Session, cluster: Cluster, gone: Iterable[str], come: Ite
     session.now = cluster.now
     session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
     session.refused_evictions = cluster.refused_evictions
+    session.outcomes = cluster.outcomes
     session.terms.volumes.attached.attach(cluster.attachments)
     session.terms.devices.allocate(cluster.devices.claims)
     session.waiting.watchers.clear()

@@ -122,7 +122,7 @@ class Plan:
     way, and who does; its ``not_before`` is to be written before the steps are carried out. ``shadow``: evictions that
     causes in shadow would have made, each victim once for a contender. ``follow_ups`` are what enabled causes would do
     next for those that the plan evicts. ``unsaved``: queues whose workloads a minimum runtime shields although they do
-    not say that they save their work.
+    not say that they save their work. ``losing``: causes that lost more than was gained, each with a sentence.
     """
 
     now: int
@@ -142,3 +142,4 @@ class Plan:
     shadow: list[PlanStep] = field(default_factory=list)
     follow_ups: list[NextEviction] = field(default_factory=list)
     unsaved: list[str] = field(default_factory=list)
+    losing: list[tuple[str, str]] = field(default_factory=list)

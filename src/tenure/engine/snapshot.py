@@ -28,6 +28,7 @@ def session_of(cluster: Cluster) -> Session:
     session.now = cluster.now
     session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
     session.refused_evictions = cluster.refused_evictions
+    session.outcomes = cluster.outcomes
     session.terms.volumes.attached.attach(cluster.attachments)
     session.terms.devices.take_in(cluster.devices)
     served = {name: of for name, of in served_by(cluster.devices.classes).items() if name in session.nodes.row}

@@ -27,7 +27,7 @@ from tenure.engine.workloads import (
     TaskState,
     WorkloadState,
 )
-from tenure.model.cluster import DisruptionBudget, Eviction, RefusedEviction
+from tenure.model.cluster import DisruptionBudget, Eviction, EvictionOutcome, RefusedEviction
 from tenure.model.device_resources import counts_of
 from tenure.model.node import Node
 from tenure.model.queue import Queue
@@ -88,6 +88,7 @@ class SessionState:
         self.evictions: tuple[Eviction, ...] = ()
         self.disruption_budgets: tuple[DisruptionBudget, ...] = ()
         self.refused_evictions: tuple[RefusedEviction, ...] = ()
+        self.outcomes: tuple[EvictionOutcome, ...] = ()
         self.often_evicted: set[int] = set()
         self.epoch = 0
         self._last_epoch = 0

@@ -7,13 +7,13 @@ from hashlib import blake2b
 from typing import Any
 
 from tenure.engine.plan import PlanStep
-from tenure.history.amounts import Holder
 from tenure.history.meter import UsageMeter, capacity_records
 from tenure.history.record import Draft, Origin, encode, payload_of
 from tenure.history.simulation import in_order, numbered
 from tenure.history.store import HistoryStore
 from tenure.history.submissions import submission
 from tenure.history.who import Who
+from tenure.model.amounts import Holder
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.dump import cluster_to_plain
 from tenure.model.workload import Phase, Workload

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tenure import __version__
+from tenure.engine.otherwise import RoomOverTime
 from tenure.engine.plan import EVICTING, Plan, PlanStep
 from tenure.history import open_history
-from tenure.history.amounts import Holder, weighted
 from tenure.history.errors import HistoryError
 from tenure.history.meter import capacity_records
-from tenure.history.otherwise import RoomOverTime
 from tenure.history.plans import PlanChronicle
 from tenure.history.record import Draft, DraftRow, Origin, encode, made_draft, payload_of, quoted
 from tenure.history.rollup import Rollup, UsageRow
@@ -25,6 +24,7 @@ from tenure.history.submissions import SubmissionWriter
 from tenure.history.usage_columns import UsageColumns
 from tenure.history.who import Who
 from tenure.history.whole import SOURCE, write_whole
+from tenure.model.amounts import Holder, weighted
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.collector import collector_paused, count_as_old
 from tenure.model.dump import cluster_to_plain

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from tenure.history.amounts import UNITS
 from tenure.history.record import HistoryRecord
+from tenure.model.amounts import UNITS
 from tenure.model.duration import format_duration, format_time
 from tenure.model.resources import CPU, GPU, MEMORY
 

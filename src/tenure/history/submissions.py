@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tenure.history.amounts import Holder
 from tenure.history.record import encode, quoted
 from tenure.history.who import Who
+from tenure.model.amounts import Holder
 from tenure.model.resources import MILLI
 from tenure.model.workload import TaskSpec, Workload
 

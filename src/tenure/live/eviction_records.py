@@ -15,12 +15,12 @@ from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
 from tenure.clusters.kubernetes.read.proofs import EvictionProof
 from tenure.engine.cost import lost_unit
 from tenure.engine.plan import PlanStep
-from tenure.history.amounts import weighted
 from tenure.history.record import Draft, key_of, payload_of
 from tenure.history.who import Who
 from tenure.live.planned_records import PlannedRecords, WorkloadsByName
 from tenure.live.proof_inquiries import MEMORY, FoundProof, ProofInquiries
 from tenure.live.recorded_cycle import RecordedCycle
+from tenure.model.amounts import weighted
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.duration import parse_time
 from tenure.model.resources import PODS

@@ -16,7 +16,7 @@ from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.engine.session import Session
 from tenure.live.budget_figures import budget_figures
-from tenure.model.cluster import Cluster
+from tenure.model.cluster import Cluster, EvictionOutcome
 from tenure.model.duration import format_time
 from tenure.model.quantity import format_queue_quantity
 from tenure.model.workload import Phase, Workload
@@ -53,6 +53,7 @@ class FigureBasis(NamedTuple):
     paused_until: int
     version: int
     history: str | None
+    outcomes: tuple[EvictionOutcome, ...] = ()
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -60,7 +61,7 @@ class FigureBasis(NamedTuple):
         fades = (
             self.cluster.evictions and self.cluster.settings.disruption.budgets
         )  # what is used of them ends by itself
-        return self.version, self.paused_until, self.history, self.cluster.now if fades else 0
+        return self.version, self.paused_until, self.history, self.outcomes, self.cluster.now if fades else 0
 
 
 class Figures:
@@ -87,6 +88,7 @@ class Figures:
         self._views: tuple[QueueView, ...] | None = None
         self._is_due = True
         self._history: str | None = None
+        self._outcomes: tuple[EvictionOutcome, ...] = ()
         self._last: tuple[object, ...] = ()
         self._there = threading.Event()
         self._stopped = threading.Event()
@@ -114,7 +116,7 @@ class Figures:
 
         ``paused_until`` is in µs since the epoch, or 0; ``version`` is another one whenever something has changed.
         """
-        self._told = FigureBasis(cluster, self._views, paused_until, version, self._history)
+        self._told = FigureBasis(cluster, self._views, paused_until, version, self._history, self._outcomes)
         self._there.set()
 
     def tell_of_history(self, history: str) -> None:
@@ -123,6 +125,14 @@ class Figures:
         told = self._told
         if told is not None:
             self._told = told._replace(history=history)
+            self._there.set()
+
+    def tell_of_outcomes(self, outcomes: tuple[EvictionOutcome, ...]) -> None:
+        """Say what evictions came to of late."""
+        self._outcomes = outcomes
+        told = self._told
+        if told is not None:
+            self._told = told._replace(outcomes=outcomes)
             self._there.set()
 
     def _run(self) -> None:
@@ -179,7 +189,8 @@ class Figures:
         if self._keys("nodepools"):
             paused = format_time(told.paused_until) if told.paused_until else None
             nodes = sum(not node.outside for node in cluster.nodes)
-            status = {"nodes": nodes, "leader": self._leader, "pausedUntil": paused, "history": told.history}
+            status = {"nodes": nodes, "leader": self._leader, "pausedUntil": paused, "history": told.history,
+                      "outcomes": _plain(told.outcomes)}  # fmt: skip
             yield ("nodepools", "", self._informers.options.pool), status
 
     def _keys(self, plural: str) -> list[tuple[str, str]]:
@@ -193,6 +204,12 @@ class Figures:
             self._client.patch(path, {"status": changed})
         except ApiError:
             return  # the next time is soon
+
+
+def _plain(outcomes: Iterable[EvictionOutcome]) -> list[dict[str, Any]] | None:
+    """Write outcomes; null for none."""
+    each = [{"at": format_time(o.at), "cause": o.cause, "lost": o.lost, "gained": o.gained} for o in outcomes]
+    return each or None
 
 
 def _change(known: Any, wanted: Any) -> Any:

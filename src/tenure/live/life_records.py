@@ -14,12 +14,12 @@ from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.read.workloads import ObservedWorkload
 from tenure.engine.plan import Plan
-from tenure.history.amounts import Holder
 from tenure.history.record import Draft, key_of, payload_of
 from tenure.history.submissions import submission
 from tenure.history.who import Who
 from tenure.live.pod_notes import HELD, PodNotes
 from tenure.live.queue_levels import QueueLevels
+from tenure.model.amounts import Holder
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.resources import PODS
 from tenure.model.workload import Phase, Workload

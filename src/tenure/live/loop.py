@@ -22,7 +22,7 @@ from tenure.live.reasons import SET_ASIDE, condition
 from tenure.live.refusals import Refusals
 from tenure.live.refused_evictions import RefusedEvictions
 from tenure.live.tables import EVENTS
-from tenure.model.cluster import Cluster
+from tenure.model.cluster import Cluster, EvictionOutcome
 from tenure.model.settings import CAUSES, Settings
 from tenure.rescheduler.memory import MoveMemory
 from tenure.telemetry.events import events_of
@@ -95,6 +95,8 @@ class Loop:
         What moves pods of other schedulers, if anything does.
     failed
         Called for each fault that cost no more than its own workload.
+    outcomes
+        Gives what evictions came to of late; None where that is not known, or what the cluster says of it holds.
     """
 
     def __init__(  # noqa: PLR0913  what a loop is made of
@@ -110,6 +112,7 @@ class Loop:
         wall: Callable[[], int] = lambda: time.time_ns() // 1000,
         external: ExternalPort | None = None,
         failed: Callable[[Fault], None] = lambda _: None,
+        outcomes: Callable[[], tuple[EvictionOutcome, ...] | None] = lambda: None,
     ) -> None:
         self.cluster = cluster
         self.leads = leads
@@ -126,6 +129,7 @@ class Loop:
         self.rescheduling = MoveMemory()
         self.kept = KeptSession()
         self.failed = failed
+        self.outcomes = outcomes
         self.isolation: Isolation[tuple[Session, Plan]] = Isolation(self._decide, self._attempt, failed)
         self.refusals = Refusals(self.isolation.quarantine)
         self.spared = RefusedEvictions()
@@ -167,7 +171,7 @@ class Loop:
         began, took = time.monotonic(), time.thread_time()
         now = self._now()
         observed = self.cluster.observe(now)
-        observed = self._with_refusals(observed, now)
+        observed = self._with_own_knowledge(observed, now)
         cluster = replace(observed.cluster, settings=self._settings(observed.cluster.settings, now))
         self.rescheduling.sent.clear()  # what was moved stands in the cluster's log, if it was moved
         (session, plan), cluster = self.isolation.decided(cluster)
@@ -192,12 +196,13 @@ class Loop:
         self.told(done)
         return done
 
-    def _with_refusals(self, observed: Any, now: int) -> Any:
-        """Give what was observed, with the evictions that were refused lately."""
-        spared = self.spared.at(now)
-        if not spared:
+    def _with_own_knowledge(self, observed: Any, now: int) -> Any:
+        """Give what was observed, with the evictions that were refused lately, and what others came to."""
+        spared, outcomes = self.spared.at(now), self.outcomes()
+        if not spared and outcomes is None:
             return observed
-        return replace(observed, cluster=replace(observed.cluster, refused_evictions=spared))
+        known = observed.cluster.outcomes if outcomes is None else outcomes
+        return replace(observed, cluster=replace(observed.cluster, refused_evictions=spared, outcomes=known))
 
     def _refused_evictions(self, plan: Plan, observed: Any, outcome: Any, now: int) -> list[ObjectNote]:
         """Spare those whose evictions were refused; gives what is to be told of it."""

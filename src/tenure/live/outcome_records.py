@@ -11,14 +11,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from tenure.history.amounts import Holder, weighted
-from tenure.history.otherwise import RoomOverTime
+from tenure.engine.otherwise import RoomOverTime
 from tenure.history.record import Draft, key_of, payload_of
 from tenure.history.who import Who
 from tenure.live.eviction_records import GrantedEviction
 from tenure.live.life_records import Ended, Started, holder_of
 from tenure.live.planned_records import WorkloadsByName
 from tenure.live.queue_levels import QueueLevels
+from tenure.model.amounts import Holder, weighted
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.workload import Phase, Workload
 

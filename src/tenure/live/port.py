@@ -11,7 +11,7 @@ from tenure.model.settings import Settings
 
 
 class ObjectNote(NamedTuple):
-    """A note on a workload or a queue (``kind``): a reason from a fixed set, and a sentence."""
+    """A note on a workload, a queue or the node pool (``kind``): a reason from a fixed set, and a sentence."""
 
     kind: str
     name: str

@@ -18,6 +18,7 @@ from tenure.clusters.kubernetes.read.proofs import EvictionProof, proof_of
 from tenure.clusters.kubernetes.write.actor import Outcome
 from tenure.clusters.record import BROKEN
 from tenure.history.record import Origin
+from tenure.live.account import EvictionAccount
 from tenure.live.drain import MOST, HistoryDrain
 from tenure.live.external import ExternalRescheduler
 from tenure.live.figures import WRITTEN, Figures
@@ -80,6 +81,10 @@ class Service:
             LiveRecorder(options.pool, self.proofs), self.drain.add,
             lambda error: log.failed("the history misses a cycle", error),
         )  # fmt: skip
+        self.account = None if history is None else EvictionAccount(
+            history, client.clock.now,
+            lambda outcomes: self.figures.tell_of_outcomes(outcomes),  # noqa: PLW0108  they are made below
+        )  # fmt: skip
         self._forget = threading.Event()
         self._term = 0
         self.election = Election(
@@ -121,6 +126,7 @@ class Service:
             wall=client.clock.now,
             external=ExternalRescheduler(self.cluster.actor, self.reservation_controller),
             failed=self._fault,
+            outcomes=lambda: None if self.account is None else self.account.outcomes,
         )
         self._stopped = threading.Event()
         self._without_usage = False
@@ -146,12 +152,16 @@ class Service:
                 self.figures.tell_of_history(WRITTEN)
                 self.drain.start()
                 self.recording.start()
+            if self.account is not None:
+                self.account.start()
             with collector_seldom():  # to look through all that runs takes several times as long as a cycle
                 self._go_on()
         finally:
             if self.drain is not None and self.recording is not None:
                 self.recording.stop()
                 self.drain.stop()
+            if self.account is not None:
+                self.account.stop()
             self.proofs.stop()
             self.log.info("scheduler ends")
             self.figures.stop()
@@ -211,6 +221,8 @@ class Service:
         cluster = cycle.observed.cluster
         self.figures.tell(cluster, self.cluster.paused_until(cluster.now), self.cluster.news.version)
         self.metrics.count(cycle)
+        if self.account is not None:
+            self.account.window = cluster.settings.worth.breaker.window
         if self.recording is not None:
             self._record(self.recording, cycle)
         self.metrics.aside.set(self.loop.isolation.quarantine.count(cluster.now))

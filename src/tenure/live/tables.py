@@ -69,7 +69,8 @@ EVENTS: Final = {
 
 ALL_EVENTS: Final = frozenset({*EVENTS, *OF_PLANS})
 WARNINGS: Final = frozenset(
-    {"Evicted", "EvictionNotice", "EvictionRefused", "HoleGivenUp", "HoleRefused", "Invalid", "InvalidSetting",
+    {"CauseLoses",
+     "Evicted", "EvictionNotice", "EvictionRefused", "HoleGivenUp", "HoleRefused", "Invalid", "InvalidSetting",
      "ShieldWithoutCheckpoints", "Unsupported", "QuotaPreemptionArmed", "QuotaPreemptionFired", "QuotaShortfall",
      "SearchExhausted"}
 )  # fmt: skip

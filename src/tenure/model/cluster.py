@@ -11,8 +11,8 @@ from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import Labels
 from tenure.model.selectors import LabelSelector
-from tenure.model.settings import Settings
-from tenure.model.vocabulary import Duration, FieldKey, NameText, Time
+from tenure.model.settings import PatientCause, Settings
+from tenure.model.vocabulary import Duration, FieldKey, NameText, Time, WeightedSeconds
 from tenure.model.volumes import Storage, VolumeAttachment
 from tenure.model.workload import Workload
 
@@ -71,6 +71,19 @@ class Eviction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EvictionOutcome:
+    """What evictions of one cause came to, of which that became known by ``at`` (µs since the epoch).
+
+    ``lost`` is what the victims lost and ``gained`` what the beneficiaries had of it, in weighted resource-seconds.
+    """
+
+    at: Time
+    cause: PatientCause
+    lost: WeightedSeconds = 0
+    gained: WeightedSeconds = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Namespace:
     """The labels of a namespace, for terms that choose namespaces by their labels.
 
@@ -93,6 +106,7 @@ class Cluster:
     disruption_budgets: tuple[DisruptionBudget, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     refused_evictions: tuple[RefusedEviction, ...] = ()
+    outcomes: tuple[EvictionOutcome, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     storage: Storage = field(default_factory=Storage)
     attachments: tuple[VolumeAttachment, ...] = ()

@@ -72,6 +72,11 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "maxEvictions": (
             "How often a workload is evicted before it is protected, until a day after its last eviction; 0: no limit."
         ),
+        "breaker": "Whether a cause pauses whose evictions lost more than was gained by them.",
+    },
+    "BreakerSettings": {
+        "enabled": "Whether it pauses; if not, it is only told. What a queue is guaranteed is reclaimed all the same.",
+        "window": "The time over which losses and gains are added up, as far as they are known.",
     },
     "PatienceRule": {
         "factor": "Evictions pay once this many times the waiting is worth what they cost.",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from tenure.model.cluster import Cluster, DisruptionBudget, Eviction, Namespace
+from tenure.model.cluster import Cluster, DisruptionBudget, Eviction, EvictionOutcome, Namespace
 from tenure.model.containers import ListKind, QuantityKind
 from tenure.model.devices import DeviceClaim, DeviceClass, DeviceSlice
 from tenure.model.kinds import ChoiceKind, IntegerKind, ValueKind
@@ -33,9 +33,9 @@ SETTINGS_KIND = "SchedulerConfig"
 
 MOST = {
     "nodes": 100_000, "queues": 100_000, "workloads": 300_000, "tasks": 300_000, "disruptionBudgets": 10_000,
-    "evictions": 500_000, "namespaces": 100_000, "volumes": 300_000, "claims": 300_000, "storageClasses": 10_000,
-    "csiDrivers": 10_000, "storageCapacities": 100_000, "attachments": 300_000, "resourceSlices": 100_000,
-    "deviceClasses": 10_000, "resourceClaims": 300_000,
+    "evictions": 500_000, "outcomes": 100_000, "namespaces": 100_000, "volumes": 300_000, "claims": 300_000,
+    "storageClasses": 10_000, "csiDrivers": 10_000, "storageCapacities": 100_000, "attachments": 300_000,
+    "resourceSlices": 100_000, "deviceClasses": 10_000, "resourceClaims": 300_000,
 }  # fmt: skip
 """Entries of each section, and of the tasks of a workload, that are read; a few bytes each could fill the memory."""
 
@@ -115,6 +115,7 @@ def file_entry() -> EntryKind:
         "workloads": ("workloads", workload_entry()),
         "disruptionBudgets": ("disruption_budgets", EntryKind(DisruptionBudget)),
         "evictions": ("evictions", record_of(Eviction)),
+        "outcomes": ("outcomes", record_of(EvictionOutcome)),
         "namespaces": ("namespaces", record_of(Namespace)),
         "volumes": ("volumes", record_of(Volume)),
         "claims": ("claims", record_of(VolumeClaim)),

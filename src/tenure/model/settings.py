@@ -95,6 +95,14 @@ class WaitingWeight:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerSettings:
+    """Whether a cause of evictions pauses that lost more than was gained by them, in every ``window`` (µs)."""
+
+    enabled: bool = False
+    window: PositiveDuration = 24 * HOUR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorthSettings:
     """The settings for what an eviction has to be worth.
 
@@ -106,6 +114,7 @@ class WorthSettings:
     weights: tuple[WaitingWeight, ...] = ()
     repeat_factor: Weight = 0.0
     max_evictions: Ordinal = 32
+    breaker: BreakerSettings = field(default_factory=BreakerSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tenure.history.amounts import UNITS
 from tenure.history.statement import Statement, StatementRow, Sums
+from tenure.model.amounts import UNITS
 from tenure.model.duration import format_time
 from tenure.report.budget_use_text import budget_json
 

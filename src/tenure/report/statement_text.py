@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tenure.history.amounts import UNITS
 from tenure.history.statement import Statement, StatementRow, Sums
+from tenure.model.amounts import UNITS
 from tenure.model.duration import format_time
 from tenure.model.resources import CPU, GPU
 from tenure.report.budget_use_text import BUDGET_HEADS, budget_rows

@@ -19,6 +19,7 @@ from tenure.engine.workloads import WorkloadState
 from tenure.model.duration import format_time
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause, PatienceRule
+from tenure.shields.breaker import Breaker, LosingCause, brings_guaranteed, told
 
 NOT_YET: Final = "not-worth-yet"
 """The shield of a contender whose waiting is not worth what others would lose."""
@@ -49,32 +50,46 @@ class NotYet(NamedTuple):
 
     ``price``, as far as it counts, and ``worth`` are in millionths of a weighted resource-second, times in µs since the
     epoch. They pay at ``pays_at`` if nothing is saved until then; ``again`` is when to look again, since something is
-    saved then, or they pay.
+    saved then, or they pay. ``pause``: whatever they cost, their cause is paused.
     """
 
     price: int
     worth: int
     pays_at: int
     again: int
+    pause: LosingCause | None = None
 
     def reason(self, cause: Cause, pieces: Iterable[Priced]) -> Reason:
         """Say it of a set that would be evicted."""
         keys = list(dict.fromkeys(p.workload.key for p in pieces))
         more = f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
+        numbers = {"cause": cause, "pays": format_time(self.pays_at), "workloads": keys}
+        if self.pause is not None:
+            text = f"{', '.join(keys[:NAMED])}{more} would be evicted for it, but {told(self.pause)}"
+            return Reason("CausePaused", text, numbers)
         text = (
             f"to evict {', '.join(keys[:NAMED])}{more} for it costs {weighted_hours(self.price / MICRO)}, without what "
             f"is lost while it waits, and its waiting is worth {weighted_hours(self.worth / MICRO)} so far: "
             f"it pays from {format_time(self.pays_at)} on"
         )
-        return Reason("NotWorthYet", text, {"cause": cause, "pays": format_time(self.pays_at), "workloads": keys})
+        return Reason("NotWorthYet", text, numbers)
 
 
 class Patience:
-    """The rule, asked about a contender and the price of a set."""
+    """The rule, asked about a contender and the price of a set; while its cause is paused, no set pays."""
+
+    def __init__(self) -> None:
+        self.breaker = Breaker()
 
     def applies(self, session: Session, cause: Cause) -> bool:
         """Whether evictions of a cause have to pay for any contender."""
-        return cause in session.settings.worth.patience or cause in session.queues.patient_causes
+        settings, queues = session.settings.worth, session.queues
+        return cause in settings.patience or cause in queues.patient_causes or self.breaker.pauses(session, cause)
+
+    def holds_for(self, session: Session, cause: Cause, contender: WorkloadState) -> bool:
+        """Whether evictions of a cause have to pay for a contender."""
+        is_paused = self.breaker.pause(session, cause, contender) is not None
+        return is_paused or rule_for(session, cause, contender) is not None
 
     def not_yet(
         self,
@@ -101,6 +116,9 @@ class Patience:
         self, session: Session, cause: Cause, contender: WorkloadState, price: float, since: int
     ) -> NotYet | None:
         """Say why a price is more than what a contender has waited is worth; None where it is not."""
+        pause = self.breaker.pause(session, cause, contender)
+        if pause is not None:
+            return NotYet(round(price), 0, pause.until, pause.until, pause)
         rule = rule_for(session, cause, contender)
         if rule is None:
             return None
@@ -125,8 +143,7 @@ def is_capped(session: Session, cause: Cause, contender: WorkloadState) -> bool:
 
     What a queue would have beyond that is owed to it by none, and has to pay.
     """
-    assert contender.step is not None
-    return cause != "reclaim" or session.queues.within_guaranteed(contender.leaf, contender.step.amount)
+    return cause != "reclaim" or brings_guaranteed(session, contender)
 
 
 def counted(cost: int, growth: int, waited: int) -> int:

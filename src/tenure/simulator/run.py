@@ -19,6 +19,7 @@ from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.collector import collector_seldom
 from tenure.model.queue import Queue
 from tenure.model.workload import SAVING, Notice, Phase, Workload
+from tenure.simulator.account import RunningAccount
 from tenure.simulator.log import EventLog
 from tenure.simulator.traces.records import Trace
 from tenure.simulator.work import JobProgress
@@ -106,6 +107,7 @@ class Simulation:
         self.now = 0
         self.idle = 0
         self.heard: Callable[[Plan], None] | None = None  # hears of each plan once it is carried out
+        self.account = RunningAccount(cluster, self.log) if settings.worth.breaker.enabled else None
         self._start_initial(cluster.workloads)
         if setup.whole_mix:
             self._fix_mix()
@@ -239,6 +241,8 @@ class Simulation:
         self.done += 1
 
     def _decide(self, now: int) -> None:
+        if self.account is not None:
+            self.session.outcomes = self.account.outcomes(self.origin + now)
         plan = self.scheduler.cycle(self.origin + now)
         self.idle = 0 if plan.steps else self.idle + 1
         if plan.steps:

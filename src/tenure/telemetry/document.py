@@ -20,8 +20,8 @@ its cycles.
 _EVENTS = """
 ## Events
 
-Each is on a workload, those that begin with `Quota` on a queue. They stand under `events` in
-`tenure plan --format json`.
+Each is on a workload, those that begin with `Quota` on a queue, `CauseLoses` on the node pool. They stand
+under `events` in `tenure plan --format json`.
 
 | reason | meaning |
 |---|---|

@@ -24,9 +24,12 @@ _OF_STEPS = {"evict": "Evicted", "notice": "EvictionNotice", "withdraw": "Notice
 
 
 class CycleEvent(NamedTuple):
-    """An event for the owner of a workload (namespace/name) or of a queue; ``reason`` is one of the table's."""
+    """An event on a workload (namespace/name), a queue or the node pool; ``reason`` is one of the table's.
 
-    kind: Literal["workload", "queue"]
+    The node pool is named by the cause that the event is about.
+    """
+
+    kind: Literal["workload", "queue", "pool"]
     name: str
     reason: str
     message: str
@@ -57,6 +60,7 @@ def events_of(plan: Plan, session: Session) -> list[CycleEvent]:
     ]
     found += _unsupported(session)
     found += [CycleEvent("queue", queue, "ShieldWithoutCheckpoints", SHIELDED) for queue in plan.unsaved]
+    found += [CycleEvent("pool", cause, "CauseLoses", text) for cause, text in plan.losing]
     found += [
         CycleEvent(
             "workload", key, "SearchExhausted", f"the search for victims by {cause} was cut off by search.maxScenarios"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.session import Session
+from tenure.model.cluster import EvictionOutcome
 from tenure.model.settings import CAUSES
 from tenure.telemetry.tables import METRICS, OTHER, PLUGINS
 
@@ -48,6 +49,8 @@ def samples_of(plan: Plan, session: Session) -> list[Sample]:
             {("committed",): requeue.committed, ("rolled_back",): requeue.rolled_back}
         ),
         "tenure_quota_events_total": Counter((e.kind,) for e in plan.quota_events),
+        "tenure_lost_weighted_seconds": _sums(session, lambda outcome: outcome.lost),
+        "tenure_gained_weighted_seconds": _sums(session, lambda outcome: outcome.gained),
         "tenure_unknown_starts": Counter({(): len(unknown_starts(session))}),
         "tenure_noticed_tasks": Counter({(): len(session.noticed)}),
         "tenure_quota_queues": Counter((q.state,) for q in plan.quota),
@@ -72,6 +75,15 @@ def add_up(earlier: Iterable[Sample], later: Iterable[Sample]) -> list[Sample]:
         total[sample.name, sample.labels] += sample.value
     ranked = sorted(total.items(), key=lambda item: (order[item[0][0]], item[0][1]))
     return [Sample(name, labels, value) for (name, labels), value in ranked]
+
+
+def _sums(session: Session, figure: Callable[[EvictionOutcome], int]) -> Counter[tuple[str, ...]]:
+    """Sum outcomes up by cause, of what became known within the window that is looked at."""
+    since = session.now - session.settings.worth.breaker.window
+    found: Counter[tuple[str, ...]] = Counter()
+    for outcome in session.outcomes:
+        found[outcome.cause,] += figure(outcome) if outcome.at > since else 0
+    return found
 
 
 def plugin(name: str) -> str:

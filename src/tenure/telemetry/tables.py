@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tenure.model.settings import CAUSES
+from tenure.model.settings import CAUSES, PATIENT_CAUSES
 from tenure.nominators.contract import REASONS
 from tenure.nominators.registry import BUILT_IN
 
@@ -61,6 +61,13 @@ METRICS = (
         (("result", RESULTS),),
     ),
     Metric("tenure_quota_events_total", "Events of armed queues.", "counter", (("event", QUOTA_KINDS),)),
+    Metric(
+        "tenure_lost_weighted_seconds", "What evictions lost within worth.breaker.window, as far as it is known.",
+        "gauge", (("cause", PATIENT_CAUSES),),
+    ),
+    Metric(
+        "tenure_gained_weighted_seconds", "What was gained by these evictions.", "gauge", (("cause", PATIENT_CAUSES),),
+    ),
     Metric("tenure_unknown_starts", "Workloads with an unknown start: no minimum runtime protects them.", "gauge"),
     Metric("tenure_noticed_tasks", "Tasks that run under an eviction notice.", "gauge"),
     Metric("tenure_quota_queues", "Queues over their max, by state.", "gauge", (("state", QUOTA_STATES),)),
@@ -80,6 +87,7 @@ EVENTS = {
     "Unsupported": "The workload asks for something that Tenure does not evaluate; it is not placed.",
     "UnknownStart": "The start of the workload is unknown, so no minimum runtime protects it.",
     "ShieldWithoutCheckpoints": "A minimum runtime shields workloads of the queue whose checkpoints are not known.",
+    "CauseLoses": "Evictions by a cause lost more than was gained; the message says whether it is paused for that.",
     "QuotaPreemptionArmed": "The queue uses more than its max; after the deadline, tasks are evicted.",
     "QuotaPreemptionMoved": "The queue's deadline has moved with its delay.",
     "QuotaPreemptionCleared": "The queue is within its max again, or no longer has to be brought under it.",

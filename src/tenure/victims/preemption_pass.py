@@ -22,7 +22,7 @@ from tenure.shields.budget import has_budgets
 from tenure.shields.delay import AWAITED, delay
 from tenure.shields.longest_wait import LongestWait
 from tenure.shields.opt_out import may_go
-from tenure.shields.patience import NotYet, rule_for, waits_since
+from tenure.shields.patience import NotYet, waits_since
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns
@@ -264,7 +264,7 @@ class PreemptionPass:
         session, patience = self.session, self.state.plugins.patience
         if not patience.applies(session, self.cause) or self.gatherer.asked_to_be_spared:
             return False
-        if rule_for(session, self.cause, contender) is None or contender.step is None:
+        if contender.step is None or not patience.holds_for(session, self.cause, contender):
             return False
         leaves = None if self.cause != "reclaim" else self.bounds.open_to(contender).leaves
         candidates = self.gatherer.gather(contender, rules, leaves)

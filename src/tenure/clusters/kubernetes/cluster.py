@@ -149,7 +149,7 @@ class KubernetesCluster:
     ) -> None:
         """Write events, and why pods wait."""
         for kind, name, reason, message in notes:
-            subject = view.subject(name) if kind == "workload" else self._queue(view, name)
+            subject = self._node_pool() if kind == "pool" else self._subject_of(kind, name, view)
             if subject is not None:
                 self.events.tell(subject, reason, message, is_warning=reason in self.warnings)
         for workload, reason, message in waiting:
@@ -158,6 +158,15 @@ class KubernetesCluster:
             self._explain(left.pods, left.reason, left.message, view.cluster.now)
         self._report()
         self.conditions.write(view.cluster.now)
+
+    def _subject_of(self, kind: str, name: str, view: Observed) -> Subject | None:
+        return view.subject(name) if kind == "workload" else self._queue(view, name)
+
+    def _node_pool(self) -> Subject | None:
+        """Give the node pool's object; None where its settings come from elsewhere."""
+        pools = self.informers.objects.get("nodepools")
+        item = None if pools is None else pools.items.get(("", self.informers.options.pool))
+        return None if item is None else _subject("NodePool", item.metadata)
 
     def _queue(self, view: Observed, name: str) -> Subject | None:
         """Give the object of a queue; those of YuniKorn's ConfigMap have none of their own."""

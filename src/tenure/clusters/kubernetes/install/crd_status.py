@@ -87,6 +87,16 @@ STATUS: Final[dict[str, Schema]] = {
         leader=_said(_TEXT, "The replica that schedules these nodes."),
         nodes=_COUNT,
         pausedUntil=_said(_TIME, "Until when evictions are paused."),
+        outcomes={
+            "type": "array",
+            "maxItems": 1000,
+            "description": "What evictions lost and gained of late, by cause and time, in weighted resource-seconds.",
+            "items": {
+                "type": "object",
+                "required": ["at", "cause"],
+                "properties": {"at": _TIME, "cause": _TEXT, "lost": _COUNT, "gained": _COUNT},
+            },
+        },
         history=_said(_TEXT, "Written, or what keeps the history from being written; absent where none is kept."),
     ),
 }

@@ -8,7 +8,9 @@ from typing import Any
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.read.values import Complain, read, without
-from tenure.model.cluster import DisruptionBudget
+from tenure.model.cluster import DisruptionBudget, EvictionOutcome
+from tenure.model.containers import ListKind
+from tenure.model.entries import MOST
 from tenure.model.records import record_of
 from tenure.model.report import BAD
 from tenure.model.settings import BudgetRule, Settings
@@ -67,3 +69,14 @@ def settings_of(item: api.ApiObject, complain: Complain) -> Settings | None:
     for line in said:
         complain(POOL, item.metadata, line)
     return None if made is BAD else made
+
+
+def outcomes_of(item: api.ApiObject, complain: Complain) -> tuple[EvictionOutcome, ...]:
+    """Give what evictions came to of late, as the scheduler wrote it on a node pool; none where it cannot be read."""
+    status = item.status if isinstance(item.status, dict) else {}
+    made, said = read(
+        ListKind(record_of(EvictionOutcome), most=MOST["outcomes"]), status.get("outcomes") or [], "status"
+    )
+    for line in said:
+        complain(POOL, item.metadata, line)
+    return () if made is BAD else tuple(made)

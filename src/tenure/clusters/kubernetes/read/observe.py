@@ -48,7 +48,7 @@ from tenure.clusters.kubernetes.read.yunikorn import YuniKorn
 from tenure.clusters.kubernetes.write.events import Subject
 from tenure.model.check_placement import check_placement
 from tenure.model.check_workloads import check_workloads
-from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Namespace
+from tenure.model.cluster import DEFAULT_QUEUE, Cluster, EvictionOutcome, Namespace
 from tenure.model.device_resources import vendors_apart
 from tenure.model.devices import DeviceClaim
 from tenure.model.findings import ClusterFinding
@@ -151,6 +151,7 @@ class Observer:
         self._siblings = SiblingPods()
         self._queues: tuple[Queue, ...] = ()
         self._settings = settings or Settings()
+        self._outcomes: tuple[EvictionOutcome, ...] = ()
         self._queue_kinds: dict[str, str] = {}
         self._left_out: list[LeftOut] = []
         self._outside = Outside()
@@ -236,6 +237,7 @@ class Observer:
             namespaces=self._labelled_namespaces(),
             disruption_budgets=self._budgets(),
             evictions=tuple(sorted(map(eviction_log.eviction_of, log), key=lambda e: (e.at, e.workload, e.task))),
+            outcomes=self._outcomes,
             attachments=self.claims.attachments(nodes),
             devices=inventory,
         )
@@ -339,6 +341,8 @@ class Observer:
             queues = tuple(replace(q, status=stored.get(q.name)) for q in queues)
         self._queues, self._queue_kinds = queues, dict.fromkeys((q.name for q in queues), kind)
         self._settings = vendors_apart(self._read_settings(), queues)
+        pool = self._objects("nodepools").items.get(("", self.informers.options.pool))
+        self._outcomes = () if pool is None else budgets.outcomes_of(pool, self.informers.findings.tell)
         hot = self._settings.rescheduler.hot_nodes
         self.informers.usage.want(hot.hot if hot.enabled else None)
         idle = self._settings.nominators.idle

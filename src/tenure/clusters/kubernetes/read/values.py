@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from tenure.clusters.kubernetes.api import Meta
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
-from tenure.model.records import RecordKind
+from tenure.model.kinds import ValueKind
 from tenure.model.report import BAD, Path, ProblemReport, path_text
 
 T = TypeVar("T")
@@ -16,7 +16,7 @@ Complain = Callable[[str, Meta, str], None]
 """Told of kind and metadata of an object, and of what is wrong with it."""
 
 
-def read(record: RecordKind, plain: Any, top: str = "spec") -> tuple[Any, list[str]]:
+def read(record: ValueKind, plain: Any, top: str = "spec") -> tuple[Any, list[str]]:
     """Read a value; gives `BAD` if anything about it is wrong, and what that is."""
     report = ProblemReport()
     made = record.decode(plain, (None, top), report)

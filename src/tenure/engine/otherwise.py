@@ -1,4 +1,4 @@
-"""When somebody would have started had nothing been evicted: when enough of what runs was expected to have ended.
+"""When a workload would have started had nothing been evicted: when enough of what runs was expected to have ended.
 
 An estimate of its own, made after the fact: free room is counted node by node, resource by resource, and what runs is
 let go in the order of its expected end. Constraints of tasks on nodes, and what queues may hold at most, are left out,
@@ -43,7 +43,7 @@ class RoomOverTime:
             self._changed(found[0], 1, found[2])
 
     def _changed(self, node: int, sign: int, amounts: Sequence[int]) -> None:
-        """Remember a change until somebody asks, or until there are many: taken together they cost next to nothing."""
+        """Remember a change until an estimate is asked for, or until there are many: together they cost little."""
         self.changes.append((node, sign, amounts))
         if len(self.changes) >= MOST_CHANGES:
             self._catch_up()
@@ -55,7 +55,7 @@ class RoomOverTime:
             np.add.at(self.free.T, np.array(nodes), np.array(amounts, dtype=np.int64) * np.array(signs)[:, None])
 
     def start_without(self, ask: Sequence[tuple[Sequence[int], int]], now: int) -> int | None:
-        """Say when tasks (what each holds, and how many) would have had room; None where nobody knows.
+        """Say when tasks (what each holds, and how many) would have had room; None where that is unknown.
 
         Each kind of task is counted by itself.
         """
