@@ -160,8 +160,12 @@ def test_a_cause_that_loses_is_told_of_and_pauses(plane, client, token, tmp_path
         told_of = lambda: client.get(f"{TENURE}/nodepools/default").get("status", {}).get("outcomes")  # noqa: E731
         wait_until(told_of, "the node pool does not say what evictions came to", 100)
         client.create(JOBS, job("b-next", "team-b", 4))
-        why = lambda: {c.get("reason") for p in pods_of(client, "b-next") for c in p["status"].get("conditions", ())}  # noqa: E731
-        wait_until(lambda: "CausePaused" in why(), lambda: f"it does not say why it waits: {why()}", 100)
+        why = lambda: "".join(  # noqa: E731
+            c.get("message", "") for p in pods_of(client, "b-next") for c in p["status"].get("conditions", ())
+        )
+        wait_until(
+            lambda: "reclaim lost" in why() and "paused until" in why(), lambda: f"it does not say why: {why()}", 100
+        )
         assert bound(client, "b-next") == 0
         assert bound(client, "a-long") == 8
         (outcome,) = told_of()
