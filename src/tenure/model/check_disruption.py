@@ -10,7 +10,7 @@ from tenure.model.report import Path
 
 
 def check_disruption(cluster: Cluster) -> Findings:
-    """Check the queues that budgets and weights name, their own names, and the times of the log."""
+    """Check the queues that budgets and weights name, their own names, and the times of the log and of outcomes."""
     queues = {q.name for q in cluster.queues}
     seen: set[str] = set()
     for index, rule in enumerate(cluster.settings.disruption.budgets):
@@ -27,7 +27,9 @@ def check_disruption(cluster: Cluster) -> Findings:
             yield ClusterFinding(
                 ("scheduler", "worth", "weights", index, "queue"), f"there is no queue {weight.queue}{hint}"
             )
-    for index, entry in enumerate(cluster.evictions):
-        if entry.at > cluster.now:
-            message = f"lies ahead of now, {format_time(cluster.now)}; it counts as if it had happened now"
-            yield ClusterFinding(("evictions", index, "at"), message, is_warning=True)
+    message = f"lies ahead of now, {format_time(cluster.now)}; it counts as if it had happened now"
+    times = {"evictions": [e.at for e in cluster.evictions], "outcomes": [o.at for o in cluster.outcomes]}
+    for section, index in (
+        (section, n) for section, own in times.items() for n, at in enumerate(own) if at > cluster.now
+    ):
+        yield ClusterFinding((section, index, "at"), message, is_warning=True)

@@ -8,6 +8,7 @@ passed. What a queue is guaranteed it gets all the same: that is owed to it, and
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from tenure.engine.cost import MICRO
@@ -69,8 +70,11 @@ class LosingCause(NamedTuple):
 
 
 def losing_causes(outcomes: Iterable[EvictionOutcome], window: int, now: int) -> tuple[LosingCause, ...]:
-    """Give the causes that lost more than was gained, of what became known within a window (µs) before ``now``."""
-    known = sorted((o for o in outcomes if o.at > now - window), key=lambda o: o.at)
+    """Give the causes that lost more than was gained, of what became known within a window (µs) before ``now``.
+
+    What lies ahead of ``now`` counts as if it had become known now.
+    """
+    known = sorted((replace(o, at=min(o.at, now)) for o in outcomes if o.at > now - window), key=lambda o: o.at)
     found = []
     for cause in PATIENT_CAUSES:
         own = [o for o in known if o.cause == cause]
@@ -132,4 +136,5 @@ def brings_guaranteed(session: Session, contender: WorkloadState) -> bool:
 
 def told(losing: LosingCause) -> str:
     """Say what a cause lost and gained, and until when it is paused for that."""
-    return f"{losing.balance}; it is paused until {format_time(losing.until)}, but for what queues are guaranteed"
+    owed = ", but for what queues are guaranteed" if losing.cause == "reclaim" else ""
+    return f"{losing.balance}: {losing.cause} is paused until {format_time(losing.until)}{owed}"
