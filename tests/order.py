@@ -31,8 +31,21 @@ LONG = ("tests/cli/test_bulky.py", "tests/rescheduler/test_month.py", "tests/cli
 """Files of tests that take half a minute and more each of the processor."""
 
 
+BARE = (
+    ("test_integrations.py", "test_kueue.py", "test_frameworks.py", "test_bindings.py"),
+    ("test_crashes.py", "test_framework_volumes.py", "test_device_crashes.py", "test_volume_crashes.py"),
+)
+"""Files whose tests are the controllers and the nodes themselves: a worker that has begun one goes on with its others.
+
+They share a control plane, which is another one than that of the other files.
+"""
+
+
 def piece_of(nodeid: str) -> str:
     """Name the piece of work that a test belongs to."""
+    for files in BARE:
+        if nodeid.partition("::")[0].removeprefix("tests/kubernetes/") in files:
+            return files[0]
     return nodeid.partition("::")[0] if nodeid.startswith((*SHARING, *TOGETHER)) else nodeid
 
 

@@ -13,6 +13,7 @@ import pytest
 from tools.controlplane import build
 from tools.controlplane.client import IDLE_SECONDS, Client
 from tools.controlplane.process import wait_for
+from tools.controlplane.store import LeftError
 
 ROOT = Path(__file__).resolve().parents[2]
 PODS = "/api/v1/namespaces/simulated/pods"
@@ -201,3 +202,76 @@ def test_the_client_uses_no_connection_that_the_server_may_have_closed_for_want_
         server.shutdown()
     first, second, third, fourth = connections
     assert first == second != third == fourth
+
+
+WIDGETS = "/apis/example.org/v1/namespaces/simulated/widgets"
+MAPS = "/api/v1/namespaces/simulated/configmaps"
+SETS = "/apis/apps/v1/namespaces/simulated/replicasets"
+
+
+def definition():
+    """A kind of a test's own."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    names = {"kind": "Widget", "plural": "widgets", "singular": "widget"}
+    spec = {"group": "example.org", "scope": "Namespaced", "names": names, "versions": [version]}
+    meta = {"name": "widgets.example.org"}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": meta, "spec": spec}
+
+
+def replicas(count):
+    """A set whose controller makes pods anew."""
+    template = {"metadata": {"labels": {"app": "left"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    spec = {"replicas": count, "selector": {"matchLabels": {"app": "left"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "left"}, "spec": spec}
+
+
+def test_whatever_is_left_is_taken_out_and_what_was_changed_is_put_back(control_plane, client):
+    """New kinds and their objects, what a controller makes anew, what is kept by a finalizer; what went comes back."""
+    client.create(MAPS, {"metadata": {"name": "stays"}, "data": {"said": "before"}})
+    client.create(MAPS, {"metadata": {"name": "goes"}})
+    control_plane.store.keep()
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/edit"
+    rules = client.get(role)["rules"]
+    client.patch(role, {"rules": []})
+    client.patch(f"{MAPS}/stays", {"data": {"said": "after"}})
+    client.delete(f"{MAPS}/goes")
+    client.create(MAPS, {"metadata": {"name": "held", "finalizers": ["example.org/held"]}})
+    client.delete(f"{MAPS}/held")
+    control_plane.define(definition())
+    client.create(WIDGETS, {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "left"}})
+    client.create(SETS, replicas(3))
+    control_plane.add_namespace("left")
+    wait_for(lambda: len(client.get(f"{PODS}?labelSelector=app%3Dleft")["items"]) == 3, "the pods of the set")
+    control_plane.store.put_back()
+    assert not client.get(f"{PODS}?labelSelector=app%3Dleft")["items"]
+    assert not client.get(SETS)["items"]
+    assert {m["metadata"]["name"] for m in client.get(MAPS)["items"]} == {"stays", "goes", "kube-root-ca.crt"}
+    assert client.get(f"{MAPS}/stays")["data"] == {"said": "before"}
+    assert client.get(role)["rules"] == rules != []
+    assert not client.exists("/api/v1/namespaces/left")
+    wait_for(lambda: not client.exists(WIDGETS), "the kind to go")
+    control_plane.define(definition())
+    assert not client.get(WIDGETS)["items"]
+
+
+@pytest.mark.usefixtures("client")
+def test_what_does_not_stay_as_it_was_is_named(control_plane):
+    control_plane.store.keep()
+    over = threading.Event()
+    writer = threading.Thread(target=lambda: goes_on_writing(control_plane.client(), over))
+    writer.start()
+    try:
+        with pytest.raises(LeftError, match="/registry/configmaps/simulated/restless"):
+            control_plane.store.put_back(seconds=2)
+    finally:
+        over.set()
+        writer.join()
+    control_plane.store.put_back()
+
+
+def goes_on_writing(client, over):
+    """Make an object anew whenever it goes."""
+    while not over.wait(0.01):
+        if not client.exists(f"{MAPS}/restless"):
+            client.create(MAPS, {"metadata": {"name": "restless"}})
