@@ -55,7 +55,7 @@ class Store:
             before, same = now, same + 1 if now == before else 0
         self._kept = {e["key"]: Entry(int(e["mod_revision"]), e.get("value", "")) for e in self._range()}
 
-    def put_back(self, seconds: float = 60.0) -> None:
+    def put_back(self, seconds: float = 20.0) -> None:
         """Have it hold what was kept and nothing else.
 
         Raises
