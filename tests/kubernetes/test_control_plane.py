@@ -1,5 +1,6 @@
 """The control plane itself: what is simulated behaves as it says, and nothing of it outlives its owner."""
 
+import base64
 import os
 import signal
 import subprocess
@@ -242,6 +243,8 @@ def test_whatever_is_left_is_taken_out_and_what_was_changed_is_put_back(control_
     client.create(WIDGETS, {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "left"}})
     client.create(SETS, replicas(3))
     control_plane.add_namespace("left")
+    own = {"key": base64.b64encode(b"compact_rev_key").decode()}
+    control_plane.store._ask("put", {**own, "value": "MQ=="})
     wait_for(lambda: len(client.get(f"{PODS}?labelSelector=app%3Dleft")["items"]) == 3, "the pods of the set")
     control_plane.store.put_back()
     assert not client.get(f"{PODS}?labelSelector=app%3Dleft")["items"]
@@ -249,6 +252,7 @@ def test_whatever_is_left_is_taken_out_and_what_was_changed_is_put_back(control_
     assert {m["metadata"]["name"] for m in client.get(MAPS)["items"]} == {"stays", "goes", "kube-root-ca.crt"}
     assert client.get(f"{MAPS}/stays")["data"] == {"said": "before"}
     assert client.get(role)["rules"] == rules != []
+    assert control_plane.store._ask("range", own)["count"] == "1", "this is the API server's own, and it ends without"
     assert not client.exists("/api/v1/namespaces/left")
     wait_for(lambda: not client.exists(WIDGETS), "the kind to go")
     control_plane.define(definition())

@@ -12,10 +12,13 @@ import time
 import urllib.request
 from typing import Any, Final, NamedTuple
 
-_ALL: Final = {"key": "AA==", "range_end": "AA=="}
-"""Every key there is."""
+_OBJECTS: Final = {
+    "key": base64.b64encode(b"/registry/").decode(),
+    "range_end": base64.b64encode(b"/registry0").decode(),
+}
+"""Every key of an object. What the API server keeps beside them, of the store itself, is its own."""
 
-_BEATS: Final = ("/registry/leases/", "/registry/masterleases/", "/registry/events/")
+_BEATS: Final = ("/registry/leases/", "/registry/masterleases/", "/registry/peerserverleases/", "/registry/events/")
 """What is written again and again, or goes by itself: it may change, and what is new of it goes with the rest."""
 
 _AT_ONCE: Final = 100
@@ -92,7 +95,7 @@ class Store:
         return {e["key"]: int(e["mod_revision"]) for e in self._range(keys_only=True) if not _beats(e["key"])}
 
     def _range(self, *, keys_only: bool = False) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._ask("range", {**_ALL, "keys_only": keys_only}).get("kvs", [])
+        found: list[dict[str, Any]] = self._ask("range", {**_OBJECTS, "keys_only": keys_only}).get("kvs", [])
         return found
 
     def _ask(self, what: str, body: dict[str, Any]) -> Any:
