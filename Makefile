@@ -6,6 +6,9 @@ STAMP := $(VENV)/.installed
 # Three workers a processor, at most eight: most of the time of tests on a control plane is waiting.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 3 ? 3 * n : 8 )))
 
+# Format, lint, types and import layers.
+CHECKS := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports
+
 # A test that takes ten minutes hangs: it is ended with the place where it stood, so that it does not take the others along.
 LONGEST ?= 600
 
@@ -48,16 +51,12 @@ tutorial:
 # What is checked is checked beside the first tests, which mostly wait.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: install browser controlplane helm postgresql prometheus
-	@$(MAKE) --no-print-directory check & checked=$$!; \
+	@{ $(CHECKS); } & checked=$$!; \
 	$(BIN)/pytest --numprocesses $(WORKERS) --instafail --timeout $(LONGEST) --durations 20 -rfEsR --rerun-show-tracebacks; \
 	tested=$$?; wait $$checked || { echo "format, lint, types or import layers: see the beginning" >&2; exit 1; }; exit $$tested
 
-# Format, lint, types and import layers.
 check: install
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(CHECKS)
 
 # Debian's Chromium, for the tests that look at pages. Where it cannot be installed they are skipped, visibly.
 browser:
