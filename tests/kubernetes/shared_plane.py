@@ -9,6 +9,9 @@ from pathlib import Path
 from tools.controlplane.plane import ControlPlane, Options
 from tools.controlplane.store import LeftError
 
+DEPLOYMENT = "/apis/apps/v1/namespaces/tenure-system/deployments/tenure"
+"""What is installed to run Tenure. Nothing runs it here, and what never begins to run is told of ever again."""
+
 
 class SharedPlane:
     """The control plane of a worker, on which Tenure is installed; one is started where there is none that fits.
@@ -28,6 +31,7 @@ class SharedPlane:
             self._plane = ControlPlane(self._folder(), options)
             self._plane.start()
             self._plane.install_tenure()
+            self._plane.client().patch(DEPLOYMENT, {"spec": {"replicas": 0}})
             self._plane.store.keep()
         self._plane.forget_audit()
         return self._plane

@@ -10,7 +10,7 @@ import base64
 import json
 import time
 import urllib.request
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 _OBJECTS: Final = {
     "key": base64.b64encode(b"/registry/").decode(),
@@ -29,34 +29,33 @@ _QUIET: Final = 3
 """Looks in a row that find nothing to put back: controllers answer what goes with changes of their own."""
 
 
-class Entry(NamedTuple):
-    """An entry of the store: which of its changes was the last (revisions grow), and what it holds."""
-
-    revision: int
-    value: str
-
-
 class LeftError(RuntimeError):
     """Something does not go, or does not stay as it was. The message names it."""
 
 
 class Store:
-    """The store at an address, and what it held when it was last `kept`; keys are those of etcd, in base64."""
+    """The store at an address, and what it is to hold; keys and values are those of etcd, in base64."""
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self._kept: dict[str, Entry] = {}
+        self._kept: dict[str, str] = {}
 
     def keep(self, seconds: float = 60.0) -> None:
-        """Take what it holds for what it is to hold again, once that does not change by itself any more."""
-        until, before, same = time.monotonic() + seconds, self._revisions(), 0
+        """Take what it holds for what it is to hold again, once that does not change by itself any more.
+
+        Raises
+        ------
+        LeftError
+            If it goes on changing.
+        """
+        until, same = time.monotonic() + seconds, 0
+        self._kept = self._held()
         while same < _QUIET:
-            if time.monotonic() > until:
-                raise LeftError("it does not come to rest")
+            wrong = self._wrong()
+            if wrong and time.monotonic() > until:
+                raise LeftError("goes on changing: " + ", ".join(map(_plain, wrong)))
+            self._kept, same = (self._held(), 0) if wrong else (self._kept, same + 1)
             time.sleep(_LOOK_EVERY)
-            now = self._revisions()
-            before, same = now, same + 1 if now == before else 0
-        self._kept = {e["key"]: Entry(int(e["mod_revision"]), e.get("value", "")) for e in self._range()}
 
     def put_back(self, seconds: float = 20.0) -> None:
         """Have it hold what was kept and nothing else.
@@ -78,25 +77,19 @@ class Store:
 
     def _wrong(self) -> list[str]:
         """Give the keys of what is to be changed."""
-        there = {e["key"]: int(e["mod_revision"]) for e in self._range(keys_only=True)}
-        changed = (k for k, e in self._kept.items() if there.get(k) != e.revision and not _beats(k))
+        there = self._held()
+        changed = (key for key, value in self._kept.items() if there.get(key) != value and not _beats(key))
         return sorted([*changed, *(key for key in there if key not in self._kept)])
 
     def _change(self, wrong: list[str]) -> None:
         """Put back what was kept of some keys, and take out the others."""
         kept = [key for key in wrong if key in self._kept]
-        puts = [{"request_put": {"key": key, "value": self._kept[key].value}} for key in kept]
+        puts = [{"request_put": {"key": key, "value": self._kept[key]}} for key in kept]
         gone = [{"request_delete_range": {"key": key}} for key in wrong if key not in self._kept]
-        answer = self._ask("txn", {"success": [*puts, *gone]})
-        revision = int(answer["header"]["revision"])
-        self._kept.update({key: self._kept[key]._replace(revision=revision) for key in kept})
+        self._ask("txn", {"success": [*puts, *gone]})
 
-    def _revisions(self) -> dict[str, int]:
-        return {e["key"]: int(e["mod_revision"]) for e in self._range(keys_only=True) if not _beats(e["key"])}
-
-    def _range(self, *, keys_only: bool = False) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._ask("range", {**_OBJECTS, "keys_only": keys_only}).get("kvs", [])
-        return found
+    def _held(self) -> dict[str, str]:
+        return {entry["key"]: entry.get("value", "") for entry in self._ask("range", _OBJECTS).get("kvs", [])}
 
     def _ask(self, what: str, body: dict[str, Any]) -> Any:
         request = urllib.request.Request(f"{self.address}/v3/kv/{what}", json.dumps(body).encode())  # noqa: S310  loopback
