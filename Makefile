@@ -48,10 +48,11 @@ tutorial:
 	$(PYTHON) tools/follow.py docs/tutorials/ten-minutes.md
 
 # Hundreds of interpreters start in the tests: where nothing compiled is kept, each compiles again all that it imports.
-# What is checked is checked beside the first tests, which mostly wait.
+# What is checked is checked beside the first tests, which mostly wait. Tests are collected once before: else each worker
+# compiles all of them in a new clone.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: install browser controlplane helm postgresql prometheus
-	@{ $(CHECKS); } & checked=$$!; \
+	@{ $(CHECKS); } & checked=$$!; $(BIN)/pytest --collect-only -qq >/dev/null; \
 	$(BIN)/pytest --numprocesses $(WORKERS) --instafail --timeout $(LONGEST) --durations 20 -rfEsR --rerun-show-tracebacks; \
 	tested=$$?; wait $$checked || { echo "format, lint, types or import layers: see the beginning" >&2; exit 1; }; exit $$tested
 

@@ -259,23 +259,20 @@ def test_whatever_is_left_is_taken_out_and_what_was_changed_is_put_back(control_
     assert not client.get(WIDGETS)["items"]
 
 
-@pytest.mark.usefixtures("client")
-def test_what_does_not_stay_as_it_was_is_named(control_plane):
-    control_plane.store.keep()
-    over = threading.Event()
-    writer = threading.Thread(target=lambda: goes_on_writing(control_plane.client(), over))
-    writer.start()
-    try:
-        with pytest.raises(LeftError, match="/registry/configmaps/simulated/restless"):
-            control_plane.store.put_back(seconds=2)
-    finally:
-        over.set()
-        writer.join()
-    control_plane.store.put_back()
+def test_what_does_not_stay_as_it_was_is_named(control_plane, client, monkeypatch):
+    """Somebody makes an object anew whenever it is taken out."""
+    store = control_plane.store
+    store.keep()
+    taken_out = store._change
 
+    def made_anew(wrong):
+        taken_out(wrong)
+        client.create(MAPS, {"metadata": {"name": "restless"}})
 
-def goes_on_writing(client, over):
-    """Make an object anew whenever it goes."""
-    while not over.wait(0.01):
-        if not client.exists(f"{MAPS}/restless"):
-            client.create(MAPS, {"metadata": {"name": "restless"}})
+    monkeypatch.setattr(store, "_change", made_anew)
+    client.create(MAPS, {"metadata": {"name": "restless"}})
+    with pytest.raises(LeftError, match="/registry/configmaps/simulated/restless"):
+        store.put_back(seconds=1)
+    monkeypatch.undo()
+    store.put_back()
+    assert not client.exists(f"{MAPS}/restless")
