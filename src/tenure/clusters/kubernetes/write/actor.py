@@ -286,7 +286,7 @@ class Actor:
             pod = observed.pod(step.workload, step.task_index)
             nominated_tasks = Nomination(node=step.node, devices=step.devices, at=plan.now)
             needs = leaving.get((step.workload, step.node), ())
-            self._patch(pod, patches.nomination(pod, nominated_tasks, plan.now, needs=needs))
+            self._patch_waiting(pod, patches.nomination(pod, nominated_tasks, plan.now, needs=needs))
             self.informers.pods.assume(pod, pod_records.nominated(pod, nominated_tasks))
 
         before = len(outcome.failures)
@@ -532,6 +532,17 @@ class Actor:
             if not self._still_runs(pod, error):
                 raise
         return self._patch(pod, patches.whatever_version(body))
+
+    def _patch_waiting(self, pod: PodRecord, body: dict[str, Any]) -> None:
+        """Change what waits, whatever has been written on it meanwhile of why it does."""
+        try:
+            self._patch(pod, body)
+        except ApiError as error:
+            now = self.informers.pods.records.get(pod.key)
+            is_told = now is not None and replace(now, version=pod.version, waits=pod.waits) == pod
+            if error.status != _CONFLICT or now is None or not is_told:
+                raise
+            self._patch(now, patches.at_version(body, now.version))
 
     def _still_runs(self, pod: PodRecord, error: ApiError) -> bool:
         """Whether a conflict is about nothing that was decided on: the same pod runs on where it ran."""
