@@ -286,7 +286,14 @@ class Actor:
             pod = observed.pod(step.workload, step.task_index)
             nominated_tasks = Nomination(node=step.node, devices=step.devices, at=plan.now)
             needs = leaving.get((step.workload, step.node), ())
-            self._patch_waiting(pod, patches.nomination(pod, nominated_tasks, plan.now, needs=needs))
+            body = patches.nomination(pod, nominated_tasks, plan.now, needs=needs)
+            try:
+                self._patch(pod, body)
+            except ApiError as error:
+                told = _told_meanwhile(pod, self.informers.pods.records.get(pod.key), error)
+                if told is None:
+                    raise
+                self._patch(told, patches.at_version(body, told.version))
             self.informers.pods.assume(pod, pod_records.nominated(pod, nominated_tasks))
 
         before = len(outcome.failures)
@@ -533,17 +540,6 @@ class Actor:
                 raise
         return self._patch(pod, patches.whatever_version(body))
 
-    def _patch_waiting(self, pod: PodRecord, body: dict[str, Any]) -> None:
-        """Change what waits, whatever has been written on it meanwhile of why it does."""
-        try:
-            self._patch(pod, body)
-        except ApiError as error:
-            now = self.informers.pods.records.get(pod.key)
-            is_told = now is not None and replace(now, version=pod.version, waits=pod.waits) == pod
-            if error.status != _CONFLICT or now is None or not is_told:
-                raise
-            self._patch(now, patches.at_version(body, now.version))
-
     def _still_runs(self, pod: PodRecord, error: ApiError) -> bool:
         """Whether a conflict is about nothing that was decided on: the same pod runs on where it ran."""
         if error.status != _CONFLICT:
@@ -618,6 +614,13 @@ def _saved(pod: PodRecord, step: PlanStep, settings: Settings, workload: Workloa
     again = 0 if checkpoint is None else min(checkpoint.restart_overhead, settings.disruption.max_restart_overhead)
     kept = 0 if began is None else now - began - max(0, step.lost - again)
     return lost_amounts(pod.task.spec, kept, settings) if kept > 0 else {}
+
+
+def _told_meanwhile(pod: PodRecord, now: PodRecord | None, error: ApiError) -> PodRecord | None:
+    """Give a pod as it is now, if a conflict is about nothing but what was written on it of why it waits."""
+    if error.status != _CONFLICT or now is None:
+        return None
+    return now if replace(now, version=pod.version, waits=pod.waits) == pod else None
 
 
 def _only_binds(plan: Plan) -> bool:
