@@ -3,8 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Two workers a processor, at most eight: half of the tests' time is waiting for a control plane.
-WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 4 ? 2 * n : 8 )))
+# Three workers a processor, at most eight: most of the time of tests on a control plane is waiting.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 3 ? 3 * n : 8 )))
+
+# Format, lint, types and import layers.
+CHECKS := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports
 
 # A test that takes ten minutes hangs: it is ended with the place where it stood, so that it does not take the others along.
 LONGEST ?= 600
@@ -45,16 +48,16 @@ tutorial:
 	$(PYTHON) tools/follow.py docs/tutorials/ten-minutes.md
 
 # Hundreds of interpreters start in the tests: where nothing compiled is kept, each compiles again all that it imports.
+# What is checked is checked beside the first tests, which mostly wait. Tests are collected once before: else each worker
+# compiles all of them in a new clone.
 test: export PYTHONDONTWRITEBYTECODE :=
-test: install check browser controlplane helm postgresql prometheus
-	$(BIN)/pytest --numprocesses $(WORKERS) --instafail --timeout $(LONGEST) --durations 20 -rfEsR --rerun-show-tracebacks
+test: install browser controlplane helm postgresql prometheus
+	@{ $(CHECKS); } & checked=$$!; $(BIN)/pytest --collect-only -qq >/dev/null; \
+	$(BIN)/pytest --numprocesses $(WORKERS) --instafail --timeout $(LONGEST) --durations 20 -rfEsR --rerun-show-tracebacks; \
+	tested=$$?; wait $$checked || { echo "format, lint, types or import layers: see the beginning" >&2; exit 1; }; exit $$tested
 
-# Format, lint, types and import layers.
 check: install
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(CHECKS)
 
 # Debian's Chromium, for the tests that look at pages. Where it cannot be installed they are skipped, visibly.
 browser:

@@ -16,23 +16,40 @@ TOGETHER = ("tests/cli/test_plain_install.py", "tests/cli/test_bulky.py", "tests
 
 LONGEST = (
     "tests/kubernetes/test_tenants.py", "tests/kubernetes/test_outages.py", "tests/kubernetes/test_integrations.py",
-    "tests/kubernetes/test_moves.py", "tests/kubernetes/foreign/test_ends.py", "tests/history/test_sums_kept.py",
-    "tests/kubernetes/test_crashes.py", "tests/kubernetes/test_history_trouble.py", "tests/kubernetes/test_cases.py",
-    "tests/browser/test_console.py", "tests/kubernetes/test_scheduler.py", "tests/kubernetes/test_referee.py",
-    "tests/kubernetes/test_history.py", "tests/kubernetes/test_install.py", "tests/kubernetes/test_history_records.py",
-    "tests/kubernetes/test_framework_volumes.py", "tests/kubernetes/test_volumes.py", "tests/kubernetes/test_demo.py",
-    "tests/kubernetes/test_rights.py",
+    "tests/kubernetes/test_crashes.py", "tests/kubernetes/test_moves.py", "tests/kubernetes/test_scheduler.py",
+    "tests/kubernetes/test_history_trouble.py", "tests/kubernetes/foreign/test_ends.py",
+    "tests/kubernetes/test_cases.py", "tests/kubernetes/test_referee.py", "tests/kubernetes/test_history.py",
+    "tests/kubernetes/test_volumes.py", "tests/browser/test_console.py", "tests/history/test_sums_kept.py",
+    "tests/kubernetes/test_demo.py", "tests/kubernetes/test_history_records.py", "tests/kubernetes/test_install.py",
+    "tests/kubernetes/foreign/test_moves.py", "tests/kubernetes/test_rights.py",
 )  # fmt: skip
 """Files whose tests take a minute and more, the longest first."""
 
-LONG = ("tests/cli/test_bulky.py", "tests/rescheduler/test_month.py", "tests/cli/test_hostile.py",
-        "tests/simulator/test_easy_traces.py", "tests/docs/test_commands.py", "tests/rescheduler/test_triggers.py",
-        "tests/rescheduler/test_decompose.py", "tests/notices/test_properties.py")  # fmt: skip
-"""Files of tests that take half a minute and more each of the processor."""
+LONG = (
+    "tests/cli/test_bulky.py", "tests/rescheduler/test_month.py", "tests/cli/test_hostile.py",
+    "tests/simulator/test_easy_traces.py", "tests/docs/test_commands.py", "tests/requeue/test_simulation.py",
+    "tests/requeue/test_memory.py", "tests/rescheduler/test_dies_out.py", "tests/cli/test_silent_server.py",
+    "tests/rescheduler/test_triggers.py", "tests/rescheduler/test_decompose.py", "tests/notices/test_properties.py",
+    "tests/rescheduler/test_reassignment.py", "tests/simulator/test_philly_replay.py",
+)  # fmt: skip
+"""Files of tests that take long, of the processor."""
+
+
+BARE = (
+    ("test_integrations.py", "test_kueue.py", "test_frameworks.py", "test_bindings.py"),
+    ("test_crashes.py", "test_framework_volumes.py", "test_device_crashes.py", "test_volume_crashes.py"),
+)
+"""Files whose tests are the controllers and the nodes themselves: a worker that has begun one goes on with its others.
+
+They share a control plane, which is another one than that of the other files.
+"""
 
 
 def piece_of(nodeid: str) -> str:
     """Name the piece of work that a test belongs to."""
+    for files in BARE:
+        if nodeid.partition("::")[0].removeprefix("tests/kubernetes/") in files:
+            return files[0]
     return nodeid.partition("::")[0] if nodeid.startswith((*SHARING, *TOGETHER)) else nodeid
 
 

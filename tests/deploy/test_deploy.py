@@ -99,6 +99,11 @@ def template(helm, tmp_path, values, *options):
     return run.stdout, run.stderr
 
 
+def documents(text):
+    """Read what a chart makes; by libyaml where that is there, as it is long."""
+    return yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def compared(listed):
     """Give objects by what they are called, without what only a release of Helm says, and settings as they are read."""
     found = {}
@@ -124,7 +129,7 @@ def test_the_chart_makes_what_install_prints(helm, tmp_path, case):
     """For the same choices, the objects are the same, field by field; the namespace is there where it is asked for."""
     values, installation = CASES[case]
     made, said = template(helm, tmp_path, {**values, "namespace": {"create": True}})
-    assert compared(yaml.safe_load_all(made)) == asked_for(installation), said
+    assert compared(documents(made)) == asked_for(installation), said
 
 
 @pytest.mark.parametrize("case", CONSOLES)
@@ -134,14 +139,14 @@ def test_the_chart_adds_the_console_that_install_prints(helm, tmp_path, case):
     console = replace(installation.console_pod, pull_policy="IfNotPresent")
     asked = {**values, "namespace": {"create": True}, "console": {"enabled": True, "hosts": list(hosts)}}
     made, said = template(helm, tmp_path, asked)
-    assert compared(yaml.safe_load_all(made)) == asked_for(replace(installation, console_pod=console), hosts), said
+    assert compared(documents(made)) == asked_for(replace(installation, console_pod=console), hosts), said
 
 
 def test_a_release_for_a_further_pool_has_nothing_that_the_first_one_has(helm, tmp_path):
     """With ``shared=false`` a release has the objects of its pool alone, so that no two releases have one in common."""
     first, _ = template(helm, tmp_path, {"serviceMonitor": {"enabled": True}})
     second, _ = template(helm, tmp_path, {"pool": "gpu", "shared": False, "serviceMonitor": {"enabled": True}})
-    one, other = (compared(yaml.safe_load_all(text)) for text in (first, second))
+    one, other = (compared(documents(text)) for text in (first, second))
     assert not one.keys() & other.keys()
     assert {kind for kind, _, _ in other} == {
         "ConfigMap", "Deployment", "NetworkPolicy", "PodDisruptionBudget", "Role", "RoleBinding", "Service",
@@ -204,7 +209,7 @@ def kubectl():
 def kustomized(kubectl, folder):
     run = subprocess.run([str(kubectl), "kustomize", str(folder)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    return compared(yaml.safe_load_all(run.stdout))
+    return compared(documents(run.stdout))
 
 
 def test_the_kustomize_base_is_what_install_prints(kubectl):

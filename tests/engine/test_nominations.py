@@ -54,6 +54,28 @@ def test_part_of_a_core_is_promised_nothing_and_bound_nowhere():
     assert all(t.nominated is None for t in after.tasks)
 
 
+@pytest.mark.parametrize("waited", [(9, 5), (5, 9)])
+def test_parts_of_two_plans_are_no_promise(waited):
+    """Of the writes of the second plan one was refused: both are promised one node, which has room for one of them."""
+    gang = nominated_to("g", "a", "a", cpu=3)
+    tasks = [
+        replace(t, nominated=replace(t.nominated, at=NOW - ago * SECOND))
+        for t, ago in zip(gang.tasks, waited, strict=True)
+    ]
+    played = play(cluster([node("a", cpu=4), node("b", cpu=4)], [replace(gang, tasks=tuple(tasks))]))
+    assert sorted(bound(played).values()) == ["a", "b"]
+
+
+def test_surplus_that_was_promised_later_leaves_the_core_its_promise():
+    """The core waits for its room, and what a later plan promised beside it does so too."""
+    gang = nominated_to("g", "n", "n", "n", min_member=2, waited=9)
+    later = replace(gang.tasks[2], nominated=replace(gang.tasks[2].nominated, at=NOW - SECOND))
+    gang = replace(gang, tasks=(*gang.tasks[:2], later))
+    played = play(cluster([node("n", cpu=3), node("m", cpu=3)], [leaving("v", "n", cpu=3), gang]))
+    assert steps(played) == []
+    assert [t.nominated.node for w in played.after.workloads if w.name == "g" for t in w.tasks] == ["n", "n", "n"]
+
+
 def test_a_promise_lasts_its_timeout_and_the_longest_grace_of_what_has_to_leave():
     """Of two promises that are bound together the later counts."""
     nodes = [node("a", cpu=1), node("b", cpu=1), node("c", cpu=9)]

@@ -11,6 +11,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import preloaded
 from tests.effort import tries
 from tests.history.worlds import Counted, recorded, worlds
 from tests.history.writer import HERE, NOVEMBER, life_of
@@ -143,7 +144,7 @@ def killed(words, chance, longest):
 
 
 def done(*words):
-    subprocess.run([*COMMAND, *words], check=True, timeout=120, stdout=subprocess.DEVNULL)
+    preloaded.run(["history", *words], check=True, timeout=120, stdout=subprocess.DEVNULL)
 
 
 @pytest.mark.parametrize("what", ["prune", "forget", "import"])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.history import postgres
 from tests.kubernetes.proxy import FaultProxy
+from tests.kubernetes.shared_plane import SharedPlane
 from tests.kubernetes.stage import Stage
 from tools.controlplane import build
 from tools.controlplane.plane import ControlPlane, Options
@@ -51,29 +52,35 @@ def programs() -> Path:
     return build.build()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def control_plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """Give a control plane for all tests that leave it as they found it; it has the audit log, and no scheduler."""
+    """Give a control plane for the tests of a module, on which nothing is installed; it has the audit log."""
     assert programs.exists()
     with ControlPlane(tmp_path_factory.mktemp("control-plane"), Options(audit=True)) as plane:
         yield plane
 
 
+@pytest.fixture(scope="session")
+def shared_plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedPlane]:
+    """Give the control plane that modules have one after the other."""
+    assert programs.exists()
+    shared = SharedPlane(lambda: tmp_path_factory.mktemp("plane"))
+    yield shared
+    shared.close()
+
+
 @pytest.fixture(scope="module")
-def plane(
-    request: pytest.FixtureRequest, programs: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ControlPlane]:
-    """Give a control plane of the module's own on which Tenure is installed.
+def plane(request: pytest.FixtureRequest, shared_plane: SharedPlane) -> Iterator[ControlPlane]:
+    """Give a control plane on which Tenure is installed and nothing else, for a module.
 
     It has the audit log, or what the module's ``PLANE`` says, and the definitions that its ``kinds`` gives.
     """
-    assert programs.exists()
-    options = getattr(request.module, "PLANE", Options(audit=True))
     kinds: Callable[[], Iterable[dict[str, Any]]] = getattr(request.module, "kinds", tuple)
-    with ControlPlane(tmp_path_factory.mktemp("plane"), options) as started:
-        started.install_tenure()
-        started.define(*kinds())
-        yield started
+    defined = list(kinds())
+    started = shared_plane.take(getattr(request.module, "PLANE", Options(audit=True)))
+    started.define(*defined)
+    yield started
+    shared_plane.give_back()
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import time
+import warnings
 from dataclasses import replace
 
 from tests.effort import tries
@@ -326,13 +327,20 @@ def each_end(writes):
 
 def pause_after(waited):
     """Give how long to wait before the next look: each look asks an API server, and most find nothing new."""
-    return min(0.1, max(0.02, waited / 20))
+    return min(0.25, max(0.02, waited / 15))
+
+
+LONG = 60.0
+"""Seconds after which a wait that ended well is told of all the same: what it waited for may have been stuck."""
 
 
 def wait_until(holds, what, seconds=30.0):
     """Wait until something holds; ``seconds`` are enough on a quiet machine."""
     began = time.monotonic()
+    waited = 0.0
     while not holds():
         waited = time.monotonic() - began
         assert waited < PATIENCE * seconds, what() if callable(what) else what
         time.sleep(pause_after(waited))
+    if waited > LONG:
+        warnings.warn(f"waited {waited:.0f} s before it ended that {what() if callable(what) else what}", stacklevel=2)

@@ -150,6 +150,28 @@ def test_an_eviction_that_is_due_whatever_was_refused_is_made(plane, stage):
         wait_until(lambda: ("bind", "slow-0") in scheduler.failures, "nobody says that the binding was refused")
 
 
+def test_what_waits_is_promised_its_place_whatever_was_written_of_why_it_waits(plane, stage):
+    """That decides nothing: the promise is written on the pod as it is then, and those who make room for it go."""
+    gpu = spec(gpu=1, cpu=0)
+    old = workload("old", of=gpu, on=["n0"], running=600, age=700, queue="a")
+    queues = [queue("a"), queue("b", guaranteed={"gpu": 1})]
+    told = cluster([node("n0", cpu=4, gpu=1)], [old], queues, actions=("allocate", "reclaim"))
+    stage.put(told)
+    with Running(plane, told.settings, told.now, "new-0/status") as scheduler:
+        stage.add_workload(workload("new", of=gpu, age=5, queue="b"))
+        assert scheduler.client.held.wait(LONG)
+        why = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "somebody says so"}
+        stage.client.patch(
+            "/api/v1/namespaces/default/pods/new-0/status", {"status": {"conditions": [why]}}, "strategic"
+        )
+        known = scheduler.live.informers.pods.records
+        wait_until(lambda: known["default", "new-0"].waits[0] == "Unschedulable", "what was written is not seen")
+        scheduler.client.released.set()
+        wait_until(lambda: ("evict", "old-0") in scheduler.done, "nobody makes room")
+    assert ("nominate", "new-0") in scheduler.done
+    assert not scheduler.failures
+
+
 def notices_of(stage, pod):
     """Give the notice on a pod."""
     meta = stage.client.get(f"/api/v1/namespaces/default/pods/{pod}")["metadata"]

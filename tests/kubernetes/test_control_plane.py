@@ -1,5 +1,6 @@
 """The control plane itself: what is simulated behaves as it says, and nothing of it outlives its owner."""
 
+import base64
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from tools.controlplane import build
 from tools.controlplane.client import IDLE_SECONDS, Client
 from tools.controlplane.process import wait_for
+from tools.controlplane.store import LeftError
 
 ROOT = Path(__file__).resolve().parents[2]
 PODS = "/api/v1/namespaces/simulated/pods"
@@ -201,3 +203,76 @@ def test_the_client_uses_no_connection_that_the_server_may_have_closed_for_want_
         server.shutdown()
     first, second, third, fourth = connections
     assert first == second != third == fourth
+
+
+WIDGETS = "/apis/example.org/v1/namespaces/simulated/widgets"
+MAPS = "/api/v1/namespaces/simulated/configmaps"
+SETS = "/apis/apps/v1/namespaces/simulated/replicasets"
+
+
+def definition():
+    """A kind of a test's own."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    names = {"kind": "Widget", "plural": "widgets", "singular": "widget"}
+    spec = {"group": "example.org", "scope": "Namespaced", "names": names, "versions": [version]}
+    meta = {"name": "widgets.example.org"}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": meta, "spec": spec}
+
+
+def replicas(count):
+    """A set whose controller makes pods anew."""
+    template = {"metadata": {"labels": {"app": "left"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    spec = {"replicas": count, "selector": {"matchLabels": {"app": "left"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "left"}, "spec": spec}
+
+
+def test_whatever_is_left_is_taken_out_and_what_was_changed_is_put_back(control_plane, client):
+    """New kinds and their objects, what a controller makes anew, what is kept by a finalizer; what went comes back."""
+    client.create(MAPS, {"metadata": {"name": "stays"}, "data": {"said": "before"}})
+    client.create(MAPS, {"metadata": {"name": "goes"}})
+    control_plane.store.keep()
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/edit"
+    rules = client.get(role)["rules"]
+    client.patch(role, {"rules": []})
+    client.patch(f"{MAPS}/stays", {"data": {"said": "after"}})
+    client.delete(f"{MAPS}/goes")
+    client.create(MAPS, {"metadata": {"name": "held", "finalizers": ["example.org/held"]}})
+    client.delete(f"{MAPS}/held")
+    control_plane.define(definition())
+    client.create(WIDGETS, {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "left"}})
+    client.create(SETS, replicas(3))
+    control_plane.add_namespace("left")
+    own = {"key": base64.b64encode(b"compact_rev_key").decode()}
+    control_plane.store._ask("put", {**own, "value": "MQ=="})
+    wait_for(lambda: len(client.get(f"{PODS}?labelSelector=app%3Dleft")["items"]) == 3, "the pods of the set")
+    control_plane.store.put_back()
+    assert not client.get(f"{PODS}?labelSelector=app%3Dleft")["items"]
+    assert not client.get(SETS)["items"]
+    assert {m["metadata"]["name"] for m in client.get(MAPS)["items"]} == {"stays", "goes", "kube-root-ca.crt"}
+    assert client.get(f"{MAPS}/stays")["data"] == {"said": "before"}
+    assert client.get(role)["rules"] == rules != []
+    assert control_plane.store._ask("range", own)["count"] == "1", "this is the API server's own, and it ends without"
+    assert not client.exists("/api/v1/namespaces/left")
+    wait_for(lambda: not client.exists(WIDGETS), "the kind to go")
+    control_plane.define(definition())
+    assert not client.get(WIDGETS)["items"]
+
+
+def test_what_does_not_stay_as_it_was_is_named(control_plane, client, monkeypatch):
+    """Somebody makes an object anew whenever it is taken out."""
+    store = control_plane.store
+    store.keep()
+    taken_out = store._change
+
+    def made_anew(wrong):
+        taken_out(wrong)
+        client.create(MAPS, {"metadata": {"name": "restless"}})
+
+    monkeypatch.setattr(store, "_change", made_anew)
+    client.create(MAPS, {"metadata": {"name": "restless"}})
+    with pytest.raises(LeftError, match="/registry/configmaps/simulated/restless"):
+        store.put_back(seconds=1)
+    monkeypatch.undo()
+    store.put_back()
+    assert not client.exists(f"{MAPS}/restless")

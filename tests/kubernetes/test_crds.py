@@ -398,8 +398,11 @@ NARROWED = (
     "may not be longer than",
     "Too many",
 )
-LEFT_TO_THE_SCHEDULER = ("weight", "placement", "objective", "timeZone", "schedule")
-"""Unions of a number and a mapping, and what needs a time zone or a calendar."""
+LEFT_TO_THE_SCHEDULER = (
+    "weight", "placement", "objective", "timeZone", "schedule", "is a list, but a time is expected",
+)  # fmt: skip
+"""Unions of a number and a mapping, what needs a time zone or a calendar, and a list, which an API server takes for a
+text that has a format."""
 
 
 def test_definitions_are_made_of_the_model():

@@ -26,13 +26,15 @@ from typing import Any, Final, Self
 
 import yaml
 
-from tenure.clusters.kubernetes.install.crds import GROUP, RESOURCES
+from tenure.clusters.kubernetes.install.crds import RESOURCES
 from tenure.clusters.kubernetes.install.installation import Installation
-from tenure.clusters.kubernetes.install.manifests import objects, write
+from tenure.clusters.kubernetes.install.manifests import objects
+from tenure.model.entries import API_VERSION
 from tools.controlplane import build
 from tools.controlplane.client import ApiError, Client
 from tools.controlplane.credentials import make_credentials, write_kubeconfig
 from tools.controlplane.process import HOST, Process, wait_for
+from tools.controlplane.store import Store
 
 STAGES: Final = Path(__file__).resolve().parent / "stages"
 _POLL: Final = 0.1
@@ -71,9 +73,11 @@ class ControlPlane:
         self.release = build.build(build.EARLIER) if self.options.earlier else self.programs
         self.credentials = make_credentials(folder)
         etcd, peer, api, kwok = _free_ports(4)
+        self.store = Store(f"http://{HOST}:{etcd}")
         self.server = f"https://{HOST}:{api}"
         self.authority = self.credentials.authority
         self.audit_log = folder / "audit.log"
+        self._audit_begins = 0
         self.kubeconfig = self.kubeconfig_for(self.credentials.tokens["admin"], "admin")
         self.etcd = self._process("etcd", *self._etcd_flags(etcd, peer))
         self.apiserver = self._process("kube-apiserver", *self._apiserver_flags(api, etcd))
@@ -177,11 +181,22 @@ class ControlPlane:
         return self.kubectl("apply", "-f", "-", given=yaml.safe_dump_all(objects))
 
     def install_tenure(self, installation: Installation | None = None) -> None:
-        """Apply what ``tenure install`` prints, and wait until the API server serves the new kinds."""
-        asked = installation or Installation(image="tenure:test")
-        self.kubectl("apply", "-f", "-", given=write(objects(asked)))
-        names = [f"crd/{resource.plural}.{GROUP}" for resource in RESOURCES]
-        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
+        """Apply what ``tenure install`` prints, and wait until the API server serves the new kinds.
+
+        By requests of its own: ``kubectl`` has the API server describe all of its kinds, and takes as long as all else.
+        """
+        asked, client = installation or Installation(image="tenure:test"), self.client()
+        plurals: dict[str, dict[str, str]] = {}
+        for one in objects(asked):
+            group = one["apiVersion"]
+            at = f"/apis/{group}" if "/" in group else f"/api/{group}"
+            if group not in plurals:
+                listed = client.get(at)["resources"]
+                plurals[group] = {r["kind"]: r["name"] for r in listed if "/" not in r["name"]}
+            inside = f"/namespaces/{one['metadata']['namespace']}" if "namespace" in one["metadata"] else ""
+            path = f"{at}{inside}/{plurals[group][one['kind']]}/{one['metadata']['name']}"
+            client.patch(f"{path}?fieldManager=install&force=true&fieldValidation=Strict", one, "apply")
+        self._wait_served([f"/apis/{API_VERSION}/{resource.plural}" for resource in RESOURCES])
 
     def define(self, *definitions: Mapping[str, Any]) -> None:
         """Create definitions of further kinds, and wait until the API server serves these."""
@@ -194,7 +209,11 @@ class ControlPlane:
             paths.append(f"/apis/{spec['group']}/{served}/{spec['names']['plural']}")
         if names:
             self.kubectl("wait", "--for=condition=Established", "--timeout=120s", *names)
-        until = time.monotonic() + _KINDS_SECONDS
+        self._wait_served(paths)
+
+    def _wait_served(self, paths: Sequence[str]) -> None:
+        """Wait until the kinds at some paths are served."""
+        client, until = self.client(), time.monotonic() + _KINDS_SECONDS
         while not all(_is_served(client, path) for path in paths):
             if time.monotonic() > until:
                 raise TimeoutError(f"not served after {_KINDS_SECONDS:.0f} s: {', '.join(paths)}")
@@ -245,10 +264,19 @@ class ControlPlane:
     def audit(self, user: str | None = None) -> Iterator[dict[str, Any]]:
         """Give the events of the audit log, of one user or of all; the log has to be switched on."""
         assert self.options.audit, "the audit log is off; start with Options(audit=True)"
-        for line in self.audit_log.read_text().splitlines():
+        for line in self.audit_log.read_bytes()[self._audit_begins :].splitlines():
             event = json.loads(line)
             if user is None or event["user"]["username"] == user:
                 yield event
+
+    def forget_audit(self) -> None:
+        """Have the audit log begin here."""
+        self._audit_begins = self.audit_log.stat().st_size if self.audit_log.exists() else 0
+
+    @property
+    def runs(self) -> bool:
+        """Whether all that the options ask for runs, and the API server answers."""
+        return all(process.is_running for process in (self.etcd, self.apiserver, *self._clients())) and self.is_ready()
 
     def _has_account(self, namespace: str) -> bool:
         return self.client().exists(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")

@@ -58,8 +58,21 @@ def _starting(group: SubgroupState) -> SubgroupState | None:
 
 
 def is_whole(workload: WorkloadState) -> bool:
-    """Whether what is nominated would let the workload run: part of a core is promised nothing."""
-    return workload.root.satisfied() or workload.occupied()
+    """Whether what is nominated would let the workload run: part of a core is promised nothing.
+
+    Nor are the parts of two plans, which need not fit together: where some nominations could not be written, those of
+    an earlier plan stand beside those of the last.
+    """
+    times = {task.nominated_at for task in nominated_tasks(workload)}
+    return workload.occupied() or any(_promised_at(workload.root, at) for at in times)
+
+
+def _promised_at(group: SubgroupState, at: int) -> bool:
+    """Whether the nominations of one time are enough for a group."""
+    if group.children:
+        return sum(_promised_at(child, at) for child in group.children) >= group.minimum
+    others = sum(task.nominated >= 0 and task.nominated_at != at for task in group.tasks)
+    return group.running - others >= group.minimum
 
 
 def overdue(session: Session, tasks: list[TaskState]) -> bool:

@@ -35,9 +35,10 @@ class Pace:
     """The pace of the loop, in seconds.
 
     ``least``: between two cycles, so that what comes together is decided together, or three times as long as the last
-    one took of the processor if that is shorter; ``most``: so long without a cycle where nothing changes, ``soon``
-    where something ends by itself; ``share``: of one core, what such looks at what has not changed may take. Rules that
-    end name their time, so that nothing depends on these looks.
+    one took of the processor if that is shorter; after cycles in a row in which a write was refused it doubles each
+    time. ``most``: so long without a cycle where nothing changes, ``soon`` where something ends by itself; ``share``:
+    of one core, what such looks at what has not changed may take. Rules that end name their time, so that nothing
+    depends on these looks.
     """
 
     least: float = 0.05
@@ -133,6 +134,7 @@ class Loop:
         self.isolation: Isolation[tuple[Session, Plan]] = Isolation(self._decide, self._attempt, failed)
         self.refusals = Refusals(self.isolation.quarantine)
         self.spared = RefusedEvictions()
+        self._refused = 0
         self._term = 0
         self._stopped = threading.Event()
         self._last_now = 0
@@ -182,6 +184,7 @@ class Loop:
         outcome = self.cluster.carry_out(allowed, observed)
         self.refusals.note(outcome, cluster)
         refused = self._refused_evictions(allowed, observed, outcome, now)
+        self._refused = self._refused + 1 if outcome.failures else 0
         turn = self._beside(observed, cluster.settings, allowed)
         notes = (self._alone("tell", "", lambda: notes_of(allowed, session)) or []) + refused
         times = (allowed.wake, self.isolation.quarantine.wake(now), self.spared.wake(now), observed.wake)
@@ -260,6 +263,8 @@ class Loop:
             return self.pace.least
         soon = session.nodes.waiting or session.noticed or plan.quota or plan.stale  # what has a term of its own
         longest = max(self.pace.soon if soon else self.pace.most, done.processor / self.pace.share)
+        if self._refused:  # perhaps for a change that calls for no decision, so that nothing else would wake it
+            longest = min(longest, self.pace.least * 2 ** min(self._refused, _MOST_DOUBLINGS))
         wake = done.plan.wake
         if wake is None:
             return longest
@@ -289,6 +294,9 @@ class Loop:
     def _obstacles(self, session: Session, state: WorkloadState, plan: Plan) -> tuple[Reason, ...]:
         return (*why_pending(session, state), *plan.obstacles.get(state.key, ()))
 
+
+_MOST_DOUBLINGS = 30
+"""Of the pause after cycles in a row in which a write was refused; far beyond the longest pause."""
 
 _REST = 0.3
 """So many times what a cycle took of a processor is the pause after it, `Pace.least` at most."""

@@ -286,7 +286,14 @@ class Actor:
             pod = observed.pod(step.workload, step.task_index)
             nominated_tasks = Nomination(node=step.node, devices=step.devices, at=plan.now)
             needs = leaving.get((step.workload, step.node), ())
-            self._patch(pod, patches.nomination(pod, nominated_tasks, plan.now, needs=needs))
+            body = patches.nomination(pod, nominated_tasks, plan.now, needs=needs)
+            try:
+                self._patch(pod, body)
+            except ApiError as error:
+                told = _told_meanwhile(pod, self.informers.pods.records.get(pod.key), error)
+                if told is None:
+                    raise
+                self._patch(told, patches.at_version(body, told.version))
             self.informers.pods.assume(pod, pod_records.nominated(pod, nominated_tasks))
 
         before = len(outcome.failures)
@@ -607,6 +614,13 @@ def _saved(pod: PodRecord, step: PlanStep, settings: Settings, workload: Workloa
     again = 0 if checkpoint is None else min(checkpoint.restart_overhead, settings.disruption.max_restart_overhead)
     kept = 0 if began is None else now - began - max(0, step.lost - again)
     return lost_amounts(pod.task.spec, kept, settings) if kept > 0 else {}
+
+
+def _told_meanwhile(pod: PodRecord, now: PodRecord | None, error: ApiError) -> PodRecord | None:
+    """Give a pod as it is now, if a conflict is about nothing but what was written on it of why it waits."""
+    if error.status != _CONFLICT or now is None:
+        return None
+    return now if replace(now, version=pod.version, waits=pod.waits) == pod else None
 
 
 def _only_binds(plan: Plan) -> bool:

@@ -190,5 +190,10 @@ def whatever_version(body: dict[str, Any]) -> dict[str, Any]:
     return {**body, "metadata": {k: v for k, v in body["metadata"].items() if k != "resourceVersion"}}
 
 
+def at_version(body: dict[str, Any], version: str) -> dict[str, Any]:
+    """Give a change for this very pod as it is in another version."""
+    return {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
+
+
 def _text(note: object) -> str:
     return msgspec.json.encode(note).decode()
