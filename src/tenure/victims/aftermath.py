@@ -29,6 +29,8 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.settings import Cause
+from tenure.shields.min_runtime import any_minimum
+from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.asked import MOST_LOOKED_AT, Asked, AskedWorkloads
 from tenure.victims.dry_run import AcceptedSet, Enough, FollowUp, to_the_end
 from tenure.victims.pieces import held
@@ -72,7 +74,7 @@ class Aftermath:
         self.causes = causes
         self.plugins = state.plugins.without_times()
         self.asked = AskedWorkloads(state.session, causes)
-        self._passes: dict[tuple[Cause, bool], PreemptionPass] = {}
+        self._passes: dict[tuple[Cause, bool, bool], PreemptionPass] = {}
         self._helped: set[int] = set()
         self._moved: frozenset[str] = frozenset()
 
@@ -381,13 +383,20 @@ class Aftermath:
     def _best_set(self, asked: Asked, *, judged: bool = False) -> SearchResult:
         """Search for the best set for one workload; the session stays as it is.
 
-        ``judged``: it is what a cycle would choose, for which what follows from a set decides as well.
+        ``judged``: it is what a cycle would choose, for which what follows from a set decides as well. A search that
+        gives up among many is made once more among the fewer of which no minimum runtime holds one in the next cycle.
         """
-        cause = asked.rules.cause
-        search = self._passes.get((cause, judged))
+        found = self._searched(asked, self.plugins, judged=judged)
+        if found.cut and any_minimum(self.session.settings, self.session.queues):
+            found = self._searched(asked, self.state.plugins, judged=judged)
+        return found
+
+    def _searched(self, asked: Asked, plugins: EvictionPlugins, *, judged: bool) -> SearchResult:
+        key = cause, _, _ = asked.rules.cause, judged, plugins is self.plugins
+        search = self._passes.get(key)
         if search is None:
-            state = replace(self._thought(), aftermath=self._further if judged else None)
-            search = self._passes[cause, judged] = PreemptionPass(state, cause, self.causes[cause])
+            state = replace(self._thought(), plugins=plugins, aftermath=self._further if judged else None)
+            search = self._passes[key] = PreemptionPass(state, cause, self.causes[cause])
         return search.best_set(asked.workload, asked.rules, SearchBudget(STEPS))
 
     @cached_property

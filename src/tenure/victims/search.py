@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 
+from tenure.engine.device_volume import devices_may_do
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.reclaiming import FULLNESS
 from tenure.victims.candidate_index import CandidateIndex, sorted_pieces
 from tenure.victims.candidates import VictimCandidates
@@ -350,7 +351,13 @@ class VictimSearch:
 
     def _may_do(self, subset: list[Piece]) -> bool:
         """Whether it frees enough; where there are many pieces, those are left aside that had their place back."""
-        return not (self.many and any(map(self._returns, subset))) and self.need.met(subset, self.others)
+        if (self.many and any(map(self._returns, subset))) or not self.need.met(subset, self.others):
+            return False
+        return self.rules.cause != "consolidate" or self._may_land([t for p in subset for t in p.tasks])
+
+    def _may_land(self, moved: list[TaskState]) -> bool:
+        step = self.contender.step
+        return step is not None and devices_may_do(self.session, moved, step.tasks)
 
     def _gives_up(self, most: int, best: list[Piece] | None) -> bool:
         """Whether as many sets were tried in vain as may be."""
