@@ -16,7 +16,7 @@ from tenure.engine.device_volume import devices_may_do
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.workloads import WorkloadState
 from tenure.fairness.reclaiming import FULLNESS
 from tenure.victims.candidate_index import CandidateIndex, sorted_pieces
 from tenure.victims.candidates import VictimCandidates
@@ -353,11 +353,12 @@ class VictimSearch:
         """Whether it frees enough; where there are many pieces, those are left aside that had their place back."""
         if (self.many and any(map(self._returns, subset))) or not self.need.met(subset, self.others):
             return False
-        return self.rules.cause != "consolidate" or self._may_land([t for p in subset for t in p.tasks])
+        return self._may_land(subset)
 
-    def _may_land(self, moved: list[TaskState]) -> bool:
-        step = self.contender.step
-        return step is not None and devices_may_do(self.session, moved, step.tasks)
+    def _may_land(self, pieces: list[Piece]) -> bool:
+        """Whether, where pieces are moved, there may be room for them as well."""
+        step, moved = self.contender.step, [t for p in pieces for t in p.tasks]
+        return self.rules.cause != "consolidate" or devices_may_do(self.session, moved, step.tasks if step else ())
 
     def _gives_up(self, most: int, best: list[Piece] | None) -> bool:
         """Whether as many sets were tried in vain as may be."""
@@ -403,7 +404,7 @@ class VictimSearch:
                 candidate = [*outside, *subset]
                 if sum(p.spared for p in candidate) > sum(p.spared for p in chosen):
                     break
-                if not self.need.met(candidate):
+                if not self.need.met(candidate) or not self._may_land(candidate):
                     continue
                 if not budget.spend():
                     return None
