@@ -31,7 +31,7 @@ Ending = tuple[int, tuple[int, ...], str, WorkloadState]
 
 
 def place_of(task: TaskState) -> tuple[int, tuple[int, ...]]:
-    """Give the node on which a task is active, or to which it is nominated, and its devices there; -1 if there is none."""
+    """Give the node on which a task is active or to which it is nominated, -1 for none, and its devices there."""
     return (task.node, task.devices) if task.node >= 0 and task.active else (task.nominated, task.nominated_devices)
 
 

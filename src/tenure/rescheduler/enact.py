@@ -21,6 +21,7 @@ from tenure.victims.aftermath import settle
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.state import EvictionState
 
+
 class WantedLanding(NamedTuple):
     """A task that is to land on a node, and on which devices (none: on those that suit best)."""
 

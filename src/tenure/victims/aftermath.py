@@ -348,7 +348,8 @@ class Aftermath:
             by_victim.setdefault(asked.workload, []).append(asked)
         without_effect: set[object] = set()
         found: dict[WorkloadState, list[FollowUp]] = {}
-        order = sorted(by_victim, key=_turn)  # what is free goes to the first of those that stand alike
+        # what is free goes to the first of those that stand alike, in the order of its leaf
+        order = sorted(by_victim, key=lambda v: (v.leaf, *(v.entry or ())[:-1]))
         if len(order) <= MOST_HELPED:
             order.sort(key=lambda v: v.leaf not in self._helped)
         for victim in order:
@@ -409,19 +410,13 @@ class Aftermath:
 
         What was bound on a nomination stays in the cycle in which it was bound, not in the next, which is played here.
         """
-        state = self.state
+        state, known = self.state, self.state.memory
+        if known.thought is None:  # what is known there is kept apart from what the actions know
+            known.thought = VictimMemory(self.session, state.fairness, known.holdings.copy())
         return replace(
-            state, plan=Plan(self.session.now), plugins=self.plugins, memory=self._memory, detailed=False,
+            state, plan=Plan(self.session.now), plugins=self.plugins, memory=known.thought, detailed=False,
             aftermath=None, moved=set(self._moved), paid=frozenset(), memories={}, budget=SearchBudget(STEPS),
         )  # fmt: skip
-
-    @property
-    def _memory(self) -> VictimMemory:
-        """What is known of the session as these scenarios leave it; kept apart from what the actions know."""
-        known = self.state.memory
-        if known.thought is None:
-            known.thought = VictimMemory(self.session, self.state.fairness, known.holdings.copy())
-        return known.thought
 
 
 def settle(state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[TaskState]) -> None:
@@ -464,11 +459,6 @@ def _holds(found: SearchResult, workload: WorkloadState) -> bool:
 
 def _name(task: TaskState) -> tuple[str, int]:
     return task.workload.key, task.index
-
-
-def _turn(workload: WorkloadState) -> tuple[object, ...]:
-    """Give the place of a workload that waits in the order of its leaf."""
-    return workload.leaf, *(workload.entry or ())[:-1]
 
 
 def _will_grow(workload: WorkloadState) -> bool:

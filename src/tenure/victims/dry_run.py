@@ -215,7 +215,8 @@ class DryRuns:
         """
         self.count, self._brief = self.count + 1, brief
         self._start = self._reserved_start(None) if rules.cause == "consolidate" else None
-        refusal = self._validate(contender, pieces, rules.cause)
+        ran = [t for piece in pieces for t in piece.ran]
+        refusal = self.plugins.validate(self.session, rules.cause, contender, ran) if ran else None
         if refusal is not None:
             return refusal
         staying: frozenset[TaskState] = frozenset()
@@ -278,10 +279,6 @@ class DryRuns:
     def _kept(self, contender: WorkloadState, played: AcceptedSet) -> None:
         touched = (*played.placed, *played.evicted, *played.withdrawn)
         self.changed.update((contender.leaf, *(t.workload.leaf for t in touched)))
-
-    def _validate(self, contender: WorkloadState, pieces: Sequence[Piece], cause: Cause) -> Refusal | None:
-        tasks = [t for piece in pieces for t in piece.ran]
-        return self.plugins.validate(self.session, cause, contender, tasks) if tasks else None
 
     def _play(
         self,
