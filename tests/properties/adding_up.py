@@ -265,14 +265,14 @@ def _asked(spec):
 def forbidden(played):
     """Give every breach of what holds on a cluster that does not change, as one sentence each.
 
-    An eviction that was announced was decided then: from there on its queue holds what is nominated as well.
+    An eviction that was announced was decided then, unless that was withdrawn: from there on its queue holds what is
+    nominated as well, and a follow-up that is said later comes too late for it.
     """
     breaches = []
-    said = defaultdict(set)
-    for cycle, follow_up in played.follow_ups:
-        said[cycle].add((follow_up.of, follow_up.cause))
+    said = {}
+    for cycle, follow_up in reversed(played.follow_ups):
+        said[follow_up.of, follow_up.cause] = said[follow_up.of] = cycle  # the first time
     nominated_to = set()
-    announced = set()
     noticed = {}
     victims = {}
     by_cycle = defaultdict(list)
@@ -284,14 +284,16 @@ def forbidden(played):
         for step in steps:
             if step.action == "notice":
                 noticed.setdefault((step.workload, step.task, step.beneficiary), cycle)
+            elif step.action == "withdraw":
+                noticed.pop((step.workload, step.task, step.beneficiary), None)
         for (workload, task), step in evicted.items():
-            follows = (step.beneficiary, step.cause) in announced
             decided = noticed.pop((workload, task, step.beneficiary), cycle)
+            follows = said.get((step.beneficiary, step.cause), decided) < decided
             stayed = workload in played.within.get(decided - 1, ())
             if (workload, task) in nominated_to and not (follows or stayed) and step.cause != "quota":
                 breaches.append(f"cycle {cycle}: {task}, for which somebody was evicted, is evicted by {step.cause} "
                                 f"for {step.beneficiary}")  # fmt: skip
-            if step.beneficiary in victims and step.beneficiary not in {of for of, _ in announced}:
+            if step.beneficiary in victims and said.get(step.beneficiary, decided) >= decided:
                 breaches.append(f"cycle {cycle}: {task} is evicted by {step.cause} for {step.beneficiary}, "
                                 f"a victim of {victims[step.beneficiary]}")  # fmt: skip
         served = {s.beneficiary for s in evicted.values()}
@@ -300,7 +302,6 @@ def forbidden(played):
         }
         for (workload, _), step in evicted.items():
             victims[workload] = f"{step.cause} in cycle {cycle}"
-        announced |= said[cycle]
     return breaches
 
 

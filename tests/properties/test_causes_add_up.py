@@ -52,6 +52,10 @@ BROKEN_ONCE = {
     13573: "a follow-up let another one follow in the same cycle, which was not said",
     16193: "beside a reservation, what is left over was believed to be given away in the same cycle",
     17865: "another of its leaf got what was left over, and brought the leaf beyond what it is guaranteed",
+    5739: "the core of a workload was moved while others were under notice for more of it",
+    7555: "a move landed in room that was reserved, and put off the start of who waits first",
+    9454: "moves that devices have no volume for used up the search for what follows",
+    13485: "the same for sets of lower priorities, so that another cause made the moves that were said",
     22070: "a task that stays at home beside a reservation was promised its place twice, and the cycle broke",
 }
 """Clusters on which a plan broke it, and what was wrong."""

@@ -30,6 +30,17 @@ Ending = tuple[int, tuple[int, ...], str, WorkloadState]
 """Expected end (µs since the epoch), amount, name, and the workload."""
 
 
+def place_of(task: TaskState) -> tuple[int, tuple[int, ...]]:
+    """Give the node on which a task is active or to which it is nominated, -1 for none, and its devices there."""
+    return (task.node, task.devices) if task.node >= 0 and task.active else (task.nominated, task.nominated_devices)
+
+
+def ending_of(workload: WorkloadState, end: int) -> Ending:
+    """Say when a workload gives back all that it holds, what is nominated included."""
+    amounts = [t.cls.amount for t in workload.tasks if place_of(t)[0] >= 0]
+    return end, tuple(map(sum, zip(*amounts, strict=True))), workload.key, workload
+
+
 class ExpectedReleases:
     """Running workloads with a known expected end, in the order in which they are released in thought."""
 
@@ -42,8 +53,7 @@ class ExpectedReleases:
         self.discard(workload)
         end = workload.end_at()
         if end is not None:
-            amount = tuple(map(sum, zip(*(t.cls.amount for t in workload.tasks if t.node >= 0), strict=True)))
-            ending = self._of[workload.key] = (end, amount, workload.key, workload)
+            ending = self._of[workload.key] = ending_of(workload, end)
             insort(self.sorted, ending, key=itemgetter(0, 1, 2))
 
     def discard(self, workload: WorkloadState) -> None:
@@ -80,22 +90,22 @@ class ImaginedRoom:
         return imagined
 
     def release(self, endings: Sequence[Ending]) -> None:
-        """Give back what the active tasks of these workloads hold."""
+        """Give back what the active tasks of these workloads hold, and where they are nominated to."""
         nodes = self.nodes
         freed: dict[tuple[int, int], int] = {}
         devices: dict[tuple[int, int], int] = {}
         counted = nodes.rows - 1 if nodes.has_devices else -1
         for ending in endings:
             for task in ending[-1].tasks:
-                node, cls = task.node, task.cls
-                if node < 0 or not task.active:
+                node, devices_held, cls = *place_of(task), task.cls
+                if node < 0:
                     continue
                 for row, amount in cls.asks:
-                    if row != counted or not task.devices:
+                    if row != counted or not devices_held:
                         freed[row, node] = freed.get((row, node), 0) + amount
-                if task.devices:
+                if devices_held:
                     milli = cls.milli_on(node)
-                    for device in task.devices:
+                    for device in devices_held:
                         devices[node, device] = devices.get((node, device), 0) + milli
                     if cls.milli is not None:
                         key = nodes.gpu_row, node
@@ -178,7 +188,7 @@ class ImaginedRoom:
 
         A rollback of the session gives it back.
         """
-        node, devices = (task.node, task.devices) if task.node >= 0 else (task.nominated, task.nominated_devices)
+        node, devices = place_of(task)
         milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])
         free = self.nodes.free_devices(node, bindable=False) if devices else []
         if any(free[d] < milli for d in devices):
@@ -262,7 +272,7 @@ class Backfill:
         if not self._fits_now(step):
             self.block(workload)
             return self._never_now(step)
-        if self.reservation is None and not self._reserve():
+        if self.reservation is None and not self.promise_first():
             return self._place_freely(workload, step)
         if self._gone_in_time(workload):
             return self._place_before(workload, step) or self._never_now(step)
@@ -301,7 +311,7 @@ class Backfill:
             self._on_time = False
         return placed
 
-    def _reserve(self) -> bool:
+    def promise_first(self) -> bool:
         """Reserve a time for the first blocked workload; a workload that no expected end helps gets none."""
         while self.blocked and self.reservation is None:
             self.reservation = reserve(self.session, self.endings, self.blocked[0])

@@ -87,6 +87,11 @@ def rate(session: Session, task: TaskState) -> float:
     return found
 
 
+def _own_start(session: Session, task: TaskState) -> int | None:
+    """Give when a task itself started, in µs since the epoch: now, if it was placed just now."""
+    return session.now if task.fresh else task.model.started_at
+
+
 def cost(session: Session, task: TaskState, weight: float | None = None) -> int:
     """Cost of evicting an active task now, in millionths of a weighted resource-second.
 
@@ -94,7 +99,7 @@ def cost(session: Session, task: TaskState, weight: float | None = None) -> int:
     ``weight`` is the task's `rate`, where that is known already.
     """
     workload = task.workload
-    saved, own = saved_at(session, workload), task.model.started_at
+    saved, own = saved_at(session, workload), _own_start(session, task)
     if own is not None and saved < own <= session.now:
         saved = own
     time = session.now - saved + overhead_of(session, workload)
@@ -119,7 +124,7 @@ def cost_of_all(session: Session, tasks: Sequence[TaskState]) -> int:
     saved, overhead = saved_at(session, workload), overhead_of(session, workload)
     found = 0
     for task in tasks:
-        own = task.model.started_at
+        own = _own_start(session, task)
         since = own if own is not None and saved < own <= now else saved
         found += round(rate(session, task) * (now - since + overhead) / SECOND * MICRO)
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import itemgetter
 
-from tenure.engine.backfill import Backfill, Ending, ExpectedReleases
+from tenure.engine.backfill import Backfill, ExpectedReleases, ending_of
 from tenure.engine.notices import notice_of
 from tenure.engine.placement import Placer
 from tenure.engine.session import Session
@@ -26,7 +26,7 @@ class ScenarioBackfill(Backfill):
     contender
         The workload for which they are evicted, if there is one: it starts when they have left.
     victims
-        Workloads that run no longer, or hold less than they did.
+        Workloads that run no longer, hold less than they did, or were promised another place.
     endings
         Running workloads by expected end, as before; None where they are not kept.
     """
@@ -50,20 +50,17 @@ class ScenarioBackfill(Backfill):
         if self.reservation is None and workload.expected and workload.occupied():
             self._started.append(workload)
 
-    def _reserve(self) -> bool:
+    def promise_first(self) -> bool:
+        """Reserve a time, where what moved has landed and ends there."""
         if self._before is None:
             kept, others = [], list(self.session.workloads.values())
         else:
             changed = {w.key for w in (*self.victims, *self._started)}
             kept, others = [e for e in self._before.sorted if e[2] not in changed], list(self.victims)
-        found = [self._ending(w) for w in dict.fromkeys([*others, *self._started]) if w.expected and w.occupied()]
+        holding = [w for w in others if w.occupied() or (w in self.victims and any(t.nominated >= 0 for t in w.tasks))]
+        found = [ending_of(w, self._end_of(w)) for w in dict.fromkeys([*holding, *self._started]) if w.expected]
         self.endings.sorted = sorted(kept + found, key=itemgetter(0, 1, 2))
-        return super()._reserve()
-
-    def _ending(self, workload: WorkloadState) -> Ending:
-        """Say when a workload that runs, or was bound just now, gives back what it holds."""
-        amount = tuple(map(sum, zip(*(t.cls.amount for t in workload.tasks if t.node >= 0), strict=True)))
-        return self._end_of(workload), amount, workload.key, workload
+        return super().promise_first()
 
     def _end_of(self, workload: WorkloadState) -> int:
         """When a workload will end: the contender starts only when its victims have left."""

@@ -21,7 +21,9 @@ Obstacle = tuple[EvictionUnit, tuple[int, ...], int | None]
 
 def blockers(choice: QuotaChoice, stuck: Iterable[TaskState]) -> tuple[QuotaBlocker, ...]:
     """Name what keeps the rest from being taken, in the order of the tree; each once."""
-    found = dict.fromkeys([*_guarantees(choice), *_shields(choice), *_stuck(choice, stuck)])
+    found = dict.fromkeys(
+        [*(_blocker(choice, o) for o in _obstacles(choice)), *_shields(choice), *_stuck(choice, stuck)]
+    )
     order = {queue.name: number for number, queue in enumerate(choice.problem.queues.queues)}
     ordered = sorted(found, key=lambda b: (order[b.queue], b.reason, b.workload or "", b.resource or ""))
     return tuple(ordered[:MOST_LISTED])
@@ -44,11 +46,6 @@ def _obstacles(choice: QuotaChoice) -> Iterator[Obstacle]:
         net = selection.net(take)
         if net is not None and any(net[row] > 0 for row in choice.left):
             yield take, net, selection.blocked_by(take, net)
-
-
-def _guarantees(choice: QuotaChoice) -> Iterator[QuotaBlocker]:
-    for obstacle in _obstacles(choice):
-        yield _blocker(choice, obstacle)
 
 
 def _blocker(choice: QuotaChoice, obstacle: Obstacle) -> QuotaBlocker:

@@ -11,6 +11,7 @@ import numpy as np
 from tenure.engine.allocation import serve
 from tenure.engine.evictions import evict
 from tenure.engine.refusal import Refusal
+from tenure.engine.reserved_start import RESERVED, ReservedStart, reserved_start
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.resources import MILLI
 from tenure.rescheduler.memory import CAUSE
@@ -19,9 +20,6 @@ from tenure.rescheduler.problem.definition import MemberLanding, TaskMove
 from tenure.victims.aftermath import settle
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.state import EvictionState
-
-RESERVED = "reserved-start"
-"""Shield of the reservation that backfilling keeps for the first workload that does not fit."""
 
 
 class WantedLanding(NamedTuple):
@@ -56,6 +54,7 @@ def enact(
         for x in landings
         if x.ask < len(waiting)
     ]
+    start = reserved_start(session, state.placer, state.fairness.now(), state.endings) if wanted else None
     with session.scenario() as scenario:
         for task, _, _ in moved:
             evict(session, task)
@@ -66,14 +65,16 @@ def enact(
         touched: list[WorkloadState] = list(dict.fromkeys(w.task.workload for w in (*wanted, *moved)))
         for workload in touched:
             session.refresh(workload)
-        refusal = _refusal(state, [w.task for w in wanted], [w.task for w in moved])
+        refusal = _refusal(state, [w.task for w in wanted], [w.task for w in moved], start)
         if refusal is not None:
             return refusal
         scenario.keep()
     return EnactedPlan([w.task for w in moved], [w.task for w in (*wanted, *moved)])
 
 
-def _refusal(state: EvictionState, wanted: Sequence[TaskState], moved: Sequence[TaskState]) -> Refusal | None:
+def _refusal(
+    state: EvictionState, wanted: Sequence[TaskState], moved: Sequence[TaskState], start: ReservedStart | None
+) -> Refusal | None:
     """Refuse moves for a contender whose place would be taken again, or that would delay a reserved start."""
     session, shares = state.session, state.fairness.now()
     victims = list(dict.fromkeys(t.workload for t in moved))
@@ -86,6 +87,8 @@ def _refusal(state: EvictionState, wanted: Sequence[TaskState], moved: Sequence[
                 return refusal
         if session.settings.backfill == "easy" and not _in_turn(state, contender, own, moved):
             return Refusal(RESERVED, f"{contender.key} would delay the first workload that waits")
+        if start is not None and start.put_off(session, state.placer, contender, victims, state.endings):
+            return Refusal(RESERVED, f"the moves would put off the start that is promised to {start.workload.key}")
     return None
 
 

@@ -29,6 +29,8 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.settings import Cause
+from tenure.shields.min_runtime import any_minimum
+from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.asked import MOST_LOOKED_AT, Asked, AskedWorkloads
 from tenure.victims.dry_run import AcceptedSet, Enough, FollowUp, to_the_end
 from tenure.victims.pieces import held
@@ -72,7 +74,7 @@ class Aftermath:
         self.causes = causes
         self.plugins = state.plugins.without_times()
         self.asked = AskedWorkloads(state.session, causes)
-        self._passes: dict[tuple[Cause, bool], PreemptionPass] = {}
+        self._passes: dict[tuple[Cause, bool, bool], PreemptionPass] = {}
         self._helped: set[int] = set()
         self._moved: frozenset[str] = frozenset()
 
@@ -346,7 +348,8 @@ class Aftermath:
             by_victim.setdefault(asked.workload, []).append(asked)
         without_effect: set[object] = set()
         found: dict[WorkloadState, list[FollowUp]] = {}
-        order = sorted(by_victim, key=_turn)  # what is free goes to the first of those that stand alike
+        # what is free goes to the first of those that stand alike, in the order of its leaf
+        order = sorted(by_victim, key=lambda v: (v.leaf, *(v.entry or ())[:-1]))
         if len(order) <= MOST_HELPED:
             order.sort(key=lambda v: v.leaf not in self._helped)
         for victim in order:
@@ -381,13 +384,20 @@ class Aftermath:
     def _best_set(self, asked: Asked, *, judged: bool = False) -> SearchResult:
         """Search for the best set for one workload; the session stays as it is.
 
-        ``judged``: it is what a cycle would choose, for which what follows from a set decides as well.
+        ``judged``: it is what a cycle would choose, for which what follows from a set decides as well. A search that
+        gives up among many is made once more among the fewer of which no minimum runtime holds one in the next cycle.
         """
-        cause = asked.rules.cause
-        search = self._passes.get((cause, judged))
+        found = self._searched(asked, self.plugins, judged=judged)
+        if found.cut and any_minimum(self.session.settings, self.session.queues):
+            found = self._searched(asked, self.state.plugins, judged=judged)
+        return found
+
+    def _searched(self, asked: Asked, plugins: EvictionPlugins, *, judged: bool) -> SearchResult:
+        key = cause, _, _ = asked.rules.cause, judged, plugins is self.plugins
+        search = self._passes.get(key)
         if search is None:
-            state = replace(self._thought(), aftermath=self._further if judged else None)
-            search = self._passes[cause, judged] = PreemptionPass(state, cause, self.causes[cause])
+            state = replace(self._thought(), plugins=plugins, aftermath=self._further if judged else None)
+            search = self._passes[key] = PreemptionPass(state, cause, self.causes[cause])
         return search.best_set(asked.workload, asked.rules, SearchBudget(STEPS))
 
     @cached_property
@@ -400,19 +410,13 @@ class Aftermath:
 
         What was bound on a nomination stays in the cycle in which it was bound, not in the next, which is played here.
         """
-        state = self.state
+        state, known = self.state, self.state.memory
+        if known.thought is None:  # what is known there is kept apart from what the actions know
+            known.thought = VictimMemory(self.session, state.fairness, known.holdings.copy())
         return replace(
-            state, plan=Plan(self.session.now), plugins=self.plugins, memory=self._memory, detailed=False,
+            state, plan=Plan(self.session.now), plugins=self.plugins, memory=known.thought, detailed=False,
             aftermath=None, moved=set(self._moved), paid=frozenset(), memories={}, budget=SearchBudget(STEPS),
         )  # fmt: skip
-
-    @property
-    def _memory(self) -> VictimMemory:
-        """What is known of the session as these scenarios leave it; kept apart from what the actions know."""
-        known = self.state.memory
-        if known.thought is None:
-            known.thought = VictimMemory(self.session, self.state.fairness, known.holdings.copy())
-        return known.thought
 
 
 def settle(state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[TaskState]) -> None:
@@ -455,11 +459,6 @@ def _holds(found: SearchResult, workload: WorkloadState) -> bool:
 
 def _name(task: TaskState) -> tuple[str, int]:
     return task.workload.key, task.index
-
-
-def _turn(workload: WorkloadState) -> tuple[object, ...]:
-    """Give the place of a workload that waits in the order of its leaf."""
-    return workload.leaf, *(workload.entry or ())[:-1]
 
 
 def _will_grow(workload: WorkloadState) -> bool:

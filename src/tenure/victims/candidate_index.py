@@ -53,12 +53,10 @@ class CandidateIndex:
         """Give the pieces of one workload."""
         found = self._of.get(workload)
         if found is None:
-            found = self._of[workload] = [p for p in self._all_of(workload) if self.usable(p)]
+            leaf_candidates = self._candidate_leaves.get(workload.leaf)
+            there = () if leaf_candidates is None else leaf_candidates.of(workload)
+            found = self._of[workload] = [p for p in there if self.usable(p)]
         return found
-
-    def _all_of(self, workload: WorkloadState) -> Sequence[Piece]:
-        leaf_candidates = self._candidate_leaves.get(workload.leaf)
-        return () if leaf_candidates is None else leaf_candidates.of(workload)
 
     def at(self, node: int) -> list[Piece]:
         """Give the pieces that free something on a node, in order, of the leaves that have been open so far."""

@@ -300,10 +300,7 @@ class CandidateGatherer:
                 refused += [(victim, asked_to_stay(victim))] if found and all(p.spared for p in found) else []
                 found = [p for p in found if not p.spared]
             pieces += found
-        return LeafCandidates(leaf, self._level(leaf), pieces, refused, shielded)
-
-    def _level(self, leaf: int) -> int:
-        return self.session.queues.queues[leaf].priority
+        return LeafCandidates(leaf, self.session.queues.queues[leaf].priority, pieces, refused, shielded)
 
     def _may_concern(self, contender: WorkloadState, rules: CauseRules, victim: WorkloadState) -> bool:
         if victim is contender or victim in self._served or not rules.concerns(victim) or not victim.occupied():

@@ -11,10 +11,12 @@ from typing import NamedTuple, Protocol
 from tenure.engine.allocation import AllocationOutcome, held_back, promise, serve
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.evictions import evict_all
+from tenure.engine.memo import Memo
 from tenure.engine.order import QueueOrder
 from tenure.engine.placement import Placer
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
+from tenure.engine.reserved_start import RESERVED, ReservedStart, reserved_start
 from tenure.engine.session import Session
 from tenure.engine.transaction import Scenario, Undone
 from tenure.engine.weights import resource_weights
@@ -187,6 +189,9 @@ class DryRuns:
         self.changed: set[int] = set()
         self._before: QueueOrder | None = None
         self._tried, self._brief = 0, False
+        self._reserved_start = Memo[None, ReservedStart | None](
+            lambda _: reserved_start(session, placer, shares, endings), lambda _: session.epoch
+        )
 
     @cached_property
     def weights(self) -> tuple[int, ...]:
@@ -209,7 +214,9 @@ class DryRuns:
         ``brief``: of those that get the room before the contender only the first victim is asked for.
         """
         self.count, self._brief = self.count + 1, brief
-        refusal = self._validate(contender, pieces, rules.cause)
+        self._start = self._reserved_start(None) if rules.cause == "consolidate" else None
+        ran = [t for piece in pieces for t in piece.ran]
+        refusal = self.plugins.validate(self.session, rules.cause, contender, ran) if ran else None
         if refusal is not None:
             return refusal
         staying: frozenset[TaskState] = frozenset()
@@ -273,10 +280,6 @@ class DryRuns:
         touched = (*played.placed, *played.evicted, *played.withdrawn)
         self.changed.update((contender.leaf, *(t.workload.leaf for t in touched)))
 
-    def _validate(self, contender: WorkloadState, pieces: Sequence[Piece], cause: Cause) -> Refusal | None:
-        tasks = [t for piece in pieces for t in piece.ran]
-        return self.plugins.validate(self.session, cause, contender, tasks) if tasks else None
-
     def _play(
         self,
         contender: WorkloadState,
@@ -308,6 +311,9 @@ class DryRuns:
             self.ahead, self.back = 0, []
             return Refusal(NO_ROOM, "room would only be there for subgroups that ask for more than its first ones")
         result.placed += placed
+        start = self._start
+        if start is not None and start.put_off(self.session, self.placer, contender, victims, self.endings):
+            return Refusal(RESERVED, f"it would put off the start that is promised to {start.workload.key}")
         if barred and result.evicted:  # there was room on the nodes, but not in its queues
             promise(self.session, [t for t in placed if t.workload is contender])
         if owed and not rules.repaid(owed):

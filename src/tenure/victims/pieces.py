@@ -191,7 +191,7 @@ def _piece(
     ran = tuple(t for t in tasks if t not in fresh) if fresh else tasks
     is_fresh = not ran
     price, growth = (0, 0) if is_fresh else (price_of_all(session, ran), growth_of_all(session, ran))
-    age = _age(workload)
+    age = -(workload.created_at if workload.started_at is None else workload.started_at)
     rank = _rank(session, workload, tasks, price, age, whole=whole, ran=len(ran))
     level = session.queues.queues[workload.leaf].priority
     amount = held(session, tasks)
@@ -204,10 +204,6 @@ def _piece(
         workload, stages, tasks, ran, whole, group, is_fresh, price, growth, age,
         level, amount, ran_amount, _frees(session, tasks), rank, floor, asked,
     )  # fmt: skip
-
-
-def _age(workload: WorkloadState) -> int:
-    return -(workload.created_at if workload.started_at is None else workload.started_at)
 
 
 def _rank(

@@ -82,7 +82,7 @@ class PreemptionPass:
     def run(self) -> None:
         """Help the contenders that evictions of this cause can help."""
         memory = NoEffectPass(self.session.epoch, self.shares.fair_without_history, self.state.plan.wake)
-        fresh = self._arrived() if self._nothing_changed(memory) else None
+        fresh = set(self.session.added) if self._nothing_changed(memory) else None
         waiting = []
         if self.state.detailed or self._anyone_may_be_helped(fresh):
             order = self._in_order()
@@ -138,9 +138,6 @@ class PreemptionPass:
         """Whether it is clear beforehand that nothing can be done for a contender now."""
         assert contender.step is not None
         return self.bounds.infeasible(contender, contender.step)
-
-    def _arrived(self) -> set[WorkloadState]:
-        return set(self.session.added)
 
     def _nothing_changed(self, now: NoEffectPass) -> bool:
         """Whether no earlier contender can be helped by what has happened since: there were only arrivals.

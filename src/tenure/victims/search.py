@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 
+from tenure.engine.device_volume import devices_may_do
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
@@ -350,7 +351,14 @@ class VictimSearch:
 
     def _may_do(self, subset: list[Piece]) -> bool:
         """Whether it frees enough; where there are many pieces, those are left aside that had their place back."""
-        return not (self.many and any(map(self._returns, subset))) and self.need.met(subset, self.others)
+        if (self.many and any(map(self._returns, subset))) or not self.need.met(subset, self.others):
+            return False
+        return self._may_land(subset)
+
+    def _may_land(self, pieces: list[Piece]) -> bool:
+        """Whether, where pieces are moved, there may be room for them as well."""
+        step, moved = self.contender.step, [t for p in pieces for t in p.tasks]
+        return self.rules.cause != "consolidate" or devices_may_do(self.session, moved, step.tasks if step else ())
 
     def _gives_up(self, most: int, best: list[Piece] | None) -> bool:
         """Whether as many sets were tried in vain as may be."""
@@ -396,7 +404,7 @@ class VictimSearch:
                 candidate = [*outside, *subset]
                 if sum(p.spared for p in candidate) > sum(p.spared for p in chosen):
                     break
-                if not self.need.met(candidate):
+                if not self.need.met(candidate) or not self._may_land(candidate):
                     continue
                 if not budget.spend():
                     return None

@@ -64,7 +64,8 @@ class MovableWorkload(NamedTuple):
     """A workload of which something may be moved, as far as its own state decides about it.
 
     ``free`` are the running tasks that do not rest, ``beyond`` those of them that it has beyond its core; they alone
-    may be moved where a task of the core rests (``surplus_only``): of a core, one moves alone or all do.
+    may be moved where a task of the core rests (``surplus_only``): of a core, one moves alone or all do. A core rests
+    as well while its workload holds a nomination for which others were evicted.
     """
 
     workload: WorkloadState
@@ -84,6 +85,7 @@ class MovableTasks:
         self.session = state.session
         now = self.session.now
         self.rests = {k: at for k, at in resting(self.session, moves_of(self.session, memory)).items() if at > now}
+        self.paid = frozenset[TaskState]()
         self._workloads: list[MovableWorkload] | None = None
         self._prices: dict[TaskState, int] = {}
 
@@ -114,12 +116,13 @@ class MovableTasks:
         return [known[task] for task in tasks]
 
     def _look_up(self) -> Iterator[MovableWorkload]:
+        self.paid = self.state.settled()
         for key in sorted(self.session.workloads):
             workload = self.session.workloads[key]
             if not self._open(workload):
                 continue
             running = [t for t in workload.tasks if t.phase is RUNNING and not t.fresh]
-            still = {t for t in running if (key, t.name) in self.rests} if self.rests else set()
+            still = {t for t in running if t in self.paid or (key, t.name) in self.rests}
             free = tuple(t for t in running if t not in still)
             if not any(spared(self.session, t) for t in running):
                 beyond = surplus(workload)
@@ -163,6 +166,7 @@ def why_still(movable: MovableTasks, task: TaskState, drained: int) -> str:
         "its workload has lost something else in this cycle": workload.key in state.evicted,
         "it does not run yet": task.phase is not RUNNING,
         f"it was moved lately, and rests until {format_time(until or 0)}": until is not None,
+        "others were evicted for what its workload is promised, and it stays meanwhile": task in movable.paid,
     }
     return next((why for why, holds in told.items() if holds), None) or _shielded(movable, workload, drained)
 
@@ -198,6 +202,8 @@ def _holder(movable: MovableTasks, task: TaskState, contenders: Sequence[Workloa
         return DAEMON_SET
     if any((workload.key, t.name) in movable.rests for t in workload.tasks):
         return "settle"
+    if task in movable.paid:
+        return "nominated"
     refusal = preemptibility(workload) or disabled(state.session.queues, workload.leaf) or below_core(workload)
     for contender in contenders:
         refusal = refusal or state.plugins.filter(state.session, CAUSE, contender, workload)
