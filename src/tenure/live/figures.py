@@ -1,6 +1,7 @@
 """Figures for ``kubectl get``, in the status of objects: of queues, pod groups, disruption budgets and node pools.
 
-Nothing is ever decided by them. They are a few seconds old, and a write that fails is made good by the next. A thread
+Nothing is decided by them, but by what evictions came to (`outcomes`), where this process has not read that off the
+history itself. They are a few seconds old, and a write that fails is made good by the next. A thread
 of their own makes and writes them, so that no decision waits for that; while nothing changes it does nothing.
 """
 
