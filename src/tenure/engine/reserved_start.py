@@ -1,6 +1,7 @@
 """The start that backfilling promises to the first workload that does not fit: moves must not put it off (spec: cycle).
 
-Whoever starts beside a reservation leaves it alone; so does whoever is moved, and holds its landing place from then on.
+A workload that starts beside a reservation leaves it alone; so does one that is moved, which holds its landing place
+from then on.
 """
 
 from __future__ import annotations
