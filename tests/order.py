@@ -11,7 +11,11 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 SHARING = ("tests/kubernetes/", "tests/history/", "tests/browser/")
 """Folders whose tests share with their file what takes long to start. They wait more than they compute."""
 
-TOGETHER = ("tests/cli/test_plain_install.py", "tests/cli/test_bulky.py", "tests/web/")
+TOGETHER = (
+    "tests/cli/test_plain_install.py", "tests/cli/test_bulky.py", "tests/cli/test_exit_codes.py",
+    "tests/cli/test_terminal.py", "tests/docs/test_glossary.py", "tests/docs/test_site.py", "tests/docs/test_words.py",
+    "tests/requeue/test_experiment.py", "tests/web/",
+)  # fmt: skip
 """Files elsewhere whose tests share what takes the processor long to make: it is made once, by one worker."""
 
 LONGEST = (
@@ -26,9 +30,10 @@ LONGEST = (
 """Files whose tests take a minute and more, the longest first."""
 
 LONG = (
-    "tests/cli/test_bulky.py", "tests/rescheduler/test_month.py", "tests/cli/test_hostile.py",
-    "tests/simulator/test_easy_traces.py", "tests/docs/test_commands.py", "tests/requeue/test_simulation.py",
-    "tests/requeue/test_memory.py", "tests/rescheduler/test_dies_out.py", "tests/cli/test_silent_server.py",
+    "tests/cli/test_exit_codes.py", "tests/cli/test_bulky.py", "tests/rescheduler/test_month.py",
+    "tests/cli/test_hostile.py", "tests/simulator/test_easy_traces.py", "tests/docs/test_commands.py",
+    "tests/requeue/test_simulation.py", "tests/requeue/test_memory.py", "tests/rescheduler/test_dies_out.py",
+    "tests/cli/test_silent_server.py",
     "tests/rescheduler/test_triggers.py", "tests/rescheduler/test_decompose.py", "tests/notices/test_properties.py",
     "tests/rescheduler/test_reassignment.py", "tests/simulator/test_philly_replay.py",
 )  # fmt: skip
