@@ -269,9 +269,7 @@ def forbidden(played):
     nominated as well, and a follow-up that is said later comes too late for it.
     """
     breaches = []
-    said = {}
-    for cycle, follow_up in reversed(played.follow_ups):
-        said[follow_up.of, follow_up.cause] = said[follow_up.of] = cycle  # the first time
+    said = _first_said(played.follow_ups)
     nominated_to = set()
     noticed = {}
     victims = {}
@@ -303,6 +301,14 @@ def forbidden(played):
         for (workload, _), step in evicted.items():
             victims[workload] = f"{step.cause} in cycle {cycle}"
     return breaches
+
+
+def _first_said(follow_ups):
+    """Give the cycle in which it was first said that something follows, by victim, and by victim and cause."""
+    said = {}
+    for cycle, follow_up in reversed(follow_ups):
+        said[follow_up.of, follow_up.cause] = said[follow_up.of] = cycle
+    return said
 
 
 def _in_one_plan(cycle, steps, evicted):

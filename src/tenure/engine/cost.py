@@ -88,8 +88,10 @@ def rate(session: Session, task: TaskState) -> float:
 
 
 def _own_start(session: Session, task: TaskState) -> int | None:
-    """Give when a task itself started, in µs since the epoch: now, if it was placed just now."""
-    return session.now if task.fresh else task.model.started_at
+    """Give when a task itself started, in µs since the epoch: now, if it was placed since the cluster was looked at."""
+    if task.fresh and task.model.node != session.nodes.names[task.node]:
+        return session.now
+    return task.model.started_at
 
 
 def cost(session: Session, task: TaskState, weight: float | None = None) -> int:

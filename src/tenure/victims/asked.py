@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tenure.engine.placement import Placer
 from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.workloads import PENDING, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
@@ -165,6 +165,8 @@ class AskedWorkloads:
             return True
         entries = self.session.waiting.entries[leaf][:MOST_LOOKED_AT] if placer is not None else ()
         first = {t.cls.id: t for *_, w in entries if w.entry is not None and w.step is not None for t in w.step.tasks}
+        growing = {n.workload for n in self.session.nominated if n.workload.leaf == leaf} if placer is not None else ()
+        first |= {t.cls.id: t for w in growing for t in w.tasks if t.phase is PENDING and t.nominated < 0}
         return placer is not None and any(placer.find(task)[0] >= 0 for task in first.values())
 
 
