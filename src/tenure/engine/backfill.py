@@ -37,7 +37,7 @@ def place_of(task: TaskState) -> tuple[int, tuple[int, ...]]:
 
 def ending_of(workload: WorkloadState, end: int) -> Ending:
     """Say when a workload gives back all that it holds, what is nominated included."""
-    amounts = [t.cls.amount for t in workload.tasks if place_of(t)[0] >= 0]
+    amounts = [t.cls.amount for t in workload.tasks if (t.node >= 0 and t.active) or t.nominated >= 0]
     return end, tuple(map(sum, zip(*amounts, strict=True))), workload.key, workload
 
 
@@ -97,16 +97,17 @@ class ImaginedRoom:
         counted = nodes.rows - 1 if nodes.has_devices else -1
         for ending in endings:
             for task in ending[-1].tasks:
-                node, devices_held, cls = *place_of(task), task.cls
-                if node < 0:
-                    continue
+                node, devices_held, cls = task.node, task.devices, task.cls
+                if node < 0 or not task.active:  # most are: the function is called for the others alone
+                    node, devices_held = place_of(task)
+                    if node < 0:
+                        continue
                 for row, amount in cls.asks:
                     if row != counted or not devices_held:
                         freed[row, node] = freed.get((row, node), 0) + amount
                 if devices_held:
                     milli = cls.milli_on(node)
-                    for device in devices_held:
-                        devices[node, device] = devices.get((node, device), 0) + milli
+                    devices.update({(node, d): devices.get((node, d), 0) + milli for d in devices_held})
                     if cls.milli is not None:
                         key = nodes.gpu_row, node
                         freed[key] = freed.get(key, 0) + milli * cls.devices
