@@ -109,8 +109,9 @@ class Scheduler:
         if self.shadow.known:
             self.shadow.forget(context)
         self._look_ahead(plan)
-        plan.losing = [(found.cause, message(session, found)) for found in losing_in(session)]
-        plan.warnings += [text for _, text in plan.losing]
+        if session.outcomes:
+            plan.losing = [(found.cause, message(session, found)) for found in losing_in(session)]
+            plan.warnings += [text for _, text in plan.losing]
         if context.detailed:
             unsaved = unsaved_in(session)
             plan.unsaved = [found.queue for found in unsaved]

@@ -37,7 +37,7 @@ def place_of(task: TaskState) -> tuple[int, tuple[int, ...]]:
 
 def ending_of(workload: WorkloadState, end: int) -> Ending:
     """Say when a workload gives back all that it holds, what is nominated included."""
-    amounts = [t.cls.amount for t in workload.tasks if (t.node >= 0 and t.active) or t.nominated >= 0]
+    amounts = [t.cls.amount for t in workload.tasks if t.node >= 0 or t.nominated >= 0]
     return end, tuple(map(sum, zip(*amounts, strict=True))), workload.key, workload
 
 
