@@ -85,8 +85,7 @@ class RunningAccount:
         for _, _, _, task, node, _ in events:
             run.active[task], run.bound[task] = at, node
             self.room.occupy(job, task, node, self.holder.asked(model.tasks[task].spec, node))
-        core = len(model.tasks) if model.min_member is None else model.min_member
-        if run.since is None and len(run.active) >= max(1, min(core, len(model.tasks))):
+        if run.since is None and len(run.active) >= _core(model):
             self._start(job, run, at)
 
     def _start(self, job: int, run: _Run, at: int) -> None:
@@ -138,9 +137,8 @@ class RunningAccount:
     def _estimate(self, job: int, at: int) -> int | None:
         """Say when a job would start if nothing were evicted; None where that is unknown."""
         model = self.log.workloads[job]
-        core = len(model.tasks) if model.min_member is None else model.min_member
         ask: dict[tuple[int, ...], int] = {}
-        for task in model.tasks[: max(1, min(core, len(model.tasks)))]:
+        for task in model.tasks[: _core(model)]:
             amounts = tuple(self.holder.asked(task.spec, -1))
             ask[amounts] = ask.get(amounts, 0) + 1
         return self.room.start_without(list(ask.items()), at)
@@ -157,6 +155,12 @@ class RunningAccount:
     def _held(self, task: Task, node: int, time: int) -> int:
         """Give what a task holds on a node in a time (µs), in millionths of a weighted resource-second."""
         return weighted(self.holder.named(self.holder.held(task.spec, node), time), self.prices) if time else 0
+
+
+def _core(model: Workload) -> int:
+    """Give how many of its tasks a job needs to run."""
+    core = len(model.tasks) if model.min_member is None else model.min_member
+    return max(1, min(core, len(model.tasks)))
 
 
 def _lost_time(model: Workload, began: int, since: int, at: int, said: EvictionDetails) -> int:
