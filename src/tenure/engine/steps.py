@@ -39,6 +39,10 @@ class Steps:
             return None  # nothing of it is bound before its core is
         return self._growth(workload)
 
+    def whole(self, workload: WorkloadState) -> Demand:
+        """Give the step of a workload whose core is all its tasks, as if none of them were placed."""
+        return Demand(START, workload.tasks, self._shape(workload, workload.tasks, START))
+
     def _runs(self, workload: WorkloadState) -> bool:
         """Whether its core was bound, or has succeeded."""
         return workload.occupied() or workload.root.satisfied(nominated=False)

@@ -27,6 +27,7 @@ from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.joint_placement import JointPlacement
+from tenure.victims.first_served import FirstServed
 from tenure.victims.pieces import Piece, held
 from tenure.victims.rules import CauseRules, PreemptRules, ReclaimEligibility
 
@@ -189,6 +190,7 @@ class DryRuns:
         self.changed: set[int] = set()
         self._before: QueueOrder | None = None
         self._tried, self._brief = 0, False
+        self._first = FirstServed(session, shares)
         self._reserved_start = Memo[None, ReservedStart | None](
             lambda _: reserved_start(session, placer, shares, endings), lambda _: session.epoch
         )
@@ -216,6 +218,7 @@ class DryRuns:
         self.count, self._brief = self.count + 1, brief
         self._start = self._reserved_start(None) if rules.cause == "consolidate" else None
         ran = [t for piece in pieces for t in piece.ran]
+        self._first.begin(self.session.epoch)
         refusal = self.plugins.validate(self.session, rules.cause, contender, ran) if ran else None
         if refusal is not None:
             return refusal
@@ -294,10 +297,10 @@ class DryRuns:
         victims = list(dict.fromkeys(p.workload for p in pieces))
         step = contender.step
         stages = in_stages(self.session, pieces, step.amount)
-        if stages and (refusal := self._ask(stages, victims, rules, owed)) is not None:
+        before = self._order_before() if self.steady else None
+        if stages and (refusal := self._ask(stages, victims, rules, owed, contender, before)) is not None:
             return refusal
         barred = held_back(self.session, contender, step)
-        before = self._order_before() if self.steady else None
         self._take(stages, victims, result, staying)
         if rules.cause == "consolidate" and not self._land(contender, victims, result):
             return Refusal(NO_LANDING, "what would have to move finds no place to land")
@@ -361,7 +364,13 @@ class DryRuns:
         return self._before
 
     def _ask(
-        self, stages: Sequence[Taken], victims: Sequence[WorkloadState], rules: CauseRules, owed: list[Owed]
+        self,
+        stages: Sequence[Taken],
+        victims: Sequence[WorkloadState],
+        rules: CauseRules,
+        owed: list[Owed],
+        contender: WorkloadState,
+        before: QueueOrder | None,
     ) -> Refusal | None:
         """Ask the rules about every piece in turn, surplus before cores, as the queues stand then.
 
@@ -380,7 +389,14 @@ class DryRuns:
                 if refusal is not None:
                     return refusal._replace(about=workload.key)
                 session.queues.release(workload.leaf, amount, fixed=workload.fixed)
-            return rules.exchange(victims)
+            refusal = rules.exchange(victims)
+            if refusal is None and self._brief and rules.cause in {"reclaim", "preempt"}:
+                pieces = list(dict.fromkeys(piece for piece, _, _ in stages))
+                first = self._first.returning(contender, pieces, before)
+                if first is not None:
+                    self.ahead, self.back = len(first.tasks), [first]
+                    return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do")
+            return refusal
 
     def _take(
         self,
