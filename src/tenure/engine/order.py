@@ -42,6 +42,12 @@ class QueueShares(Protocol):
 Skip = Callable[[WorkloadState, Demand], bool]
 """Whether a workload need not be tried, because it is known that its step fails."""
 
+
+def skip_none(_: WorkloadState, __: Demand) -> bool:
+    """Try all."""
+    return False
+
+
 Seek = Callable[[list[Entry], int], int]
 """Position of the first entry from a position on that has to be tried, where only one leaf waits; their number if none.
 """

@@ -14,8 +14,8 @@ Entry = tuple[Any, ...]
 """A place in a leaf's order; its last item is the workload."""
 
 
-Put = tuple[WorkloadState, Entry | None]
-"""A workload, and its new place; None: it waits no longer."""
+Put = tuple[WorkloadState, Entry | None, bool]
+"""A workload, its new place (None: it waits no longer), and whether it had one, which is stale now."""
 
 
 class WaitingLists:
@@ -42,20 +42,20 @@ class WaitingLists:
         assert step is not None
         ratio = 0.0 if step.kind <= START else _relative_surplus(state)
         entry = (-state.priority, step.kind, ratio, state.queued_at, state.key, self.next_serial(), state)
-        if state.entry is not None:
-            self._stale[state.leaf] += 1
+        had = state.entry is not None
         self.journal.set(state, "entry", entry)
         if self._unsorted is None:
             insort(self.entries[state.leaf], entry)
         else:
             self._unsorted.add(state.leaf)
             self.entries[state.leaf].append(entry)
-        self._note(state, entry)
+        self._note(state, entry, had=had)
 
-    def _note(self, state: WorkloadState, entry: Entry | None) -> None:
+    def _note(self, state: WorkloadState, entry: Entry | None, *, had: bool) -> None:
         """Tell the watchers, and remember what is to be taken out again where this is undone."""
+        self._stale[state.leaf] += had
         if self.journal.depth:
-            self._log.append((state, entry))
+            self._log.append((state, entry, had))
         for told in self.watchers:
             told.add(state)
 
@@ -73,9 +73,8 @@ class WaitingLists:
     def drop(self, state: WorkloadState) -> None:
         """Let a workload wait no longer."""
         if state.entry is not None:
-            self._stale[state.leaf] += 1
             self.journal.set(state, "entry", None)
-            self._note(state, None)
+            self._note(state, None, had=True)
 
     def mark(self) -> int:
         """Give the mark of a checkpoint."""
@@ -85,9 +84,10 @@ class WaitingLists:
         """Take out everything that was put in since ``mark``; ``undone`` gets what that was, the last first."""
         log = self._log
         while len(log) > mark:
-            state, entry = log.pop()
+            state, entry, had = put = log.pop()
+            self._stale[state.leaf] -= had
             if undone is not None:
-                undone.append((state, entry))
+                undone.append(put)
             if entry is not None:
                 entries = self.entries[state.leaf]
                 del entries[bisect_left(entries, entry)]
@@ -96,11 +96,10 @@ class WaitingLists:
 
     def repeat(self, undone: list[Put]) -> None:
         """Put in again what was taken out."""
-        for state, entry in reversed(undone):
-            self._stale[state.leaf] += 1
+        for state, entry, had in reversed(undone):
             if entry is not None:
                 insort(self.entries[state.leaf], entry)
-            self._note(state, entry)
+            self._note(state, entry, had=had)
 
     def commit(self) -> None:
         """Keep what was put in; to be told when the outermost checkpoint closes."""

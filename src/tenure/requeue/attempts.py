@@ -13,13 +13,12 @@ from tenure.fairness.current import CurrentShares
 from tenure.requeue.candidates import PlacedThisCycle, RequeueCandidate
 from tenure.requeue.classes import ContenderClass
 from tenure.requeue.commit import RequeueCommits
-from tenure.requeue.dry_run import RequeueDryRuns
 from tenure.requeue.memory import SearchPosition
 from tenure.requeue.put_off import PutOffContenders
 from tenure.requeue.rules import RequeueRules
 from tenure.shields.opt_out import asked_to_stay, may_go
 from tenure.shields.patience import NOT_YET
-from tenure.victims.dry_run import AcceptedSet
+from tenure.victims.dry_run import AcceptedSet, DryRuns
 from tenure.victims.pieces import Piece
 from tenure.victims.room_bounds import RoomDemand
 from tenure.victims.state import EvictionState
@@ -39,7 +38,7 @@ class RequeueAttempts:
         self.state = state
         self.session = state.session
         self.shares = shares
-        self.dry_runs = RequeueDryRuns(state.session, state.placer, shares, state.plugins, state.endings)
+        self.dry_runs = DryRuns(state.session, state.placer, shares, state.plugins, state.endings)
         self.dry_runs.consequences = state.aftermath
         self.commits = RequeueCommits(state, self.dry_runs, outcome)
         self.cut: SearchPosition | None = None

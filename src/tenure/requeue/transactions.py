@@ -17,7 +17,6 @@ from tenure.requeue.attempts import RequeueAttempts
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.classes import ContenderClass, gather
 from tenure.requeue.equivalence import CandidateEquivalence, Likeness
-from tenure.requeue.known_returns import KnownReturns
 from tenure.requeue.memory import SearchPosition
 from tenure.requeue.multi_victim_search import MultiVictimSearch
 from tenure.requeue.pending_index import PendingIndex
@@ -93,14 +92,6 @@ class RequeueTransactions:
         found = _place_of(position, turns)
         at, position = (0, None) if found is None else (found, position)
         attempts, number, unseen = self.attempts, self.attempts.commits.number, None
-        if turns and self.session.settings.backfill == "none":  # what is reserved may keep a candidate from its place
-            attempts.dry_runs.returns = KnownReturns(
-                self.session,
-                self.shares,
-                self.pending_index,
-                prospects.needs,
-                lambda: number == attempts.commits.number,
-            )
         self._prospects, self._looked_at, self._as_of = prospects, number, -1
         for place in (*range(at, len(turns)), *range(at)):
             turn, changed = turns[place], number != attempts.commits.number

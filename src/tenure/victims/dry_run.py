@@ -12,7 +12,7 @@ from tenure.engine.allocation import AllocationOutcome, held_back, promise, serv
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.evictions import evict_all
 from tenure.engine.memo import Memo
-from tenure.engine.order import QueueOrder
+from tenure.engine.order import QueueOrder, skip_none
 from tenure.engine.placement import Placer
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
@@ -26,8 +26,8 @@ from tenure.fairness.reclaiming import Owed
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.joint_placement import JointPlacement
 from tenure.victims.first_served import FirstServed
+from tenure.victims.joint_placement import JointPlacement
 from tenure.victims.pieces import Piece, held
 from tenure.victims.rules import CauseRules, PreemptRules, ReclaimEligibility
 
@@ -132,11 +132,6 @@ def gone_for_now(
     for workload in back:
         session.refresh(workload)
     return [t for t in placed if t.workload not in back]
-
-
-def _nobody(_: WorkloadState, __: Demand) -> bool:
-    """Skip no workload."""
-    return False
 
 
 def in_stages(session: Session, pieces: Sequence[Piece], asked: Amount) -> list[Taken]:
@@ -307,9 +302,7 @@ class DryRuns:
         placed, reached = self._serve(contender, victims, before)
         placed = gone_for_now(self.session, placed, result.evicted)
         if not reached:
-            self.ahead = len(placed)
-            self.back = list(dict.fromkeys(t.workload for t in placed if t.workload in victims))
-            return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do")
+            return self._no_room(list(dict.fromkeys(t.workload for t in placed if t.workload in victims)), placed)
         if pieces and any(map(gt, Demand(step.kind, step.tasks, None).amount, step.amount)):
             self.ahead, self.back = 0, []
             return Refusal(NO_ROOM, "room would only be there for subgroups that ask for more than its first ones")
@@ -356,11 +349,11 @@ class DryRuns:
         """
         session = self.session
         if self.changed and self._before is not None:
-            self._before = None if session.noticed else self._before.again(_nobody, self.changed)
+            self._before = None if session.noticed else self._before.again(skip_none, self.changed)
         self.changed.clear()
         self._tried += 1
         if self._before is None and self._tried > 1:
-            self._before = QueueOrder(session, self.shares, _nobody)
+            self._before = QueueOrder(session, self.shares, skip_none)
         return self._before
 
     def _ask(
@@ -390,13 +383,16 @@ class DryRuns:
                     return refusal._replace(about=workload.key)
                 session.queues.release(workload.leaf, amount, fixed=workload.fixed)
             refusal = rules.exchange(victims)
-            if refusal is None and self._brief and rules.cause in {"reclaim", "preempt"}:
+            if refusal is None and (self._brief or rules.cause == "requeue") and rules.cause != "consolidate":
                 pieces = list(dict.fromkeys(piece for piece, _, _ in stages))
                 first = self._first.returning(contender, pieces, before)
-                if first is not None:
-                    self.ahead, self.back = len(first.tasks), [first]
-                    return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do")
+                return None if first is None else self._no_room([first], first.tasks)
             return refusal
+
+    def _no_room(self, back: list[WorkloadState], ahead: Sequence[TaskState]) -> Refusal:
+        """Refuse a set, and note who gets the room instead: which victims, and how many tasks."""
+        self.ahead, self.back = len(ahead), back
+        return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do")
 
     def _take(
         self,

@@ -1,8 +1,8 @@
 """Sets of which it is known, without a play-through, that a victim is served first and lands where it was.
 
 That is what most sets in a standing backlog come to. Only queues are looked at: what the set holds is released, its
-victims wait again in their leaves, and the order is followed past everybody for whom a queue or the room that there is
-with the set gone leaves no place. Where a victim comes next, all that it ran on is free, and it has it again.
+victims wait again in their leaves, and the order is followed past all workloads for which a queue, or the room that
+there is with the set gone, leaves no place. Where a victim comes next, all that it ran on is free, and it has it again.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from tenure.engine.allocation import held_back
 from tenure.engine.nodes import THEN
-from tenure.engine.order import QueueOrder
+from tenure.engine.order import QueueOrder, skip_none
 from tenure.engine.session import Session
-from tenure.engine.workloads import START, Demand, Shape, WorkloadState
+from tenure.engine.workloads import Demand, Shape, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.victims.pieces import Piece
 from tenure.victims.room_bounds import RoomDemand
@@ -23,8 +23,7 @@ MOST_PASSED = 64
 
 
 class FirstServed:
-    """Who is served first once a set is gone. ``epoch``: that of room as it is before; what shapes need is kept for it.
-    """
+    """The question which workload is served first once a set is gone; shapes' needs are kept while room is the same."""
 
     def __init__(self, session: Session, shares: CurrentShares) -> None:
         self.session = session
@@ -33,15 +32,16 @@ class FirstServed:
         self._needs: dict[Shape, RoomDemand] = {}
 
     def begin(self, epoch: int) -> None:
-        """Forget what was known of room at another time."""
+        """Forget what was known of room at another time; shares are those before anything is taken."""
         if epoch != self.epoch:
             self.epoch = epoch
             self._needs.clear()
+            self.shares.allocatable  # noqa: B018  what is made when it is first asked for is made now
 
     def returning(
         self, contender: WorkloadState, pieces: Sequence[Piece], before: QueueOrder | None
     ) -> WorkloadState | None:
-        """Give the victim that is served first; None if somebody else may be, or nobody knows.
+        """Give the victim that is served first; None if another workload may be, or that is not known.
 
         To be asked in a scenario in which queues are relieved of the set and nothing else is changed yet; ``before`` is
         the order of all that wait without it.
@@ -49,12 +49,12 @@ class FirstServed:
         session = self.session
         if not all(self._waits_whole(piece) for piece in pieces):
             return None
-        victims = {piece.workload for piece in pieces}
+        victims = dict.fromkeys(piece.workload for piece in pieces)
         for victim in victims:
             session.journal.set(victim, "step", session.steps.whole(victim))
             session.waiting.put(victim)
-        again = None if before is None else before.again(_nobody, {contender.leaf, *(v.leaf for v in victims)})
-        order = again if again is not None else QueueOrder(session, self.shares, _nobody)
+        again = None if before is None else before.again(skip_none, {contender.leaf, *(v.leaf for v in victims)})
+        order = again if again is not None else QueueOrder(session, self.shares, skip_none)
         for _ in range(MOST_PASSED):
             head = order.next()
             if head is None or head is contender:
@@ -96,8 +96,3 @@ class FirstServed:
         if need is None:
             need = self._needs[shape] = RoomDemand(self.session, step)
         return need.met(pieces)
-
-
-def _nobody(_: WorkloadState, __: Demand) -> bool:
-    """Skip no workload."""
-    return False

@@ -1,0 +1,145 @@
+"""Of a set that is refused without a play-through, the play-through says the same: that victim has its place again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain, combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.actions.helpers import cluster, queue, runs, waits
+from tests.properties.contention import contended, in_groups
+
+from tenure.engine.placement import Placer
+from tenure.engine.refusal import Refusal
+from tenure.engine.snapshot import session_of
+from tenure.fairness.current import Fairness
+from tenure.shields.plugins import EvictionPlugins
+from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
+from tenure.simulator.run import Simulation, SimulationSetup
+from tenure.victims.candidates import CandidateGatherer
+from tenure.victims.dry_run import NO_ROOM, DryRuns
+from tenure.victims.first_served import FirstServed
+from tenure.victims.pieces import pieces_of
+from tenure.victims.preemptible_usage import PreemptibleUsage
+from tenure.victims.rules import PreemptRules, ReclaimEligibility
+from tenure.victims.set_order import consistent
+
+RULES = {"reclaim": ReclaimEligibility, "preempt": lambda s, _, c: PreemptRules(s, c)}
+SEEDS = st.integers(0, 1 << 32)
+MOST_PIECES = 7
+
+
+def held_against_the_play(patch):
+    """Play through whatever would be refused without it; gives the size of each such set."""
+    seen, said = [], []
+    returning, plays = FirstServed.returning, DryRuns._play
+
+    def ask(self, contender, pieces, before):
+        said[-1] = returning(self, contender, pieces, before)
+
+    def both(self, contender, pieces, rules, staying=frozenset()):
+        said.append(None)
+        found = plays(self, contender, pieces, rules, staying)
+        victim = said.pop()
+        if victim is not None:
+            seen.append(len(pieces))
+            assert isinstance(found, Refusal)
+            assert found.shield != NO_ROOM or self.back[:1] == [victim]
+        return found
+
+    patch.setattr(FirstServed, "returning", ask)
+    patch.setattr(DryRuns, "_play", both)
+    return seen
+
+
+def play_all(state, cause):
+    """Play every set of up to three of a few pieces through, for everybody who waits."""
+    session = session_of(state)
+    shares, plugins = Fairness(session).now(), EvictionPlugins([])
+    dry_runs = DryRuns(session, Placer(session), shares, plugins)
+    gatherer = CandidateGatherer(session, plugins, PreemptibleUsage(session))
+    for contender in session.waiting.all():
+        rules = RULES[cause](session, shares, contender)
+        pieces = list(gatherer.gather(contender, rules).all())[:MOST_PIECES]
+        if rules.contender_may() is None:
+            for subset in filter(consistent, chain.from_iterable(combinations(pieces, size) for size in (1, 2, 3))):
+                dry_runs.play(contender, subset, rules, brief=True)
+
+
+def drawn(seed):
+    """A small cluster with gangs, elastic workloads, parts of GPUs and, in some, subgroups or reservations."""
+    state = contended(seed)
+    state = in_groups(state, seed) if seed % 4 == 1 else state
+    return replace(state, settings=replace(state.settings, backfill="easy" if seed % 3 == 0 else "none"))
+
+
+def simulated(seed, backfill, jobs=60):
+    """Gangs and parts of GPUs that more than fill a small cluster, with all default actions."""
+    config = GeneratorConfig(jobs=jobs, load=1.2, capacity=32, unit="gpu", node_size=8)
+    state = cluster_for(config)
+    settings_ = replace(state.settings, backfill=backfill)
+    return Simulation(SimulationSetup(replace(state, settings=settings_)), generate(config, seed))
+
+
+@given(SEEDS, st.sampled_from(sorted(RULES)))
+def test_a_set_that_is_not_played_through_would_be_refused(seed, cause):
+    with pytest.MonkeyPatch.context() as patch:
+        held_against_the_play(patch)
+        play_all(drawn(seed), cause)
+
+
+@given(st.integers(0, 10_000), st.sampled_from(["none", "easy", "strict-order"]))
+@settings(max_examples=10)
+def test_nor_would_it_pay_anywhere_in_a_simulation(seed, backfill):
+    with pytest.MonkeyPatch.context() as patch:
+        held_against_the_play(patch)
+        simulated(seed, backfill).run()
+
+
+def test_the_property_above_sees_many_sets():
+    with pytest.MonkeyPatch.context() as patch:
+        seen = held_against_the_play(patch)
+        simulated(1, "none").run()
+    assert len(seen) >= 100
+    assert {1, 2, 3} <= set(seen)
+
+
+def between(*more):
+    """Two queues of which the victim's is served first; the contender could start where the victim runs."""
+    running = [runs("victim", "a", ["n0"], gpus=4), runs("other", "b", ["n1"], gpus=4)]
+    return cluster([queue("a"), queue("b")], [*running, waits("contender", "b", gpus=4, minutes=1), *more], nodes=2)
+
+
+def said(state):
+    """Whether it is said that the victim would have its place again."""
+    session = session_of(state)
+    contender, victim = (session.workloads[f"default/{name}"] for name in ("contender", "victim"))
+    (piece,) = pieces_of(session, victim, frozenset(), core=True)
+    first = FirstServed(session, Fairness(session).now())
+    first.begin(session.epoch)
+    with session.scenario():
+        session.queues.release(victim.leaf, piece.amount, fixed=False)
+        return first.returning(contender, [piece], None) is victim
+
+
+def test_a_victim_whose_queue_is_served_first_has_its_place_again():
+    assert said(between())
+
+
+def test_who_finds_no_room_is_passed():
+    assert said(between(waits("large", "a", gpus=5, priority=9)))
+
+
+def test_who_may_take_the_room_is_not():
+    """Nor anybody at all where the first that finds no room is promised a time."""
+    assert not said(between(waits("first", "a", gpus=4, priority=9)))
+    easy = between(waits("large", "a", gpus=5, priority=9))
+    assert not said(replace(easy, settings=replace(easy.settings, backfill="easy")))
+
+
+def test_nothing_is_said_of_a_place_to_which_nothing_may_go():
+    """It runs on, but nothing is bound to a node that is closed."""
+    state = between()
+    assert not said(replace(state, nodes=(replace(state.nodes[0], unschedulable=True), *state.nodes[1:])))
