@@ -39,7 +39,7 @@ class RequeueAttempts:
         self.session = state.session
         self.shares = shares
         self.dry_runs = DryRuns(state.session, state.placer, shares, state.plugins, state.endings)
-        self.dry_runs.consequences = state.aftermath
+        self.dry_runs.steady, self.dry_runs.consequences = True, state.aftermath
         self.commits = RequeueCommits(state, self.dry_runs, outcome)
         self.cut: SearchPosition | None = None
         self._refusals: dict[tuple[str, str], Refusal] = {}

@@ -60,6 +60,7 @@ class RequeueCommits:
         if session.settings.backfill == "easy":
             return
         placed = gone_for_now(session, serve(session, self.state.placer, self.dry_runs.shares).placed)
+        self.dry_runs.changed.update(task.workload.leaf for task in placed)
         if placed:
             self.place(AcceptedSet([], placed))
 
@@ -85,7 +86,7 @@ class RequeueCommits:
         record(self.state, played, price, "requeue", contender, reason)
         self.number += 1
         self.serve_rest()
-        session.waiting.compact()
+        self.dry_runs.changed.update(session.waiting.compact())
         return None
 
     def _bar(self, candidate: RequeueCandidate, contender: WorkloadState) -> None:
