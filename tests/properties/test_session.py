@@ -11,7 +11,7 @@ from tests.properties.strategies import clusters
 
 from tenure.engine import kernels
 from tenure.engine.audit import audit
-from tenure.engine.backfill import ImaginedRoom
+from tenure.engine.backfill import ImaginedRoom, place_of
 from tenure.engine.evictions import depart, evict, evict_all, outstay
 from tenure.engine.placement import Placer
 from tenure.engine.score import UNFIT
@@ -292,12 +292,30 @@ def test_imagined_room_is_released_as_task_by_task(cluster, data):
     ending = [w for _, w in sorted(session.workloads.items()) if data.draw(st.booleans())]
     at_once, one_by_one = ImaginedRoom(session), ImaginedRoom(session)
     at_once.release([(0, (), w.key, w) for w in ending])
-    tasks = [t for w in ending for t in w.tasks if t.node >= 0 and t.active]
-    for task in tasks:
-        one_by_one._occupy(task, task.node, task.devices, -1)
+    held = [(t, *place_of(t)) for w in ending for t in w.tasks]
+    held = [(task, node, devices) for task, node, devices in held if node >= 0]
+    for task, node, devices in held:
+        one_by_one._occupy(task.cls, node, devices, -1)
     assert np.array_equal(at_once.nodes.room, one_by_one.nodes.room)
     assert np.array_equal(at_once.nodes.device, one_by_one.nodes.device)
-    assert {t.node for t in tasks if t.cls.asks} <= set(at_once.nodes.changed)
+    assert {node for task, node, _ in held if task.cls.asks} <= set(at_once.nodes.changed)
+
+
+@given(clusters(placements=("binpack",)), st.data())
+def test_many_tasks_are_imagined_as_one_by_one(cluster, data):
+    """Tasks of a class that fill node after node lie where each of them finds the best node."""
+    session = begun(cluster)
+    Operations(session, lambda options: data.draw(st.sampled_from(list(options)))).some(6)
+    at_once, one_by_one = ImaginedRoom(session), ImaginedRoom(session)
+    for cls in session.classes.classes:
+        number = data.draw(st.integers(2, 6))
+        fits = all([one_by_one._place_one(cls, None) for _ in range(number)])
+        assert at_once._place_alike(cls, number, None) == fits
+        if not fits:
+            break
+        assert np.array_equal(at_once.nodes.room, one_by_one.nodes.room)
+        assert np.array_equal(at_once.nodes.device, one_by_one.nodes.device)
+        assert set(one_by_one.nodes.changed) <= set(at_once.nodes.changed)
 
 
 @given(clusters(), st.data())

@@ -11,7 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from functools import partial
-from operator import add, ge, itemgetter, sub
+from itertools import groupby
+from operator import add, attrgetter, ge, itemgetter, sub
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,11 @@ from numpy.typing import NDArray
 from tenure.engine import kernels
 from tenure.engine.classes import TaskClass
 from tenure.engine.journal import Journal
-from tenure.engine.nodes import NOW, THEN, NodeTable
+from tenure.engine.nodes import NOW, THEN, Ints, NodeTable
 from tenure.engine.placement import Placer, enough, narrow_first
 from tenure.engine.score import FEW, UNFIT, Scorer
 from tenure.engine.session import Session
+from tenure.engine.slots import fitting
 from tenure.engine.workloads import Demand, TaskState, WorkloadState
 from tenure.model.resources import MILLI
 
@@ -129,30 +131,69 @@ class ImaginedRoom:
         nodes.room[nodes.rows - 1, touched] = nodes.room[2 * nodes.rows - 1, touched] = free
         nodes.changed += touched.tolist()
 
-    def _occupy(self, task: TaskState, node: int, devices: tuple[int, ...], sign: int) -> None:
-        milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])
-        self.nodes.occupy(node, task.cls.takes(node, self.nodes), devices, milli, now=True, then=True, sign=sign)
+    def _occupy(self, cls: TaskClass, node: int, devices: tuple[int, ...], number: int) -> None:
+        """Take what so many tasks of a class hold on a node; give it back if ``number`` is negative."""
+        milli = cls.milli_on(node) * (1 if number > 0 else -1)
+        ask = cls.takes(node, self.nodes) * number
+        self.nodes.occupy(node, ask, devices, milli, now=True, then=True, sign=1)
 
     def place(self, step: Demand) -> bool:
         """Place a step, or leave everything as it was."""
-        placer = Placer.__new__(Placer)
-        placer.nodes, placer.scorer = self.nodes, self.scorer
+        nodes = self.nodes
+        runs = [(cls, sum(1 for _ in run)) for cls, run in groupby(narrow_first(step.tasks), attrgetter("cls"))]
         for mask in self._domains(step):
             if len(step.tasks) > 1 and not enough(self.scorer, step, mask):
                 continue
-            done: list[tuple[TaskState, int, tuple[int, ...]]] = []
-            for task in narrow_first(step.tasks):
-                node = self._best(task.cls, mask)
-                if node < 0:
-                    break
-                devices = placer.devices(task.cls, node, bindable=True) if task.cls.whole or task.cls.devices else ()
-                self._occupy(task, node, devices, 1)
-                done.append((task, node, devices))
-            else:
+            room, device, before = nodes.room.copy(), nodes.device.copy(), len(nodes.changed)
+            if all(self._place_alike(cls, number, mask) for cls, number in runs):
                 return True
-            for task, node, devices in done:
-                self._occupy(task, node, devices, -1)
+            nodes.room[:], nodes.device[:] = room, device
+            nodes.changed += nodes.changed[before:]
         return False
+
+    def _place_alike(self, cls: TaskClass, number: int, mask: NDArray[np.bool_] | None) -> bool:
+        """Place some tasks of a class, each on the best node given those before; False where one finds none."""
+        if number > 1 and cls.milli is None and self.scorer.packed:
+            return self._pack(cls, number, mask)
+        return all(self._place_one(cls, mask) for _ in range(number))
+
+    def _place_one(self, cls: TaskClass, mask: NDArray[np.bool_] | None) -> bool:
+        node = self._best(cls, mask)
+        if node < 0:
+            return False
+        placer = Placer.__new__(Placer)
+        placer.nodes, placer.scorer = self.nodes, self.scorer
+        devices = placer.devices(cls, node, bindable=True) if cls.whole or cls.devices else ()
+        self._occupy(cls, node, devices, 1)
+        return True
+
+    def _pack(self, cls: TaskClass, number: int, mask: NDArray[np.bool_] | None) -> bool:
+        """Fill one node after the other, the best first: a node that is filled stays the best until it is full."""
+        nodes, rows = self.nodes, self.nodes.rows
+        keys = self.scorer.keys(cls, slice(None))
+        order = np.argsort(-keys, kind="stable")
+        order = order[(keys > UNFIT)[order] if mask is None else (mask & (keys > UNFIT))[order]]
+        slots = fitting(nodes.room[rows:, order], cls.asks, cls.static[order])
+        until = slots.cumsum()
+        last = int(until.searchsorted(number))
+        if last == len(order):
+            return False
+        chosen, numbers = order[: last + 1], slots[: last + 1]
+        numbers[last] -= until[last] - number
+        nodes.room[:, chosen] -= np.tile(cls.ask, 2)[:, None] * numbers
+        numbered = np.flatnonzero(nodes.device_count[chosen]) if cls.whole else ()
+        if len(numbered):
+            self._take_whole(chosen[numbered], numbers[numbered] * cls.whole)
+        nodes.changed += chosen.tolist()
+        return True
+
+    def _take_whole(self, where: Ints, counts: Ints) -> None:
+        """Take so many devices that are wholly free on each of some nodes, the first there."""
+        nodes, rows = self.nodes, self.nodes.rows
+        free = nodes.device[THEN, where] == MILLI
+        taken = free & (free.cumsum(axis=1) <= counts[:, None])
+        nodes.device[:, where] = np.where(taken, 0, nodes.device[:, where])
+        nodes.room[rows - 1, where] = nodes.room[2 * rows - 1, where] = (free & ~taken).sum(axis=1)
 
     def _best(self, cls: TaskClass, mask: NDArray[np.bool_] | None) -> int:
         """Give the best node for one task, -1 if none fits."""
@@ -190,11 +231,11 @@ class ImaginedRoom:
         A rollback of the session gives it back.
         """
         node, devices = place_of(task)
-        milli = 1000 if task.cls.milli is None else int(task.cls.milli[node])
+        milli = task.cls.milli_on(node)
         free = self.nodes.free_devices(node, bindable=False) if devices else []
         if any(free[d] < milli for d in devices):
             return False
-        self._occupy(task, node, devices, 1)
+        self._occupy(task.cls, node, devices, 1)
         return True
 
 
