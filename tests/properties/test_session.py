@@ -309,7 +309,7 @@ def test_many_tasks_are_imagined_as_one_by_one(cluster, data):
     at_once, one_by_one = ImaginedRoom(session), ImaginedRoom(session)
     for cls in session.classes.classes:
         number = data.draw(st.integers(2, 6))
-        fits = all([one_by_one._place_one(cls, None) for _ in range(number)])
+        fits = all(one_by_one._place_one(cls, None) for _ in range(number))
         assert at_once._place_alike(cls, number, None) == fits
         if not fits:
             break
