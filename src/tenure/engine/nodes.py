@@ -149,7 +149,7 @@ class NodeTable:
         pair[:] = here, there
         free = both = there.count(MILLI)
         if self.waiting or now is not then:
-            both = sum(a == b == MILLI for a, b in zip(here, there, strict=True))
+            both = [*zip(here, there, strict=True)].count((MILLI, MILLI))
         self.room[self.rows - 1, node] = both
         self.room[2 * self.rows - 1, node] = free
 

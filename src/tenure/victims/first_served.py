@@ -30,12 +30,14 @@ class FirstServed:
         self.shares = shares
         self.epoch = -1
         self._needs: dict[Shape, RoomDemand] = {}
+        self._whole: dict[Piece, bool] = {}
 
     def begin(self, epoch: int) -> None:
         """Forget what was known of room at another time; shares are those before anything is taken."""
         if epoch != self.epoch:
             self.epoch = epoch
             self._needs.clear()
+            self._whole.clear()
             self.shares.allocatable  # noqa: B018  what is made when it is first asked for is made now
 
     def returning(
@@ -47,8 +49,11 @@ class FirstServed:
         the order of all that wait without it.
         """
         session = self.session
-        if not all(self._waits_whole(piece) for piece in pieces):
-            return None
+        for piece in pieces:
+            if piece not in self._whole:
+                self._whole[piece] = self._waits_whole(piece)
+            if not self._whole[piece]:
+                return None
         victims = dict.fromkeys(piece.workload for piece in pieces)
         for victim in victims:
             session.journal.set(victim, "step", session.steps.whole(victim))
