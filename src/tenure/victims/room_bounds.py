@@ -75,7 +75,7 @@ class _Part:
         plain = cls.milli is None
         self.per_node = session.scorer.slots.of(cls) if plain else self._per_node(self.nodes.room[rows:])
         self.count = int(self.per_node.sum())
-        self._columns: dict[int, list[tuple[int, int, int]]] = {}
+        self._gains: dict[tuple[int, Amount], int] = {}
 
     def _per_node(self, room: Ints) -> Ints:
         return fitting(room, self.asks, self.cls.static)
@@ -107,18 +107,17 @@ class _Part:
         """How many tasks have room on a node once ``freed`` of it is."""
         if not self.cls.static_list[node]:
             return 0
-        column = self._columns.get(node)
-        if column is None:
-            rows, room = self.nodes.rows, self.nodes.room[:, node].tolist()
-            column = self._columns[node] = [(row, room[rows + row], amount) for row, amount in self.asks]
-        least = 1 << 40
-        for row, free, amount in column:
-            fits = (free + freed[row]) // amount
-            least = min(least, fits)
-        return max(0, least)
+        free = self.nodes.room[self.nodes.rows :, node].tolist()
+        return max(0, min(((free[row] + freed[row]) // amount for row, amount in self.asks), default=1 << 40))
 
     def gain(self, freed: dict[int, Amount]) -> int:
-        return sum(self.slots(node, amounts) - int(self.per_node[node]) for node, amounts in freed.items())
+        found, gains = 0, self._gains
+        for place in freed.items():  # most sets have most places in common
+            gain = gains.get(place)
+            if gain is None:
+                gain = gains[place] = self.slots(*place) - int(self.per_node[place[0]])
+            found += gain
+        return found
 
 
 def freed_by(pieces: Iterable[Piece]) -> dict[int, Amount]:
