@@ -35,7 +35,12 @@ def greedy(problem: MoveProblem, covers: Sequence[CoverBounds], width: int = WID
     best: Found | None = None
     bound = max((int(c.total[-1]) for c in covers), default=0)
     places = PlannedNodes(problem)
-    for where in islice(_choices(problem, covers), DOMAINS):
+    choices = list(islice(_choices(problem, covers), DOMAINS))
+    if choices and not bound:  # where it fits as it is, one half-made plan is enough to see it
+        found = BeamSearch(places, choices[0], NEVER, 1).run(members_first=True)
+        if found is not None and not found[1]:
+            return found
+    for where in choices:
         for members_first, loops in ((True, False), (False, False), (True, True))[: 3 if width > WIDTH else 2]:
             limit = NEVER if best is None else best[0]
             found = BeamSearch(places, where, limit, width).run(members_first=members_first, loops=loops)
