@@ -16,7 +16,9 @@ Release = tuple[int, str, list[TaskState]]
 """Expected end (µs since the epoch), the workload's name, and the tasks that it holds room with."""
 
 
-def estimated_starts(session: Session, workloads: Iterable[WorkloadState]) -> dict[str, int]:
+def estimated_starts(
+    session: Session, workloads: Iterable[WorkloadState], most_times: int | None = None
+) -> dict[str, int]:
     """Give by workload when it would start, in µs since the epoch; workloads with an unknown start are missing.
 
     Parameters
@@ -25,6 +27,8 @@ def estimated_starts(session: Session, workloads: Iterable[WorkloadState]) -> di
         As things stand; it stays so.
     workloads
         Those that wait, in the order in which they are served.
+    most_times
+        So many times at which something ends are looked at; what starts later counts as unknown. None: all.
 
     Notes
     -----
@@ -41,14 +45,15 @@ def estimated_starts(session: Session, workloads: Iterable[WorkloadState]) -> di
     heapify(ends)
     with session.scenario():
         session.new_epoch()
-        now = session.now
+        now, times = session.now, 0
         while waiting:
             served = EstimatePass(session, placer, waiting, now, ends)
             served.run()
             found |= served.starts
             waiting = [w for w in waiting if w.key not in served.starts]
-            if not ends:
+            if not ends or times == most_times:
                 break
+            times += 1
             now = max(now, ends[0][0])
             while ends and ends[0][0] <= now:
                 for task in heappop(ends)[2]:

@@ -82,6 +82,10 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "factor": "Evictions pay once this many times the waiting is worth what they cost.",
         "ahead": "How long a contender counts as waiting beyond what it has waited: what it would wait otherwise.",
         "atMost": "After waiting so long it need not be worth that; by reclaim: for what the queue is guaranteed.",
+        "trust": (
+            "How far it is believed when the contender would start by itself (0 to 1): where it would wait for longer "
+            "than the eviction is worth, it goes sooner, else later."
+        ),
     },
     "WaitingWeight": {
         "queue": "The queue of the contender, or one above it; unset: any.",
