@@ -12,8 +12,8 @@ from tenure.engine.placement import Placer
 from tenure.engine.session import Session
 from tenure.engine.workloads import Demand, TaskState, WorkloadState
 
-Release = tuple[int, str, list[TaskState]]
-"""Expected end (µs since the epoch), the workload's name, and the tasks that it holds room with."""
+Release = tuple[int, str, int, list[TaskState]]
+"""Expected end (µs since the epoch), the workload's name, the number of the first task, and those that hold room."""
 
 
 def estimated_starts(
@@ -41,7 +41,7 @@ def estimated_starts(
     found = {w.key: at for w in waiting if (at := _promised_start(session, w)) is not None}
     waiting = [w for w in waiting if w.step is not None]
     placer = Placer(session)
-    ends = [(end, key, [t for t in w.tasks if t.active]) for end, _, key, w in all_endings(session).sorted]
+    ends = [_release(end, [t for t in w.tasks if t.active]) for end, _, _, w in all_endings(session).sorted]
     heapify(ends)
     with session.scenario():
         session.new_epoch()
@@ -56,7 +56,7 @@ def estimated_starts(
             times += 1
             now = max(now, ends[0][0])
             while ends and ends[0][0] <= now:
-                for task in heappop(ends)[2]:
+                for task in heappop(ends)[-1]:
                     if task.node >= 0 or task.nominated >= 0:
                         session.withdraw(task)
     return found
@@ -77,7 +77,11 @@ class EstimatePass(AllocationPass):
     def _placed(self, workload: WorkloadState, step: Demand) -> None:
         self.starts[workload.key] = self.now
         if workload.expected:
-            heappush(self.ends, (self.now + workload.expected, workload.key, list(step.tasks)))
+            heappush(self.ends, _release(self.now + workload.expected, list(step.tasks)))
+
+
+def _release(end: int, tasks: list[TaskState]) -> Release:
+    return end, tasks[0].workload.key, tasks[0].index, tasks
 
 
 def _promised_start(session: Session, workload: WorkloadState) -> int | None:
