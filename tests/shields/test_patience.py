@@ -12,12 +12,14 @@ from tenure.cycle import Scheduler
 from tenure.engine.cost import MICRO
 from tenure.engine.snapshot import session_of
 from tenure.fairness import start_estimates
+from tenure.model.cluster import FinishedRuns
 from tenure.model.duration import format_time
 from tenure.model.settings import (
     MinRuntimeSettings,
     PatienceRule,
     RequeueSettings,
     Settings,
+    SurvivalSettings,
     WaitingWeight,
     WorthSettings,
 )
@@ -122,11 +124,24 @@ def test_an_estimate_of_its_start_makes_it_bolder_or_more_patient(expected, trus
             assert evicted(replace(given, now=NOW + pays_after * SECOND))[0] == ["default/v0"]
 
 
+@pytest.mark.parametrize(("ran", "pays_after"), [((4000, 4000), 900), ((2000, 2000), 3600), ((4000,), 1800)])
+def test_how_long_others_ran_tells_how_long_it_would_wait(ran, pays_after):
+    """The victim has run for half an hour and says nothing; two that ran for longer have to be known."""
+    survival = SurvivalSettings(enabled=True, least=2)
+    given = contended((1800, {}), waited=0, **patient(trust=0.5, survival=survival))
+    runs = FinishedRuns(queue="busy", ran=tuple(r * SECOND for r in ran))
+    _, plan = evicted(replace(given, finished_runs=(runs,)))
+    reason = next(r for r in plan.obstacles["default/waits"] if r.code == "NotWorthYet")
+    assert reason.numbers["pays"] == format_time(NOW + pays_after * SECOND)
+    otherwise = format_time(NOW + (ran[0] - 1800) * SECOND) if len(ran) > 1 else None
+    assert reason.numbers.get("otherwise") == otherwise
+
+
 def test_starts_are_estimated_together_and_once_for_all_contenders(monkeypatch):
     """What becomes free is promised to the first of a line: the next waits for the other victim. One estimate does."""
     made = []
     estimate = start_estimates.estimated_starts
-    monkeypatch.setattr(start_estimates, "estimated_starts", lambda *args: made.append(1) or estimate(*args))
+    monkeypatch.setattr(start_estimates, "estimated_starts", lambda *args, **more: made.append(1) or estimate(*args, **more))
     ends = [(7000, {"expected_runtime": (7000 + after) * SECOND}) for after in (600, 1200)]
     given = contended(*ends, waited=20, guaranteed=2, **patient(trust=0.5))
     behind = workload("behind", of=spec(cpu=1, gpu=1), age=10, queue="due")  # it stands alike in nothing but its queue

@@ -50,5 +50,5 @@ class StartEstimates:
         """Give when a contender would start (µs since the epoch) if nothing were evicted for it; None if unknown."""
         if self._known is None or self._known[0] != session.epoch:
             waiting = served_in_order(session, MOST_WAITING)
-            self._known = session.epoch, estimated_starts(session, waiting, MOST_TIMES)
+            self._known = session.epoch, estimated_starts(session, waiting, MOST_TIMES, likely=True)
         return self._known[1].get(contender.key)

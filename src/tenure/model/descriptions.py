@@ -73,6 +73,11 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
             "How often a workload is evicted before it is protected, until a day after its last eviction; 0: no limit."
         ),
         "breaker": "Whether a cause pauses whose evictions lost more than was gained by them.",
+        "survival": "How long workloads go on that do not say so, by how long others of their queue ran.",
+    },
+    "SurvivalSettings": {
+        "enabled": "Whether that is estimated, for rules of patience that trust estimates.",
+        "least": "So many finished runs of the queue have to have been longer than the workload's own so far.",
     },
     "BreakerSettings": {
         "enabled": "Whether it pauses; if not, it is only told. What a queue is guaranteed is reclaimed all the same.",

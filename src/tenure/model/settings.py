@@ -105,6 +105,14 @@ class BreakerSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SurvivalSettings:
+    """Whether it is estimated by finished runs how long workloads go on; ``least`` have to be longer."""
+
+    enabled: bool = False
+    least: Count = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorthSettings:
     """The settings for what an eviction has to be worth.
 
@@ -117,6 +125,7 @@ class WorthSettings:
     repeat_factor: Weight = 0.0
     max_evictions: Ordinal = 32
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
+    survival: SurvivalSettings = field(default_factory=SurvivalSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
