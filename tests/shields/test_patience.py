@@ -141,7 +141,9 @@ def test_starts_are_estimated_together_and_once_for_all_contenders(monkeypatch):
     """What becomes free is promised to the first of a line: the next waits for the other victim. One estimate does."""
     made = []
     estimate = start_estimates.estimated_starts
-    monkeypatch.setattr(start_estimates, "estimated_starts", lambda *args, **more: made.append(1) or estimate(*args, **more))
+    monkeypatch.setattr(
+        start_estimates, "estimated_starts", lambda *args, **more: made.append(1) or estimate(*args, **more)
+    )
     ends = [(7000, {"expected_runtime": (7000 + after) * SECOND}) for after in (600, 1200)]
     given = contended(*ends, waited=20, guaranteed=2, **patient(trust=0.5))
     behind = workload("behind", of=spec(cpu=1, gpu=1), age=10, queue="due")  # it stands alike in nothing but its queue
