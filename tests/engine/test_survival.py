@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 from tests.builders import NOW, SECOND, cluster, node, spec, workload
 
+from tenure.cycle import Scheduler
 from tenure.engine.estimate import estimated_starts
+from tenure.engine.kept_session import KeptSession
 from tenure.engine.run_times import MOST_RUNS, RunTimes
 from tenure.engine.snapshot import session_of
 from tenure.engine.survival import likely_end, likely_runtime
@@ -113,3 +115,14 @@ def test_a_warning_says_where_it_has_no_effect(trust, told):
     worth = replace(given.settings.worth, patience={"reclaim": PatienceRule(trust=trust)})
     found = check_disruption(replace(given, settings=replace(given.settings, worth=worth)))
     assert any("no rule of patience trusts" in f.message and f.is_warning for f in found) is told
+
+
+def test_a_kept_session_has_the_runs_of_the_cluster_as_it_is():
+    """Also where nothing else of the cluster has changed."""
+    given, kept = world(running()), KeptSession()
+    first = kept.take(given)
+    kept.keep(given, first, Scheduler(first).cycle(given.now))
+    later = replace(given, now=NOW + SECOND, finished_runs=(FinishedRuns(queue="default", ran=(SECOND,)),))
+    session = kept.take(later)
+    assert session is first
+    assert session.run_times.plain() == later.finished_runs

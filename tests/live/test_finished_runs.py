@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 
 import pytest
+from tests.builders import NOW
+from tests.live.test_pace import Refusing
 
 from tenure.history import open_history
 from tenure.history.simulation import PlanListener, write_simulation
 from tenure.live.account import RUNS_SINCE, SETTLED, EvictionAccount
+from tenure.live.loop import Loop, Pace
 from tenure.model.cluster import Cluster, FinishedRuns
 from tenure.model.node import Node
 from tenure.model.resources import CPU
@@ -83,3 +87,32 @@ def test_what_is_young_waits_and_what_is_old_is_not_looked_for(history):
 def test_none_are_read_unless_they_are_wanted(history):
     address, last = history
     assert looks(address, [last + SETTLED + 1], wanted=False) == ()
+
+
+@dataclass
+class Seen:
+    """What a cluster gives of itself."""
+
+    cluster: Cluster
+    identities: dict
+    wake: int | None
+
+
+class Still(Refusing):
+    """A cluster on which nothing is refused."""
+
+    def observe(self, now):
+        return Seen(**vars(super().observe(now)))
+
+
+def test_a_cycle_decides_with_what_was_read():
+    """The cluster that the loop decides on has the runs, whatever the API server says."""
+    runs, seen = (FinishedRuns(queue="default", ran=(SECOND,)),), []
+
+    def told(cycle):
+        seen.append(cycle.observed.cluster.finished_runs)
+        loop.stop()
+
+    loop = Loop(Still(()), lambda: 1, pace=Pace(least=0.001), wall=lambda: NOW, told=told, finished=lambda: runs)
+    loop.run()
+    assert seen == [runs]
