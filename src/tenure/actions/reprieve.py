@@ -3,7 +3,7 @@
 Each set of victims is the best for its contender as things were after the sets before it. What one of them frees beyond
 its contender's need may be room for a victim of an earlier one, which would have its place back as soon as all is
 carried out: it would lose its work for nothing. Such a victim stays. What is judged is the whole plan, whatever causes
-its evictions have: all that wait are served in order, and who then lands where it stood is not evicted.
+its evictions have: all that wait are served in order, and what then lands where it stood is not evicted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tenure.victims.dry_run import is_back
 from tenure.victims.state import EvictionState
 
 FOR_A_CONTENDER: Final[frozenset[Cause | None]] = frozenset(("reclaim", "preempt", "requeue"))
-"""Causes that evict for somebody, and move nothing."""
+"""Causes that evict for a contender, and move nothing."""
 
 
 def reprieve(context: Context, settled: Collection[str]) -> None:
@@ -31,11 +31,11 @@ def reprieve(context: Context, settled: Collection[str]) -> None:
     if state is None or state.plan is not context.plan:
         return
     while _reprieve_some(context, state, settled):
-        """Beside a reservation, who runs on may let another be served as well."""
+        """Beside a reservation, what runs on may let another be served as well."""
 
 
 def _reprieve_some(context: Context, state: EvictionState, settled: Collection[str]) -> bool:
-    """Let all stay for whom there is a place as things are; gives whether there is anybody."""
+    """Let all stay for which there is a place as things are; gives whether there are any."""
     going = [t for t in _going(state) if t.workload.key not in settled]
     if not any(context.placer.fits_later(task, task.leaving) for task in going):
         return False
@@ -46,7 +46,7 @@ def _reprieve_some(context: Context, state: EvictionState, settled: Collection[s
 
 
 def _going(state: EvictionState) -> list[TaskState]:
-    """Give the tasks that a plan evicts for somebody, and to which it gives no other place."""
+    """Give the tasks that a plan evicts for a contender, and to which it gives no other place."""
     workloads, found = state.session.workloads, dict[TaskState, None]()
     for step in state.plan.steps:
         if step.action in EVICTING and step.cause in FOR_A_CONTENDER and step.workload not in state.moved:
@@ -97,7 +97,7 @@ def _stay(context: Context, workload: WorkloadState, tasks: Sequence[TaskState])
 
 
 def _promised_on(session: Session, tasks: Iterable[TaskState]) -> list[tuple[TaskState, int]]:
-    """Give who was promised whole GPUs that some tasks hold, each with the node."""
+    """Give the tasks that were promised whole GPUs which some tasks hold, each with the node."""
     held = {(t.leaving, device) for t in tasks for device in t.leaving_devices if t.cls.milli is None}
     found = [t for t in session.nominated if any((t.nominated, device) in held for device in t.nominated_devices)]
     return [(t, t.nominated) for t in sorted(found, key=lambda t: (t.workload.key, t.index))]
