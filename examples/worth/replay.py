@@ -12,7 +12,14 @@ from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import CPU, GPU, MILLI
-from tenure.model.settings import BreakerSettings, MinRuntimeSettings, PatienceRule, Settings, WorthSettings
+from tenure.model.settings import (
+    BreakerSettings,
+    MinRuntimeSettings,
+    PatienceRule,
+    Settings,
+    SurvivalSettings,
+    WorthSettings,
+)
 from tenure.model.workload import Checkpoint
 from tenure.simulator.checker import check
 from tenure.simulator.due_jobs import due_jobs
@@ -37,12 +44,16 @@ POLICIES: dict[str, Settings] = {
     "notice 2m": Settings(eviction_notice=2 * MINUTE),
     "patience": Settings(worth=WorthSettings(patience={"reclaim": PatienceRule()})),
     "patience, at most 8": Settings(worth=WorthSettings(patience={"reclaim": PatienceRule()}, max_evictions=8)),
+    "patience, survival": Settings(
+        worth=WorthSettings(patience={"reclaim": PatienceRule(trust=0.5)}, survival=SurvivalSettings(enabled=True))
+    ),
     "cheapest, paused": Settings(worth=WorthSettings(breaker=BreakerSettings(enabled=True))),
     "patience, notice 2m": Settings(
         eviction_notice=2 * MINUTE, worth=WorthSettings(patience={"reclaim": PatienceRule()})
     ),
 }
-"""What is compared; without reclaim nobody gives way. ``at most 8``: evictions of a job. ``paused``: where it loses."""
+"""What is compared; without reclaim nobody gives way. ``at most 8``: evictions of a job. ``paused``: where it loses.
+``survival``: patience trusts an estimate of the start by half, which goes by how long other jobs of the queue ran."""
 
 MIXES = {"none save": 0.0, "half save": 0.5, "all save": 1.0}
 """The share of jobs that make a checkpoint every half hour."""

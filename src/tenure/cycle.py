@@ -12,6 +12,7 @@ from tenure.actions.modes import Shadow
 from tenure.actions.preempt import preempt
 from tenure.actions.quota import quota
 from tenure.actions.reclaim import reclaim
+from tenure.actions.reprieve import reprieve
 from tenure.actions.requeue import requeue
 from tenure.actions.reschedule import reschedule
 from tenure.actions.stale_gang import stale_gang
@@ -106,6 +107,7 @@ class Scheduler:
                 self.shadow.run(context, run)
             else:
                 run(context)
+        reprieve(context, requeued)
         if self.shadow.known:
             self.shadow.forget(context)
         self._look_ahead(plan)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tenure.engine.plan import Pending, PlanStep, Reason, Refused
+from tenure.engine.run_times import RunTimes
 from tenure.engine.snapshot import session_of
-from tenure.model.cluster import Cluster, Eviction
+from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Eviction
 from tenure.model.duration import format_duration, format_time
 from tenure.model.problems import InputProblem, InvalidInputError, nearest
 from tenure.model.readable import weighted_hours
@@ -120,6 +121,7 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
             *_told(played, after),
             *_unprotected(played, key),
             *_eligible(played, key),
+            *_likely_to_end(played, after),
             *_settling(played, key),
             *(_held(r) for r in played.refused if key in r.workload.split(", ")),
         )
@@ -257,6 +259,25 @@ def _eligible(played: PlayThrough, key: str) -> list[Reason]:
             found.append(Reason("RequeueSkipped", text, {"plugin": skip.plugin, "reason": skip.reason}))
     reports = dict.fromkeys(played.requeue.reports.get(key, ()))
     return found + [Reason("InvalidSetting", text) for text in reports]
+
+
+def _likely_to_end(played: PlayThrough, workload: Workload) -> list[Reason]:
+    """Say of a workload that runs when it is taken to end, where it does not say that itself and others tell of it."""
+    settings, now, start = played.before.settings.worth.survival, played.before.now, workload.started_at
+    if not settings.enabled or start is None or start > now:
+        return []
+    queue = workload.queue or DEFAULT_QUEUE
+    own = session_of(played.before).workloads[workload.key].end_at()
+    found = RunTimes(played.before.finished_runs).beyond(queue, now - start, settings.least)
+    if found is None or (own is not None and own > now):
+        return []
+    end = format_time(start + found.median)
+    text = (
+        f"it is not said when it ends: of the last {found.known} finished runs of queue {queue}, {found.longer} were "
+        f"longer than its own so far, and half of these took no longer than {format_duration(found.median)}; so it is "
+        f"estimated to end {end}"
+    )
+    return [Reason("LikelyToEnd", text, {"end": end, "longer": found.longer, "known": found.known})]
 
 
 _SKIPPED = {

@@ -9,15 +9,15 @@ from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.estimate import estimated_starts
 from tenure.engine.moves import MovePlan
-from tenure.engine.order import QueueOrder
 from tenure.engine.plan import NextEviction, Pending, Plan, PlanStep, Reason, Refused
 from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.reasons import why_pending
 from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
-from tenure.engine.workloads import GATED, PENDING, WorkloadState
+from tenure.engine.workloads import GATED, PENDING
 from tenure.fairness.current import Fairness
+from tenure.fairness.start_estimates import in_order_of_service
 from tenure.model.cluster import Cluster
 from tenure.model.modes import mode_of
 from tenure.quota.history import QuotaHistory, QuotaTrack
@@ -148,17 +148,6 @@ def explain_pending(session: Session, obstacles: Mapping[str, Sequence[Reason]])
     waiting = [w for w in states if any(t.phase in (PENDING, GATED) for t in w.tasks)]
     starts = estimated_starts(session, in_order_of_service(session, waiting))
     return [Pending(w.key, (*why_pending(session, w), *obstacles.get(w.key, ())), starts.get(w.key)) for w in waiting]
-
-
-def in_order_of_service(session: Session, waiting: Sequence[WorkloadState]) -> list[WorkloadState]:
-    """Put those that wait into the order in which they would be served; those that ask for nothing now come last."""
-    order = QueueOrder(session, Fairness(session).now(), lambda _, __: False)
-    found = []
-    while (workload := order.next()) is not None:
-        found.append(workload)
-        order.pass_over(workload)
-    served = set(found)
-    return found + [w for w in waiting if w not in served]
 
 
 def queue_views(session: Session) -> list[QueueView]:

@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
 
+from tenure.engine.estimate import estimated_starts
+from tenure.engine.snapshot import session_of
 from tenure.playthrough import play
 
 CORE = 1000
@@ -45,6 +47,14 @@ def test_those_who_start_count_against_the_max_of_their_queue():
     ]
     found = starts(cluster([node("n", cpu=8)], work, [queue("q", max={"cpu": 4})]))
     assert found == {"a": NOW + 40 * SECOND, "b": NOW + 90 * SECOND}
+
+
+def test_surplus_may_end_when_the_rest_of_its_workload_does():
+    """What has started just now ends at the same time as what it would grow by just now."""
+    grows = workload("a", tasks=2, of=spec(cpu=2), on=["n"], min_member=1, running=0, expected_runtime=50)
+    session = session_of(cluster([node("n", cpu=4)], [grows, workload("b", of=spec(cpu=4))]))
+    waiting = [session.workloads[f"default/{name}"] for name in "ab"]
+    assert estimated_starts(session, waiting) == {"default/a": NOW, "default/b": NOW + 50 * SECOND}
 
 
 @st.composite

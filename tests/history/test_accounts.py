@@ -11,11 +11,12 @@ from tests.history.worlds import worlds
 
 from tenure.history import open_history
 from tenure.history.accounts import closed_accounts
+from tenure.history.finished_runs import finished_runs
 from tenure.history.simulation import PlanListener, write_simulation
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.resources import CPU
-from tenure.model.settings import BreakerSettings, Settings, WorthSettings
+from tenure.model.settings import BreakerSettings, Settings, SurvivalSettings, WorthSettings
 from tenure.model.workload import Task, TaskSpec, Workload
 from tenure.simulator.log import END, EVICT
 from tenure.simulator.outcomes import outcomes_of
@@ -52,6 +53,28 @@ def test_what_is_known_while_it_runs_is_what_its_history_says(folder, world):
     for one, other in zip(known, told, strict=True):  # sums are rounded once, or task by task
         assert one.lost == pytest.approx(other.lost, abs=MOST_TASKS)
         assert one.gained == pytest.approx(other.gained, abs=MOST_TASKS)
+
+
+@settings(max_examples=tries(30, 300), deadline=None)
+@given(world=worlds())
+def test_run_times_that_a_simulation_knows_are_those_of_its_history(folder, world):
+    cluster, trace = world
+    worth = replace(cluster.settings.worth, survival=SurvivalSettings(enabled=True))
+    cluster = replace(cluster, settings=replace(cluster.settings, worth=worth))
+    for file in folder.iterdir():
+        file.unlink()
+    simulation = Simulation(SimulationSetup(cluster), trace)
+    simulation.heard = listener = PlanListener(cluster.now)
+    log = simulation.run().log
+    with open_history(str(folder / "history.db"), write=True) as store:
+        write_simulation(store, "trace", cluster, log, outcomes_of(log, trace, cluster.settings), listener)
+        first, last = store.span() or (0, 0)
+        told = finished_runs(store, first, last + 1)
+        half = first + (last - first) // 2
+        parts = [*finished_runs(store, first, half), *finished_runs(store, half, last + 1)]
+    known = simulation.session.run_times.plain()
+    assert [(k.queue, sorted(k.ran)) for k in known] == [(t.queue, sorted(t.ran)) for t in told]
+    assert sum(len(p.ran) for p in parts) == sum(len(t.ran) for t in told)
 
 
 def test_a_simulation_shows_what_a_pause_does():

@@ -11,12 +11,15 @@ from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.cost import MICRO
 from tenure.engine.snapshot import session_of
+from tenure.fairness import start_estimates
+from tenure.model.cluster import FinishedRuns
 from tenure.model.duration import format_time
 from tenure.model.settings import (
     MinRuntimeSettings,
     PatienceRule,
     RequeueSettings,
     Settings,
+    SurvivalSettings,
     WaitingWeight,
     WorthSettings,
 )
@@ -41,8 +44,8 @@ def contended(*victims, waited, guaranteed=1, queue_fields=None, **settings):
     return replace(cluster(nodes, [*running, waits], queues), settings=Settings(**settings))
 
 
-def patient(factor=1.0, at_most=2 * HOUR, ahead=0, **worth):
-    rule = PatienceRule(factor=factor, at_most=round(at_most * SECOND), ahead=ahead * SECOND)
+def patient(factor=1.0, at_most=2 * HOUR, ahead=0, trust=0.0, **worth):
+    rule = PatienceRule(factor=factor, at_most=round(at_most * SECOND), ahead=ahead * SECOND, trust=trust)
     return {"worth": WorthSettings(patience={"reclaim": rule}, **worth)}
 
 
@@ -85,6 +88,87 @@ def test_the_reason_says_when_it_pays():
     assert plan.wake == NOW + HOUR // 2 * SECOND
     later = replace(given, now=plan.wake)
     assert evicted(later)[0] == ["default/v0"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "trust", "pays_after"),
+    [
+        (None, 0.5, 1800),
+        (2 * HOUR, 0.0, 1800),
+        (2 * HOUR, 0.5, 900),
+        (2 * HOUR, 1.0, 0),
+        (HOUR, 0.5, 900),
+        (HOUR - 1, 0.5, 3600),
+        (HOUR - 1, 0.25, 2400),
+        (HOUR - 1, 1.0, 2 * HOUR),
+    ],
+)
+def test_an_estimate_of_its_start_makes_it_bolder_or_more_patient(expected, trust, pays_after):
+    """The victim had run for half an hour when the contender came. It would pay after half an hour of waiting.
+
+    Where the victim runs for another half an hour or longer, all of the wait would be worth that, and it pays after a
+    part of it; where it ends a second sooner, later; an estimate that is trusted wholly decides alone.
+    """
+    victim = (1800, {"expected_runtime": None if expected is None else expected * SECOND})
+    given = contended(victim, waited=0, **patient(trust=trust))
+    found, plan = evicted(given)
+    assert bool(found) is (pays_after == 0)
+    if pays_after:
+        reason = next(r for r in plan.obstacles["default/waits"] if r.code == "NotWorthYet")
+        assert reason.numbers["pays"] == format_time(NOW + pays_after * SECOND)
+        told = trust and expected is not None
+        assert reason.numbers.get("otherwise") == (format_time(NOW + (expected - 1800) * SECOND) if told else None)
+        assert ("it would wait until" in reason.message) is bool(told)
+        if pays_after < 1800 or expected is None:  # the victim is there until then
+            assert evicted(replace(given, now=NOW + pays_after * SECOND - 1))[0] == []
+            assert evicted(replace(given, now=NOW + pays_after * SECOND))[0] == ["default/v0"]
+
+
+@pytest.mark.parametrize(("ran", "pays_after"), [((4000, 4000), 900), ((2000, 2000), 3600), ((4000,), 1800)])
+def test_how_long_others_ran_tells_how_long_it_would_wait(ran, pays_after):
+    """The victim has run for half an hour and says nothing; two that ran for longer have to be known."""
+    survival = SurvivalSettings(enabled=True, least=2)
+    given = contended((1800, {}), waited=0, **patient(trust=0.5, survival=survival))
+    runs = FinishedRuns(queue="busy", ran=tuple(r * SECOND for r in ran))
+    _, plan = evicted(replace(given, finished_runs=(runs,)))
+    reason = next(r for r in plan.obstacles["default/waits"] if r.code == "NotWorthYet")
+    assert reason.numbers["pays"] == format_time(NOW + pays_after * SECOND)
+    otherwise = format_time(NOW + (ran[0] - 1800) * SECOND) if len(ran) > 1 else None
+    assert reason.numbers.get("otherwise") == otherwise
+
+
+def test_starts_are_estimated_together_and_once_for_all_contenders(monkeypatch):
+    """What becomes free is promised to the first of a line: the next waits for the other victim. One estimate does."""
+    made = []
+    estimate = start_estimates.estimated_starts
+    monkeypatch.setattr(
+        start_estimates, "estimated_starts", lambda *args, **more: made.append(1) or estimate(*args, **more)
+    )
+    ends = [(7000, {"expected_runtime": (7000 + after) * SECOND}) for after in (600, 1200)]
+    given = contended(*ends, waited=20, guaranteed=2, **patient(trust=0.5))
+    behind = workload("behind", of=spec(cpu=1, gpu=1), age=10, queue="due")  # it stands alike in nothing but its queue
+    found, plan = evicted(replace(given, workloads=(*given.workloads, behind)))
+    told = {k: next(r.numbers["otherwise"] for r in reasons if r.code == "NotWorthYet")
+            for k, reasons in plan.obstacles.items()}  # fmt: skip
+    assert found == []
+    assert told == {
+        "default/waits": format_time(NOW + 600 * SECOND),
+        "default/behind": format_time(NOW + 1200 * SECOND),
+    }
+    assert len(made) == 1
+
+
+def test_who_stands_far_behind_counts_as_unknown(monkeypatch):
+    """An estimate is bounded: in how many wait, and in how many ends it looks at."""
+    monkeypatch.setattr(start_estimates, "MOST_WAITING", 2)
+    monkeypatch.setattr(start_estimates, "MOST_TIMES", 1)
+    ends = [(7000, {"expected_runtime": (7000 + after) * SECOND}) for after in (600, 1200)]
+    given = contended(*ends, waited=20)
+    line = [workload(f"w{number}", of=GPU, age=10 - number, queue="due") for number in range(2)]
+    session = session_of(replace(given, workloads=(*given.workloads, *line)))
+    estimates = start_estimates.StartEstimates()
+    starts = [estimates.of(session, session.workloads[f"default/{name}"]) for name in ("waits", "w0", "w1")]
+    assert starts == [NOW + 600 * SECOND, None, None]
 
 
 def test_it_is_looked_at_again_when_the_victim_saves_its_work():

@@ -59,6 +59,7 @@ class Context:
             if self.plugins is None:
                 self.plugins = EvictionPlugins()
             self.plugins.budgets.begin(self.session)
+            self.plugins.patience.estimates.begin()
             if self.memory is None:
                 self.memory = VictimMemory(self.session, self.fairness)
             budget = SearchBudget(self.session.settings.search.max_scenarios)

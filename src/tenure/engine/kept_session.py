@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from tenure.engine.plan import Plan
+from tenure.engine.run_times import RunTimes
 from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Cluster
@@ -152,6 +153,8 @@ def _exchange(session: Session, cluster: Cluster, gone: Iterable[str], come: Ite
     session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
     session.refused_evictions = cluster.refused_evictions
     session.outcomes = cluster.outcomes
+    if session.run_times.given is not cluster.finished_runs:
+        session.run_times = RunTimes(cluster.finished_runs)
     session.terms.volumes.attached.attach(cluster.attachments)
     session.terms.devices.allocate(cluster.devices.claims)
     session.waiting.watchers.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from tenure.model.duration import format_duration, format_time
@@ -78,6 +78,14 @@ class RequeueOutcome:
         self.not_before |= later.not_before
         self.beneficiaries |= later.beneficiaries
         self.reports |= later.reports
+
+    def take_back(self, key: str) -> None:
+        """A workload that was to be requeued runs on after all: it was considered, and is not barred."""
+        if self.not_before.pop(key, None) is None:
+            return
+        del self.beneficiaries[key]
+        self.committed, self.rolled_back = self.committed - 1, self.rolled_back + 1
+        self.nominations = [replace(n, committed=False) if n.workload == key else n for n in self.nominations]
 
     def counts(self) -> list[CounterIncrement]:
         """Give the increments of all counters, in a fixed order."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from tenure.engine.device_reasons import supply
+from tenure.engine.run_times import RunTimes
 from tenure.engine.session import Session
 from tenure.model.cluster import Cluster
 from tenure.model.collector import collector_paused, count_as_old
@@ -28,7 +29,7 @@ def session_of(cluster: Cluster) -> Session:
     session.now = cluster.now
     session.evictions, session.disruption_budgets = cluster.evictions, cluster.disruption_budgets
     session.refused_evictions = cluster.refused_evictions
-    session.outcomes = cluster.outcomes
+    session.outcomes, session.run_times = cluster.outcomes, RunTimes(cluster.finished_runs)
     session.terms.volumes.attached.attach(cluster.attachments)
     session.terms.devices.take_in(cluster.devices)
     served = {name: of for name, of in served_by(cluster.devices.classes).items() if name in session.nodes.row}

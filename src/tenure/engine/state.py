@@ -16,6 +16,7 @@ from tenure.engine.nodes import UNLIMITED, NodeTable, resources_of
 from tenure.engine.plan import ClaimedDevices, ClaimedVolume
 from tenure.engine.queues import Amount, QueueTree
 from tenure.engine.roster import Roster
+from tenure.engine.run_times import RunTimes
 from tenure.engine.score import FEW, Scorer
 from tenure.engine.steps import Steps
 from tenure.engine.terms import TermTable
@@ -89,6 +90,7 @@ class SessionState:
         self.disruption_budgets: tuple[DisruptionBudget, ...] = ()
         self.refused_evictions: tuple[RefusedEviction, ...] = ()
         self.outcomes: tuple[EvictionOutcome, ...] = ()
+        self.run_times = RunTimes()
         self.often_evicted: set[int] = set()
         self.epoch = 0
         self._last_epoch = 0

@@ -1,4 +1,6 @@
-"""What evictions lost and gained of late, read off the history now and then, beside the loop."""
+"""What is read off the history now and then, beside the loop: what evictions lost and gained of late, and, where it is
+estimated by them how long workloads go on, for how long finished workloads ran.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,23 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from tenure.engine.run_times import RunTimes
 from tenure.history import open_history
 from tenure.history.accounts import closed_accounts
 from tenure.history.errors import HistoryError
-from tenure.model.cluster import EvictionOutcome
+from tenure.history.finished_runs import finished_runs
+from tenure.history.store import HistoryStore
+from tenure.model.cluster import EvictionOutcome, FinishedRuns
 from tenure.model.problems import InvalidInputError
 from tenure.model.settings import BreakerSettings
 from tenure.shields.breaker import gathered
+
+DAY: Final = 86_400_000_000
+RUNS_SINCE: Final = 7 * DAY
+"""How far back finished runs are looked for at first; from then on what came since is added."""
+
+SETTLED: Final = 60_000_000
+"""What is younger than this (µs) may not be written yet."""
 
 EVERY_SECONDS: Final = 20.0
 """So often it is looked what became known."""
@@ -20,6 +32,8 @@ EVERY_SECONDS: Final = 20.0
 
 class EvictionAccount:
     """A thread that reads the account. ``outcomes`` is None until it was read once; what was read last stays.
+
+    ``finished`` has the finished runs, as long as they are ``wanted``.
 
     Parameters
     ----------
@@ -42,6 +56,8 @@ class EvictionAccount:
     ) -> None:
         self.outcomes: tuple[EvictionOutcome, ...] | None = None
         self.window = BreakerSettings().window
+        self.wanted, self.finished = False, tuple[FinishedRuns, ...]()
+        self._runs, self._runs_until = RunTimes(), 0
         self._address, self._clock, self._told, self._every = address, clock, told, every
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="account", daemon=True)
@@ -69,4 +85,16 @@ class EvictionAccount:
     def _read(self) -> tuple[EvictionOutcome, ...]:
         now, window = self._clock(), self.window
         with open_history(self._address) as store:
+            if self.wanted:
+                self._read_runs(store, now)
             return gathered(closed_accounts(store, now - window, now + 1), window)
+
+    def _read_runs(self, store: HistoryStore, now: int) -> None:
+        """Add the workloads that have finished since the last look, but for the last seconds, still to be written."""
+        since, until = max(self._runs_until, now - RUNS_SINCE), now - SETTLED
+        found = finished_runs(store, since, until)
+        for entry in found:
+            self._runs.add(entry.queue, entry.ran)
+        self._runs_until = max(since, until)
+        if found:
+            self.finished = self._runs.plain()

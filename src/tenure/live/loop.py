@@ -22,7 +22,7 @@ from tenure.live.reasons import SET_ASIDE, condition
 from tenure.live.refusals import Refusals
 from tenure.live.refused_evictions import RefusedEvictions
 from tenure.live.tables import EVENTS
-from tenure.model.cluster import Cluster, EvictionOutcome
+from tenure.model.cluster import Cluster, EvictionOutcome, FinishedRuns
 from tenure.model.settings import CAUSES, Settings
 from tenure.rescheduler.memory import MoveMemory
 from tenure.telemetry.events import events_of
@@ -98,6 +98,8 @@ class Loop:
         Called for each fault that cost no more than its own workload.
     outcomes
         Gives what evictions came to of late; None where that is not known, or what the cluster says of it holds.
+    finished
+        Gives for how long workloads ran that have finished, as far as that is known.
     """
 
     def __init__(  # noqa: PLR0913  what a loop is made of
@@ -114,6 +116,7 @@ class Loop:
         external: ExternalPort | None = None,
         failed: Callable[[Fault], None] = lambda _: None,
         outcomes: Callable[[], tuple[EvictionOutcome, ...] | None] = lambda: None,
+        finished: Callable[[], tuple[FinishedRuns, ...]] = tuple,
     ) -> None:
         self.cluster = cluster
         self.leads = leads
@@ -131,6 +134,7 @@ class Loop:
         self.kept = KeptSession()
         self.failed = failed
         self.outcomes = outcomes
+        self.finished = finished
         self.isolation: Isolation[tuple[Session, Plan]] = Isolation(self._decide, self._attempt, failed)
         self.refusals = Refusals(self.isolation.quarantine)
         self.spared = RefusedEvictions()
@@ -201,11 +205,12 @@ class Loop:
 
     def _with_own_knowledge(self, observed: Any, now: int) -> Any:
         """Give what was observed, with the evictions that were refused lately, and what others came to."""
-        spared, outcomes = self.spared.at(now), self.outcomes()
-        if not spared and outcomes is None:
+        spared, outcomes, finished = self.spared.at(now), self.outcomes(), self.finished()
+        if not spared and outcomes is None and not finished:
             return observed
         known = observed.cluster.outcomes if outcomes is None else outcomes
-        return replace(observed, cluster=replace(observed.cluster, refused_evictions=spared, outcomes=known))
+        cluster = replace(observed.cluster, refused_evictions=spared, outcomes=known, finished_runs=finished)
+        return replace(observed, cluster=cluster)
 
     def _refused_evictions(self, plan: Plan, observed: Any, outcome: Any, now: int) -> list[ObjectNote]:
         """Spare those whose evictions were refused; gives what is to be told of it."""

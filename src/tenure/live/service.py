@@ -127,6 +127,7 @@ class Service:
             external=ExternalRescheduler(self.cluster.actor, self.reservation_controller),
             failed=self._fault,
             outcomes=lambda: None if self.account is None else self.account.outcomes,
+            finished=lambda: () if self.account is None else self.account.finished,
         )
         self._stopped = threading.Event()
         self._without_usage = False
@@ -223,6 +224,7 @@ class Service:
         self.metrics.count(cycle)
         if self.account is not None:
             self.account.window = cluster.settings.worth.breaker.window
+            self.account.wanted = cluster.settings.worth.survival.enabled
         if self.recording is not None:
             self._record(self.recording, cycle)
         self.metrics.aside.set(self.loop.isolation.quarantine.count(cluster.now))

@@ -27,9 +27,18 @@ def check_disruption(cluster: Cluster) -> Findings:
             yield ClusterFinding(
                 ("scheduler", "worth", "weights", index, "queue"), f"there is no queue {weight.queue}{hint}"
             )
+    if cluster.settings.worth.survival.enabled and not _trusts(cluster):
+        text = "has no effect: no rule of patience trusts an estimate; set `trust` of one"
+        yield ClusterFinding(("scheduler", "worth", "survival", "enabled"), text, is_warning=True)
     message = f"lies ahead of now, {format_time(cluster.now)}; it counts as if it had happened now"
     times = {"evictions": [e.at for e in cluster.evictions], "outcomes": [o.at for o in cluster.outcomes]}
     for section, index in (
         (section, n) for section, own in times.items() for n, at in enumerate(own) if at > cluster.now
     ):
         yield ClusterFinding((section, index, "at"), message, is_warning=True)
+
+
+def _trusts(cluster: Cluster) -> bool:
+    """Whether any rule of patience trusts an estimate of the start."""
+    rules = [cluster.settings.worth.patience, *(queue.patience for queue in cluster.queues)]
+    return any(rule.trust for own in rules for rule in own.values())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from tenure.model.containers import ListKind
 from tenure.model.devices import DeviceInventory
-from tenure.model.kinds import CountOrPercent
+from tenure.model.kinds import CountOrPercent, DurationKind
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import Labels
@@ -84,6 +85,14 @@ class EvictionOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRuns:
+    """For how long workloads of a queue ran that have finished, in µs, the last of them last."""
+
+    queue: NameText
+    ran: Annotated[tuple[Duration, ...], ListKind(DurationKind(), most=10_000)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Namespace:
     """The labels of a namespace, for terms that choose namespaces by their labels.
 
@@ -107,6 +116,7 @@ class Cluster:
     evictions: tuple[Eviction, ...] = ()
     refused_evictions: tuple[RefusedEviction, ...] = ()
     outcomes: tuple[EvictionOutcome, ...] = ()
+    finished_runs: tuple[FinishedRuns, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     storage: Storage = field(default_factory=Storage)
     attachments: tuple[VolumeAttachment, ...] = ()

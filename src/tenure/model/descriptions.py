@@ -73,6 +73,11 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
             "How often a workload is evicted before it is protected, until a day after its last eviction; 0: no limit."
         ),
         "breaker": "Whether a cause pauses whose evictions lost more than was gained by them.",
+        "survival": "How long workloads go on that do not say so, by how long others of their queue ran.",
+    },
+    "SurvivalSettings": {
+        "enabled": "Whether that is estimated, for rules of patience that trust estimates.",
+        "least": "So many finished runs of the queue have to have been longer than the workload's own so far.",
     },
     "BreakerSettings": {
         "enabled": "Whether it pauses; if not, it is only told. What a queue is guaranteed is reclaimed all the same.",
@@ -82,6 +87,10 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "factor": "Evictions pay once this many times the waiting is worth what they cost.",
         "ahead": "How long a contender counts as waiting beyond what it has waited: what it would wait otherwise.",
         "atMost": "After waiting so long it need not be worth that; by reclaim: for what the queue is guaranteed.",
+        "trust": (
+            "How far it is believed when the contender would start by itself (0 to 1): where it would wait for longer "
+            "than the eviction is worth, it goes sooner, else later."
+        ),
     },
     "WaitingWeight": {
         "queue": "The queue of the contender, or one above it; unset: any.",

@@ -55,7 +55,7 @@ def cluster_to_plain(cluster: Cluster) -> dict[str, Any]:
     for key in ("nodes", "queues"):
         plain[key] = whole[key].kind.encode(getattr(cluster, key))
     plain["workloads"] = [workload_to_plain(workload, cluster.now) for workload in cluster.workloads]
-    for key in ("disruptionBudgets", "evictions", "outcomes", "namespaces"):
+    for key in ("disruptionBudgets", "evictions", "outcomes", "finishedRuns", "namespaces"):
         plain[key] = whole[key].kind.encode(getattr(cluster, whole[key].attribute))
     plain |= storage_to_plain(cluster.storage)
     plain |= devices_to_plain(cluster.devices)

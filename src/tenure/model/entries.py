@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from tenure.model.cluster import Cluster, DisruptionBudget, Eviction, EvictionOutcome, Namespace
+from tenure.model.cluster import Cluster, DisruptionBudget, Eviction, EvictionOutcome, FinishedRuns, Namespace
 from tenure.model.containers import ListKind, QuantityKind
 from tenure.model.devices import DeviceClaim, DeviceClass, DeviceSlice
 from tenure.model.kinds import ChoiceKind, IntegerKind, ValueKind
@@ -33,7 +33,8 @@ SETTINGS_KIND = "SchedulerConfig"
 
 MOST = {
     "nodes": 100_000, "queues": 100_000, "workloads": 300_000, "tasks": 300_000, "disruptionBudgets": 10_000,
-    "evictions": 500_000, "outcomes": 100_000, "namespaces": 100_000, "volumes": 300_000, "claims": 300_000,
+    "evictions": 500_000, "outcomes": 100_000, "finishedRuns": 100_000, "namespaces": 100_000,
+    "volumes": 300_000, "claims": 300_000,
     "storageClasses": 10_000, "csiDrivers": 10_000, "storageCapacities": 100_000, "attachments": 300_000,
     "resourceSlices": 100_000, "deviceClasses": 10_000, "resourceClaims": 300_000,
 }  # fmt: skip
@@ -116,6 +117,7 @@ def file_entry() -> EntryKind:
         "disruptionBudgets": ("disruption_budgets", EntryKind(DisruptionBudget)),
         "evictions": ("evictions", record_of(Eviction)),
         "outcomes": ("outcomes", record_of(EvictionOutcome)),
+        "finishedRuns": ("finished_runs", record_of(FinishedRuns)),
         "namespaces": ("namespaces", record_of(Namespace)),
         "volumes": ("volumes", record_of(Volume)),
         "claims": ("claims", record_of(VolumeClaim)),

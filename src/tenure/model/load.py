@@ -184,6 +184,7 @@ def _read_cluster(value: Any, report: ProblemReport, policy: Policy | None = Non
         disruption_budgets=tuple(DisruptionBudget(**read.values) for read in budgets),
         evictions=values.get("evictions", ()),
         outcomes=values.get("outcomes", ()),
+        finished_runs=values.get("finished_runs", ()),
         namespaces=values.get("namespaces", ()),
         storage=Storage(**{field.name: values[field.name] for field in fields(Storage) if field.name in values}),
         attachments=values.get("attachments", ()),

@@ -77,12 +77,14 @@ class PatienceRule:
     """How long a contender waits before others are evicted for it.
 
     Until ``factor`` times its waiting, in weighted resources times time, is worth what the eviction costs; ``at_most``
-    so long. ``ahead`` is what it counts as waiting beyond what it has waited. Durations in µs.
+    so long. ``ahead`` is what it counts as waiting beyond what it has waited. Durations in µs. ``trust`` says how far
+    an estimate of its start is believed: at 0 not at all.
     """
 
     factor: Weight = 1.0
     ahead: Duration = 5 * MINUTE
     at_most: Duration = 4 * HOUR
+    trust: Share = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +105,14 @@ class BreakerSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SurvivalSettings:
+    """Whether it is estimated by finished runs how long workloads go on; ``least`` have to be longer."""
+
+    enabled: bool = False
+    least: Count = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorthSettings:
     """The settings for what an eviction has to be worth.
 
@@ -115,6 +125,7 @@ class WorthSettings:
     repeat_factor: Weight = 0.0
     max_evictions: Ordinal = 32
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
+    survival: SurvivalSettings = field(default_factory=SurvivalSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,9 +200,8 @@ class QuotaRound:
             if self._announces or take.workload.model.eviction_notice is not None:
                 self.state.remember(take.workload)
             lost, until = lost_time(self.session, take.workload), known.protected_until(take.workload)
-            alone = len(take.tasks) == 1
             for task in take.tasks:
-                price[task] = known.price(take) if alone else known.price_of(task), lost, until
+                price[task] = known.cost_of(task), lost, until
         return price
 
     def _allowed(self, takes: list[EvictionUnit]) -> list[EvictionUnit]:

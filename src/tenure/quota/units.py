@@ -19,6 +19,7 @@ from tenure.shields.opt_out import spared
 from tenure.shields.plugins import EvictionPlugins
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
+from tenure.shields.price import any_price, price_of_all
 from tenure.victims.pieces import held, pieces_of, stage_two
 
 DAEMON_SET = "daemon-set"
@@ -115,13 +116,13 @@ class UnitCandidates:
         return tasks, budgets.rows(self.session, "quota", None, tasks)
 
     def price(self, take: EvictionUnit) -> int:
-        """Give what taking it costs, in millionths of a weighted resource-second."""
+        """Give the price of taking it, in millionths of a weighted resource-second; mostly that is what it costs."""
         if take.cost < 0:
-            tasks = take.tasks
-            take.cost = self.price_of(tasks[0]) if len(tasks) == 1 else sum(map(self.price_of, tasks))
+            exact = any_price(self.session)
+            take.cost = price_of_all(self.session, take.tasks) if exact else sum(map(self.cost_of, take.tasks))
         return take.cost
 
-    def price_of(self, task: TaskState) -> int:
+    def cost_of(self, task: TaskState) -> int:
         """Give what evicting one task costs; what tasks that ask for the same cost in a second is found once."""
         if task.cls.milli is not None:
             return cost(self.session, task)

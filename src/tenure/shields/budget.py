@@ -111,6 +111,11 @@ class BudgetShield:
             charges = zip(self.ledger.charged[before:], lost, strict=True)
             self._announced += [charge for charge, task in charges if task in announced]
 
+    def take_back(self, tasks: Collection[TaskState]) -> None:
+        """Tasks that were evicted just now stay after all: they count in this cycle, and not from the next one on."""
+        names = {(task.workload.key, task.name) for task in tasks}
+        self._announced += [c for c in self.ledger.charged if (c.ask.workload, c.ask.task) in names]
+
 
 def has_budgets(session: Session) -> bool:
     """Whether anything bounds single evictions: budgets of either kind, or that some were refused lately."""

@@ -2,13 +2,14 @@
 
 What it waits for, in weighted resources, times how long it has waited, times a weight and a factor, has to reach the
 price that the set had when it began to wait; after ``atMost`` it need not. This is the rule for renting or buying where
-it is not known for how long: ``docs/worth.md`` has the bound.
+it is not known for how long: ``docs/worth.md`` has the bound. Where a rule says how far an estimate of the contender's
+start is to be trusted, it goes sooner if the whole wait would be worth the price, and later if it would not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import ceil
+from math import ceil, inf
 from operator import mul
 from typing import Final, NamedTuple, Protocol
 
@@ -16,6 +17,7 @@ from tenure.engine.cost import MICRO, SECOND, UNITS, interval_of, saved_at
 from tenure.engine.plan import Reason
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
+from tenure.fairness.start_estimates import StartEstimates
 from tenure.model.duration import format_time
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause, PatienceRule
@@ -50,7 +52,9 @@ class NotYet(NamedTuple):
 
     ``price``, as far as it counts, and ``worth`` are in millionths of a weighted resource-second, times in µs since the
     epoch. They pay at ``pays_at`` if nothing is saved until then; ``again`` is when to look again, since something is
-    saved then, or they pay. ``pause``: whatever they cost, their cause is paused.
+    saved then, or they pay. ``pause``: whatever they cost, their cause is paused. ``otherwise``: when the contender
+    would start without them, where that was asked for and is known, and ``needed``: what its waiting has to be worth,
+    given that.
     """
 
     price: int
@@ -58,6 +62,8 @@ class NotYet(NamedTuple):
     pays_at: int
     again: int
     pause: LosingCause | None = None
+    otherwise: int | None = None
+    needed: float | None = None
 
     def reason(self, cause: Cause, pieces: Iterable[Priced]) -> Reason:
         """Say it of a set that would be evicted."""
@@ -72,6 +78,11 @@ class NotYet(NamedTuple):
             f"is lost while it waits, and its waiting is worth {weighted_hours(self.worth / MICRO)} so far: "
             f"it pays from {format_time(self.pays_at)} on"
         )
+        if self.otherwise is not None and self.needed is not None:
+            numbers["otherwise"] = format_time(self.otherwise)
+            text += f"; it would wait until {format_time(self.otherwise)} without that"
+            if self.needed < inf:
+                text += f", so its waiting has to be worth {weighted_hours(self.needed / MICRO)}"
         return Reason("NotWorthYet", text, numbers)
 
 
@@ -80,6 +91,7 @@ class Patience:
 
     def __init__(self) -> None:
         self.breaker = Breaker()
+        self.estimates = StartEstimates()
 
     def applies(self, session: Session, cause: Cause) -> bool:
         """Whether evictions of a cause have to pay for any contender."""
@@ -126,12 +138,24 @@ class Patience:
         each = rule.factor * gain_rate(session, contender) * MICRO / SECOND
         latest = since + rule.at_most if each == 0 or is_capped(session, cause, contender) else now + FAR_AHEAD
         worth = round(each * (now - began))
-        if now >= latest or worth >= price:
+        if now >= latest:
+            return None
+        otherwise = self.estimates.of(session, contender) if rule.trust else None
+        needed = price if otherwise is None else price * believed(rule.trust, each * (otherwise - began) >= price)
+        if worth >= needed:
             return None
         pays_at = latest
-        if price < each * (latest - began):
-            pays_at = max(now + 1, began + ceil(price / each))
-        return NotYet(round(price), worth, pays_at, pays_at)
+        if needed < each * (latest - began):
+            pays_at = max(now + 1, began + ceil(needed / each))
+        return NotYet(round(price), worth, pays_at, pays_at, None, otherwise, needed)
+
+
+def believed(trust: float, long: bool) -> float:
+    """Give by how much less, or more, a wait has to be worth if an estimate says that all of it will be ``long``."""
+    doubt = 1 - trust
+    if long:
+        return doubt
+    return 1 / doubt if doubt else inf
 
 
 FAR_AHEAD: Final = 100 * 365 * 86_400 * SECOND

@@ -26,6 +26,12 @@ def price_of_all(session: Session, tasks: Sequence[TaskState]) -> int:
     return cost if factor == 1 else round(cost * factor)
 
 
+def any_price(session: Session) -> bool:
+    """Whether the price of any workload may be another than what its eviction costs."""
+    settings = session.settings
+    return bool(settings.worth.repeat_factor or settings.min_runtime.mode != "shield" or session.queues.own_modes)
+
+
 def growth_of_all(session: Session, tasks: Sequence[TaskState]) -> int:
     """Give by how much the price of evicting active tasks of one workload grows in a second, where nothing is saved."""
     return round(sum(rate(session, t) for t in tasks) * repeat_factor(session, tasks[0].workload) * MICRO)

@@ -218,6 +218,9 @@ class Simulation:
             for task in sorted(self.held.pop(job, ())):
                 self.log.end(now, job, task)
             self.scheduler.endings.discard(workload)
+            if workload.started_at is not None and self.session.settings.worth.survival.enabled:
+                ran = self.origin + now - workload.started_at
+                self.session.run_times.add(workload.model.queue or DEFAULT_QUEUE, (ran,))
             self.session.remove_workload(workload.key)
             self.runs.pop(job, None)
             self.work.forget(job)

@@ -1,0 +1,24 @@
+"""For how long workloads ran that have finished, by queue: from the records of a history."""
+
+from __future__ import annotations
+
+from tenure.history.statement import rows_of
+from tenure.history.store import HistoryStore
+from tenure.model.cluster import DEFAULT_QUEUE, FinishedRuns
+
+
+def finished_runs(store: HistoryStore, since: int, until: int) -> tuple[FinishedRuns, ...]:
+    """Give the runs that finished from ``since`` to before ``until`` (µs since the epoch), by queue, the oldest first.
+
+    Raises
+    ------
+    HistoryError
+        The store cannot be read.
+    """
+    found: dict[str, list[int]] = {}
+    if since < until:
+        with store.reading() as connection:
+            for row in rows_of(connection, ("ended",), since, until, payload=False):
+                if row.value:  # what never ran tells of nothing
+                    found.setdefault(row.queue or DEFAULT_QUEUE, []).append(row.value)
+    return tuple(FinishedRuns(queue=queue, ran=tuple(ran)) for queue, ran in sorted(found.items()))
