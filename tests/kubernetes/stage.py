@@ -327,7 +327,7 @@ def each_end(writes):
 
 def pause_after(waited):
     """Give how long to wait before the next look: each look asks an API server, and most find nothing new."""
-    return min(0.25, max(0.02, waited / 15))
+    return min(0.4, max(0.05, waited / 8))
 
 
 LONG = 60.0
