@@ -49,7 +49,7 @@ ELSEWHERE = (
     Elsewhere(r"worth/run\.py --trace philly", "a trace that is not ours to ship",
               "tests/simulator/test_worth_experiment.py::test_policies_are_compared_with_no_reclaim_told_and_drawn"),
     Elsewhere(r"rescheduler/month\.py", "takes an hour",
-              "tests/rescheduler/test_month.py::test_three_days_with_and_without_moves"),
+              "tests/rescheduler/test_month.py::test_two_days_with_and_without_moves"),
     Elsewhere(r"benchmarks/", "takes minutes, and measures",
               "tests/docs/test_commands.py::test_benchmarks_that_are_named_take_what_is_said"),
     Elsewhere(r"^tenure console --history postgresql://…", "names the reader's own database",
