@@ -221,6 +221,17 @@ def _become(asked, descriptors):
     raise _BeCommandError(module, words)
 
 
+def _code_of(main):
+    """Give the code with which a command ends; what its frames held has gone then, as it has for the interpreter."""
+    try:
+        main()
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        raise
+    return 0
+
+
 def _end(code):
     """End as the interpreter does, but for the memory: to free it object by object copies all that was loaded."""
     threading._shutdown()
@@ -257,18 +268,14 @@ def _main():
     """Load, serve, and in a process that is forked be the command."""
     _load()
     try:
-        return _serve(socket.socket(fileno=int(sys.argv[1])))
+        _serve(socket.socket(fileno=int(sys.argv[1])))
+        return
     except _BeCommandError as asked:
         module, sys.argv[1:] = asked.args
     sys.stdin = sys.__stdin__ = _text(0, "r")
     sys.stdout = sys.__stdout__ = _text(1, "w")
     sys.stderr = sys.__stderr__ = _text(2, "w")
-    try:
-        sys.modules[f"{module}.__main__" if module == "tenure" else module].main()
-    except SystemExit as ended:
-        if ended.code is None or isinstance(ended.code, int):
-            _end(ended.code or 0)
-        raise
+    _end(_code_of(sys.modules[f"{module}.__main__" if module == "tenure" else module].main))
 
 
 if __name__ == "__main__":
