@@ -269,9 +269,11 @@ def _main():
     _load()
     try:
         _serve(socket.socket(fileno=int(sys.argv[1])))
-        return
     except _BeCommandError as asked:
-        module, sys.argv[1:] = asked.args
+        module, words = asked.args
+    else:
+        return
+    sys.argv[1:] = words
     sys.stdin = sys.__stdin__ = _text(0, "r")
     sys.stdout = sys.__stdout__ = _text(1, "w")
     sys.stderr = sys.__stderr__ = _text(2, "w")
