@@ -13,13 +13,14 @@ SHARING = ("tests/kubernetes/", "tests/history/", "tests/browser/")
 
 TOGETHER = (
     "tests/cli/test_plain_install.py", "tests/cli/test_bulky.py", "tests/cli/test_exit_codes.py",
+    "tests/cli/test_hostile.py",
     "tests/cli/test_terminal.py", "tests/docs/test_glossary.py", "tests/docs/test_site.py", "tests/docs/test_words.py",
     "tests/requeue/test_experiment.py", "tests/web/",
 )  # fmt: skip
 """Files elsewhere whose tests share what takes the processor long to make: it is made once, by one worker."""
 
 LONGEST = (
-    "tests/kubernetes/test_tenants.py", "tests/kubernetes/test_outages.py", "tests/kubernetes/test_integrations.py",
+    "tests/kubernetes/test_tenants.py", "tests/kubernetes/test_integrations.py", "tests/kubernetes/test_outages.py",
     "tests/kubernetes/test_crashes.py", "tests/kubernetes/test_moves.py", "tests/kubernetes/test_scheduler.py",
     "tests/kubernetes/test_history_trouble.py", "tests/kubernetes/foreign/test_ends.py",
     "tests/kubernetes/test_cases.py", "tests/kubernetes/test_referee.py", "tests/kubernetes/test_history.py",
@@ -40,19 +41,20 @@ LONG = (
 """Files of tests that take long, of the processor."""
 
 
-BARE = (
-    ("test_integrations.py", "test_kueue.py", "test_frameworks.py", "test_bindings.py"),
+ALIKE = (
+    ("test_integrations.py", "test_cases.py", "test_kueue.py", "test_frameworks.py", "test_bindings.py"),
     ("test_crashes.py", "test_framework_volumes.py", "test_device_crashes.py", "test_volume_crashes.py"),
+    ("foreign/test_ends.py", "foreign/test_moves.py", "foreign/test_read.py"),
 )
-"""Files whose tests are the controllers and the nodes themselves: a worker that has begun one goes on with its others.
+"""Files with a control plane unlike that of most: a worker that has begun one goes on with its others.
 
-They share a control plane, which is another one than that of the other files.
+On some the tests are the controllers and the nodes themselves, on one kube-scheduler runs.
 """
 
 
 def piece_of(nodeid: str) -> str:
     """Name the piece of work that a test belongs to."""
-    for files in BARE:
+    for files in ALIKE:
         if nodeid.partition("::")[0].removeprefix("tests/kubernetes/") in files:
             return files[0]
     return nodeid.partition("::")[0] if nodeid.startswith((*SHARING, *TOGETHER)) else nodeid

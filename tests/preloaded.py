@@ -6,6 +6,7 @@ signals, streams, terminals, exit codes. How it comes to be loaded is tested wit
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import gc
@@ -33,7 +34,12 @@ MODULES = (
     "tenure.history", "tenure.history.exchange", "tenure.history.replaying", "tenure.history.statement",
     "tenure.web.server", "tenure.web.app", "tenure.web.console", "tenure.web.live", "tenure.web.past",
     "tenure.web.both",
-    "tenure.live.service", "tenure.live.log",
+    "tenure.live.service", "tenure.live.log", "tenure.rescheduler.run", "tenure.rescheduler.execution",
+    "tenure.history.store", "tenure.history.playing", "tenure.history.retention", "tenure.history.waits",
+    "tenure.history.whole", "tenure.history.window", "tenure.report.budget_use_text", "tenure.report.statement_json",
+    "tenure.report.statement_text", "tenure.simulator.jobs_csv", "tenure.simulator.traces.writer", "tenure.cli.inputs",
+    "tenure.cli.outputs", "tenure.cli.live_tables", "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql",
+    "difflib", "hmac", "numpy.random", "secrets", "statistics",
 )  # fmt: skip
 """Modules that commands import when they run, beside those of the commands."""
 
@@ -162,48 +168,81 @@ class _BeCommandError(Exception):
 
 
 def _serve(asking):
-    """Fork for each command that is asked for, until nobody can ask any more."""
-    while True:
-        try:
+    """Fork for each command that is asked for, and tell how each ends, until nobody can ask any more."""
+    watched = select.poll()
+    watched.register(asking, select.POLLIN)
+    running = {}
+    while running or asking is not None:
+        for number, _ in watched.poll():
+            if number in running:
+                watched.unregister(number)
+                _tell_end(number, *running.pop(number))
+                continue
             asked, descriptors, _, _ = socket.recv_fds(asking, 1 << 20, 8)
-        except OSError:
-            return
-        if not asked:
-            return
-        if not os.fork():
-            asking.close()
-            _watch(asked, descriptors)
-        for one in descriptors:
-            os.close(one)
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+            if not asked:
+                watched.unregister(asking)
+                asking = None
+                break
+            child = os.fork()
+            if not child:
+                for one in (asking.fileno(), *running, *(telling for _, telling in running.values())):
+                    os.close(one)
+                _become(asked, descriptors)
+            *streams, telling = descriptors
+            for one in streams:
+                os.close(one)
+            os.write(telling, f"{child}\n".encode())
+            end = os.pidfd_open(child)
+            running[end] = child, telling
+            watched.register(end, select.POLLIN)
 
 
-def _watch(asked, descriptors):
-    """Fork the command, and tell how it ends."""
-    *streams, telling = descriptors
-    words, folder, environment, module = json.loads(asked)
-    child = os.fork()
-    if not child:
-        os.close(telling)
-        for number, stream in enumerate(streams):
-            os.dup2(stream, number)
-        for one in streams:
-            os.close(one)
-        os.chdir(folder)
-        os.environ.clear()
-        os.environ.update(environment)
-        raise _BeCommandError(module, words)
-    for one in streams:
-        os.close(one)
-    for number in range(3):
-        os.close(number)
-    os.write(telling, f"{child}\n".encode())
+def _tell_end(end, child, telling):
+    """Tell how a command has ended."""
     _, status = os.waitpid(child, 0)
+    os.close(end)
     with contextlib.suppress(OSError):
         os.write(telling, f"{os.waitstatus_to_exitcode(status)}\n".encode())
-    os._exit(0)
+    os.close(telling)
+
+
+def _become(asked, descriptors):
+    """Be the command, in a process that was forked for it."""
+    *streams, telling = descriptors
+    words, folder, environment, module = json.loads(asked)
+    os.close(telling)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    for one in streams:
+        os.close(one)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    raise _BeCommandError(module, words)
+
+
+def _code_of(main):
+    """Give the code with which a command ends; what its frames held has gone then, as it has for the interpreter."""
+    try:
+        main()
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        raise
+    return 0
+
+
+def _end(code):
+    """End as the interpreter does, but for the memory: to free it object by object copies all that was loaded."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if not stream.closed:
+                stream.flush()
+        except OSError:
+            code = 120  # as the interpreter says that something could not be written
+    os._exit(code)
 
 
 def _text(number, mode):
@@ -229,13 +268,16 @@ def _main():
     """Load, serve, and in a process that is forked be the command."""
     _load()
     try:
-        return _serve(socket.socket(fileno=int(sys.argv[1])))
+        _serve(socket.socket(fileno=int(sys.argv[1])))
     except _BeCommandError as asked:
-        module, sys.argv[1:] = asked.args
+        module, words = asked.args
+    else:
+        return
+    sys.argv[1:] = words
     sys.stdin = sys.__stdin__ = _text(0, "r")
     sys.stdout = sys.__stdout__ = _text(1, "w")
     sys.stderr = sys.__stderr__ = _text(2, "w")
-    return sys.modules[f"{module}.__main__" if module == "tenure" else module].main()
+    _end(_code_of(sys.modules[f"{module}.__main__" if module == "tenure" else module].main))
 
 
 if __name__ == "__main__":

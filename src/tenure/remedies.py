@@ -80,7 +80,7 @@ def _asked(workload: Workload, resources: Sequence[str], requests: Mapping[str, 
 
 def _for_the_others(workload: Workload) -> str:
     """Say of a gang that one place is not enough."""
-    core = len(workload.tasks) if workload.min_member is None else workload.min_member
+    core = workload.core
     if workload.started_at is not None or workload.sub_groups or core <= 1:
         return ""
     return f", and as much for each of the {core} tasks that start together"

@@ -97,7 +97,14 @@ BESIDE = (
     "tenure.report.plan_page", "tenure.report.plan_text", "tenure.report.plan_json", "tenure.report.simulation_page",
     "tenure.simulator.run", "tenure.simulator.checker", "tenure.simulator.metrics", "tenure.simulator.generate",
     "tenure.history", "tenure.history.exchange", "tenure.history.replaying", "tenure.history.statement",
-    "pyarrow.parquet",
+    "tenure.history.store", "tenure.history.playing", "tenure.history.retention", "tenure.history.waits",
+    "tenure.history.whole", "tenure.history.window", "tenure.report.budget_use_text", "tenure.report.statement_json",
+    "tenure.report.statement_text", "tenure.simulator.jobs_csv", "tenure.rescheduler.run",
+    "tenure.rescheduler.execution", "tenure.cli.live_tables",
+    "tenure.clusters.kubernetes.cluster", "tenure.clusters.kubernetes.client.access",
+    "difflib", "hmac", "numpy.random", "pyarrow.parquet", "secrets", "statistics",
+    "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql", "tenure.cli.inputs", "tenure.cli.outputs",
+    "tenure.simulator.traces.writer",
 )  # fmt: skip
 """Modules that commands import when they run."""
 

@@ -28,10 +28,15 @@ def server():
         yield made
 
 
+@pytest.fixture(scope="module")
+def large():
+    return list(inputs(SIZE))
+
+
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_large_input_is_answered_in_bounds(group, server, tmp_path):
+def test_a_large_input_is_answered_in_bounds(group, server, large, tmp_path):
     found, tried = [], 0
-    for number, case in enumerate(inputs(SIZE)):
+    for number, case in enumerate(large):
         if not case.name.startswith(group):
             continue
         tried += 1

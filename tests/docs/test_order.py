@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from tests.order import BARE, LONG, LONGEST, SHARING, TOGETHER, piece_of, rank
+from tests.order import ALIKE, LONG, LONGEST, SHARING, TOGETHER, piece_of, rank
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_what_is_named_is_there():
-    bare = [f"tests/kubernetes/{name}" for files in BARE for name in files]
-    assert [name for name in (*SHARING, *TOGETHER, *LONGEST, *LONG, *bare) if not (ROOT / name).exists()] == []
+    alike = [f"tests/kubernetes/{name}" for files in ALIKE for name in files]
+    assert [name for name in (*SHARING, *TOGETHER, *LONGEST, *LONG, *alike) if not (ROOT / name).exists()] == []
 
 
 def test_what_waits_comes_first_and_what_shares_stays_together():
@@ -23,4 +23,4 @@ def test_what_waits_comes_first_and_what_shares_stays_together():
     assert [piece_of(name) for name in ordered[:3]] == [LONGEST[0], LONGEST[0], "tests/kubernetes/test_access.py"]
     assert piece_of(names[0]) == names[0]
     assert piece_of(f"{TOGETHER[0]}::test_g") == piece_of(f"{TOGETHER[0]}::test_h[y]") == TOGETHER[0]
-    assert {piece_of(f"tests/kubernetes/{name}::test_i") for name in BARE[1]} == {BARE[1][0]}
+    assert {piece_of(f"tests/kubernetes/{name}::test_i") for name in ALIKE[1]} == {ALIKE[1][0]}

@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -24,7 +25,6 @@ from tenure.history.statement import BY, statement_of
 from tenure.model.duration import format_time
 
 KILLS = tries(2, 40)
-COMMAND = [sys.executable, "-m", "tenure", "history"]
 NAMES = itertools.count()
 
 
@@ -124,19 +124,34 @@ def test_an_import_says_what_its_source_says(folder, server, world, form):
 # -- broken off -------------------------------------------------------------------------------------------------------
 
 
-def filled(address):
+def fill(address):
     """Fill a store with the life of a cluster over months."""
     with open_history(address, write=True) as store:
         for begin in range(0, 1800, 600):
             store.append(HERE, [d for n in range(begin, begin + 600) for d in life_of(n)])
-    return address
+
+
+@pytest.fixture(scope="module")
+def filled(folder):
+    """Give a function that gives a store its content: a file that was filled once is copied."""
+    original = new(folder)
+    fill(original)
+
+    def give(address):
+        if "://" in address:
+            fill(address)
+        else:
+            shutil.copy(original, address)
+        return address
+
+    return give
 
 
 def killed(words, chance, longest):
     """Run a command and kill it within so many seconds; whether it was killed before its end."""
-    process = subprocess.Popen([*COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = preloaded.start(["history", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     with suppress(subprocess.TimeoutExpired):
-        process.wait(chance.uniform(0.3, longest))
+        process.wait(chance.uniform(0.02, longest))
     process.kill()
     error = process.communicate(timeout=20)[1]
     assert process.returncode in {0, -9}, error
@@ -148,7 +163,7 @@ def done(*words):
 
 
 @pytest.mark.parametrize("what", ["prune", "forget", "import"])
-def test_what_is_killed_on_its_way_and_done_again_is_done_once(tmp_path, address, what):
+def test_what_is_killed_on_its_way_and_done_again_is_done_once(tmp_path, address, filled, what):
     """At each moment statements close and say what they are to say; afterwards as if nobody had been killed."""
     chance = random.Random(what)
     source = filled(str(tmp_path / "source.db"))
@@ -164,7 +179,7 @@ def test_what_is_killed_on_its_way_and_done_again_is_done_once(tmp_path, address
     open_history(target, write=True).close()
     with open_history(source) as store:
         wanted = statements(store, limit if what == "prune" else None)
-    count = sum(killed([*words, "--history", target], chance, 1.5) for _ in range(KILLS))
+    count = sum(killed([*words, "--history", target], chance, 0.9) for _ in range(KILLS))
     with open_history(target) as store:
         closes(store)
         if what == "prune":
@@ -193,7 +208,7 @@ main(sys.argv[1:])
 
 
 @pytest.mark.parametrize("name", ["e.jsonl", "e.jsonl.gz", "e.otlp.json", "e.parquet"])
-def test_an_export_that_is_killed_leaves_no_half_file_and_is_begun_again(tmp_path, name):
+def test_an_export_that_is_killed_leaves_no_half_file_and_is_begun_again(tmp_path, filled, name):
     """Whether at its first record, in the middle or after the last: what had its name before still has it."""
     source, target = filled(str(tmp_path / "source.db")), tmp_path / name
     words = ["export", target, "--history", source]

@@ -52,14 +52,6 @@ def programs() -> Path:
     return build.build()
 
 
-@pytest.fixture(scope="module")
-def control_plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """Give a control plane for the tests of a module, on which nothing is installed; it has the audit log."""
-    assert programs.exists()
-    with ControlPlane(tmp_path_factory.mktemp("control-plane"), Options(audit=True)) as plane:
-        yield plane
-
-
 @pytest.fixture(scope="session")
 def shared_plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedPlane]:
     """Give the control plane that modules have one after the other."""
@@ -73,11 +65,13 @@ def shared_plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 def plane(request: pytest.FixtureRequest, shared_plane: SharedPlane) -> Iterator[ControlPlane]:
     """Give a control plane on which Tenure is installed and nothing else, for a module.
 
-    It has the audit log, or what the module's ``PLANE`` says, and the definitions that its ``kinds`` gives.
+    It has the audit log, or what the module's ``PLANE`` says, the module's ``INSTALLATION`` instead of the ordinary
+    one, and the definitions that its ``kinds`` gives.
     """
     kinds: Callable[[], Iterable[dict[str, Any]]] = getattr(request.module, "kinds", tuple)
     defined = list(kinds())
-    started = shared_plane.take(getattr(request.module, "PLANE", Options(audit=True)))
+    asked = getattr(request.module, "PLANE", Options(audit=True)), getattr(request.module, "INSTALLATION", None)
+    started = shared_plane.take(*asked)
     started.define(*defined)
     yield started
     shared_plane.give_back()
@@ -112,7 +106,7 @@ def start_plane(programs: Path, tmp_path: Path) -> Iterator[StartPlane]:
 
 
 @pytest.fixture
-def proxy(control_plane: ControlPlane) -> Iterator[FaultProxy]:
-    """Give a proxy to the shared control plane, in which nothing goes wrong yet."""
-    with FaultProxy(control_plane.server, control_plane.authority) as made:
+def proxy(plane: ControlPlane) -> Iterator[FaultProxy]:
+    """Give a proxy to the module's control plane, in which nothing goes wrong yet."""
+    with FaultProxy(plane.server, plane.authority) as made:
         yield made

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import time
 import urllib.request
 from contextlib import contextmanager, suppress
@@ -16,7 +15,6 @@ from tests.kubernetes.stage import wait_until
 from tenure.clusters.kubernetes.install.installation import Installation
 from tenure.clusters.kubernetes.read import eviction_log
 
-COMMAND = [sys.executable, "-c", "from tenure.cli.main import main; main()"]
 TENURE = "/apis/tenure.dev/v1alpha1"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

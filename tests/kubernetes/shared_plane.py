@@ -9,6 +9,8 @@ from pathlib import Path
 from tools.controlplane.plane import ControlPlane, Options
 from tools.controlplane.store import LeftError
 
+from tenure.clusters.kubernetes.install.installation import Installation
+
 DEPLOYMENT = "/apis/apps/v1/namespaces/tenure-system/deployments/tenure"
 """What is installed to run Tenure. Nothing runs it here, and what never begins to run is told of ever again."""
 
@@ -22,17 +24,19 @@ class SharedPlane:
     def __init__(self, folder: Callable[[], Path]) -> None:
         self._folder = folder
         self._plane: ControlPlane | None = None
+        self._installed: Installation | None = None
 
-    def take(self, options: Options) -> ControlPlane:
-        """Give a control plane with these options, as it is after the installation."""
-        if self._plane is not None and self._plane.options != options:
+    def take(self, options: Options, installation: Installation | None = None) -> ControlPlane:
+        """Give a control plane with these options, as it is after this installation, or after the ordinary one."""
+        if self._plane is not None and (self._plane.options, self._installed) != (options, installation):
             self.close()
         if self._plane is None:
             self._plane = ControlPlane(self._folder(), options)
             self._plane.start()
-            self._plane.install_tenure()
+            self._plane.install_tenure(installation)
             self._plane.client().patch(DEPLOYMENT, {"spec": {"replicas": 0}})
             self._plane.store.keep()
+            self._installed = installation
         self._plane.forget_audit()
         return self._plane
 

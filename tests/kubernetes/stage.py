@@ -36,6 +36,9 @@ GROUP_FIELDS = (
     "allow_preemption_until", "eviction_notice",
 )  # fmt: skip
 OWNER = {"apiVersion": "example.org/v1", "kind": "Owner", "name": "owner", "uid": "owner", "controller": True}
+RUNS = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+"""What the kubelet says of a pod that runs."""
+
 PLACED = (Phase.BOUND, Phase.RUNNING, Phase.TERMINATING)
 
 
@@ -101,10 +104,7 @@ class Stage:
     def clear(self):
         """Delete everything that a case may have left."""
         for path in CLEARED:
-            for item in self.client.get(path)["items"]:
-                name = item["metadata"]["name"]
-                if name != "kube-root-ca.crt":
-                    self.client.delete(f"{path}/{name}", {"gracePeriodSeconds": 0})
+            self.client.delete(f"{path}?fieldSelector=metadata.name!%3Dkube-root-ca.crt", {"gracePeriodSeconds": 0})
         for path in self.also:
             for item in self.client.get(path)["items"]:
                 one = f"{path}/{item['metadata']['name']}"
@@ -204,9 +204,10 @@ class Stage:
             if workload.started_at is not None:
                 since = format_time(workload.started_at)
                 conditions.append({"type": "PodScheduled", "status": "True", "lastTransitionTime": since})
-            self.client.patch(f"{path}/status", {"status": {"conditions": conditions}}, "strategic")
-        if task.phase in (Phase.RUNNING, Phase.TERMINATING):
-            self.run(workload.namespace, task.name)
+            status = {"conditions": conditions}
+            if task.phase is not Phase.BOUND:
+                status = {"conditions": [*conditions, *RUNS["conditions"]], "phase": RUNS["phase"]}
+            self.client.patch(f"{path}/status", {"status": status}, "strategic")
         if task.phase in (Phase.SUCCEEDED, Phase.FAILED):
             self.client.patch(f"{path}/status", {"status": {"phase": str(task.phase)}})
         if task.phase is Phase.TERMINATING:
@@ -214,9 +215,7 @@ class Stage:
 
     def run(self, namespace, name):
         """Let a bound pod run."""
-        ready = {"type": "Ready", "status": "True"}
-        status = {"status": {"phase": "Running", "conditions": [ready]}}
-        self.client.patch(f"/api/v1/namespaces/{namespace}/pods/{name}/status", status, "strategic")
+        self.client.patch(f"/api/v1/namespaces/{namespace}/pods/{name}/status", {"status": RUNS}, "strategic")
 
     def kubelet(self):
         """Let what is bound run, and what terminates be gone and made anew by its owner; gives whether anything was."""
@@ -327,7 +326,7 @@ def each_end(writes):
 
 def pause_after(waited):
     """Give how long to wait before the next look: each look asks an API server, and most find nothing new."""
-    return min(0.25, max(0.02, waited / 15))
+    return min(0.4, max(0.05, waited / 8))
 
 
 LONG = 60.0

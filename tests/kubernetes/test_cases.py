@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.kubernetes.stage import Stage, can_stage, wait_until
-from tools.controlplane.plane import ControlPlane
 from tools.controlplane.plane import Options as PlaneOptions
 
 from tenure.clusters.embedded import EmbeddedCluster
@@ -30,14 +29,8 @@ CASES = Path(__file__).parents[1] / "cases"
 FILES = sorted(p for p in CASES.glob("**/*.yaml") if not p.name.endswith(".expected.yaml"))
 
 
-@pytest.fixture(scope="module")
-def plane(programs, tmp_path_factory):
-    """Give an API server without anybody else at work on it."""
-    assert programs.exists()
-    options = PlaneOptions(controllers=False, nodes=False)
-    with ControlPlane(tmp_path_factory.mktemp("bare-plane"), options) as started:
-        started.install_tenure()
-        yield started
+PLANE = PlaneOptions(controllers=False, nodes=False)
+"""Nobody else is at work."""
 
 
 @pytest.fixture(scope="module")

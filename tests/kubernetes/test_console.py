@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 import pytest
 import urllib3
 import yaml
+from tests import preloaded
 from tools.controlplane.client import ApiError
 from tools.controlplane.process import wait_for
 
@@ -20,8 +21,7 @@ CONSOLE = "system:serviceaccount:tenure-system:tenure-console"
 
 
 def tenure(*arguments):
-    command = [sys.executable, "-c", "from tenure.cli.main import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL).stdout
+    return preloaded.run(arguments, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
 
 
 def pod(name, namespace, node=None):

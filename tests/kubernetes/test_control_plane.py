@@ -14,20 +14,23 @@ import pytest
 from tools.controlplane import build
 from tools.controlplane.client import IDLE_SECONDS, Client
 from tools.controlplane.process import wait_for
-from tools.controlplane.store import LeftError
+from tools.controlplane.store import LeftError, Store
 
 ROOT = Path(__file__).resolve().parents[2]
 PODS = "/api/v1/namespaces/simulated/pods"
 
 
 @pytest.fixture(scope="module")
-def client(control_plane):
-    control_plane.add_namespace("simulated")
-    control_plane.add_node("simulated", {"cpu": "8", "memory": "8Gi", "nvidia.com/gpu": "4"}, labels={"zone": "a"})
-    client = control_plane.client()
-    yield client
-    control_plane.kubectl("delete", "namespace", "simulated")
-    client.delete("/api/v1/nodes/simulated")
+def client(plane):
+    plane.add_namespace("simulated")
+    plane.add_node("simulated", {"cpu": "8", "memory": "8Gi", "nvidia.com/gpu": "4"}, labels={"zone": "a"})
+    return plane.client()
+
+
+@pytest.fixture
+def store(plane):
+    """Give what the control plane holds, of the test's own: what the module has to leave it with is kept elsewhere."""
+    return Store(plane.store.address)
 
 
 def start(client, name, **annotations):
@@ -123,9 +126,9 @@ def test_ended_by_a_signal_it_leaves_nothing(programs, tmp_path):
     assert list(tmp_path.glob("tenure-control-plane-*")) == []
 
 
-def test_it_listens_on_loopback_only(control_plane):
+def test_it_listens_on_loopback_only(plane):
     """None of its programs listens on an address that others can reach."""
-    pids = {p.pid for p in (control_plane.etcd, control_plane.apiserver, control_plane.controllers, control_plane.kwok)}
+    pids = {p.pid for p in (plane.etcd, plane.apiserver, plane.controllers, plane.kwok)}
     inodes = {link for pid in pids for link in _sockets(pid)}
     tables = [Path(f"/proc/net/{name}").read_text().splitlines() for name in ("tcp", "tcp6")]
     listening = [line.split() for table in tables for line in table]
@@ -227,11 +230,11 @@ def replicas(count):
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "left"}, "spec": spec}
 
 
-def test_whatever_is_left_is_taken_out_and_what_was_changed_is_put_back(control_plane, client):
+def test_whatever_is_left_is_taken_out_and_what_was_changed_is_put_back(plane, client, store):
     """New kinds and their objects, what a controller makes anew, what is kept by a finalizer; what went comes back."""
     client.create(MAPS, {"metadata": {"name": "stays"}, "data": {"said": "before"}})
     client.create(MAPS, {"metadata": {"name": "goes"}})
-    control_plane.store.keep()
+    store.keep()
     role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/edit"
     rules = client.get(role)["rules"]
     client.patch(role, {"rules": []})
@@ -239,29 +242,28 @@ def test_whatever_is_left_is_taken_out_and_what_was_changed_is_put_back(control_
     client.delete(f"{MAPS}/goes")
     client.create(MAPS, {"metadata": {"name": "held", "finalizers": ["example.org/held"]}})
     client.delete(f"{MAPS}/held")
-    control_plane.define(definition())
+    plane.define(definition())
     client.create(WIDGETS, {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "left"}})
     client.create(SETS, replicas(3))
-    control_plane.add_namespace("left")
+    plane.add_namespace("left")
     own = {"key": base64.b64encode(b"compact_rev_key").decode()}
-    control_plane.store._ask("put", {**own, "value": "MQ=="})
+    store._ask("put", {**own, "value": "MQ=="})
     wait_for(lambda: len(client.get(f"{PODS}?labelSelector=app%3Dleft")["items"]) == 3, "the pods of the set")
-    control_plane.store.put_back()
+    store.put_back()
     assert not client.get(f"{PODS}?labelSelector=app%3Dleft")["items"]
     assert not client.get(SETS)["items"]
     assert {m["metadata"]["name"] for m in client.get(MAPS)["items"]} == {"stays", "goes", "kube-root-ca.crt"}
     assert client.get(f"{MAPS}/stays")["data"] == {"said": "before"}
     assert client.get(role)["rules"] == rules != []
-    assert control_plane.store._ask("range", own)["count"] == "1", "this is the API server's own, and it ends without"
+    assert store._ask("range", own)["count"] == "1", "this is the API server's own, and it ends without"
     assert not client.exists("/api/v1/namespaces/left")
     wait_for(lambda: not client.exists(WIDGETS), "the kind to go")
-    control_plane.define(definition())
+    plane.define(definition())
     assert not client.get(WIDGETS)["items"]
 
 
-def test_what_does_not_stay_as_it_was_is_named(control_plane, client, monkeypatch):
+def test_what_does_not_stay_as_it_was_is_named(client, store, monkeypatch):
     """Somebody makes an object anew whenever it is taken out."""
-    store = control_plane.store
     store.keep()
     taken_out = store._change
 

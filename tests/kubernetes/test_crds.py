@@ -37,12 +37,6 @@ NAMES = (f"fuzz-{number}" for number in count())
 
 
 @pytest.fixture(scope="module")
-def plane(control_plane):
-    control_plane.install_tenure()
-    return control_plane
-
-
-@pytest.fixture(scope="module")
 def client(plane):
     return plane.client()
 

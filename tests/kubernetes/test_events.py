@@ -9,9 +9,9 @@ from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.write.events import MOST_WAITING, Events, Subject
 
 
-def test_telling_of_many_at_once_takes_time_in_proportion(control_plane):
+def test_telling_of_many_at_once_takes_time_in_proportion(plane):
     """A cycle that starts ten thousand workloads tells of each; four times as many take about four times as long."""
-    events = Events(Client(find_access(str(control_plane.kubeconfig))), "test")
+    events = Events(Client(find_access(str(plane.kubeconfig))), "test")
 
     def tell(count, what):
         began = time.process_time()

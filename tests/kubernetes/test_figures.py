@@ -10,9 +10,8 @@ GROUPS = "/apis/tenure.dev/v1alpha1/namespaces/team/podgroups"
 
 
 @pytest.fixture
-def cluster(start_plane, tmp_path):
-    plane = start_plane()
-    plane.install_tenure()
+def cluster(plane, tmp_path):
+    """Give a cluster on which a scheduler runs, for one try: what it leaves holds the node."""
     plane.add_namespace("team")
     plane.add_node("node-0", {"cpu": "16", "memory": "64Gi", GPU: "8"})
     plane.apply(
@@ -24,6 +23,7 @@ def cluster(start_plane, tmp_path):
     scheduler = Scheduler(plane, tmp_path)
     yield plane
     scheduler.stop()
+    plane.store.put_back()
 
 
 def grouped(name, group):

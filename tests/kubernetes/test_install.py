@@ -1,10 +1,10 @@
 """What ``tenure install`` prints, applied to a real API server by ``kubectl`` as it is."""
 
 import subprocess
-import sys
 
 import pytest
 import yaml
+from tests import preloaded
 from tools.controlplane.client import ApiError
 from tools.controlplane.plane import ControlPlane, Options
 from tools.controlplane.process import wait_for
@@ -45,8 +45,7 @@ SERVICE_MONITORS = {
 
 
 def tenure(*arguments):
-    command = [sys.executable, "-c", "from tenure.cli.main import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    return preloaded.run(arguments, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
 def printed(*options):

@@ -22,10 +22,10 @@ class Clock:
 
 
 @pytest.fixture
-def election(control_plane, request):
+def election(plane, request):
     """Give a function that makes candidates, all with one clock."""
     clock = Clock()
-    client = Client(find_access(str(control_plane.kubeconfig)))
+    client = Client(find_access(str(plane.kubeconfig)))
     name = request.node.name.replace("_", "-")[:60].strip("-")
 
     def make(identity, **options):
@@ -95,9 +95,9 @@ def test_who_could_not_act_leaves_the_lease_to_others(election):
     one.stop()
 
 
-def test_a_pause_stands_on_the_lease_and_outlives_renewals(control_plane):
+def test_a_pause_stands_on_the_lease_and_outlives_renewals(plane):
     """A pause is written whether there is a lease or not, is kept when the lease is renewed, and can be taken away."""
-    client = Client(find_access(str(control_plane.kubeconfig)))
+    client = Client(find_access(str(plane.kubeconfig)))
     write_pause(client, "default", "pool", Pause(1_800_000_000_000_000, "maintenance"))
     held = Election(client, "default", "tenure-scheduler-pool", "one")
     assert held.attempt()

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.kubernetes.running import PODS, TENURE, log_of, queue, running
 from tests.kubernetes.stage import wait_until
-from tools.controlplane.plane import ControlPlane
 
 from tenure.clusters.kubernetes.keys import SEAL
 
@@ -24,16 +23,14 @@ MAPS = "/api/v1/namespaces/tenure-system/configmaps"
 
 
 @pytest.fixture
-def plane(programs, tmp_path_factory):
+def large(plane):
     """Give a control plane for one try: what a try leaves holds all nodes."""
-    assert programs.exists()
-    with ControlPlane(tmp_path_factory.mktemp("many")) as started:
-        started.install_tenure()
-        for number in range(-(-COUNT // EACH)):
-            started.add_node(f"node-{number}", {"cpu": str(EACH), "memory": "1Ti"})
-        for name, spec in (("owed", {"guaranteed": {"cpu": COUNT}}), ("lent", {})):
-            started.client().create(f"{TENURE}/queues", queue(name, **spec))
-        yield started
+    for number in range(-(-COUNT // EACH)):
+        plane.add_node(f"node-{number}", {"cpu": str(EACH), "memory": "1Ti"})
+    for name, spec in (("owed", {"guaranteed": {"cpu": COUNT}}), ("lent", {})):
+        plane.client().create(f"{TENURE}/queues", queue(name, **spec))
+    yield plane
+    plane.store.put_back()
 
 
 def pod(name, of, cpu):
@@ -57,12 +54,12 @@ def settled(client):
     ]  # fmt: skip
 
 
-def test_each_of_very_many_evictions_is_on_record(plane, tmp_path):
+def test_each_of_very_many_evictions_is_on_record(large, tmp_path):
     """One gang is owed every node at once: whoever stands there goes, each with its record, and none twice."""
-    client = plane.client()
-    kubeconfig = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "many")
+    client = large.client()
+    kubeconfig = large.kubeconfig_for(large.token_of("tenure", "tenure-system"), "many")
     with running(kubeconfig, tmp_path) as scheduler, ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: plane.client().create(PODS, pod(f"lent-{n}", "lent", 1)), range(COUNT)))
+        list(pool.map(lambda n: large.client().create(PODS, pod(f"lent-{n}", "lent", 1)), range(COUNT)))
         wait_until(lambda: len(settled(client)) == COUNT, lambda: f"{len(settled(client))} run", 500)
         gone = {p["metadata"]["name"] for p in bound(client, "lent")}
         group = {"apiVersion": "tenure.dev/v1alpha1", "kind": "PodGroup", "metadata": {"name": "all"}}

@@ -16,11 +16,10 @@ QUEUES = f"{TENURE}/queues"
 
 
 @pytest.fixture(scope="module")
-def plane(control_plane):
-    """Give the control plane with Tenure's kinds, a queue and two pods that wait in it."""
-    control_plane.install_tenure()
-    client = control_plane.client()
-    control_plane.add_namespace("plugin-team")
+def peopled(plane):
+    """Give the control plane with a queue and two pods that wait in it."""
+    client = plane.client()
+    plane.add_namespace("plugin-team")
     client.create(QUEUES, queue("plugin-queue", max={"cpu": 1}))
     for name in ("one", "two"):
         spec = {"schedulerName": "tenure", "containers": [{"name": "c", "image": "x"}]}
@@ -28,22 +27,19 @@ def plane(control_plane):
         spec["containers"][0]["resources"] = {"requests": {"cpu": "4"}}
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
         client.create("/api/v1/namespaces/plugin-team/pods", body)
-    yield control_plane
-    for name in ("one", "two"):
-        client.delete(f"/api/v1/namespaces/plugin-team/pods/{name}", {"gracePeriodSeconds": 0})
-    client.delete(f"{QUEUES}/plugin-queue")
+    return plane
 
 
 @pytest.fixture(scope="module")
-def kubectl(plane, tmp_path_factory):
+def kubectl(peopled, tmp_path_factory):
     """Give a function that runs kubectl with the plugin on its PATH and no other."""
     folder = tmp_path_factory.mktemp("plugin")
     for name in ("kubectl-tenure", "kubectl_complete-tenure"):
         (folder / name).symlink_to(BIN / name)
-    environment = {**os.environ, "PATH": f"{folder}:/usr/bin:/bin", "KUBECONFIG": str(plane.kubeconfig)}
+    environment = {**os.environ, "PATH": f"{folder}:/usr/bin:/bin", "KUBECONFIG": str(peopled.kubeconfig)}
 
     def run(*arguments, code=0):
-        command = [str(plane.release / "kubectl"), *arguments]
+        command = [str(peopled.release / "kubectl"), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         assert done.returncode == code, done.stderr
         return done.stdout if code == 0 else done.stderr

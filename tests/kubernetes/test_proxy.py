@@ -34,16 +34,16 @@ def config_map(name, **data):
 
 
 @pytest.fixture
-def name(control_plane):
+def name(plane):
     name = f"proxied-{next(NUMBERS)}"
     yield name
-    if control_plane.client().exists(f"{MAPS}/{name}"):
-        control_plane.client().delete(f"{MAPS}/{name}")
+    if plane.client().exists(f"{MAPS}/{name}"):
+        plane.client().delete(f"{MAPS}/{name}")
 
 
 @pytest.fixture
-def client(control_plane, proxy):
-    return Client(proxy.server, control_plane.credentials.tokens["admin"])
+def client(plane, proxy):
+    return Client(proxy.server, plane.credentials.tokens["admin"])
 
 
 class Watch:
@@ -68,16 +68,16 @@ class Watch:
 
 
 @pytest.fixture
-def watched(control_plane, proxy, name):
+def watched(plane, proxy, name):
     """Give a function that creates an object, changes it twice, and watches that from the start."""
     opened = []
 
     def watch():
-        direct = control_plane.client()
+        direct = plane.client()
         version = direct.create(MAPS, config_map(name, step="0"))["metadata"]["resourceVersion"]
         for step in "12":
             direct.patch(f"{MAPS}/{name}", {"data": {"step": step}})
-        opened.append(Watch(control_plane, proxy, name, version))
+        opened.append(Watch(plane, proxy, name, version))
         return opened[-1]
 
     yield watch
@@ -89,14 +89,14 @@ def step(event):
     return event["object"]["data"]["step"]
 
 
-def test_without_faults_it_is_not_noticed(control_plane, proxy, client, name):
+def test_without_faults_it_is_not_noticed(plane, proxy, client, name):
     """Reads, writes, errors and watches pass through as they are, and are logged; writes are numbered."""
     made = client.create(MAPS, config_map(name, a="1"))
     assert client.get(f"{MAPS}/{name}") == made
     client.patch(f"{MAPS}/{name}", {"data": {"a": "2"}})
     with pytest.raises(ApiError, match="404"):
         client.get(f"{MAPS}/not-there")
-    watch = Watch(control_plane, proxy, name, made["metadata"]["resourceVersion"])
+    watch = Watch(plane, proxy, name, made["metadata"]["resourceVersion"])
     assert watch.next()["object"]["data"] == {"a": "2"}
     watch.close()
     client.delete(f"{MAPS}/{name}")
@@ -104,59 +104,59 @@ def test_without_faults_it_is_not_noticed(control_plane, proxy, client, name):
     assert answered == [("POST", 201, 1), ("GET", 200, 0), ("PATCH", 200, 2), ("GET", 404, 0), ("DELETE", 200, 3)]
 
 
-def test_kubectl_works_through_it_with_the_same_certificate(control_plane, name):
+def test_kubectl_works_through_it_with_the_same_certificate(plane, name):
     """It can serve by the API server's own certificate, so that a kubeconfig differs by the address alone."""
-    made = control_plane.credentials
+    made = plane.credentials
     certificate = (made.certificate, made.key)
-    with FaultProxy(control_plane.server, control_plane.authority, certificate=certificate) as proxy:
-        by_proxy = control_plane.kubeconfig_for(made.tokens["admin"], "by-proxy", proxy.server)
-        control_plane.kubectl("create", "configmap", name, "--from-literal=a=1", kubeconfig=by_proxy)
-        assert name in control_plane.kubectl("get", "configmap", name, kubeconfig=by_proxy)
+    with FaultProxy(plane.server, plane.authority, certificate=certificate) as proxy:
+        by_proxy = plane.kubeconfig_for(made.tokens["admin"], "by-proxy", proxy.server)
+        plane.kubectl("create", "configmap", name, "--from-literal=a=1", kubeconfig=by_proxy)
+        assert name in plane.kubectl("get", "configmap", name, kubeconfig=by_proxy)
         assert 201 in proxy.statuses(MAPS)
         proxy.script.add(Refuse(503, "away"), path=MAPS, method="DELETE", times=20)
         with pytest.raises(KubectlError, match="away"):
-            control_plane.kubectl("delete", "configmap", name, kubeconfig=by_proxy)
+            plane.kubectl("delete", "configmap", name, kubeconfig=by_proxy)
 
 
 REASONS = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
 
 
 @pytest.mark.parametrize(("status", "reason"), REASONS.items())
-def test_a_refused_write_has_no_effect(control_plane, proxy, client, name, status, reason):
+def test_a_refused_write_has_no_effect(plane, proxy, client, name, status, reason):
     """A refusal looks like the server's own, and the server never sees the request."""
     proxy.script.add(Refuse(status, "injected", retry_after=1), write=True)
     with pytest.raises(ApiError) as refused:
         client.create(MAPS, config_map(name))
     assert (refused.value.status, refused.value.body["reason"]) == (status, reason)
-    assert not control_plane.client().exists(f"{MAPS}/{name}")
+    assert not plane.client().exists(f"{MAPS}/{name}")
     client.create(MAPS, config_map(name))
 
 
-def test_a_dropped_request_has_no_effect_and_a_lost_answer_has(control_plane, proxy, client, name):
+def test_a_dropped_request_has_no_effect_and_a_lost_answer_has(plane, proxy, client, name):
     """Both look alike to the client; only after the lost answer the write is there."""
     proxy.script.add(DropRequest(), write=True)
     with pytest.raises(BROKEN):
         client.create(MAPS, config_map(name))
-    assert not control_plane.client().exists(f"{MAPS}/{name}")
+    assert not plane.client().exists(f"{MAPS}/{name}")
     proxy.script.add(LoseAnswer(), write=True)
     with pytest.raises(BROKEN):
         client.create(MAPS, config_map(name))
-    assert control_plane.client().exists(f"{MAPS}/{name}")
+    assert plane.client().exists(f"{MAPS}/{name}")
     with pytest.raises(ApiError, match="409"):
         client.create(MAPS, config_map(name))
 
 
-def test_a_silent_answer_runs_into_the_clients_time_out(control_plane, proxy, name):
+def test_a_silent_answer_runs_into_the_clients_time_out(plane, proxy, name):
     """An answer that is lost in silence takes as long as the client waits, and the write is there."""
     proxy.script.add(LoseAnswer(seconds=3.0), write=True)
     impatient = http.client.HTTPConnection(proxy.server.removeprefix("http://"), timeout=1.0)
-    token = control_plane.credentials.tokens["admin"]
+    token = plane.credentials.tokens["admin"]
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     impatient.request("POST", MAPS, json.dumps(config_map(name)), headers)
     with pytest.raises(TimeoutError):
         impatient.getresponse()
     impatient.close()
-    assert control_plane.client().exists(f"{MAPS}/{name}")
+    assert plane.client().exists(f"{MAPS}/{name}")
 
 
 def test_a_delayed_request_arrives(proxy, client, name):
@@ -215,9 +215,9 @@ def test_a_watch_expires_in_the_stream_or_at_once(proxy, client, watched):
     assert (refused.value.status, refused.value.body["reason"]) == (410, "Expired")
 
 
-def test_hooks_run_before_and_after_the_write_takes_effect(control_plane, proxy, client, name):
+def test_hooks_run_before_and_after_the_write_takes_effect(plane, proxy, client, name):
     """What is to happen before the n-th write finds it undone, what is to happen after it finds it done."""
-    direct, seen = control_plane.client(), []
+    direct, seen = plane.client(), []
 
     def look(request):
         seen.append((request.write, direct.exists(f"{MAPS}/{name}")))
@@ -232,7 +232,7 @@ def test_hooks_run_before_and_after_the_write_takes_effect(control_plane, proxy,
     assert seen == [(1, False), (1, True), (2, True), (2, False)]
 
 
-def test_a_client_killed_before_a_write_is_like_one_that_never_sent_it(control_plane, proxy, client, name):
+def test_a_client_killed_before_a_write_is_like_one_that_never_sent_it(plane, proxy, client, name):
     """A hook that raises stands for a crash: the connection closes, and the server has not seen the write."""
 
     def crash(_request):
@@ -241,7 +241,7 @@ def test_a_client_killed_before_a_write_is_like_one_that_never_sent_it(control_p
     proxy.before_write(1, crash)
     with pytest.raises(BROKEN):
         client.create(MAPS, config_map(name))
-    assert not control_plane.client().exists(f"{MAPS}/{name}")
+    assert not plane.client().exists(f"{MAPS}/{name}")
 
 
 def test_all_connections_can_be_cut(proxy, watched, client):

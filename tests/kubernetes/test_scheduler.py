@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 
 import pytest
+from tests import preloaded
 from tests.cli.test_terminal import check_fits
 from tests.kubernetes.faults import CutWatch, DropRequest, ExpireWatch, LoseAnswer, Refuse, RepeatWatch
 from tests.kubernetes.proxy import FaultProxy
 from tests.kubernetes.running import (
-    COMMAND,
     JOBS,
     PODS,
     SETS,
@@ -154,8 +153,7 @@ def policy_diff(folder, *where):
     files = [folder / "old.yaml", folder / "new.yaml"]
     for file, action in zip(files, ("allocate", "reclaim"), strict=True):
         file.write_text(f"kind: SchedulerConfig\nscheduler: {{actions: [{action}]}}\n")
-    command = [*COMMAND, "diff", *map(str, files), *where, "--format", "json"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    run = preloaded.run(["diff", *map(str, files), *where, "--format", "json"], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     assert {w["workload"]: (w["old"]["start_s"], w["new"]["runs"]) for w in found["workloads"]} == {
@@ -165,7 +163,7 @@ def policy_diff(folder, *where):
 
 
 def tenure_plan(file):
-    run = subprocess.run([*COMMAND, "plan", str(file), "--format", "json"], capture_output=True, text=True, check=False)
+    run = preloaded.run(["plan", str(file), "--format", "json"], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 

@@ -16,7 +16,6 @@ import pytest
 from tests.kubernetes.running import running, tenure
 from tests.kubernetes.stage import wait_until
 from tools.controlplane.client import ApiError
-from tools.controlplane.plane import ControlPlane, Options
 
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.install.tenant_policies import policies
@@ -167,30 +166,26 @@ class Town:
 
 
 @pytest.fixture(scope="module")
-def plane(programs, tmp_path_factory):
-    assert programs.exists()
-    with ControlPlane(tmp_path_factory.mktemp("tenants"), Options(audit=True)) as started:
-        started.install_tenure()
-        for name in ("team", "evil"):
-            started.add_namespace(name)
-        started.kubectl("label", "namespace", "team", "team=true")
-        started.kubectl("label", "namespace", "evil", "tenure.dev/tenant=true")
-        started.kubectl("-n", "evil", "create", "serviceaccount", "tenant")
-        started.kubectl(
-            "-n", "evil", "create", "rolebinding", "tenant", "--clusterrole=edit", "--serviceaccount=evil:tenant"
-        )
-        for number in range(2):
-            started.add_node(f"node-{number}", {"cpu": "64", "memory": "64Gi", GPU: "4"})
-        client = started.client()
-        selector = {"matchLabels": {"team": "true"}}
-        for name, spec in (
-            ("team", {"guaranteed": {GPU: 8}, "namespaceSelector": selector}),
-            ("evil", {}),
-        ):
-            client.create(f"{TENURE}/queues", {"apiVersion": "tenure.dev/v1alpha1", "kind": "Queue",
-                                               "metadata": {"name": name}, "spec": spec})  # fmt: skip
-        client.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "high"}, "value": 1_000_000})
-        yield started
+def land(plane):
+    """Give the control plane with an honest team and a tenant that is not, on two nodes."""
+    for name in ("team", "evil"):
+        plane.add_namespace(name)
+    plane.kubectl("label", "namespace", "team", "team=true")
+    plane.kubectl("label", "namespace", "evil", "tenure.dev/tenant=true")
+    plane.kubectl("-n", "evil", "create", "serviceaccount", "tenant")
+    plane.kubectl("-n", "evil", "create", "rolebinding", "tenant", "--clusterrole=edit", "--serviceaccount=evil:tenant")
+    for number in range(2):
+        plane.add_node(f"node-{number}", {"cpu": "64", "memory": "64Gi", GPU: "4"})
+    client = plane.client()
+    selector = {"matchLabels": {"team": "true"}}
+    for name, spec in (
+        ("team", {"guaranteed": {GPU: 8}, "namespaceSelector": selector}),
+        ("evil", {}),
+    ):
+        client.create(f"{TENURE}/queues", {"apiVersion": "tenure.dev/v1alpha1", "kind": "Queue",
+                                           "metadata": {"name": name}, "spec": spec})  # fmt: skip
+    client.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "high"}, "value": 1_000_000})
+    return plane
 
 
 def switch(plane, *, on):
@@ -206,12 +201,12 @@ def switch(plane, *, on):
 
 
 @pytest.fixture(scope="module")
-def town(plane, tmp_path_factory):
-    switch(plane, on=False)
-    kubeconfig = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "tenants")
+def town(land, tmp_path_factory):
+    switch(land, on=False)
+    kubeconfig = land.kubeconfig_for(land.token_of("tenure", "tenure-system"), "tenants")
     with running(kubeconfig, tmp_path_factory.mktemp("town")) as scheduler:
         wait_until(scheduler.leads, "nobody leads", 60)
-        yield Town(plane, scheduler)
+        yield Town(land, scheduler)
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,11 @@ from itertools import product
 
 import numpy as np
 
+from tenure.rescheduler.planner import PlannerLimits
 from tenure.rescheduler.problem.definition import MoveBound, MoveProblem, PendingMembers
+
+PATIENT = PlannerLimits(time_limit=3600.0)
+"""What is found and proven does not depend on how busy the machine is."""
 
 
 def problem(free, tasks, asks, *, kinds, allowed=None, units=None, bounds=(), domain=None):

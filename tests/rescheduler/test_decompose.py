@@ -11,7 +11,7 @@ from tenure.rescheduler.milp.decompose import Decomposition, part_of
 from tenure.rescheduler.milp.solver import ProcessSolver
 from tenure.rescheduler.planner import make_room
 
-from .problems import cheapest_by_force, random_problem
+from .problems import PATIENT, cheapest_by_force, random_problem
 from .test_planner import large
 
 
@@ -36,8 +36,8 @@ def test_large_plans_by_parts_lie_between_bound_and_greedy(solver):
     for seed in range(6):
         asked = large(seed)
         quick = greedy(asked, [CoverBounds(asked, a) for a in asked.asks], 1)
-        answer = make_room(asked, solver)
-        again = make_room(asked, solver)
+        answer = make_room(asked, solver, PATIENT)
+        again = make_room(asked, solver, PATIENT)
         assert (answer.moves, answer.certificate) == (again.moves, again.certificate)
         assert not check(asked, answer)
         certificate = answer.certificate
@@ -55,7 +55,7 @@ def test_small_plans_by_parts_are_right(solver):
     found = 0
     for seed in range(60):
         asked = random_problem(seed)
-        answer = make_room(asked, solver)
+        answer = make_room(asked, solver, PATIENT)
         assert not check(asked, answer), seed
         least = cheapest_by_force(asked)
         if least is None:

@@ -16,7 +16,7 @@ from tenure.rescheduler.milp.solver import ProcessSolver
 from tenure.rescheduler.planner import make_room
 from tenure.rescheduler.problem.definition import DomainFamily
 
-from .problems import problem
+from .problems import PATIENT, problem
 
 RACK, ZONE = Topology(required="rack"), Topology(required="zone", preferred="row")
 
@@ -94,7 +94,7 @@ def test_families_are_planned_exactly():
     with ProcessSolver() as solver:
         for seed in range(40):
             asked = families(seed)
-            answer = make_room(asked, solver)
+            answer = make_room(asked, solver, PATIENT)
             assert answer.certificate.cost == least_by_force(asked), seed
             assert not check(asked, answer)
             outcomes.add(answer.certificate.method)

@@ -18,7 +18,7 @@ from tenure.rescheduler.planner import PlannerLimits, make_room
 from tenure.rescheduler.problem.definition import Certificate, MoveAnswer, MoveBound, TaskMove
 from tenure.rescheduler.waves import sequence
 
-from .problems import cheapest_by_force, fragmented_problem, problem, random_problem
+from .problems import PATIENT, cheapest_by_force, fragmented_problem, problem, random_problem
 
 SEEDS = range(80)
 
@@ -39,7 +39,7 @@ def test_the_exact_plan_costs_what_the_best_of_all_plans_costs(solver):
     methods = set()
     for seed in SEEDS:
         asked = random_problem(seed)
-        answer = make_room(asked, solver)
+        answer = make_room(asked, solver, PATIENT)
         methods.add(answer.certificate.method)
         assert answer.certificate.cost == optimum(seed), seed
         assert (answer.certificate.method == "impossible") == (optimum(seed) is None), seed
@@ -83,7 +83,7 @@ CHAIN = {
 def test_a_chain_of_moves_makes_room(solver):
     """The contender takes node 0; its pod goes to node 1, whose pod goes to node 2."""
     asked = problem(**CHAIN)
-    answer = make_room(asked, solver)
+    answer = make_room(asked, solver, PATIENT)
     assert answer.certificate.cost == 8
     assert [(m.task, m.origin, m.target) for m in answer.moves] == [(0, 0, 1), (1, 1, 2)]
     waves = sequence(asked, answer.moves, "reserve-first")
@@ -110,7 +110,7 @@ def test_budgets_on_what_is_down_are_kept_wave_by_wave(solver):
     bound = MoveBound(name="web", weights={0: 1, 1: 1, 2: 1}, limit=1, concurrent=True)
     asked = problem(kinds=[[2], [4]], free=[[0], [4], [0]], tasks=[(0, 0, 1), (0, 0, 1), (0, 2, 1)],
                     asks=[(0, 1, 1)], allowed=[[True] * 3, [True, False, False]], bounds=[bound])  # fmt: skip
-    answer = make_room(asked, solver)
+    answer = make_room(asked, solver, PATIENT)
     waves = sequence(asked, answer.moves, "evict-first")
     assert [len(wave) for wave in waves] == [1, 1]
     assert not check(asked, answer, waves)
@@ -166,7 +166,7 @@ def test_what_the_library_prints_is_no_answer(tmp_path, monkeypatch):
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with ProcessSolver() as greeting:
-        assert make_room(hard(), greeting).certificate.method == "exact"
+        assert make_room(hard(), greeting, PATIENT).certificate.method == "exact"
 
 
 def test_a_solver_that_talks_something_else_is_not_waited_for():
@@ -191,26 +191,26 @@ def test_a_solver_that_never_answers_is_stopped(monkeypatch):
 
 def test_a_solver_that_was_killed_is_started_anew(solver):
     """Whoever killed it: the next plan is exact again."""
-    assert make_room(hard(), solver).certificate.method == "exact"
+    assert make_room(hard(), solver, PATIENT).certificate.method == "exact"
     os.kill(solver._process.pid, signal.SIGKILL)
     solver._process.wait()
-    assert make_room(hard(), solver).certificate.method == "exact"
+    assert make_room(hard(), solver, PATIENT).certificate.method == "exact"
 
 
 def test_a_solver_killed_in_the_middle_of_its_search_leaves_the_greedy_plan():
     """The real process, held while it has work and then killed: the plan stands, and the next one is exact again."""
     with ProcessSolver() as process:
-        assert make_room(hard(), process).certificate.method == "exact"
+        assert make_room(hard(), process, PATIENT).certificate.method == "exact"
         victim = process._process.pid
         os.kill(victim, signal.SIGSTOP)
         timer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
         timer.start()
-        answer = make_room(hard(), process)
+        answer = make_room(hard(), process, PATIENT)
         timer.join()
         assert answer.certificate.method == "greedy"
         assert "the solver failed" in answer.certificate.reason
         assert not check(hard(), answer)
-        assert make_room(hard(), process).certificate.method == "exact"
+        assert make_room(hard(), process, PATIENT).certificate.method == "exact"
 
 
 @functools.cache
@@ -224,7 +224,7 @@ def test_room_in_pieces_is_put_together_at_the_least_cost(solver):
     outcomes = set()
     for seed in range(36):
         asked, least = pieces(seed)
-        answer = make_room(asked, solver)
+        answer = make_room(asked, solver, PATIENT)
         assert answer.certificate.cost == least, seed
         assert (answer.certificate.method == "impossible") == (least is None), seed
         assert not check(asked, answer), seed
@@ -249,7 +249,10 @@ def test_the_greedy_plan_is_near_the_optimum_on_small_states():
 def test_the_same_problem_gives_the_same_plan(solver):
     """Step limits, no clock: byte for byte."""
     for seed in range(0, 80, 10):
-        first, second = make_room(random_problem(seed), solver), make_room(random_problem(seed), solver)
+        first, second = (
+            make_room(random_problem(seed), solver, PATIENT),
+            make_room(random_problem(seed), solver, PATIENT),
+        )
         assert (first.moves, first.landings, first.certificate) == (second.moves, second.landings, second.certificate)
 
 
@@ -271,7 +274,7 @@ def large(seed, left=110):
 def test_a_large_plan_passes_the_checker_and_its_bound_is_the_cost(solver, seed, left):
     """200 nodes, a gang of 8: proven, and replayed wave by wave; where little is free, over several hops."""
     asked = large(seed, left)
-    answer = make_room(asked, solver)
+    answer = make_room(asked, solver, PATIENT)
     assert answer.certificate.method in {"exact", "cover"}
     assert answer.certificate.lower_bound == answer.certificate.cost
     waves = sequence(asked, answer.moves, "evict-first")
@@ -282,11 +285,11 @@ def test_a_large_plan_passes_the_checker_and_its_bound_is_the_cost(solver, seed,
 def test_cycles_that_know_nothing_of_each_other_share_a_process():
     """What the memory of one cycle leaves is taken up by that of the next; two at once have one each."""
     first = MoveMemory()
-    assert make_room(hard(), first.solver).certificate.method == "exact"
+    assert make_room(hard(), first.solver, PATIENT).certificate.method == "exact"
     process = first.solver._process
     del first
     second, third = MoveMemory(), MoveMemory()
-    assert make_room(hard(), second.solver).certificate.method == "exact"
+    assert make_room(hard(), second.solver, PATIENT).certificate.method == "exact"
     assert second.solver._process is process
     assert third.solver is not second.solver
     kept = second.solver
@@ -304,9 +307,9 @@ def test_a_search_that_was_interrupted_leaves_no_answer_for_the_next_program(mon
         with monkeypatch.context() as patch:
             patch.setattr("tenure.rescheduler.milp.solver._read", interrupted)
             with pytest.raises(KeyboardInterrupt):
-                make_room(hard(), solver)
+                make_room(hard(), solver, PATIENT)
         assert solver._process is None
-        assert make_room(hard(), solver).certificate.method == "exact"
+        assert make_room(hard(), solver, PATIENT).certificate.method == "exact"
 
 
 def test_a_fork_takes_up_no_solver_of_its_parent():

@@ -185,16 +185,9 @@ class ControlPlane:
 
         By requests of its own: ``kubectl`` has the API server describe all of its kinds, and takes as long as all else.
         """
-        asked, client = installation or Installation(image="tenure:test"), self.client()
-        plurals: dict[str, dict[str, str]] = {}
-        for one in objects(asked):
-            group = one["apiVersion"]
-            at = f"/apis/{group}" if "/" in group else f"/api/{group}"
-            if group not in plurals:
-                listed = client.get(at)["resources"]
-                plurals[group] = {r["kind"]: r["name"] for r in listed if "/" not in r["name"]}
-            inside = f"/namespaces/{one['metadata']['namespace']}" if "namespace" in one["metadata"] else ""
-            path = f"{at}{inside}/{plurals[group][one['kind']]}/{one['metadata']['name']}"
+        client, path_of = self.client(), Paths(self.client())
+        for one in objects(installation or Installation(image="tenure:test")):
+            path = f"{path_of(one)}/{one['metadata']['name']}"
             client.patch(f"{path}?fieldManager=install&force=true&fieldValidation=Strict", one, "apply")
         self._wait_served([f"/apis/{API_VERSION}/{resource.plural}" for resource in RESOURCES])
 
@@ -389,6 +382,25 @@ def _is_served(client: Client, path: str) -> bool:
             return False
         raise
     return True
+
+
+class Paths:
+    """Where objects of a kind are created, as the API server says; each of its groups is asked about once."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._groups: dict[str, dict[str, dict[str, Any]]] = {}
+
+    def __call__(self, one: Mapping[str, Any]) -> str:
+        """Give the path of the collection that an object belongs to."""
+        group = one["apiVersion"]
+        at = f"/apis/{group}" if "/" in group else f"/api/{group}"
+        if group not in self._groups:
+            listed = self._client.get(at)["resources"]
+            self._groups[group] = {entry["kind"]: entry for entry in listed if "/" not in entry["name"]}
+        kind = self._groups[group][one["kind"]]
+        inside = f"/namespaces/{one['metadata'].get('namespace', 'default')}" if kind["namespaced"] else ""
+        return f"{at}{inside}/{kind['name']}"
 
 
 class KubectlError(Exception):

@@ -274,7 +274,7 @@ class WorkloadState:
                     group.minimum = len(group.tasks)
         else:
             root.tasks = self.tasks
-            root.minimum = len(self.tasks) if model.min_member is None else model.min_member
+            root.minimum = model.core
             for task in self.tasks:
                 task.group = root
 

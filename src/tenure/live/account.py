@@ -29,9 +29,14 @@ SETTLED: Final = 60_000_000
 EVERY_SECONDS: Final = 20.0
 """So often it is looked what became known."""
 
+STANDING_BY_SECONDS: Final = 1.0
+"""So soon after this process has begun to lead it is looked at the latest."""
+
 
 class EvictionAccount:
-    """A thread that reads the account. ``outcomes`` is None until it was read once; what was read last stays.
+    """A thread that reads the account while this process leads.
+
+    ``outcomes`` is what was read last; None until it was read once since this process leads.
 
     ``finished`` has the finished runs, as long as they are ``wanted``.
 
@@ -42,7 +47,11 @@ class EvictionAccount:
     clock
         Gives the time in µs since the epoch.
     told
-        Called with what was read where it is not the same as before.
+        Called with what was read where it is not the same as before; with None once it is forgotten.
+    leads
+        Whether this process decides; one that stands by has no use for the account.
+    failed
+        Hears of an error that is not the store's; those the drain tells of.
     every
         Seconds between two looks.
     """
@@ -51,7 +60,10 @@ class EvictionAccount:
         self,
         address: str,
         clock: Callable[[], int],
-        told: Callable[[tuple[EvictionOutcome, ...]], None],
+        told: Callable[[tuple[EvictionOutcome, ...] | None], None],
+        *,
+        leads: Callable[[], bool],
+        failed: Callable[[BaseException], None],
         every: float = EVERY_SECONDS,
     ) -> None:
         self.outcomes: tuple[EvictionOutcome, ...] | None = None
@@ -59,6 +71,7 @@ class EvictionAccount:
         self.wanted, self.finished = False, tuple[FinishedRuns, ...]()
         self._runs, self._runs_until = RunTimes(), 0
         self._address, self._clock, self._told, self._every = address, clock, told, every
+        self._leads, self._failed = leads, failed
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="account", daemon=True)
 
@@ -72,15 +85,20 @@ class EvictionAccount:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            found: tuple[EvictionOutcome, ...] | None
             try:
-                found = self._read()
+                self._look()
             except (HistoryError, InvalidInputError):
-                found = self.outcomes  # the drain tells of what is wrong with the store
-            if found is not None and found != self.outcomes:
-                self.outcomes = found
-                self._told(found)
-            self._stopped.wait(self._every)
+                pass  # the drain tells of what is wrong with the store
+            except Exception as error:  # noqa: BLE001  no thread ends silently
+                self._failed(error)
+            self._stopped.wait(self._every if self._leads() else STANDING_BY_SECONDS)
+
+    def _look(self) -> None:
+        """Read the account and tell of it where it has changed; forget it where another process leads."""
+        found = self._read() if self._leads() else None
+        if found != self.outcomes:
+            self._told(found)
+        self.outcomes = found
 
     def _read(self) -> tuple[EvictionOutcome, ...]:
         now, window = self._clock(), self.window

@@ -47,6 +47,7 @@ class FigureBasis(NamedTuple):
     """What figures are made of; what ``version`` stands for has changed since another one.
 
     ``views`` are the queues as they stood in the cluster, before anything was decided; None if no look was taken.
+    ``outcomes`` are None as long as they are not known: what is written of them stays.
     """
 
     cluster: Cluster
@@ -54,7 +55,7 @@ class FigureBasis(NamedTuple):
     paused_until: int
     version: int
     history: str | None
-    outcomes: tuple[EvictionOutcome, ...] = ()
+    outcomes: tuple[EvictionOutcome, ...] | None = ()
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -89,7 +90,7 @@ class Figures:
         self._views: tuple[QueueView, ...] | None = None
         self._is_due = True
         self._history: str | None = None
-        self._outcomes: tuple[EvictionOutcome, ...] = ()
+        self._outcomes: tuple[EvictionOutcome, ...] | None = ()
         self._last: tuple[object, ...] = ()
         self._there = threading.Event()
         self._stopped = threading.Event()
@@ -128,8 +129,8 @@ class Figures:
             self._told = told._replace(history=history)
             self._there.set()
 
-    def tell_of_outcomes(self, outcomes: tuple[EvictionOutcome, ...]) -> None:
-        """Say what evictions came to of late."""
+    def tell_of_outcomes(self, outcomes: tuple[EvictionOutcome, ...] | None) -> None:
+        """Say what evictions came to of late; None as long as that is not known."""
         self._outcomes = outcomes
         told = self._told
         if told is not None:
@@ -190,8 +191,9 @@ class Figures:
         if self._keys("nodepools"):
             paused = format_time(told.paused_until) if told.paused_until else None
             nodes = sum(not node.outside for node in cluster.nodes)
-            status = {"nodes": nodes, "leader": self._leader, "pausedUntil": paused, "history": told.history,
-                      "outcomes": _plain(told.outcomes)}  # fmt: skip
+            status = {"nodes": nodes, "leader": self._leader, "pausedUntil": paused, "history": told.history}
+            if told.outcomes is not None:
+                status["outcomes"] = _plain(told.outcomes)
             yield ("nodepools", "", self._informers.options.pool), status
 
     def _keys(self, plural: str) -> list[tuple[str, str]]:

@@ -166,9 +166,8 @@ def estimate(cluster: Cluster, queues: QueueLevels, whom: Workload) -> int | Non
                 placed = True
         if placed and workload.expected_runtime and workload.started_at is not None:
             room.ends[number] = workload.started_at + workload.expected_runtime
-    core = len(whom.tasks) if whom.min_member is None else whom.min_member
     ask: dict[tuple[int, ...], int] = {}
-    for task in whom.tasks[: max(1, min(core, len(whom.tasks)))]:
+    for task in whom.tasks[: max(1, min(whom.core, len(whom.tasks)))]:
         amounts = tuple(holder.asked(task.spec, -1))
         ask[amounts] = ask.get(amounts, 0) + 1
     return room.start_without(list(ask.items()), cluster.now)

@@ -84,6 +84,8 @@ class Service:
         self.account = None if history is None else EvictionAccount(
             history, client.clock.now,
             lambda outcomes: self.figures.tell_of_outcomes(outcomes),  # noqa: PLW0108  they are made below
+            leads=lambda: self.election.leads,
+            failed=lambda error: log.failed("what evictions came to could not be read", error),
         )  # fmt: skip
         self._forget = threading.Event()
         self._term = 0
@@ -154,6 +156,7 @@ class Service:
                 self.drain.start()
                 self.recording.start()
             if self.account is not None:
+                self.figures.tell_of_outcomes(None)
                 self.account.start()
             with collector_seldom():  # to look through all that runs takes several times as long as a cycle
                 self._go_on()

@@ -260,6 +260,11 @@ class Workload:
         """Namespace and name, the workload's identity."""
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def core(self) -> int:
+        """How many of its tasks have to run together, where no subgroups say so; it may have fewer as yet."""
+        return len(self.tasks) if self.min_member is None else self.min_member
+
     def times_evicted(self, now: int) -> int:
         """Give how often it lost all that it ran to an eviction, as far as that is remembered; see `remembered`."""
         return remembered(self.evictions, self.last_evicted_at, now)

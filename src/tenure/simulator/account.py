@@ -159,8 +159,7 @@ class RunningAccount:
 
 def _core(model: Workload) -> int:
     """Give how many of its tasks a job needs to run."""
-    core = len(model.tasks) if model.min_member is None else model.min_member
-    return max(1, min(core, len(model.tasks)))
+    return max(1, min(model.core, len(model.tasks)))
 
 
 def _lost_time(model: Workload, began: int, since: int, at: int, said: EvictionDetails) -> int:

@@ -267,8 +267,7 @@ def _state(workload: Workload, running: int, waiting: int, leaving: int) -> str:
     if workload.scheduler_name != "tenure":
         return FOREIGN
     if running:
-        least = len(workload.tasks) if workload.min_member is None else workload.min_member
-        return RUNNING if not waiting or running >= least else PARTLY
+        return RUNNING if not waiting or running >= workload.core else PARTLY
     if waiting:
         return WAITING
     return LEAVING if leaving else ENDED

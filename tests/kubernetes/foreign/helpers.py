@@ -6,10 +6,8 @@ from contextlib import contextmanager
 
 from tests.kubernetes.running import PODS, SETS, TENURE, clear, pods_of
 from tests.kubernetes.stage import wait_until
-from tools.controlplane.plane import ControlPlane, Options
 
 from tenure.clusters.kubernetes.external import reservations
-from tenure.clusters.kubernetes.install.installation import Installation
 
 ACCOUNT = "system:serviceaccount:tenure-system:tenure"
 OWN_PODS = "/api/v1/namespaces/tenure-system/pods"
@@ -17,18 +15,6 @@ MAPS = "/api/v1/namespaces/tenure-system/configmaps"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 BUDGET_RULES = f"{TENURE}/disruptionbudgets"
 RESCHEDULER = {"schedulers": ["default-scheduler"], "pendingFor": "1s"}
-
-
-@contextmanager
-def started(programs, folder):
-    """Give a control plane with kube-scheduler on which Tenure is installed so that it may move that one's pods."""
-    assert programs.exists()
-    options = Options(scheduler=True, audit=True)
-    with ControlPlane(folder, options) as plane:
-        plane.install_tenure(Installation(image="tenure:test", config={"rescheduler": RESCHEDULER}))
-        first = {"metadata": {"name": "thief"}, "value": 1000, "preemptionPolicy": "Never"}
-        plane.client().create("/apis/scheduling.k8s.io/v1/priorityclasses", first)
-        yield plane
 
 
 @contextmanager

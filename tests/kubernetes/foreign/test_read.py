@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
+from tests import preloaded
 from tests.kubernetes.foreign.helpers import nothing_is_left, replicas, settle, small
-from tests.kubernetes.running import COMMAND, SETS, pods_of, tenure
+from tests.kubernetes.running import SETS, pods_of, tenure
 from tests.kubernetes.stage import wait_until
 
 
@@ -27,7 +27,7 @@ def test_the_plan_for_its_pods_is_read_live_and_from_a_snapshot_and_moves_nobody
     assert taken.returncode == 0, taken.stderr
     options = ["--set", "scheduler.rescheduler.pendingFor=0", "--format", "json"]
     live = tenure("reschedule", "--live", "--dry-run", *options, kubeconfig=kubeconfig)
-    read = subprocess.run([*COMMAND, "reschedule", str(file), *options], capture_output=True, text=True, check=False)
+    read = preloaded.run(["reschedule", str(file), *options], capture_output=True, text=True)
     assert (live.returncode, read.returncode) == (0, 0), live.stderr + read.stderr
     whose, moves = moved(read.stdout)
     assert whose[0].startswith("default/large")
