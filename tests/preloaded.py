@@ -181,6 +181,7 @@ def _serve(asking):
             asked, descriptors, _, _ = socket.recv_fds(asking, 1 << 20, 8)
             if not asked:
                 watched.unregister(asking)
+                asking.close()
                 asking = None
                 break
             child = os.fork()

@@ -49,7 +49,7 @@ def history(tmp_path):
 
 def looks(address, times, *, wanted=True):
     """Look once at each of some times; gives what is known in the end."""
-    asked, done = [], threading.Event()
+    asked, failed, done = [], [], threading.Event()
 
     def clock():
         if len(asked) == len(times):  # the look at the last of them is over
@@ -57,13 +57,14 @@ def looks(address, times, *, wanted=True):
         asked.append(times[min(len(asked), len(times) - 1)])
         return asked[-1]
 
-    account = EvictionAccount(address, clock, lambda _: None, every=0)
+    account = EvictionAccount(address, clock, lambda _: None, leads=lambda: True, failed=failed.append, every=0)
     account.wanted = wanted
     account.start()
     try:
         assert done.wait(LONG)
     finally:
         account.stop()
+    assert failed == []
     return account.finished
 
 

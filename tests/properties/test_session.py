@@ -11,8 +11,8 @@ from tests.properties.strategies import clusters
 
 from tenure.engine import kernels
 from tenure.engine.audit import audit
-from tenure.engine.backfill import ImaginedRoom, place_of
 from tenure.engine.evictions import depart, evict, evict_all, outstay
+from tenure.engine.imagined_room import ImaginedRoom, place_of
 from tenure.engine.placement import Placer
 from tenure.engine.score import UNFIT
 from tenure.engine.snapshot import session_of

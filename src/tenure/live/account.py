@@ -1,5 +1,6 @@
-"""What is read off the history now and then, beside the loop: what evictions lost and gained of late, and, where it is
-estimated by them how long workloads go on, for how long finished workloads ran.
+"""What is read off the history now and then, beside the loop: what evictions lost and gained of late.
+
+For how long finished workloads ran is read as well, where that says how long others are expected to go on.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from tenure.clusters.kubernetes.keys import lease_name
 from tenure.clusters.kubernetes.read.proofs import EvictionProof, proof_of
 from tenure.clusters.kubernetes.write.actor import Outcome
 from tenure.clusters.record import BROKEN
+from tenure.engine.session import Session
 from tenure.history.record import Origin
 from tenure.live.account import EvictionAccount
 from tenure.live.drain import MOST, HistoryDrain
@@ -122,7 +123,7 @@ class Service:
             lambda: self.election.terms if self.election.leads else 0,
             pace=pace,
             paused_until=self.cluster.paused_until,
-            looked=self.figures.look,
+            looked=self._looked,
             told=self._told,
             waits=self._tell_of_watches,
             wall=client.clock.now,
@@ -213,6 +214,13 @@ class Service:
         self.metrics.faults.labels(fault.stage).inc()
         self.log.failed("a fault was kept to what it is about", fault.error, stage=fault.stage, about=fault.workload)
 
+    def _looked(self, session: Session) -> None:
+        """Look at what a cycle begins with; the first of a term is recorded before it decides, should it never end."""
+        self.figures.look(session)
+        if self.recording is not None and self.election.terms != self._term:
+            self._term = self.election.terms
+            self.recording.begin(session.now, self.election.identity)
+
     def _told(self, cycle: CycleOutcome) -> None:
         try:
             self._tell(cycle)
@@ -247,9 +255,6 @@ class Service:
         if self._forget.is_set():
             self._forget.clear()
             recording.give_again()
-        if self.election.terms != self._term:
-            self._term = self.election.terms
-            recording.begin(now, self.election.identity)
         proofs = self.proofs.take()
         recording.cycle(recorded(cycle, self.cluster.paused_until(now), proofs))
         never = [entry for entry, proof in proofs if proof is EvictionProof.NEVER]
