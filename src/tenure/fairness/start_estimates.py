@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final
 
 from tenure.engine.estimate import estimated_starts
-from tenure.engine.order import QueueOrder
+from tenure.engine.order import QueueOrder, skip_none
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import Fairness
@@ -28,7 +28,7 @@ def in_order_of_service(session: Session, waiting: Sequence[WorkloadState]) -> l
 
 def served_in_order(session: Session, most: int | None) -> list[WorkloadState]:
     """Give who would be served next, in order; so many of them at most."""
-    order = QueueOrder(session, Fairness(session).now(), lambda _, __: False)
+    order = QueueOrder(session, Fairness(session).now(), skip_none)
     found: list[WorkloadState] = []
     for workload in islice(iter(order.next, None), most):
         found.append(workload)
