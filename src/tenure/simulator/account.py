@@ -23,12 +23,13 @@ from tenure.simulator.log import BIND, DROP, END, EVICT, NOTICE, Event, EventLog
 class _OpenAccount:
     """What was evicted for a job, as long as it is not known what it has of it; ``lost`` as costs are counted.
 
-    ``estimated`` is when it would have started otherwise (µs of the log), None where that is unknown.
+    ``evicted``: it was carried out, though it may have lost nothing, and not only announced. ``estimated`` is when it would have started otherwise (µs of the log), None where that is unknown.
     """
 
     cause: str
     estimated: int | None
     lost: int = 0
+    evicted: bool = False
 
 
 @dataclass(slots=True)
@@ -120,6 +121,7 @@ class RunningAccount:
             account = self._account(whom, said.cause, at)
             if isinstance(said, EvictionDetails):
                 if account is not None:
+                    account.evicted = True
                     run = self.runs[job]
                     time = _lost_time(model, run.began, run.active[task], at, said)
                     account.lost += self._held(model.tasks[task], run.bound[task], time)
@@ -145,7 +147,7 @@ class RunningAccount:
 
     def _close(self, job: int, account: _OpenAccount, at: int, time: int) -> None:
         """The outcome of what was evicted for a job is known: it had its tasks for ``time`` (µs) longer."""
-        if account.cause not in PATIENT_CAUSES or not account.lost:
+        if account.cause not in PATIENT_CAUSES or not account.evicted:
             return
         run, model = self.runs.get(job), self.log.workloads[job]
         bound = {} if run is None else run.bound
