@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -33,12 +34,11 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("histories")
 
 
-@settings(max_examples=tries(30, 300), deadline=None)
-@given(world=worlds())
-def test_what_is_known_while_it_runs_is_what_its_history_says(folder, world):
+@contextmanager
+def simulated(folder, world, **worth):
+    """Simulate with some settings of what evictions are worth; gives the simulation, and its history, which is open."""
     cluster, trace = world
-    worth = replace(cluster.settings.worth, breaker=BreakerSettings(enabled=True, window=FOR_EVER))
-    cluster = replace(cluster, settings=replace(cluster.settings, worth=worth))
+    cluster = replace(cluster, settings=replace(cluster.settings, worth=replace(cluster.settings.worth, **worth)))
     for file in folder.iterdir():
         file.unlink()
     simulation = Simulation(SimulationSetup(cluster), trace)
@@ -46,6 +46,13 @@ def test_what_is_known_while_it_runs_is_what_its_history_says(folder, world):
     log = simulation.run().log
     with open_history(str(folder / "history.db"), write=True) as store:
         write_simulation(store, "trace", cluster, log, outcomes_of(log, trace, cluster.settings), listener)
+        yield simulation, store
+
+
+@settings(max_examples=tries(30, 300), deadline=None)
+@given(world=worlds())
+def test_what_is_known_while_it_runs_is_what_its_history_says(folder, world):
+    with simulated(folder, world, breaker=BreakerSettings(enabled=True, window=FOR_EVER)) as (simulation, store):
         first, last = store.span() or (0, 0)
         told = closed_accounts(store, first, last + 1)
     known = sorted(simulation.account.closed)
@@ -58,16 +65,7 @@ def test_what_is_known_while_it_runs_is_what_its_history_says(folder, world):
 @settings(max_examples=tries(30, 300), deadline=None)
 @given(world=worlds())
 def test_run_times_that_a_simulation_knows_are_those_of_its_history(folder, world):
-    cluster, trace = world
-    worth = replace(cluster.settings.worth, survival=SurvivalSettings(enabled=True))
-    cluster = replace(cluster, settings=replace(cluster.settings, worth=worth))
-    for file in folder.iterdir():
-        file.unlink()
-    simulation = Simulation(SimulationSetup(cluster), trace)
-    simulation.heard = listener = PlanListener(cluster.now)
-    log = simulation.run().log
-    with open_history(str(folder / "history.db"), write=True) as store:
-        write_simulation(store, "trace", cluster, log, outcomes_of(log, trace, cluster.settings), listener)
+    with simulated(folder, world, survival=SurvivalSettings(enabled=True)) as (simulation, store):
         first, last = store.span() or (0, 0)
         told = finished_runs(store, first, last + 1)
         half = first + (last - first) // 2

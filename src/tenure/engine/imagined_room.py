@@ -82,11 +82,11 @@ class ImaginedRoom:
             nodes.room[np.array(rows) + half, np.array(places)] += np.fromiter(freed.values(), np.int64, len(freed))
         nodes.changed += dict.fromkeys(node for _, node in freed)
 
-    def _occupy(self, cls: TaskClass, node: int, devices: tuple[int, ...], number: int) -> None:
-        """Take what so many tasks of a class hold on a node; give it back if ``number`` is negative."""
-        milli = cls.milli_on(node) * (1 if number > 0 else -1)
-        ask = cls.takes(node, self.nodes) * number
-        self.nodes.occupy(node, ask, devices, milli, now=True, then=True, sign=1)
+    def _occupy(self, cls: TaskClass, node: int, devices: tuple[int, ...], sign: int) -> None:
+        """Take (``sign`` 1) or give back (-1) what a task of a class holds on a node."""
+        self.nodes.occupy(
+            node, cls.takes(node, self.nodes), devices, cls.milli_on(node), now=True, then=True, sign=sign
+        )
 
     def place(self, step: Demand) -> bool:
         """Place a step, or leave everything as it was."""
