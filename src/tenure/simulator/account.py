@@ -23,7 +23,8 @@ from tenure.simulator.log import BIND, DROP, END, EVICT, NOTICE, Event, EventLog
 class _OpenAccount:
     """What was evicted for a job, as long as it is not known what it has of it; ``lost`` as costs are counted.
 
-    ``evicted``: it was carried out, though it may have lost nothing, and not only announced. ``estimated`` is when it would have started otherwise (µs of the log), None where that is unknown.
+    ``evicted``: it was carried out, though it may have lost nothing, and not only announced. ``estimated`` is when the
+    job would have started otherwise (µs of the log), None where that is unknown.
     """
 
     cause: str
