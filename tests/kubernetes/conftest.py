@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -75,6 +76,13 @@ def plane(request: pytest.FixtureRequest, shared_plane: SharedPlane) -> Iterator
     started.define(*defined)
     yield started
     shared_plane.give_back()
+
+
+@pytest.fixture(autouse=True)
+def _running(request: pytest.FixtureRequest) -> None:
+    """See that the module's control plane runs before each test; how a program of it has ended is said in a warning."""
+    if "plane" in request.fixturenames and (said := request.getfixturevalue("plane").revive()):
+        warnings.warn(said, stacklevel=1)
 
 
 @pytest.fixture(scope="module")

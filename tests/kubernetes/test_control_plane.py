@@ -91,6 +91,20 @@ def test_restarts_lose_nothing(start_plane):
     start(plane.client(), "after")
 
 
+def test_what_ends_by_itself_is_started_again_and_its_last_words_are_said(start_plane):
+    """An API server that was killed from outside runs again after that, with what was there."""
+    plane = start_plane(controllers=False, nodes=False)
+    plane.add_node("simulated", {"cpu": "8"})
+    assert plane.revive() == ""
+    os.kill(plane.apiserver.pid, signal.SIGKILL)
+    plane.apiserver.wait()
+    said = plane.revive()
+    assert said.startswith("kube-apiserver has ended by itself (-9):\n")
+    assert len(said.splitlines()) > 5
+    assert plane.client().get("/api/v1/nodes/simulated")["status"]["allocatable"]["cpu"] == "8"
+    assert plane.revive() == ""
+
+
 def test_by_hand_it_prints_its_kubeconfig_and_ends_with_its_process(programs):
     """The script prints the path of a kubeconfig that works; killed without warning it leaves no process behind."""
     assert programs == build.NEWEST.folder

@@ -129,9 +129,24 @@ class ControlPlane:
         """Kill etcd and start it again, with what it held."""
         self._restart(self.etcd)
 
+    def revive(self) -> str:
+        """Start what has ended by itself again, with what etcd held; say how each ended, nothing where all runs."""
+        said = []
+        for process in (self.etcd, self.apiserver, *self._clients()):
+            if process.has_ended:
+                said.append(f"{process.name} has ended by itself ({process.wait()}):\n{process.last_words()}")
+                process.start()
+        if said:
+            self._resume()
+        return "\n".join(said)
+
     def _restart(self, process: Process) -> None:
         process.kill()
         process.start()
+        self._resume()
+
+    def _resume(self) -> None:
+        """Wait until the API server serves again, and have KWOK begin anew."""
         self.apiserver.wait_until(lambda: self.is_ready() and self._serves_all())
         if self.options.nodes:  # a kubelet tries again what failed meanwhile; KWOK does when it starts
             self.kwok.kill()
