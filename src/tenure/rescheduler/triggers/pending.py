@@ -30,7 +30,12 @@ def act(action: TriggerExecution, waiting: Sequence[WorkloadState]) -> None:
     chosen: list[WorkloadState] = []
     best: tuple[ProblemView, MoveAnswer] | None = None
     for contender in contenders:
-        found = _plan(action, [*chosen, contender])
+        together = [*chosen, contender]
+        if (best is None or not best[1].moves) and _fit_as_it_is(action, together):
+            chosen.append(contender)
+            memory.succeeded(contender.key)
+            continue
+        found = _plan(action, together)
         if found[1].feasible:
             chosen.append(contender)
             memory.succeeded(contender.key)
@@ -72,6 +77,11 @@ def _enough_in_all(action: TriggerExecution, workload: WorkloadState, step: Dema
         certificate = Certificate(cost=None, lower_bound=NEVER, method="impossible", reason=too_little(*short[0]))
         _report(action, workload, MoveAnswer((), (), certificate), "")
     return not short
+
+
+def _fit_as_it_is(action: TriggerExecution, contenders: list[WorkloadState]) -> bool:
+    """Whether there is room without a move: what still waits then, waits for its turn, and that is cheap to see."""
+    return action.plan((), contenders, exact=False)[1].feasible
 
 
 def _plan(action: TriggerExecution, contenders: list[WorkloadState]) -> tuple[ProblemView, MoveAnswer]:
