@@ -15,6 +15,7 @@ as if nothing followed from that.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -50,6 +51,9 @@ MOST_HELPED = 16
 MOST_ASKED = 4
 """Of all of them, those for which a search is made."""
 
+MOST_CUT = 2
+"""Searches for one rival and one cause that may give up; after that it is not searched for again in the cycle."""
+
 MOST_STEPS = 4
 """Steps of one such workload that are looked at, one after the other."""
 
@@ -77,6 +81,7 @@ class Aftermath:
         self._passes: dict[tuple[Cause, bool, bool], PreemptionPass] = {}
         self._helped: set[int] = set()
         self._moved: frozenset[str] = frozenset()
+        self._cut = Counter[tuple[WorkloadState, Cause]]()
 
     # -- the questions ------------------------------------------------------------------------------------------------
 
@@ -307,8 +312,11 @@ class Aftermath:
 
     def _takes(self, asked: Asked, contender: WorkloadState) -> bool:
         rival, rules = asked
+        if self._cut[rival, rules.cause] >= MOST_CUT:
+            return False
         for _ in range(MOST_STEPS):
             found = self._best_set(Asked(rival, rules))
+            self._cut[rival, rules.cause] += found.cut
             if found.pieces and not self.last and not _holds(found, contender) and self._alone(rules, contender):
                 found = self._best_set(Asked(rival, rules), judged=True)  # what follows from it may decide
             if _holds(found, contender):
