@@ -31,6 +31,7 @@ from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadSta
 from tenure.fairness.current import CurrentShares
 from tenure.model.settings import Cause
 from tenure.shields.min_runtime import any_minimum
+from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.asked import MOST_LOOKED_AT, Asked, AskedWorkloads
 from tenure.victims.dry_run import AcceptedSet, Enough, FollowUp, to_the_end
 from tenure.victims.pieces import held
@@ -80,7 +81,6 @@ class Aftermath:
         self._passes: dict[tuple[Cause, bool, bool], PreemptionPass] = {}
         self._helped: set[int] = set()
         self._moved: frozenset[str] = frozenset()
-        self._promised: frozenset[TaskState] = frozenset()
         self._cut = Counter[tuple[WorkloadState, Cause]]()
 
     # -- the questions ------------------------------------------------------------------------------------------------
@@ -281,7 +281,6 @@ class Aftermath:
     def _come_true(self, result: AcceptedSet, *, everything: bool) -> None:
         """Let it leave and be bound, and then serve in order those who wait."""
         session = self.session
-        self._promised = frozenset(session.nominated)
         if everything:
             settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
         else:
@@ -394,23 +393,18 @@ class Aftermath:
         """Search for the best set for one workload; the session stays as it is.
 
         ``judged``: it is what a cycle would choose, for which what follows from a set decides as well. A search that
-        gives up among many is made once more among the fewer of which no minimum runtime holds one in the next cycle;
-        of moves, among those that are not bound in it on a nomination.
+        gives up among many is made once more among the fewer of which no minimum runtime holds one in the next cycle.
         """
-        found = self._searched(asked, judged=judged, later=True)
-        moves = asked.rules.cause == "consolidate"
-        if found.cut and (moves or any_minimum(self.session.settings, self.session.queues)):
-            found = self._searched(asked, judged=judged, later=False)
+        found = self._searched(asked, self.plugins, judged=judged)
+        if found.cut and any_minimum(self.session.settings, self.session.queues):
+            found = self._searched(asked, self.state.plugins, judged=judged)
         return found
 
-    def _searched(self, asked: Asked, *, judged: bool, later: bool) -> SearchResult:
-        """Search once, for a cycle that is far off, or (not ``later``) for the next."""
-        key = cause, _, _ = asked.rules.cause, judged, later
+    def _searched(self, asked: Asked, plugins: EvictionPlugins, *, judged: bool) -> SearchResult:
+        key = cause, _, _ = asked.rules.cause, judged, plugins is self.plugins
         search = self._passes.get(key)
         if search is None:
-            state = replace(self._thought(), aftermath=self._further if judged else None)
-            if not later:
-                state = replace(state, plugins=self.state.plugins, paid=self._promised)
+            state = replace(self._thought(), plugins=plugins, aftermath=self._further if judged else None)
             search = self._passes[key] = PreemptionPass(state, cause, self.causes[cause])
         return search.best_set(asked.workload, asked.rules, SearchBudget(STEPS))
 
@@ -422,7 +416,7 @@ class Aftermath:
     def _thought(self) -> EvictionState:
         """Give what a pass needs to search in a scenario: nothing is known of this cycle there, and nothing written.
 
-        What was bound on a nomination stays in the cycle in which it was bound, and not in later ones.
+        What was bound on a nomination stays in the cycle in which it was bound, not in the next, which is played here.
         """
         state, known = self.state, self.state.memory
         if known.thought is None:  # what is known there is kept apart from what the actions know
