@@ -15,10 +15,9 @@ import numpy as np
 
 from results import Results
 from tenure.rescheduler.check.plan import check
-from tenure.rescheduler.milp.program import MixedIntegerProgram
-from tenure.rescheduler.milp.solver import ProcessSolver, Solution
 from tenure.rescheduler.planner import PlannerLimits, make_room, most_room
 from tenure.rescheduler.problem.definition import MoveProblem, PendingMembers
+from timed_solver import TimedSolver
 
 KINDS = np.array(
     [[1000, 1, 8_000, 64], [1000, 1, 16_000, 32], [2000, 2, 16_000, 128], [4000, 4, 32_000, 256], [0, 0, 8_000, 64],
@@ -73,7 +72,7 @@ def main() -> None:
     print(f"{'case':36} {'tasks':>6} {'plans':>5} {'none':>5} {'proven':>6} {'greedy/optimum':>15} {'missed':>6} "
           f"{'median s':>9} {'worst s':>8} {'greedy s':>9}")  # fmt: skip
     results = Results("B9")
-    with Timed() as solver:
+    with TimedSolver() as solver:
         most_room(cluster(4, 0.8, 1, HALF, 0), 1, solver)  # starts it: what is measured is a scheduler that runs
         for name, nodes, held, gang, cls, seeds in CASES:
             if len(sys.argv) > 1 and sys.argv[1] not in name:
@@ -82,19 +81,7 @@ def main() -> None:
     results.write()
 
 
-class Timed(ProcessSolver):
-    """Adds up what the solver's process takes of the processor."""
-
-    seconds = 0.0
-
-    def solve(self, program: MixedIntegerProgram, *, node_limit: int, time_limit: float) -> Solution:
-        """Solve a program."""
-        solution = super().solve(program, node_limit=node_limit, time_limit=time_limit)
-        self.seconds += solution.seconds
-        return solution
-
-
-def _run(name: str, problems: list[MoveProblem], solver: Timed, results: Results) -> None:
+def _run(name: str, problems: list[MoveProblem], solver: TimedSolver, results: Results) -> None:
     times, alone, ratios, proven, none, missed = [], [], [], 0, 0, 0
     for problem in problems:
         begin = time.process_time()

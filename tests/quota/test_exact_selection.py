@@ -20,6 +20,7 @@ from tenure.model.settings import ExactSettings, QuotaPreemptionSettings
 from tenure.playthrough import play
 from tenure.quota import branch_and_bound
 from tenure.quota.choose import choose
+from tenure.quota.exact_selection import LinearProgram
 from tenure.quota.follow_up_cuts import FollowUpCut, respects
 from tenure.quota.units import UnitCandidates
 from tenure.rescheduler.memory import MoveMemory
@@ -98,6 +99,21 @@ def crowd(count, most):
         for i in range(count)
     ]  # fmt: skip
     return cluster([node("n", cpu=10 * count)], work, [queue("q", max={"cpu": most})])
+
+
+@pytest.mark.parametrize("columns", [20_000, 20_001])
+def test_a_program_that_would_end_by_the_clock_is_not_begun(columns):
+    """As many columns as the rescheduler solves at once are solved; with one more the solver is not even started."""
+    context = SimpleNamespace(rescheduling=MoveMemory())
+    program = LinearProgram(
+        [1.0] * columns, [1.0] * columns, [{0: 1.0}], [1.0], [1.0], [1.0] + [0.0] * (columns - 1), []
+    )
+    values = action._solve(context, ExactSettings(), program)
+    started = context.rescheduling._solver is not None
+    if started:
+        context.rescheduling.solver.close()
+    assert started == (columns == 20_000)
+    assert values == ([1.0] + [0.0] * (columns - 1) if started else None)
 
 
 def test_thousands_of_workloads_are_no_bound(solve):

@@ -35,9 +35,15 @@ def _follow(state: EvictionState, tasks: Sequence[TaskState]) -> list[FollowUpCu
 
 
 def _solve(context: Context, settings: ExactSettings, written: LinearProgram) -> list[float] | None:
-    """Have a program solved by the rescheduler's solver; None if no optimum is proved."""
-    from tenure.rescheduler.milp.program import MixedIntegerProgram  # noqa: PLC0415  only loaded where there is something to solve
+    """Have a program solved by the rescheduler's solver; None if no optimum is proved.
 
+    One of more columns than the rescheduler solves at once is not begun: it would end by the clock, and not by steps.
+    """
+    from tenure.rescheduler.milp.program import MixedIntegerProgram  # noqa: PLC0415  only loaded where there is something to solve
+    from tenure.rescheduler.planner import MOST_COLUMNS  # noqa: PLC0415
+
+    if len(written.cost) > MOST_COLUMNS:
+        return None
     if not isinstance(context.rescheduling, MoveMemory):
         context.rescheduling = MoveMemory()
     entries = [(i, column, v) for i, line in enumerate(written.lines) for column, v in line.items()]
