@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tenure.actions.context import Context
-from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.plan import EVICTING, Plan, PlanStep
 from tenure.quota.rounds import ARMED, FIRING
 from tenure.victims.search import SearchBudget
@@ -31,7 +30,7 @@ class Shadow:
         session, plan = context.session, context.plan
         real = context.evicting()
         scratch = Plan(plan.now, steps=list(plan.steps), started=list(plan.started), wake=plan.wake)
-        thought = replace(context, plan=scratch, endings=_copied(context.endings), no_effect_passes={})
+        thought = replace(context, plan=scratch, endings=context.endings.after(()), no_effect_passes={})
         thought.evictions = _in_thought(real, thought)
         ledger, sent = real.plugins.budgets.ledger, list(getattr(context.rescheduling, "sent", ()))
         with session.scenario(), ledger.tentatively():
@@ -88,10 +87,3 @@ def _in_thought(real: EvictionState, thought: Context) -> EvictionState:
         real, plan=thought.plan, endings=thought.endings, budget=SearchBudget(most), memories={},
         evicted=set(real.evicted), moved=set(real.moved),
     )  # fmt: skip
-
-
-def _copied(endings: ExpectedReleases) -> ExpectedReleases:
-    found = ExpectedReleases()
-    for _, _, _, workload in endings.sorted:
-        found.add(workload)
-    return found

@@ -9,7 +9,7 @@ Reservations count room by node and devices; what tasks want of each other is no
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from operator import add, ge, itemgetter, sub
 
@@ -41,6 +41,14 @@ class ExpectedReleases:
         if end is not None:
             ending = self._of[workload.key] = ending_of(workload, end)
             insort(self.sorted, ending, key=itemgetter(0, 1, 2))
+
+    def after(self, changed: Iterable[WorkloadState]) -> ExpectedReleases:
+        """Give them as they are once some workloads hold something else than they did."""
+        found = ExpectedReleases()
+        found.sorted, found._of = self.sorted.copy(), self._of.copy()
+        for workload in changed:
+            found.add(workload)
+        return found
 
     def discard(self, workload: WorkloadState) -> None:
         """A workload has ended or was evicted."""

@@ -81,6 +81,7 @@ class Aftermath:
         self._passes: dict[tuple[Cause, bool, bool], PreemptionPass] = {}
         self._helped: set[int] = set()
         self._moved: frozenset[str] = frozenset()
+        self._endings = state.endings
         self._cut = Counter[tuple[WorkloadState, Cause]]()
 
     # -- the questions ------------------------------------------------------------------------------------------------
@@ -250,6 +251,7 @@ class Aftermath:
                 yield
             finally:
                 self._forget()
+                self._endings = self.state.endings
 
     def _carry_out(self, found: SearchResult) -> bool:
         """Let a set come true, if there is one; what it moves is not moved again for the next step."""
@@ -257,7 +259,7 @@ class Aftermath:
         if played is None or played.undone is None:
             return False
         self.session.repeat(played.undone)
-        settle(self.state, played.evicted, played.placed)
+        self._ended(settle(self.state, played.evicted, played.placed))
         self._forget(self._moved.union(t.workload.key for t in played.evicted if t.node >= 0))
         return True
 
@@ -282,10 +284,14 @@ class Aftermath:
         """Let it leave and be bound, and then serve in order those who wait."""
         session = self.session
         if everything:
-            settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
+            touched = settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
         else:
-            settle(self.state, result.evicted, result.placed)
-        self._serve_rest()
+            touched = settle(self.state, result.evicted, result.placed)
+        self._ended([*touched, *(t.workload for t in self._serve_rest())])
+
+    def _ended(self, changed: Iterable[WorkloadState]) -> None:
+        """Note that workloads hold something else than they did: a reservation counts when they end."""
+        self._endings = self._endings.after(changed)
 
     def _serve_rest(self) -> list[TaskState]:
         """Serve in order those who wait, as far as there is room; gives the tasks that were placed."""
@@ -422,13 +428,16 @@ class Aftermath:
         if known.thought is None:  # what is known there is kept apart from what the actions know
             known.thought = VictimMemory(self.session, state.fairness, known.holdings.copy())
         return replace(
-            state, plan=Plan(self.session.now), plugins=self.plugins, memory=known.thought, detailed=False,
-            aftermath=None, moved=set(self._moved), paid=frozenset(), memories={}, budget=SearchBudget(STEPS),
+            state, plan=Plan(self.session.now), endings=self._endings, plugins=self.plugins, memory=known.thought,
+            detailed=False, aftermath=None, moved=set(self._moved), paid=frozenset(), memories={},
+            budget=SearchBudget(STEPS),
         )  # fmt: skip
 
 
-def settle(state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[TaskState]) -> None:
-    """Let what was evicted leave, and what was nominated be bound where the room is there."""
+def settle(
+    state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[TaskState]
+) -> Collection[WorkloadState]:
+    """Let what was evicted leave, and what was nominated be bound where there is room; gives whose tasks these are."""
     session = state.session
     touched: dict[WorkloadState, None] = {}
     for task in evicted:
@@ -450,6 +459,7 @@ def settle(state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[
     for workload in touched:
         session.note_start(workload)
         session.refresh(workload)
+    return touched
 
 
 def follow_ups(state: EvictionState, cause: Cause, tasks: Sequence[TaskState]) -> Sequence[FollowUp]:
