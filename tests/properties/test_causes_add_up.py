@@ -56,6 +56,8 @@ BROKEN_ONCE = {
     7555: "a move landed in room that was reserved, and put off the start of who waits first",
     9454: "moves that devices have no volume for used up the search for what follows",
     13485: "the same for sets of lower priorities, so that another cause made the moves that were said",
+    40483: "what follows was searched for among more pieces than the cycle had that found it, and the search gave up",
+    41549: "the same, for a move of one workload",
     40706: "what follows was served beside a reservation that counted on ends from before the set",
     22070: "a task that stays at home beside a reservation was promised its place twice, and the cycle broke",
 }

@@ -33,7 +33,7 @@ from tenure.victims.pieces import Piece
 from tenure.victims.recording import Price, prices, record
 from tenure.victims.room_bounds import RoomDemand
 from tenure.victims.rules import CauseRules
-from tenure.victims.search import EXACT, SearchBudget, SearchResult, VictimSearch
+from tenure.victims.search import AHEAD, EXACT, SearchBudget, SearchResult, VictimSearch
 from tenure.victims.search_scope import ScopeBounds, SearchScope
 from tenure.victims.state import EvictionState, NoEffectPass
 
@@ -285,11 +285,16 @@ class PreemptionPass:
         """Search for one contender alone; nothing is carried out, and who is served before it is not looked at."""
         if self.cause != "requeue" and self._infeasible(contender):
             return SearchResult()
-        found = self._searching(contender, rules, alone=True).run(budget)
+        found = self._alone(contender, rules, budget)
         if found.pieces is None and not budget.hit and self._may_take_spared(contender):
             with self.gatherer.everybody():
-                found = self._searching(contender, rules, alone=True).run(budget)
+                found = self._alone(contender, rules, budget)
         return found
+
+    def _alone(self, contender: WorkloadState, rules: CauseRules, budget: SearchBudget) -> SearchResult:
+        search = self._searching(contender, rules, alone=True)
+        search.most_in_vain *= AHEAD
+        return search.run(budget)
 
     def _searching(self, contender: WorkloadState, rules: CauseRules, *, alone: bool = False) -> VictimSearch:
         """Search for victims of one contender, among the candidates that the bounds leave."""

@@ -43,6 +43,9 @@ ATTEMPTS = 6
 MOST_IN_VAIN = 32
 """Sets that may be played through to the end without the contender getting a place, before the search gives up."""
 
+AHEAD = 4
+"""How many times as many where it is asked what a later cycle would find: that may choose among fewer pieces."""
+
 MOST_TRIED = 512
 """Sets that may be refused, for whatever reason, before the search gives up: all subsets of nine pieces."""
 
@@ -131,6 +134,7 @@ class VictimSearch:
         self.infeasible: Callable[[], bool] = bool
         self.found = SearchResult()
         self._without_effect = 0
+        self.most_in_vain = MOST_IN_VAIN
         self._back: set[WorkloadState] = set()
         self._verdicts: dict[frozenset[Piece], AcceptedSet | Refusal] = {}
         self.returning = ReturningVictims(session, contender)
@@ -362,7 +366,7 @@ class VictimSearch:
 
     def _gives_up(self, most: int, best: list[Piece] | None) -> bool:
         """Whether as many sets were tried in vain as may be."""
-        over = self._without_effect > MOST_IN_VAIN or self.found.tried > most
+        over = self._without_effect > self.most_in_vain or self.found.tried > most
         self.found.cut = over and best is None
         return over
 
