@@ -6,7 +6,7 @@ Those who could be helped next, and those who could take the contender's place; 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from operator import sub
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import held
 from tenure.victims.preconditions import may_move
 from tenure.victims.preemption_pass import MakeRules
-from tenure.victims.room_bounds import room_in_all
+from tenure.victims.room_bounds import room_in_all, room_of_all
 from tenure.victims.rules import CauseRules
 
 MOST_RIVALS = 4
@@ -96,8 +96,9 @@ class AskedWorkloads:
         """Whether something runs past its expected runtime."""
         return any(overdue(self.session, w) for w in self.session.workloads.values())
 
-    def _room_in_all(self, workload: WorkloadState) -> bool:
-        return workload.step is not None and may_move(self.session) and room_in_all(self.session, workload.step)
+    def _room_in_all(self, workload: WorkloadState, room: Sequence[int] | None = None) -> bool:
+        step, session = workload.step, self.session
+        return step is not None and may_move(session) and room_in_all(session, step, room)
 
     def rivals(
         self,
@@ -109,10 +110,11 @@ class AskedWorkloads:
         shares: CurrentShares,
     ) -> Iterator[Asked]:
         """Give those that wait and might take the contender's place, by the rules of queues alone."""
+        room = room_of_all(self.session) if "consolidate" in causes else ()
         taking: dict[Cause, Callable[[WorkloadState], bool]] = {
             "preempt": lambda r: r.leaf == contender.leaf and r.priority > contender.priority,
             "reclaim": lambda r: r.leaf != contender.leaf,
-            "consolidate": self._room_in_all,
+            "consolidate": partial(self._room_in_all, room=room),
         }
         for cause, may in taking.items():
             if cause not in causes:

@@ -129,8 +129,13 @@ def freed_by(pieces: Iterable[Piece]) -> dict[int, Amount]:
     return freed
 
 
-def room_in_all(session: Session, step: Demand) -> bool:
-    """Whether all ready nodes together have room enough for a step, wherever it is."""
+def room_of_all(session: Session) -> list[int]:
+    """Give the room of all ready nodes together, by row."""
     nodes = session.nodes
-    room = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready].sum(axis=1).tolist()
-    return all(map(ge, room, step.amount))
+    room: list[int] = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready].sum(axis=1).tolist()
+    return room
+
+
+def room_in_all(session: Session, step: Demand, room: Sequence[int] | None = None) -> bool:
+    """Whether all ready nodes together have room enough for a step, wherever it is; ``room`` if that is known."""
+    return all(map(ge, room_of_all(session) if room is None else room, step.amount))
