@@ -132,7 +132,7 @@ class SimulationRecords:
         named = self.who.named(model)
         who = "".join([f",{quoted(name)}:{quoted(value)}" for name, value in named.items()]) if named else ""
         queue = model.queue or DEFAULT_QUEUE
-        return _Job(model, queue, max(1, min(model.core, len(model.tasks))), key=model.key, who=who)
+        return _Job(model, queue, model.least, key=model.key, who=who)
 
     def records(self) -> list[Draft]:
         """Give all records in the order of time; with their numbers in it, and a prefix, they have their keys."""

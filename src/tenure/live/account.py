@@ -16,11 +16,11 @@ from tenure.history.errors import HistoryError
 from tenure.history.finished_runs import finished_runs
 from tenure.history.store import HistoryStore
 from tenure.model.cluster import EvictionOutcome, FinishedRuns
+from tenure.model.duration import DAY
 from tenure.model.problems import InvalidInputError
 from tenure.model.settings import BreakerSettings
 from tenure.shields.breaker import gathered
 
-DAY: Final = 86_400_000_000
 RUNS_SINCE: Final = 7 * DAY
 """How far back finished runs are looked for at first; from then on what came since is added."""
 

@@ -72,8 +72,20 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "maxEvictions": (
             "How often a workload is evicted before it is protected, until a day after its last eviction; 0: no limit."
         ),
+        "maxLost": "How much work is lost to evictions before who loses it is protected for a while.",
         "breaker": "Whether a cause pauses whose evictions lost more than was gained by them.",
         "survival": "How long workloads go on that do not say so, by how long others of their queue ran.",
+    },
+    "LossBounds": {
+        "workload": (
+            "What a workload loses before it is protected, as a share of the window: with 0.5 and 24h twelve hours of "
+            "all that it asks for; 0: no limit."
+        ),
+        "queue": (
+            "What the workloads of a leaf queue lose before they are protected, as a share of what the whole cluster "
+            "could do in the window; 0: no limit."
+        ),
+        "window": "The time within which losses count.",
     },
     "SurvivalSettings": {
         "enabled": "Whether that is estimated, for rules of patience that trust estimates.",

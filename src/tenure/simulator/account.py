@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import NamedTuple
 
 from tenure.engine.otherwise import RoomOverTime
 from tenure.model.amounts import Holder, weighted
@@ -24,13 +25,23 @@ class _OpenAccount:
     """What was evicted for a job, as long as it is not known what it has of it; ``lost`` as costs are counted.
 
     ``evicted``: it was carried out, though it may have lost nothing, and not only announced. ``estimated`` is when the
-    job would have started otherwise (µs of the log), None where that is unknown.
+    job would have started otherwise (µs of the log), None where that is unknown. ``closed``: what was told of it.
     """
 
     cause: str
     estimated: int | None
     lost: int = 0
     evicted: bool = False
+    closed: ClosedAccount | None = None
+
+
+class _Leaving(NamedTuple):
+    """A task that was evicted, and until when (µs of the log) its time counts as lost, on whose account."""
+
+    until: int
+    task: int
+    node: int
+    account: _OpenAccount
 
 
 @dataclass(slots=True)
@@ -59,6 +70,7 @@ class RunningAccount:
         self.runs: dict[int, _Run] = {}
         self.waiting: dict[int, _OpenAccount] = {}
         self.running: dict[int, _OpenAccount] = {}
+        self.leaving: dict[int, list[_Leaving]] = {}
         self.closed: list[ClosedAccount] = []
         self._read = 0
 
@@ -77,6 +89,7 @@ class RunningAccount:
                 self._bind(job, at, events)
             elif kind == END:
                 self._leave(job, at, (event[3] for event in events))
+                self._end(job, at)
             elif kind in {EVICT, NOTICE}:
                 self._give_way(job, at, events)
             elif kind == DROP and job in self.waiting:
@@ -87,7 +100,7 @@ class RunningAccount:
         for _, _, _, task, node, _ in events:
             run.active[task], run.bound[task] = at, node
             self.room.occupy(job, task, node, self.holder.asked(model.tasks[task].spec, node))
-        if run.since is None and len(run.active) >= _core(model):
+        if run.since is None and len(run.active) >= model.least:
             self._start(job, run, at)
 
     def _start(self, job: int, run: _Run, at: int) -> None:
@@ -126,7 +139,21 @@ class RunningAccount:
                     run = self.runs[job]
                     time = _lost_time(model, run.began, run.active[task], at, said)
                     account.lost += self._held(model.tasks[task], run.bound[task], time)
+                    if said.leaves_at > at:
+                        self.leaving.setdefault(job, []).append(
+                            _Leaving(said.leaves_at, task, run.bound[task], account)
+                        )
                 self._leave(job, at, (task,))
+
+    def _end(self, job: int, at: int) -> None:
+        """With its job the last evicted task is gone: what it would have lost until it left counts no more."""
+        model = self.log.workloads[job]
+        for leaving in self.leaving.pop(job, ()):
+            account = leaving.account
+            account.lost -= self._held(model.tasks[leaving.task], leaving.node, max(0, leaving.until - at))
+            if account.closed is not None and account.closed in self.closed:
+                renewed = account.closed._replace(lost=account.lost)
+                self.closed[self.closed.index(account.closed)] = account.closed = renewed
 
     def _account(self, job: int, cause: str, at: int) -> _OpenAccount | None:
         """Give the account of a job that something is taken for; None if it runs, and grows."""
@@ -141,7 +168,7 @@ class RunningAccount:
         """Say when a job would start if nothing were evicted; None where that is unknown."""
         model = self.log.workloads[job]
         ask: dict[tuple[int, ...], int] = {}
-        for task in model.tasks[: _core(model)]:
+        for task in model.tasks[: model.least]:
             amounts = tuple(self.holder.asked(task.spec, -1))
             ask[amounts] = ask.get(amounts, 0) + 1
         return self.room.start_without(list(ask.items()), at)
@@ -153,16 +180,12 @@ class RunningAccount:
         run, model = self.runs.get(job), self.log.workloads[job]
         bound = {} if run is None else run.bound
         gained = sum(self._held(model.tasks[task], node, time) for task, node in bound.items())
-        self.closed.append(ClosedAccount(self.origin + at, account.cause, account.lost, gained))
+        account.closed = ClosedAccount(self.origin + at, account.cause, account.lost, gained)
+        self.closed.append(account.closed)
 
     def _held(self, task: Task, node: int, time: int) -> int:
         """Give what a task holds on a node in a time (µs), in millionths of a weighted resource-second."""
         return weighted(self.holder.named(self.holder.held(task.spec, node), time), self.prices) if time else 0
-
-
-def _core(model: Workload) -> int:
-    """Give how many of its tasks a job needs to run."""
-    return max(1, min(model.core, len(model.tasks)))
 
 
 def _lost_time(model: Workload, began: int, since: int, at: int, said: EvictionDetails) -> int:
