@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from tenure.engine.run_times import RunTimes
 from tenure.history.statement import rows_of
 from tenure.history.store import HistoryStore
 from tenure.model.cluster import DEFAULT_QUEUE, FinishedRuns
+from tenure.model.duration import DAY
+
+RUNS_SINCE: Final = 7 * DAY
+"""How far back finished runs are looked for (µs)."""
+
+
+def latest_runs(store: HistoryStore, now: int) -> tuple[FinishedRuns, ...]:
+    """Give the last runs that finished before ``now`` (µs since the epoch), as many as estimates look at.
+
+    Raises
+    ------
+    HistoryError
+        The store cannot be read.
+    """
+    return RunTimes(finished_runs(store, now - RUNS_SINCE, now)).plain()
 
 
 def finished_runs(store: HistoryStore, since: int, until: int) -> tuple[FinishedRuns, ...]:

@@ -13,16 +13,12 @@ from tenure.engine.run_times import RunTimes
 from tenure.history import open_history
 from tenure.history.accounts import closed_accounts
 from tenure.history.errors import HistoryError
-from tenure.history.finished_runs import finished_runs
+from tenure.history.finished_runs import RUNS_SINCE, finished_runs
 from tenure.history.store import HistoryStore
 from tenure.model.cluster import EvictionOutcome, FinishedRuns
-from tenure.model.duration import DAY
 from tenure.model.problems import InvalidInputError
 from tenure.model.settings import BreakerSettings
 from tenure.shields.breaker import gathered
-
-RUNS_SINCE: Final = 7 * DAY
-"""How far back finished runs are looked for at first; from then on what came since is added."""
 
 SETTLED: Final = 60_000_000
 """What is younger than this (µs) may not be written yet."""
