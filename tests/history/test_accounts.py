@@ -97,7 +97,8 @@ def test_run_times_that_a_simulation_knows_are_those_of_its_history(folder, worl
         half = first + (last - first) // 2
         parts = [*finished_runs(store, first, half), *finished_runs(store, half, last + 1)]
     known = simulation.session.run_times.plain()
-    assert [(k.queue, sorted(k.ran)) for k in known] == [(t.queue, sorted(t.ran)) for t in told]
+    names = sorted(known, key=lambda k: (k.queue, k.user or ""))
+    assert [(k.queue, k.user, sorted(k.ran)) for k in names] == [(t.queue, t.user, sorted(t.ran)) for t in told]
     assert sum(len(p.ran) for p in parts) == sum(len(t.ran) for t in told)
 
 

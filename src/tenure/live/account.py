@@ -108,8 +108,7 @@ class EvictionAccount:
         """Add the workloads that have finished since the last look, but for the last seconds, still to be written."""
         since, until = max(self._runs_until, now - RUNS_SINCE), now - SETTLED
         found = finished_runs(store, since, until)
-        for entry in found:
-            self._runs.add(entry.queue, entry.ran)
+        self._runs.add(found)
         self._runs_until = max(since, until)
         if found:
             self.finished = self._runs.plain()

@@ -74,7 +74,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         ),
         "maxLost": "How much work is lost to evictions before who loses it is protected for a while.",
         "breaker": "Whether a cause pauses whose evictions lost more than was gained by them.",
-        "survival": "How long workloads go on that do not say so, by how long others of their queue ran.",
+        "survival": "How long workloads go on that do not say so, by how long others of their user or queue ran.",
     },
     "LossBounds": {
         "workload": (
@@ -89,7 +89,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
     },
     "SurvivalSettings": {
         "enabled": "Whether that is estimated, for rules of patience that trust estimates.",
-        "least": "So many finished runs of the queue have to have been longer than the workload's own so far.",
+        "least": "So many finished runs, of the user or else the queue, have to have been longer than its own so far.",
     },
     "BreakerSettings": {
         "enabled": "Whether it pauses; if not, it is only told. What a queue is guaranteed is reclaimed all the same.",
