@@ -9,20 +9,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import NOW, SECOND
 from tests.effort import tries
-from tests.history.worlds import worlds
 from tests.shields.test_patience import HOUR, contended, evicted
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.clusters.kubernetes.write.eviction_log_writer import horizon
 from tenure.explain import explain_workload, find_workload
-from tenure.model.cluster import Eviction
+from tenure.model.cluster import Cluster, Eviction
 from tenure.model.duration import format_time
+from tenure.model.node import Node
+from tenure.model.queue import Queue
 from tenure.model.resources import CPU, GPU
-from tenure.model.settings import LossBounds, WorthSettings
+from tenure.model.settings import LossBounds, Settings, WorthSettings
+from tenure.model.workload import Checkpoint, Task, TaskSpec, Workload
 from tenure.playthrough import play
 from tenure.shields.repeated import BOUNDED
 from tenure.simulator.log import BIND, END, EVICT
 from tenure.simulator.run import Simulation, SimulationSetup
+from tenure.simulator.traces.records import Trace, TraceJob
+from tenure.victims.preemption_pass import PreemptionPass
 
 DAY = 24 * HOUR
 TIGHT = {"worth": WorthSettings(max_lost=LossBounds(workload=0.25, queue=0))}
@@ -135,13 +139,49 @@ def test_the_log_keeps_what_counts():
 
 
 bounds_drawn = st.builds(
-    LossBounds, workload=st.sampled_from([0, 0.02, 0.1]), queue=st.sampled_from([0, 0.005, 0.05]),
-    window=st.sampled_from([HOUR * SECOND, DAY * SECOND]),
+    LossBounds, workload=st.sampled_from([0, 0.02, 0.1]), queue=st.sampled_from([0, 0.02, 0.1]),
+    window=st.sampled_from([6 * HOUR * SECOND, DAY * SECOND]),
 )  # fmt: skip
 
 
+@st.composite
+def contending(draw):
+    """Draw a full cluster in which long jobs give way to short ones again and again."""
+    sizes = [draw(st.integers(1, 3)) for _ in range(draw(st.integers(1, 3)))]
+    nodes = tuple(Node(name=f"n{i}", allocatable={CPU: 8_000, GPU: size}) for i, size in enumerate(sizes))
+    queues = (Queue(name="due", guaranteed={GPU: 1_000}), Queue(name="busy"))
+    long = [
+        drawn_job(draw, f"long-{n}", "busy", 0, n, st.sampled_from([20 * HOUR, 60 * HOUR])) for n in range(sum(sizes))
+    ]
+    short, at = [], 0
+    for n in range(draw(st.integers(5, 25))):
+        at += draw(st.sampled_from([600, HOUR, 5 * HOUR]))
+        queue, priority = draw(st.sampled_from([("due", 0), ("busy", 50)]))
+        short.append(drawn_job(draw, f"short-{n}", queue, priority, at, st.sampled_from([60, HOUR])))
+    settings = Settings(actions=("allocate", "reclaim", "preempt", "requeue"))
+    return Cluster(now=0, nodes=nodes, queues=queues, settings=settings), Trace("test", (*long, *short))
+
+
+def drawn_job(draw, name, queue, priority, at, runtimes):
+    """Draw a job of one or two tasks, one of which may be beyond its core."""
+    runtime = draw(runtimes) * SECOND
+    spec = TaskSpec(requests=((CPU, 1_000), (GPU, 1)))
+    count = draw(st.integers(1, 2))
+    saves = st.sampled_from([None, None, Checkpoint(interval=HOUR * SECOND, restart_overhead=60 * SECOND)])
+    model = Workload(
+        name=name, queue=queue, priority=priority, created_at=at * SECOND, min_member=draw(st.integers(1, count)),
+        tasks=tuple(
+            Task(name=f"{name}-{i}", spec=spec, grace_period=draw(st.sampled_from([None, 90 * SECOND])))
+            for i in range(count)
+        ),
+        checkpoint=draw(saves), expected_runtime=draw(st.sampled_from([None, runtime // 2])),
+        eviction_notice=draw(st.sampled_from([None, None, 300 * SECOND])),
+    )  # fmt: skip
+    return TraceJob(model, runtime, name)
+
+
 @settings(max_examples=tries(50, 1000), deadline=None)
-@given(world=worlds(), bounds=bounds_drawn)
+@given(world=contending(), bounds=bounds_drawn)
 def test_nothing_is_taken_from_who_has_lost_as_much_as_it_may(world, bounds):
     """In no simulation, but for what a contender is owed after four hours."""
     cluster, trace = world
@@ -159,6 +199,18 @@ def test_nothing_is_taken_from_who_has_lost_as_much_as_it_may(world, bounds):
             queues = sum(entry[3] for entry in recent if entry[2] == model.queue)
             assert not bounds.queue or queues < capacity * bounds.queue * bounds.window
         before.append((at, job, model.queue, rate(held(task)) * time))
+
+
+@settings(max_examples=tries(30, 500), deadline=None)
+@given(world=contending(), bounds=bounds_drawn)
+def test_a_pass_that_is_left_out_would_have_found_nothing(world, bounds):
+    """A pass that helped nobody is remembered no longer than until something is protected no more."""
+    cluster, trace = world
+    cluster = replace(cluster, settings=replace(cluster.settings, worth=WorthSettings(max_lost=bounds)))
+    log = Simulation(SimulationSetup(cluster), trace).run().log
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PreemptionPass, "_nothing_changed", lambda *_: False)
+        assert Simulation(SimulationSetup(cluster), trace).run().log.events == log.events
 
 
 def held(task):
