@@ -17,7 +17,7 @@ from tenure.history.simulation import PlanListener, write_simulation
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.resources import CPU
-from tenure.model.settings import BreakerSettings, LossBounds, Settings, SurvivalSettings, WorthSettings
+from tenure.model.settings import BreakerSettings, LossSettings, Settings, SurvivalSettings, WorthSettings
 from tenure.model.workload import Task, TaskSpec, Workload
 from tenure.simulator.log import END, EVICT
 from tenure.simulator.outcomes import outcomes_of
@@ -110,7 +110,7 @@ def test_a_simulation_shows_what_a_pause_does():
     trace = Trace("test", (long, *urgent))
 
     def evictions(*, enabled):
-        worth = WorthSettings(breaker=BreakerSettings(enabled=enabled), max_lost=LossBounds(workload=0, queue=0))
+        worth = WorthSettings(breaker=BreakerSettings(enabled=enabled), max_lost=LossSettings(workload=0, queue=0))
         settings = Settings(actions=("allocate", "preempt"), worth=worth)
         cluster = Cluster(now=0, nodes=(Node(name="n", allocatable={CPU: 1000}),), settings=settings)
         log = Simulation(SimulationSetup(prepare(cluster, trace)), trace).run().log

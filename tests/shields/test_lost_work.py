@@ -19,7 +19,7 @@ from tenure.model.duration import format_time
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import CPU, GPU
-from tenure.model.settings import LossBounds, Settings, WorthSettings
+from tenure.model.settings import LossSettings, Settings, WorthSettings
 from tenure.model.workload import Checkpoint, Task, TaskSpec, Workload
 from tenure.playthrough import play
 from tenure.shields.repeated import BOUNDED
@@ -29,7 +29,7 @@ from tenure.simulator.traces.records import Trace, TraceJob
 from tenure.victims.preemption_pass import PreemptionPass
 
 DAY = 24 * HOUR
-TIGHT = {"worth": WorthSettings(max_lost=LossBounds(workload=0.25, queue=0))}
+TIGHT = {"worth": WorthSettings(max_lost=LossSettings(workload=0.25, queue=0))}
 """Six hours of all that a workload asks for."""
 
 
@@ -95,7 +95,7 @@ def test_who_is_owed_its_guaranteed_waits_no_longer_than_that():
 
 def test_a_queue_is_measured_by_the_cluster():
     """Twice a GPU and eight cores for a day: 67.2 weighted hours. Whoever loses a tenth, it protects the leaf."""
-    cluster = busy((600, {}), (2000, {}), worth=WorthSettings(max_lost=LossBounds(workload=0, queue=0.1)))
+    cluster = busy((600, {}), (2000, {}), worth=WorthSettings(max_lost=LossSettings(workload=0, queue=0.1)))
     assert evicted(with_log(cluster, lost(6.71, HOUR, "gone")))[0] == ["default/v0"]
     found, plan = evicted(with_log(cluster, lost(6.72, HOUR, "gone")))
     assert found == []
@@ -104,7 +104,7 @@ def test_a_queue_is_measured_by_the_cluster():
     assert evicted(with_log(cluster, lost(9, HOUR, "gone", queue="due")))[0] == ["default/v0"]
 
 
-@pytest.mark.parametrize("bounds", [LossBounds(workload=0, queue=0), LossBounds(workload=1, queue=1)])
+@pytest.mark.parametrize("bounds", [LossSettings(workload=0, queue=0), LossSettings(workload=1, queue=1)])
 def test_bounds_may_be_wide_or_none(bounds):
     cluster = with_log(busy((600, {}), (2000, {}), worth=WorthSettings(max_lost=bounds)), lost(23, HOUR))
     assert evicted(cluster)[0] == ["default/v0"]
@@ -134,12 +134,12 @@ def test_what_a_plan_evicts_is_in_the_log_with_what_it_lost():
 
 def test_the_log_keeps_what_counts():
     """On a live cluster entries stay for as long as the window is."""
-    week = WorthSettings(max_lost=LossBounds(window=7 * DAY * SECOND))
+    week = WorthSettings(max_lost=LossSettings(window=7 * DAY * SECOND))
     assert horizon(contended((600, {}), waited=0, worth=week)) > 7 * DAY * SECOND
 
 
 bounds_drawn = st.builds(
-    LossBounds, workload=st.sampled_from([0, 0.02, 0.1]), queue=st.sampled_from([0, 0.02, 0.1]),
+    LossSettings, workload=st.sampled_from([0, 0.02, 0.1]), queue=st.sampled_from([0, 0.02, 0.1]),
     window=st.sampled_from([6 * HOUR * SECOND, DAY * SECOND]),
 )  # fmt: skip
 

@@ -14,7 +14,7 @@ MOST_RUNS: Final = 256
 """So many finished runs of a queue are kept, and of each user in it, the last of them."""
 
 MOST_USERS: Final = 4096
-"""Of so many users at most runs are kept, a user counted in each queue: of those whose workloads finished last."""
+"""Runs are kept of so many users at most, a user counted once in each queue: of those whose workloads finished last."""
 
 
 class Survival(NamedTuple):
@@ -61,9 +61,10 @@ class RunTimes:
         self.add(FinishedRuns(queue=queue, user=whose, ran=(ran,)) for whose in dict.fromkeys((None, user)))
 
     def _of_user(self, entry: FinishedRuns) -> _Runs:
-        """Give the runs of a user, who is now the last of whom there was news."""
+        """Give the runs of a user, which are now the latest."""
         key = entry.queue, entry.user or ""
-        runs = self._of_users[key] = self._of_users.pop(key, None) or _Runs()
+        runs = self._of_users.pop(key) if key in self._of_users else _Runs()
+        self._of_users[key] = runs
         if len(self._of_users) > MOST_USERS:
             del self._of_users[next(iter(self._of_users))]
         return runs
@@ -78,7 +79,7 @@ class RunTimes:
         return _beyond(self._of.get(queue), ran, least) if found is None else found._replace(user=user)
 
     def plain(self) -> tuple[FinishedRuns, ...]:
-        """Give all that is known: by queue, and by user in the order in which there was news of them."""
+        """Give all that is known: by queue, and by user in the order of the last run."""
         queues = [FinishedRuns(queue=queue, ran=tuple(runs.last)) for queue, runs in sorted(self._of.items())]
         users = [
             FinishedRuns(queue=queue, user=user, ran=tuple(runs.last)) for (queue, user), runs in self._of_users.items()

@@ -76,9 +76,9 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "breaker": "Whether a cause pauses whose evictions lost more than was gained by them.",
         "survival": "How long workloads go on that do not say so, by how long others of their user or queue ran.",
     },
-    "LossBounds": {
+    "LossSettings": {
         "workload": (
-            "What a workload loses before it is protected, as a share of the window: with 0.5 and 24h twelve hours of "
+            "What a workload loses before it is protected, as a share of the window: with 50% and 24h twelve hours of "
             "all that it asks for; 0: no limit."
         ),
         "queue": (

@@ -113,7 +113,7 @@ class SurvivalSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LossBounds:
+class LossSettings:
     """The most that may be lost to evictions in every ``window`` (µs) before what loses is protected; 0: no bound.
 
     ``workload`` is a share of the window, for all that the workload asks for; ``queue`` of what the whole cluster could
@@ -137,7 +137,7 @@ class WorthSettings:
     weights: tuple[WaitingWeight, ...] = ()
     repeat_factor: Weight = 0.0
     max_evictions: Ordinal = 32
-    max_lost: LossBounds = field(default_factory=LossBounds)
+    max_lost: LossSettings = field(default_factory=LossSettings)
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
     survival: SurvivalSettings = field(default_factory=SurvivalSettings)
 

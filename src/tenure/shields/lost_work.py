@@ -1,4 +1,4 @@
-"""Nobody loses work over and over: what has lost as much as `worth.maxLost` allows is protected until that is past.
+"""No work is lost over and over: what has lost as much as `worth.maxLost` allows is protected until that is past.
 
 What was lost is read off the eviction log, as budgets read it, and counts for as long as the window is. A workload is
 measured by all that it asks for, a leaf queue by what the whole cluster has. What counts is known when a cycle begins:
