@@ -72,14 +72,14 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "maxEvictions": (
             "How often a workload is evicted before it is protected, until a day after its last eviction; 0: no limit."
         ),
-        "maxLost": "How much work is lost to evictions before who loses it is protected for a while.",
+        "maxLost": "How much work is lost to evictions before what loses it is protected for a while.",
         "breaker": "Whether a cause pauses whose evictions lost more than was gained by them.",
         "survival": "How long workloads go on that do not say so, by how long others of their user or queue ran.",
     },
     "LossSettings": {
         "workload": (
-            "What a workload loses before it is protected, as a share of the window: with 50% and 24h twelve hours of "
-            "all that it asks for; 0: no limit."
+            "What a workload loses beyond its first eviction before it is protected, as a share of the window: with 50% "
+            "and 24h twelve hours of all that it asks for; 0: no limit."
         ),
         "queue": (
             "What the workloads of a leaf queue lose before they are protected, as a share of what the whole cluster "

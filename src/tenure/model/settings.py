@@ -116,12 +116,12 @@ class SurvivalSettings:
 class LossSettings:
     """The most that may be lost to evictions in every ``window`` (µs) before what loses is protected; 0: no bound.
 
-    ``workload`` is a share of the window, for all that the workload asks for; ``queue`` of what the whole cluster could
-    have done in it.
+    ``workload`` is a share of the window, for all that the workload asks for, and is about what was lost beyond its
+    first eviction in the window; ``queue`` is a share of what the whole cluster could have done in it.
     """
 
     workload: Share = 0.5
-    queue: Share = 0.1
+    queue: Share = 0.25
     window: PositiveDuration = 24 * HOUR
 
 

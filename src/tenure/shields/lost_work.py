@@ -1,9 +1,10 @@
 """No work is lost over and over: what has lost as much as `worth.maxLost` allows is protected until that is past.
 
 What was lost is read off the eviction log, as budgets read it, and counts for as long as the window is. A workload is
-measured by all that it asks for, a leaf queue by what the whole cluster has. What counts is known when a cycle begins:
-so at most the bound is lost, and what the evictions of one cycle lose, before which less was. The bounds end for a
-contender that is owed its guaranteed, as the one on the number of evictions does.
+measured by all that it asks for, and what its first eviction in the window lost does not count, for it repeats nothing;
+a leaf queue is measured by what the whole cluster has. What counts is known when a cycle begins: so at most the bound
+is lost, and what the evictions of one cycle lose, before which less was. The bounds end for a contender that is owed
+its guaranteed, as the one on the number of evictions does.
 """
 
 from __future__ import annotations
@@ -113,14 +114,15 @@ def _is_of_its_workload(session: Session, entry: Eviction) -> bool:
 
 
 def _of_workloads(session: Session, losses: Iterable[_Loss]) -> Iterator[_Spent]:
-    """Give the workloads that have lost as much as they may."""
+    """Give the workloads that have lost as much as they may, beyond what their first eviction lost."""
     own: dict[str, list[_Loss]] = {}
     for loss in losses:
         own.setdefault(loss.workload, []).append(loss)
     for key, lost in own.items():
         state = session.workloads.get(key)
-        if state is not None and state.leaf >= 0:
-            yield from _spent(session, key, "worth.maxLost.workload", lost, _most_of(session, state))
+        times = _by_time(lost)
+        if state is not None and state.leaf >= 0 and len(times) > 1:
+            yield from _spent(session, key, "worth.maxLost.workload", times, _most_of(session, state), free=1)
 
 
 def _most_of(session: Session, state: WorkloadState) -> int:
@@ -140,7 +142,7 @@ def _of_queues(session: Session, losses: Iterable[_Loss]) -> Iterator[tuple[int,
             own.setdefault(loss.queue, []).append(loss)
     for name, lost in own.items():
         if name in queues.index:
-            for spent in _spent(session, f"queue {name}", "worth.maxLost.queue", lost, most):
+            for spent in _spent(session, f"queue {name}", "worth.maxLost.queue", _by_time(lost), most):
                 yield queues.index[name], spent
 
 
@@ -152,14 +154,25 @@ def _most_of_queues(session: Session) -> int:
     return weighted(amounts, session.settings.disruption.cost)
 
 
-def _spent(session: Session, whose: str, setting: str, losses: Sequence[_Loss], most: int) -> Iterator[_Spent]:
-    """Give a bound that is reached by these losses, with when it no longer is."""
-    total = left = sum(loss.lost for loss in losses)
+def _by_time(losses: Iterable[_Loss]) -> list[tuple[int, int]]:
+    """Give what was lost by time, the earliest first."""
+    sums: dict[int, int] = {}
+    for loss in losses:
+        sums[loss.at] = sums.get(loss.at, 0) + loss.lost
+    return sorted(sums.items())
+
+
+def _spent(
+    session: Session, whose: str, setting: str, times: Sequence[tuple[int, int]], most: int, free: int = 0
+) -> Iterator[_Spent]:
+    """Give a bound that is reached by what was lost at these times, with when it no longer is.
+
+    What was lost at the first of them, as many as are ``free``, does not count.
+    """
+    total = sum(lost for _, lost in times[free:])
     if not most or total < most:
         return
-    for loss in sorted(losses):
-        left -= loss.lost
-        if left < most:
-            until = loss.at + session.settings.worth.max_lost.window
-            yield _Spent(whose, setting, total, most, until)
+    for gone in range(1, len(times) + 1):
+        if sum(lost for _, lost in times[gone + free :]) < most:
+            yield _Spent(whose, setting, total, most, times[gone - 1][0] + session.settings.worth.max_lost.window)
             return
