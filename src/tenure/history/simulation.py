@@ -251,7 +251,7 @@ class SimulationRecords:
 
     def _outcome(self, job: _Job, gain: _Gain, start: int, time: int, now: int) -> None:
         ask: dict[str, int] = {}
-        for task in job.bound:
+        for task in dict.fromkeys(job.bound):  # one that was moved meanwhile counts once
             for resource, amount in self._named(job, task).items():
                 ask[resource] = ask.get(resource, 0) + amount * time
         payload = payload_of(evictedAt=gain.at, estimated=gain.estimated, start=start, gained=ask,

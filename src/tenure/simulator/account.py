@@ -48,13 +48,14 @@ class _Leaving(NamedTuple):
 class _Run:
     """A run of a job: its tasks on nodes, each with since when, and all that were bound since it ``began``.
 
-    ``since`` is when its core was there; None: it still waits for it.
+    ``since`` is when its core was there; None: it still waits for it. ``account``: what was evicted for that.
     """
 
     began: int
     active: dict[int, int] = field(default_factory=dict)
     bound: dict[int, int] = field(default_factory=dict)
     since: int | None = None
+    account: _OpenAccount | None = None
 
 
 class RunningAccount:
@@ -107,7 +108,7 @@ class RunningAccount:
         run.since, runtime = at, self.log.workloads[job].expected_runtime
         if runtime:
             self.room.ends[job] = at + runtime
-        account = self.waiting.pop(job, None)
+        run.account = account = self.waiting.pop(job, None)
         if account is None:
             return
         if account.estimated is None:
@@ -135,10 +136,10 @@ class RunningAccount:
             account = self._account(whom, said.cause, at)
             if isinstance(said, EvictionDetails):
                 if account is not None:
-                    account.evicted = True
+                    self._carried_out(account)
                     run = self.runs[job]
                     time = _lost_time(model, run.began, run.active[task], at, said)
-                    account.lost += self._held(model.tasks[task], run.bound[task], time)
+                    self._lose(account, self._held(model.tasks[task], run.bound[task], time))
                     if said.leaves_at > at:
                         self.leaving.setdefault(job, []).append(
                             _Leaving(said.leaves_at, task, run.bound[task], account)
@@ -149,17 +150,32 @@ class RunningAccount:
         """With its job the last evicted task is gone: what it would have lost until it left counts no more."""
         model = self.log.workloads[job]
         for leaving in self.leaving.pop(job, ()):
-            account = leaving.account
-            account.lost -= self._held(model.tasks[leaving.task], leaving.node, max(0, leaving.until - at))
-            if account.closed is not None and account.closed in self.closed:
-                renewed = account.closed._replace(lost=account.lost)
-                self.closed[self.closed.index(account.closed)] = account.closed = renewed
+            less = self._held(model.tasks[leaving.task], leaving.node, max(0, leaving.until - at))
+            self._lose(leaving.account, -less)
+
+    def _carried_out(self, account: _OpenAccount) -> None:
+        """Something was evicted on an account; where it was closed with nothing but announcements, it is told now."""
+        if not account.evicted and account.closed is not None:
+            self.closed.append(account.closed)
+        account.evicted = True
+
+    def _lose(self, account: _OpenAccount, lost: int) -> None:
+        """So much more was lost, or less; an account that was closed is told anew."""
+        account.lost += lost
+        if account.closed is not None and account.closed in self.closed:
+            renewed = account.closed._replace(lost=account.lost)
+            self.closed[self.closed.index(account.closed)] = account.closed = renewed
 
     def _account(self, job: int, cause: str, at: int) -> _OpenAccount | None:
-        """Give the account of a job that something is taken for; None if it runs, and grows."""
+        """Give the account of a job that something is taken for; None if it runs, and grows.
+
+        What is taken when it has just started, at that instant, belongs to its start.
+        """
         run = self.runs.get(job)
-        if job < 0 or (run is not None and run.since is not None):
+        if job < 0:
             return None
+        if run is not None and run.since is not None:
+            return run.account if run.since == at else None
         if job not in self.waiting:
             self.waiting[job] = _OpenAccount(cause, self._estimate(job, at))
         return self.waiting[job]
@@ -175,13 +191,14 @@ class RunningAccount:
 
     def _close(self, job: int, account: _OpenAccount, at: int, time: int) -> None:
         """The outcome of what was evicted for a job is known: it had its tasks for ``time`` (µs) longer."""
-        if account.cause not in PATIENT_CAUSES or not account.evicted:
+        if account.cause not in PATIENT_CAUSES:
             return
         run, model = self.runs.get(job), self.log.workloads[job]
         bound = {} if run is None else run.bound
         gained = sum(self._held(model.tasks[task], node, time) for task, node in bound.items())
         account.closed = ClosedAccount(self.origin + at, account.cause, account.lost, gained)
-        self.closed.append(account.closed)
+        if account.evicted:
+            self.closed.append(account.closed)
 
     def _held(self, task: Task, node: int, time: int) -> int:
         """Give what a task holds on a node in a time (µs), in millionths of a weighted resource-second."""
