@@ -136,10 +136,10 @@ class RunningAccount:
             account = self._account(whom, said.cause, at)
             if isinstance(said, EvictionDetails):
                 if account is not None:
-                    self._carried_out(account)
+                    _note_carried_out(self.closed, account)
                     run = self.runs[job]
                     time = _lost_time(model, run.began, run.active[task], at, said)
-                    self._lose(account, self._held(model.tasks[task], run.bound[task], time))
+                    _lose(self.closed, account, self._held(model.tasks[task], run.bound[task], time))
                     if said.leaves_at > at:
                         self.leaving.setdefault(job, []).append(
                             _Leaving(said.leaves_at, task, run.bound[task], account)
@@ -151,20 +151,7 @@ class RunningAccount:
         model = self.log.workloads[job]
         for leaving in self.leaving.pop(job, ()):
             less = self._held(model.tasks[leaving.task], leaving.node, max(0, leaving.until - at))
-            self._lose(leaving.account, -less)
-
-    def _carried_out(self, account: _OpenAccount) -> None:
-        """Something was evicted on an account; where it was closed with nothing but announcements, it is told now."""
-        if not account.evicted and account.closed is not None:
-            self.closed.append(account.closed)
-        account.evicted = True
-
-    def _lose(self, account: _OpenAccount, lost: int) -> None:
-        """So much more was lost, or less; an account that was closed is told anew."""
-        account.lost += lost
-        if account.closed is not None and account.closed in self.closed:
-            renewed = account.closed._replace(lost=account.lost)
-            self.closed[self.closed.index(account.closed)] = account.closed = renewed
+            _lose(self.closed, leaving.account, -less)
 
     def _account(self, job: int, cause: str, at: int) -> _OpenAccount | None:
         """Give the account of a job that something is taken for; None if it runs, and grows.
@@ -203,6 +190,21 @@ class RunningAccount:
     def _held(self, task: Task, node: int, time: int) -> int:
         """Give what a task holds on a node in a time (µs), in millionths of a weighted resource-second."""
         return weighted(self.holder.named(self.holder.held(task.spec, node), time), self.prices) if time else 0
+
+
+def _note_carried_out(closed: list[ClosedAccount], account: _OpenAccount) -> None:
+    """Something was evicted on an account; where it was closed with nothing but announcements, it is told now."""
+    if not account.evicted and account.closed is not None:
+        closed.append(account.closed)
+    account.evicted = True
+
+
+def _lose(closed: list[ClosedAccount], account: _OpenAccount, lost: int) -> None:
+    """So much more was lost, or less; an account that was closed is told anew."""
+    account.lost += lost
+    if account.closed is not None and account.closed in closed:
+        renewed = account.closed._replace(lost=account.lost)
+        closed[closed.index(account.closed)] = account.closed = renewed
 
 
 def _lost_time(model: Workload, began: int, since: int, at: int, said: EvictionDetails) -> int:
