@@ -79,7 +79,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
     "LossSettings": {
         "workload": (
             "What a workload loses beyond its first eviction before it is protected, as a share of the window: with "
-            "50% and 24h twelve hours of all that it asks for; 0: no limit."
+            "75% and 24h 18 hours of all that it asks for; 0: no limit."
         ),
         "queue": (
             "What the workloads of a leaf queue lose before they are protected, as a share of what the whole cluster "

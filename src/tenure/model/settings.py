@@ -120,7 +120,7 @@ class LossSettings:
     first eviction in the window; ``queue`` is a share of what the whole cluster could have done in it.
     """
 
-    workload: Share = 0.5
+    workload: Share = 0.75
     queue: Share = 0.25
     window: PositiveDuration = 24 * HOUR
 
